@@ -1,0 +1,350 @@
+//! Iterate: an attempt is moved away whole, and the next one is told why.
+//!
+//! # Protocol
+//! The archive of attempt N is a plan of steps, each atomic and each harmless when done again:
+//!
+//! 1. *begin*: `iteration-v<N>/` appears, by one rename, with `archive-pending.json` in it: what
+//!    is to move, and the section for the next beat;
+//! 2. *fold*: that section is appended to the brief, and on the way to Plan *seed* keeps a copy
+//!    for the next brief;
+//! 3. *move*: one rename each, never over anything;
+//! 4. *finish*: the directories are synced and the record is removed.
+//!
+//! As long as the record is there the bundle is in state [`State::Iterate`](crate::State), whatever
+//! was moved already, and the plan is read from the record: it is finished into the same N.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Artifact;
+use crate::brief::Brief;
+use crate::bundle::{self, Bundle, WriteError};
+use crate::carry_forward;
+use crate::contents::{Contents, LoadError};
+use crate::files::{self, ReadError};
+use crate::gates::GateReport;
+use crate::state::Reentry;
+use crate::summary::Summary;
+
+/// What the directory of an archived attempt is called, before its number.
+pub(crate) const DIR_PREFIX: &str = "iteration-v";
+const MANIFEST: &str = "archive-pending.json";
+const MANIFEST_MAX: u64 = 16 << 20;
+
+/// The number of the archived attempt in a directory of this name.
+pub(crate) fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix(DIR_PREFIX)?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// Where the record of a half-done archive lies, relative to the bundle.
+pub(crate) fn manifest_path(number: u32) -> Utf8PathBuf {
+    dir_of(number).join(MANIFEST)
+}
+
+pub(crate) fn dir_of(number: u32) -> Utf8PathBuf {
+    format!("{DIR_PREFIX}{number}").into()
+}
+
+/// An archive that was begun and not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The number of the attempt.
+    pub number: u32,
+    /// Where the bundle goes from there.
+    pub reentry: Reentry,
+    manifest: Manifest,
+}
+
+/// The record of a half-done archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    reentry: Reentry,
+    carry_forward: String,
+    moves: Vec<Utf8PathBuf>,
+}
+
+/// Why an attempt was not archived. What was moved stays moved; the plan can be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The bundle cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// There is no number after the largest one.
+    #[error("{dir} has no number left for another archived attempt")]
+    NoNumberLeft {
+        /// The bundle.
+        dir: Utf8PathBuf,
+    },
+}
+
+/// The steps that archive one attempt, to be applied in order.
+#[derive(Debug)]
+pub struct ArchivePlan {
+    /// The number of the attempt.
+    pub number: u32,
+    /// Where the bundle goes from there.
+    pub reentry: Reentry,
+    /// The steps. After each of them a crash is harmless.
+    pub steps: Vec<ArchiveStep>,
+}
+
+/// One step of an archive.
+#[derive(Debug)]
+pub struct ArchiveStep {
+    bundle: Bundle,
+    number: u32,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Action {
+    Begin(Manifest),
+    Fold(String),
+    Seed(String),
+    Move(Utf8PathBuf),
+    Finish(Vec<Utf8PathBuf>),
+}
+
+/// Plans the archive of the attempt that lies in the bundle; one that was begun is resumed.
+pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, ArchiveError> {
+    let contents = bundle.contents()?;
+    if let Some(pending) = contents.pending()? {
+        return Ok(ArchivePlan::new(bundle, pending));
+    }
+    // The largest plus one, not how many there are: an earlier one may have been removed.
+    let largest = contents.iterations.last().copied().unwrap_or(0);
+    let number = largest
+        .checked_add(1)
+        .ok_or_else(|| ArchiveError::NoNumberLeft { dir: bundle.dir().into() })?;
+    let text = |artifact| {
+        let bytes = bundle.read(artifact)?;
+        Ok::<_, LoadError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let summary = text(Artifact::Summary)?.map(|text| Summary::parse(&text));
+    let gates = bundle
+        .read(Artifact::GatesJson)
+        .ok()
+        .flatten()
+        .and_then(|json| GateReport::parse(&json).ok());
+    let tests = text(Artifact::Brief)?
+        .map(|text| BTreeSet::from_iter(Brief::parse(&text).test_files()))
+        .unwrap_or_default();
+    let manifest = Manifest {
+        reentry,
+        carry_forward: carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()),
+        moves: moves(bundle.dir(), &contents, reentry, &tests),
+    };
+    Ok(ArchivePlan::new(bundle, Pending { number, reentry, manifest }))
+}
+
+/// The plan of an archive that was begun and not finished, if there is one.
+pub fn resume_archive(bundle: &Bundle) -> Result<Option<ArchivePlan>, ArchiveError> {
+    Ok(bundle.contents()?.pending()?.map(|pending| ArchivePlan::new(bundle, pending)))
+}
+
+/// Reads the record of a half-done archive.
+pub(crate) fn read_pending(dir: &Utf8Path, number: u32) -> Result<Pending, LoadError> {
+    let relative = manifest_path(number);
+    let bytes = files::read_within(dir, &relative, MANIFEST_MAX)?.unwrap_or_default();
+    let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|source| {
+        LoadError::Pending { path: dir.join(&relative), line: source.line().max(1), source }
+    })?;
+    Ok(Pending { number, reentry: manifest.reentry, manifest })
+}
+
+/// What of the bundle belongs to the attempt, relative to it.
+fn moves(
+    dir: &Utf8Path,
+    contents: &Contents<'_>,
+    reentry: Reentry,
+    tests: &BTreeSet<Utf8PathBuf>,
+) -> Vec<Utf8PathBuf> {
+    let artifacts = contents.artifacts.iter().filter(|artifact| artifact.is_of_attempt());
+    let mut moves: Vec<Utf8PathBuf> =
+        artifacts.map(|artifact| artifact.file_name().into()).collect();
+    moves.extend(contents.advisories.iter().chain(&contents.leftovers).map(Utf8PathBuf::from));
+    let tests =
+        tests.iter().filter_map(|test| bundle::inside(dir, test)).filter(|test| is_test(dir, test));
+    for test in tests {
+        if !moves.contains(&test) {
+            moves.push(test);
+        }
+    }
+    if reentry == Reentry::Plan && contents.artifacts.contains(Artifact::Brief) {
+        moves.push(Artifact::Brief.file_name().into());
+    }
+    moves
+}
+
+/// Whether a path that a brief names may be moved as a test: it is there, and it is neither an
+/// artifact nor a part of an earlier attempt.
+fn is_test(dir: &Utf8Path, path: &Utf8Path) -> bool {
+    let first = path.iter().next().unwrap_or_default();
+    Artifact::from_file_name(first).is_none()
+        && !first.starts_with(DIR_PREFIX)
+        && !files::is_temp_name(first.as_bytes())
+        && dir.join(path).symlink_metadata().is_ok()
+}
+
+impl ArchivePlan {
+    fn new(bundle: &Bundle, Pending { number, reentry, manifest }: Pending) -> Self {
+        let section = manifest.carry_forward.clone();
+        let moves = manifest.moves.clone();
+        let mut actions = vec![Action::Begin(manifest), Action::Fold(section.clone())];
+        if reentry == Reentry::Plan {
+            actions.push(Action::Seed(section));
+        }
+        actions.extend(moves.iter().cloned().map(Action::Move));
+        actions.push(Action::Finish(moves));
+        let steps = actions
+            .into_iter()
+            .map(|action| ArchiveStep { bundle: bundle.clone(), number, action })
+            .collect();
+        Self { number, reentry, steps }
+    }
+
+    /// Applies every step.
+    pub fn apply(&self) -> Result<(), ArchiveError> {
+        self.steps.iter().try_for_each(ArchiveStep::apply)
+    }
+}
+
+impl ArchiveStep {
+    /// A name for the kind of step, for logs and fault injection.
+    pub fn name(&self) -> &'static str {
+        match self.action {
+            Action::Begin(_) => "archive-begin",
+            Action::Fold(_) => "archive-fold",
+            Action::Seed(_) => "archive-seed",
+            Action::Move(_) => "archive-move",
+            Action::Finish(_) => "archive-finish",
+        }
+    }
+
+    /// Does it, or finds that it is done.
+    pub fn apply(&self) -> Result<(), ArchiveError> {
+        match &self.action {
+            Action::Begin(manifest) => self.begin(manifest),
+            Action::Fold(section) => self.append(Artifact::Brief, section, false),
+            Action::Seed(section) => self.append(Artifact::CarryForward, section, true),
+            Action::Move(relative) => self.move_one(relative),
+            Action::Finish(moves) => self.finish(moves),
+        }
+    }
+
+    fn begin(&self, manifest: &Manifest) -> Result<(), ArchiveError> {
+        let dir = self.bundle.dir().join(dir_of(self.number));
+        if dir.join(MANIFEST).is_file() {
+            return Ok(());
+        }
+        let json =
+            serde_json::to_vec_pretty(manifest).expect("because paths and texts are always JSON");
+        bundle::publish_dir(&dir, &[(MANIFEST, &json)]).map_err(|source| failed(&dir, source))
+    }
+
+    /// Appends the section, unless it is there; a missing file is made only if `create` says so.
+    fn append(&self, artifact: Artifact, section: &str, create: bool) -> Result<(), ArchiveError> {
+        let mut bytes = match self.bundle.read(artifact)? {
+            Some(bytes) => bytes,
+            None if create => Vec::new(),
+            None => return Ok(()),
+        };
+        if contains(&bytes, section.as_bytes()) {
+            return Ok(());
+        }
+        if !bytes.is_empty() {
+            bytes.extend_from_slice(if bytes.ends_with(b"\n") { b"\n" } else { b"\n\n" });
+        }
+        bytes.extend_from_slice(section.as_bytes());
+        let (size, max) = (bytes.len() as u64, artifact.max_len());
+        if size > max {
+            // Written, it could not be read again. A person has to shorten it.
+            let path = self.bundle.path(artifact);
+            return Err(LoadError::File(ReadError::TooLarge { path, size, max }).into());
+        }
+        Ok(self.bundle.publish(artifact, &bytes)?)
+    }
+
+    fn move_one(&self, relative: &Utf8Path) -> Result<(), ArchiveError> {
+        let root = self.bundle.dir();
+        let outside = || self.bundle.outside(relative.as_str());
+        let from = root.join(bundle::inside(root, relative).ok_or_else(outside)?);
+        match from.symlink_metadata() {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(&from, error)),
+        }
+        let to = dir_of(self.number).join(relative);
+        let to = root.join(bundle::inside(root, &to).ok_or_else(outside)?);
+        fs_err::create_dir_all(to.parent().unwrap_or(root))
+            .map_err(|source| failed(&to, source))?;
+        // A name is taken only when someone wrote the file anew while the archive lay half done.
+        for copy in 1_u32.. {
+            let to = if copy == 1 { to.clone() } else { format!("{to}.{copy}").into() };
+            match bundle::rename_new(&from, &to) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                renamed => return renamed.map_err(|source| failed(&to, source)),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, moves: &[Utf8PathBuf]) -> Result<(), ArchiveError> {
+        let root = self.bundle.dir();
+        let dir = root.join(dir_of(self.number));
+        let manifest = dir.join(MANIFEST);
+        if !manifest.is_file() {
+            return Ok(());
+        }
+        let mut dirs = vec![root.to_owned(), dir.clone()];
+        for parent in moves
+            .iter()
+            .filter_map(|path| path.parent())
+            .filter(|parent| !parent.as_str().is_empty())
+        {
+            dirs.extend([root.join(parent), dir.join(parent)]);
+        }
+        dirs.sort_unstable();
+        dirs.dedup();
+        dirs.iter()
+            .filter(|dir| dir.is_dir())
+            .try_for_each(|dir| files::sync_dir(dir.as_std_path()))
+            .and_then(|()| fs_err::remove_file(&manifest))
+            .and_then(|()| files::sync_dir(dir.as_std_path()))
+            .map_err(|source| failed(&manifest, source))
+    }
+}
+
+impl fmt::Display for ArchiveStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = dir_of(self.number);
+        match &self.action {
+            Action::Begin(_) => write!(f, "begin {dir}"),
+            Action::Fold(_) => {
+                write!(f, "fold what was learned into {}", Artifact::Brief.file_name())
+            }
+            Action::Seed(_) => write!(f, "keep it as {}", Artifact::CarryForward.file_name()),
+            Action::Move(path) => write!(f, "move {path} to {dir}"),
+            Action::Finish(_) => write!(f, "finish {dir}"),
+        }
+    }
+}
+
+fn failed(path: &Utf8Path, source: io::Error) -> ArchiveError {
+    Bundle::write_error(path, source).into()
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    needle.is_empty() || haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! The Plan artifact: what is to be done, as bullets with a label.
+//!
+//! A field is a bullet `- **Label:** value` (also `- **Label**: v`, `- Label: v`), at any indent
+//! and anywhere in the document, the label case-insensitive, the first occurrence of a label
+//! wins. Its value goes on over lines indented deeper than the bullet and the blank lines
+//! between them; it ends at the first line that is not, be it a field, a heading or prose. A
+//! code fence changes nothing: briefs are read by line.
+//!
+//! Each field has two readings and both are needed: its *own line* (ids, targets, paths,
+//! routing) and its *whole* value (text for people).
+
+mod label;
+mod target;
+mod touches;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use camino::{Utf8Component, Utf8PathBuf};
+
+pub use label::Label;
+pub use target::{OntoBranch, RepoTarget};
+
+use crate::id_list::{IdList, parse_id_list};
+use crate::lines::{Line, indent, lines};
+
+/// A parsed brief.
+///
+/// ```
+/// let brief = pdca_state::Brief::parse(
+///     "- **Slug:** fast-parser\n- **Scope:**\n  - the parser\n  - its tests\n- **Depends on:** 12, #15 (both edit it)\n",
+/// );
+/// assert_eq!(brief.slug().as_deref(), Some("fast-parser"));
+/// assert_eq!(brief.field("scope").unwrap().whole(), "- the parser\n- its tests");
+/// assert_eq!(brief.depends_on().ids.len(), 2);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Brief {
+    text: String,
+    spans: Vec<Span>,
+    by_label: HashMap<String, usize>,
+}
+
+/// Where a field is, in bytes of the text.
+#[derive(Debug, Clone)]
+struct Span {
+    label: Range<usize>,
+    own_line: Range<usize>,
+    body: Range<usize>,
+    line: usize,
+    indent: usize,
+}
+
+/// One field of a brief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The label as written, without its markers.
+    pub label: &'a str,
+    /// What stands on the line of the label.
+    pub own_line: &'a str,
+    /// The line of the label, from 1.
+    pub line: usize,
+    body: &'a str,
+}
+
+impl Brief {
+    /// Reads every field. Any text is a brief, if perhaps an empty one; the time taken is linear
+    /// in its length.
+    pub fn parse(text: &str) -> Self {
+        let mut brief = Self { text: text.to_owned(), ..Self::default() };
+        // Fields whose value may still go on, each indented deeper than the one before.
+        let mut open: Vec<usize> = Vec::new();
+        for line in lines(text) {
+            if line.is_blank() {
+                continue;
+            }
+            let indent = line.indent();
+            while let Some(&last) = open.last()
+                && brief.spans[last].indent >= indent
+            {
+                brief.spans[last].body.end = line.start;
+                open.pop();
+            }
+            if let Some(index) = brief.add(text, line, indent) {
+                open.push(index);
+            }
+        }
+        brief
+    }
+
+    /// Records the field of a line, unless there is none or its label is taken.
+    fn add(&mut self, text: &str, line: Line<'_>, indent: usize) -> Option<usize> {
+        let (label, own_line) = split_field(line.text)?;
+        let key = label.to_lowercase();
+        if self.by_label.contains_key(&key) {
+            return None;
+        }
+        let index = self.spans.len();
+        self.by_label.insert(key, index);
+        self.spans.push(Span {
+            label: place(text, label),
+            own_line: place(text, own_line),
+            body: line.next..text.len(),
+            line: line.number,
+            indent,
+        });
+        Some(index)
+    }
+
+    /// The field of this label, in any case; `None` where it is absent, empty or still the
+    /// placeholder of the template.
+    pub fn field(&self, label: &str) -> Option<Field<'_>> {
+        self.written(label).filter(Field::is_filled)
+    }
+
+    /// The field of a known label under any of its spellings.
+    pub fn known(&self, label: Label) -> Option<Field<'_>> {
+        label.spellings().iter().find_map(|spelling| self.field(spelling))
+    }
+
+    /// Every field that was written, placeholders too, in file order; the first of each label.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
+        self.spans.iter().map(|span| self.view(span))
+    }
+
+    fn written(&self, label: &str) -> Option<Field<'_>> {
+        let index = self.by_label.get(&label.trim().to_lowercase())?;
+        Some(self.view(&self.spans[*index]))
+    }
+
+    fn view(&self, span: &Span) -> Field<'_> {
+        Field {
+            label: &self.text[span.label.clone()],
+            own_line: &self.text[span.own_line.clone()],
+            line: span.line,
+            body: &self.text[span.body.clone()],
+        }
+    }
+
+    /// What stands on the line of a known label, where it is filled.
+    fn own_line(&self, label: Label) -> Option<&str> {
+        label.spellings().iter().find_map(|spelling| {
+            let field = self.field(spelling)?;
+            (!field.own_line.is_empty()).then_some(field.own_line)
+        })
+    }
+
+    /// The short name of the work. Written on the label's line or beneath it.
+    pub fn slug(&self) -> Option<String> {
+        self.known(Label::Slug).map(|field| field.whole())
+    }
+
+    /// Whether this is still an unfilled template: the Slug is missing or starts with `<`.
+    pub fn is_placeholder(&self) -> bool {
+        let slug = self.written("slug").map(|field| field.whole());
+        slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<'))
+    }
+
+    /// The bundles that must be done before this one, under the label and its old spellings.
+    pub fn depends_on(&self) -> IdList {
+        self.ids(Label::DependsOn)
+    }
+
+    /// The bundles this one must not run beside.
+    pub fn conflicts_with(&self) -> IdList {
+        self.ids(Label::ConflictsWith)
+    }
+
+    /// The ids of one field, under exactly this spelling.
+    pub fn ids_of(&self, label: &str) -> IdList {
+        self.field(label).map(|field| field.ids()).unwrap_or_default()
+    }
+
+    fn ids(&self, label: Label) -> IdList {
+        let mut list = IdList::default();
+        for spelling in label.spellings() {
+            list.extend(self.ids_of(spelling));
+        }
+        list
+    }
+
+    /// The globs of the files the work is expected to change.
+    ///
+    /// Accepts a list separated by commas, spaces or lines, each glob bare or in backticks, as
+    /// nested bullets too, with reasons in parentheses. A word of prose is left out unless it
+    /// stands alone between commas (`docs` is a directory) or is in backticks; `none`, `N/A`,
+    /// `TBD` and dashes yield nothing. Commas inside `{…}` belong to the glob.
+    pub fn touches(&self) -> Vec<String> {
+        self.known(Label::Touches).map(|field| touches::globs(&field.whole())).unwrap_or_default()
+    }
+
+    /// Where the work goes: `owner/repo @ branch`, backticks and trailing prose tolerated.
+    pub fn repo_target(&self) -> Option<RepoTarget> {
+        target::repo_target(self.own_line(Label::RepoTarget)?)
+    }
+
+    /// The existing branch the work is stacked onto: `remote/branch`.
+    pub fn onto_branch(&self) -> Option<OntoBranch> {
+        target::onto_branch(self.own_line(Label::OntoBranch)?)
+    }
+
+    /// The paths the label's line names, as written. They may lead anywhere:
+    /// [`Self::local_test_files`] are the ones safe to join to a directory.
+    pub fn test_files(&self) -> Vec<Utf8PathBuf> {
+        self.own_line(Label::TestFile).map(target::paths).unwrap_or_default()
+    }
+
+    /// The [`Self::test_files`] that stay inside the directory they are joined to.
+    pub fn local_test_files(&self) -> Vec<Utf8PathBuf> {
+        let mut files = self.test_files();
+        files.retain(|path| {
+            path.components()
+                .all(|part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir))
+        });
+        files
+    }
+
+    /// What Plan thinks will come of it, `likely-fix` or `likely-close` for instance.
+    pub fn disposition_hint(&self) -> Option<&str> {
+        self.own_line(Label::DispositionHint)
+    }
+
+    /// The builder this brief asks for by name.
+    pub fn do_model(&self) -> Option<&str> {
+        self.own_line(Label::DoModel)
+    }
+
+    /// The tools a person must provide: the words in backticks on the label's line, without
+    /// those annotated `(no-check: why)` or `(topology …)`, which nothing can check.
+    pub fn external_dependencies(&self) -> Vec<String> {
+        self.own_line(Label::ExternalDependencies)
+            .map(target::dependency_tokens)
+            .unwrap_or_default()
+    }
+}
+
+impl Field<'_> {
+    /// The complete value: the own line and what goes on below it, with the indentation common to
+    /// the lines below taken off.
+    pub fn whole(&self) -> String {
+        let body = || lines(self.body).map(|line| line.text);
+        let common = body().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
+        let mut whole = self.own_line.to_owned();
+        for line in body() {
+            whole.push('\n');
+            if !line.trim().is_empty() {
+                whole.push_str(without_indent(line, common));
+            }
+        }
+        whole.trim_start_matches('\n').trim_end().to_owned()
+    }
+
+    /// Whether the value is still the `<…>` of the template, or the first line of such a one.
+    pub fn is_placeholder(&self) -> bool {
+        if !self.own_line.is_empty() {
+            return is_placeholder(self.own_line);
+        }
+        let first = lines(self.body).find(|line| !line.is_blank());
+        first.is_some_and(|line| is_placeholder(line.text.trim()))
+    }
+
+    /// The ids the value starts with.
+    pub fn ids(&self) -> IdList {
+        if self.own_line.is_empty() {
+            let mut list = IdList::default();
+            if !self.body.trim().is_empty() {
+                list.warnings.push(format!(
+                    "line {}: ids are read from the line of `{}` only",
+                    self.line, self.label
+                ));
+            }
+            return list;
+        }
+        parse_id_list(&self.whole())
+    }
+
+    fn is_filled(&self) -> bool {
+        let is_empty = self.own_line.is_empty() && self.body.trim().is_empty();
+        !is_empty && !self.is_placeholder()
+    }
+}
+
+/// Label and value of a line that has the shape of a field.
+fn split_field(line: &str) -> Option<(&str, &str)> {
+    let rest = line.trim_start().strip_prefix('-')?;
+    let rest = without_stars(rest.trim_start());
+    let (label, rest) = rest.split_at(rest.find([':', '*'])?);
+    let value = without_stars(without_stars(rest).strip_prefix(':')?);
+    let label = label.trim();
+    (!label.is_empty()).then_some((label, value.trim()))
+}
+
+/// Without up to two of the stars that make Markdown bold.
+fn without_stars(text: &str) -> &str {
+    let once = text.strip_prefix('*').unwrap_or(text);
+    once.strip_prefix('*').unwrap_or(once)
+}
+
+fn without_indent(line: &str, characters: usize) -> &str {
+    let mut rest = line.chars();
+    for _ in 0..characters {
+        rest.next();
+    }
+    rest.as_str()
+}
+
+/// `<…>`, or a `<…` that is not closed on its line.
+fn is_placeholder(value: &str) -> bool {
+    value.starts_with('<') && (value.ends_with('>') || !value.contains('>'))
+}
+
+/// Where a part of a text stands in it.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! What the next beat is told about the attempt before it.
+
+use std::fmt::Write;
+
+use crate::gates::{GateReport, GateResult};
+use crate::lines::{folded, lines};
+use crate::state::Reentry;
+use crate::summary::Summary;
+
+/// The most of a person's text that is carried; the whole of it is in the archived summary.
+const LONGEST: usize = 64 << 10;
+
+/// The section `## Iteration N — carry-forward`.
+///
+/// Everything said by others is quoted (`> `), so that no line of it is a field or a heading of
+/// the brief it is folded into.
+pub(crate) fn section(
+    number: u32,
+    reentry: Reentry,
+    summary: Option<&Summary>,
+    gates: Option<&GateReport>,
+) -> String {
+    let to = match reentry {
+        Reentry::Do => "Do",
+        Reentry::Plan => "Plan",
+    };
+    let mut text = format!(
+        "## Iteration {number} — carry-forward\n\nSent back to {to} at sign-off. The whole attempt is in `iteration-v{number}/`.\n"
+    );
+    text.push_str("\nRationale:\n\n");
+    let delta = summary.map_or("", Summary::iteration_delta).trim();
+    quote(&mut text, if delta.is_empty() { "(none was recorded)" } else { cut(delta) });
+    text.push_str("\nFailing gates:\n\n");
+    let failing = gates.map(failing).unwrap_or_default();
+    quote(&mut text, cut(if failing.is_empty() { "(none)" } else { &failing }));
+    text
+}
+
+/// One line for each row that failed, gating or not, with its evidence.
+fn failing(gates: &GateReport) -> String {
+    gates.rows.iter().filter(|row| row.result == GateResult::Fail).fold(
+        String::new(),
+        |mut text, row| {
+            let weight = if row.gating { "gating" } else { "advisory" };
+            let row = format!("{} ({weight}), {}: {}", row.rule_id, row.check, row.reason());
+            writeln!(text, "- {}", folded(&row)).expect("a String takes everything");
+            text
+        },
+    )
+}
+
+fn quote(text: &mut String, said: &str) {
+    for line in lines(said) {
+        text.push_str(if line.is_blank() { ">" } else { "> " });
+        text.push_str(line.text.trim_end());
+        text.push('\n');
+    }
+}
+
+fn cut(said: &str) -> &str {
+    let end = (0..=LONGEST.min(said.len())).rev().find(|end| said.is_char_boundary(*end));
+    &said[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_without_a_rationale_and_a_missing_report_are_said() {
+        insta::assert_snapshot!(section(3, Reentry::Plan, None, None), @r"
+        ## Iteration 3 — carry-forward
+
+        Sent back to Plan at sign-off. The whole attempt is in `iteration-v3/`.
+
+        Rationale:
+
+        > (none was recorded)
+
+        Failing gates:
+
+        > (none)
+        ");
+    }
+
+    #[test]
+    fn a_very_long_rationale_is_cut_between_characters() {
+        let long = "é".repeat(LONGEST);
+        let summary = Summary::parse(
+            &crate::testing::summary("iterated-to-Do").replace("the cache is stale", &long),
+        );
+        let section = section(1, Reentry::Do, Some(&summary), None);
+        assert!((LONGEST..LONGEST + 1000).contains(&section.len()), "{}", section.len());
+    }
+}

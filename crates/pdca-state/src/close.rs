@@ -1,0 +1,57 @@
+//! The close fast path: Plan concluded that nothing is to be built.
+
+use crate::brief::Brief;
+
+/// The close disposition that the brief hints at: the first of `close_words` that its
+/// `Disposition hint` contains, whatever the case. `None` means that the full band runs.
+pub fn close_disposition(brief: &Brief, close_words: &[String]) -> Option<String> {
+    let hint = brief.disposition_hint()?.to_lowercase();
+    close_words
+        .iter()
+        .find(|word| !word.trim().is_empty() && hint.contains(&word.trim().to_lowercase()))
+        .cloned()
+}
+
+/// The text of the artifact that stands in for a patch.
+pub fn close_text(disposition: &str) -> String {
+    format!("{}\n", disposition.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(hint: &str, words: &[&str]) -> Option<String> {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        close_disposition(
+            &Brief::parse(&format!("- **Slug:** x\n- **Disposition hint:** {hint}\n")),
+            &words,
+        )
+    }
+
+    #[test]
+    fn a_hint_that_contains_a_close_word_closes_whatever_its_case() {
+        assert_eq!(
+            close("Likely-Close (see thread)", &["wontfix", "likely-close"]).as_deref(),
+            Some("likely-close")
+        );
+        assert_eq!(
+            close("upstream duplicate", &["duplicate", "upstream"]).as_deref(),
+            Some("duplicate")
+        );
+    }
+
+    #[test]
+    fn without_a_hint_or_a_word_in_it_the_full_band_runs() {
+        assert_eq!(close("fix", &["wontfix"]), None);
+        assert_eq!(close("<fix | wontfix>", &["wontfix"]), None);
+        assert_eq!(close("fix", &["", " "]), None);
+        assert_eq!(close_disposition(&Brief::parse("- **Slug:** x\n"), &["wontfix".into()]), None);
+    }
+
+    #[test]
+    fn the_stand_in_is_one_line() {
+        assert_eq!(close_text("by-design"), "by-design\n");
+        assert_eq!(close_text("by\n## 9. Check sign-off"), "by ## 9. Check sign-off\n");
+    }
+}

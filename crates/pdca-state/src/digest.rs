@@ -1,0 +1,194 @@
+//! A fingerprint of a bundle, to see whether anything in it changed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use sha2::{Digest, Sha256};
+
+use crate::bundle::Bundle;
+use crate::contents::LoadError;
+use crate::files::{self, ReadError};
+
+/// The state of every file of a bundle: relative path, length and bytes.
+///
+/// Links count by where they point and are not followed; what is no file counts by its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleDigest {
+    files: BTreeMap<OsString, [u8; 32]>,
+}
+
+impl BundleDigest {
+    /// The files that differ from an earlier digest: changed, new or gone, sorted.
+    pub fn changed_since(&self, earlier: &BundleDigest) -> Vec<Utf8PathBuf> {
+        let mut changed: Vec<&OsString> = self
+            .files
+            .iter()
+            .filter(|(path, sum)| earlier.files.get(*path) != Some(*sum))
+            .map(|(path, _)| path)
+            .collect();
+        changed.extend(earlier.files.keys().filter(|path| !self.files.contains_key(*path)));
+        changed.sort_unstable();
+        changed.into_iter().map(|path| path.to_string_lossy().into_owned().into()).collect()
+    }
+
+    /// One sum over all, in hexadecimal.
+    pub fn to_hex(&self) -> String {
+        let mut hasher = Sha256::new();
+        for (path, sum) in &self.files {
+            framed(&mut hasher, path.as_bytes());
+            hasher.update(sum);
+        }
+        hex(&hasher.finalize())
+    }
+}
+
+impl Bundle {
+    /// Digests every file of the bundle, archived attempts included.
+    pub fn digest(&self) -> Result<BundleDigest, LoadError> {
+        self.require_inside()?;
+        let mut files = BTreeMap::new();
+        let mut todo = vec![OsString::new()];
+        while let Some(below) = todo.pop() {
+            let dir = self.dir().as_std_path().join(&below);
+            let failed = |source: io::Error| {
+                if below.is_empty() && source.kind() == io::ErrorKind::NotFound {
+                    return LoadError::Missing { dir: self.dir().into() };
+                }
+                LoadError::List { dir: dir.to_string_lossy().into_owned().into(), source }
+            };
+            for entry in dir.read_dir().map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let mut path = below.clone();
+                if !path.is_empty() {
+                    path.push("/");
+                }
+                path.push(entry.file_name());
+                let kind = entry.file_type().map_err(failed)?;
+                if kind.is_dir() {
+                    todo.push(path);
+                } else {
+                    let sum = sum_of(&entry, kind).map_err(|source| {
+                        let path = entry.path().to_string_lossy().into_owned().into();
+                        LoadError::File(ReadError::Io { path, source })
+                    })?;
+                    files.insert(path, sum);
+                }
+            }
+        }
+        Ok(BundleDigest { files })
+    }
+}
+
+fn sum_of(entry: &std::fs::DirEntry, kind: std::fs::FileType) -> io::Result<[u8; 32]> {
+    let mut hasher = Sha256::new();
+    if kind.is_file() {
+        let fd = rustix::fs::open(entry.path(), files::READ_ONLY, rustix::fs::Mode::empty())?;
+        hasher.update(b"file");
+        hasher.update(rustix::fs::fstat(&fd)?.st_size.to_le_bytes());
+        feed(fd, &mut hasher)?;
+    } else if kind.is_symlink() {
+        hasher.update(b"link");
+        framed(&mut hasher, entry.path().read_link()?.as_os_str().as_bytes());
+    } else {
+        hasher.update(format!("{kind:?}"));
+    }
+    Ok(hasher.finalize().into())
+}
+
+/// The sha256 of a file below `root`, in hexadecimal, whatever its size; `None` where there is none.
+pub(crate) fn sha256_within(root: &Utf8Path, relative: &str) -> Result<Option<String>, ReadError> {
+    let Some((fd, _)) = files::open_within(root, Utf8Path::new(relative))? else {
+        return Ok(None);
+    };
+    let mut hasher = Sha256::new();
+    feed(fd, &mut hasher).map_err(|source| ReadError::Io { path: root.join(relative), source })?;
+    Ok(Some(hex(&hasher.finalize())))
+}
+
+/// The sha256 of some bytes, in hexadecimal, as records carry it.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn feed(fd: OwnedFd, hasher: &mut Sha256) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut file = std::fs::File::from(fd);
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => hasher.update(&buffer[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn framed(hasher: &mut Sha256, bytes: &[u8]) {
+    hasher.update((bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        for nibble in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(nibble.into(), 16).unwrap_or('0'));
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn a_digest_names_each_file_that_changed_came_or_went() {
+        let scene = Scene::new();
+        let bundle = scene.bundle("7", &[("a.md", "1"), ("iteration-v1/b.md", "2"), ("c.md", "3")]);
+        let before = bundle.digest().unwrap();
+        assert_eq!(before, bundle.digest().unwrap());
+        scene.write("issue_7/a.md", "one");
+        scene.write("issue_7/tests/new.rs", "");
+        fs_err::remove_file(bundle.dir().join("iteration-v1/b.md")).unwrap();
+        let after = bundle.digest().unwrap();
+        assert_eq!(after.changed_since(&before), ["a.md", "iteration-v1/b.md", "tests/new.rs"]);
+        assert_eq!(before.changed_since(&before), Vec::<Utf8PathBuf>::new());
+        assert_ne!(after.to_hex(), before.to_hex());
+    }
+
+    #[test]
+    fn a_link_counts_by_where_it_points_and_a_pipe_is_not_waited_for() {
+        let scene = Scene::new();
+        let bundle = scene.bundle("7", &[]);
+        let dir = bundle.dir();
+        std::os::unix::fs::symlink("/nowhere", dir.join("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.join("pipe").as_std_path(),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        fs_err::write(dir.as_std_path().join(OsString::from_vec(vec![b'x', 0xff])), "1").unwrap();
+        let before = bundle.digest().unwrap();
+        fs_err::remove_file(dir.join("link")).unwrap();
+        std::os::unix::fs::symlink("/elsewhere", dir.join("link")).unwrap();
+        assert_eq!(bundle.digest().unwrap().changed_since(&before), ["link"]);
+    }
+
+    #[test]
+    fn the_sum_of_bytes_is_the_known_one() {
+        assert_eq!(
+            sha256_hex(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn dir() -> (tempfile::TempDir, Utf8PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
+    (dir, path)
+}
+
+#[test]
+fn a_replaced_file_has_the_new_bytes_and_leaves_nothing_beside_it() {
+    let (_guard, dir) = dir();
+    let path = dir.join("a.md");
+    replace(&path, b"one").unwrap();
+    replace(&path, b"two").unwrap();
+    replace_unsynced(&path, b"three").unwrap();
+    assert_eq!(fs_err::read(&path).unwrap(), b"three");
+    assert_eq!(dir.read_dir_utf8().unwrap().count(), 1);
+}
+
+#[test]
+fn a_replacement_that_fails_leaves_the_old_and_nothing_beside_it() {
+    let (_guard, dir) = dir();
+    let path = dir.join("a.md");
+    fs_err::create_dir(&path).unwrap();
+    let error = replace(&path, b"x").unwrap_err();
+    assert!(error.to_string().contains("a.md"), "{error}");
+    assert_eq!(dir.read_dir_utf8().unwrap().count(), 1);
+    assert!(path.is_dir());
+    assert!(replace(dir.join("none/a.md"), b"x").is_err());
+}
+
+#[test]
+fn a_reader_sees_the_old_bytes_or_the_new_ones_and_nothing_else() {
+    let (_guard, dir) = dir();
+    let path = dir.join("a.md");
+    let versions = [vec![b'a'; 100_000], vec![b'b'; 50_000]];
+    replace_unsynced(&path, &versions[0]).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..200 {
+                replace_unsynced(&path, &versions[round % 2]).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let read = read_bounded(&path, 1 << 20).unwrap().expect("it is never absent");
+            assert!(versions.contains(&read), "{} bytes", read.len());
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_missing_is_none_and_not_an_error() {
+    let (_guard, dir) = dir();
+    assert!(read_bounded(dir.join("none"), 10).unwrap().is_none());
+    assert!(read_within(&dir, Utf8Path::new("no/such/dir"), 10).unwrap().is_none());
+}
+
+#[test]
+fn the_bound_is_exact() {
+    let (_guard, dir) = dir();
+    let path = dir.join("a");
+    fs_err::write(&path, "12345").unwrap();
+    assert_eq!(read_bounded(&path, 5).unwrap().as_deref(), Some(&b"12345"[..]));
+    let error = read_bounded(&path, 4).unwrap_err();
+    assert!(matches!(error, ReadError::TooLarge { size: 5, max: 4, .. }), "{error}");
+    fs_err::write(&path, "").unwrap();
+    assert_eq!(read_bounded(&path, 0).unwrap().as_deref(), Some(&b""[..]));
+}
+
+#[test]
+fn what_is_no_file_is_refused_at_once_with_what_it_is() {
+    let (_guard, dir) = dir();
+    fs_err::create_dir(dir.join("dir")).unwrap();
+    let pipe = dir.join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, pipe.as_std_path(), FileType::Fifo, Mode::RWXU, 0)
+        .unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
+    symlink("pipe", dir.join("to-pipe")).unwrap();
+    for (name, expected) in [
+        ("dir", "a directory"),
+        ("pipe", "a named pipe"),
+        ("socket", "a socket"),
+        ("to-pipe", "a named pipe"),
+    ] {
+        let error = read_bounded(dir.join(name), 10).unwrap_err();
+        assert!(
+            matches!(error, ReadError::NotAFile { kind, .. } if kind == expected),
+            "{name}: {error}"
+        );
+        assert_eq!(error.path(), dir.join(name));
+    }
+    drop(socket);
+}
+
+#[test]
+fn a_link_is_followed_inside_and_refused_outside() {
+    let (_guard, dir) = dir();
+    let root = dir.join("root");
+    fs_err::create_dir_all(root.join("sub")).unwrap();
+    fs_err::write(dir.join("secret"), "s").unwrap();
+    fs_err::write(root.join("sub/file"), "f").unwrap();
+    symlink("sub/file", root.join("in")).unwrap();
+    symlink("../secret", root.join("out")).unwrap();
+    symlink("..", root.join("up")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    let read = |name: &str| read_within(&root, Utf8Path::new(name), 10);
+    assert_eq!(read("in").unwrap().as_deref(), Some(&b"f"[..]));
+    assert_eq!(read("sub/file").unwrap().as_deref(), Some(&b"f"[..]));
+    for name in ["out", "up/secret", "../secret", "sub/../../secret"] {
+        let error = read(name).unwrap_err();
+        assert!(
+            matches!(&error, ReadError::LeadsOut { target, .. } if target.ends_with("/secret")),
+            "{name}: {error}"
+        );
+    }
+    assert!(matches!(read(dir.join("secret").as_str()), Err(ReadError::LeadsOut { .. })));
+    assert!(matches!(read("dangling"), Err(ReadError::Io { .. })));
+    assert!(matches!(read("loop"), Err(ReadError::Io { .. })));
+}
+
+#[test]
+fn a_temporary_whose_writer_lives_is_not_swept() {
+    let (_guard, dir) = dir();
+    let (temp, file) = create_temp(dir.join("a.md").as_std_path()).unwrap();
+    sweep_temp(&temp).unwrap();
+    assert!(temp.exists());
+    drop(file);
+    sweep_temp(&temp).unwrap();
+    assert!(!temp.exists());
+}
+
+#[test]
+fn only_what_a_replacement_left_is_called_a_temporary() {
+    for (name, of_brief, any) in [
+        (".brief.md.pdca-tmp-1-0", true, true),
+        (".brief.md.orig.pdca-tmp-1-0", false, true),
+        (".SUMMARY.md.pdca-tmp-9-9", false, true),
+        ("brief.md.pdca-tmp-1-0", false, false),
+        (".brief.md.tmp", false, false),
+    ] {
+        assert_eq!(is_temp_name_of(name.as_bytes(), "brief.md"), of_brief, "{name}");
+        assert_eq!(is_temp_name(name.as_bytes()), any, "{name}");
+    }
+}

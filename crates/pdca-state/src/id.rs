@@ -1,0 +1,268 @@
+//! The name of a bundle, parsed once.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What the directory of a bundle is called, before the id.
+const DIR_PREFIX: &str = "issue_";
+
+/// The id of a bundle: `36`, `PROJ-12`.
+///
+/// Safe as a file name, as one component of a git ref and as the value of an environment
+/// variable: ASCII letters, digits and `-_.+`, no leading `-`, `.` or `+`, no `..`, no end in
+/// `.` or `.lock`, at most [`BundleId::MAX_LEN`] bytes. Ids sort as their directories do.
+///
+/// ```
+/// use pdca_state::BundleId;
+/// let id: BundleId = "#36".parse()?;
+/// assert_eq!((id.to_string(), id.dir_name()), ("36".into(), "issue_36".into()));
+/// assert!("../x".parse::<BundleId>().is_err());
+/// # Ok::<(), pdca_state::IdError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BundleId(Box<str>);
+
+impl BundleId {
+    /// The longest legal id, in bytes.
+    pub const MAX_LEN: usize = 100;
+
+    /// The name of the bundle's directory: `issue_36`.
+    pub fn dir_name(&self) -> String {
+        format!("{DIR_PREFIX}{}", self.0)
+    }
+
+    /// The id of the bundle in a directory of this name; `None` where it names no bundle.
+    pub fn from_dir_name(name: &str) -> Option<Self> {
+        Self::parse_dir_name(name).ok()
+    }
+
+    /// As [`BundleId::from_dir_name`], with what is wrong with the name.
+    pub(crate) fn parse_dir_name(name: &str) -> Result<Self, IdError> {
+        let bare =
+            name.strip_prefix(DIR_PREFIX).ok_or_else(|| IdError::new(name, IdFlaw::NoPrefix))?;
+        Self::bare(bare).map_err(|error| IdError::new(name, error.flaw))
+    }
+
+    /// The bare id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a directory of this name means to be a bundle, legal id or not.
+    pub(crate) fn claims_dir_name(name: &[u8]) -> bool {
+        name.starts_with(DIR_PREFIX.as_bytes())
+    }
+
+    fn bare(text: &str) -> Result<Self, IdError> {
+        match flaw(text) {
+            None => Ok(Self(text.into())),
+            Some(flaw) => Err(IdError::new(text, flaw)),
+        }
+    }
+}
+
+impl FromStr for BundleId {
+    type Err = IdError;
+
+    /// Accepts `36`, `#36`, `issue_36` and `PROJ-12`.
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let bare = text.strip_prefix('#').unwrap_or(text);
+        let bare = bare.strip_prefix(DIR_PREFIX).unwrap_or(bare);
+        Self::bare(bare).map_err(|error| IdError::new(text, error.flaw))
+    }
+}
+
+impl fmt::Display for BundleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl AsRef<str> for BundleId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for BundleId {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<BundleId> for String {
+    fn from(id: BundleId) -> Self {
+        id.0.into()
+    }
+}
+
+/// A text that names no bundle.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not an id: {flaw}")]
+pub struct IdError {
+    /// What was given: control characters escaped, cut where it is long.
+    pub given: String,
+    /// What is wrong with it.
+    pub flaw: IdFlaw,
+}
+
+impl IdError {
+    fn new(given: &str, flaw: IdFlaw) -> Self {
+        const SHOWN: usize = 40;
+        let mut shown: String = given.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+        if given.chars().nth(SHOWN).is_some() {
+            shown.push('…');
+        }
+        Self { given: shown, flaw }
+    }
+}
+
+/// What is wrong with a text that was meant as an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum IdFlaw {
+    /// Nothing is left of it.
+    #[error("it is empty")]
+    Empty,
+    /// A directory's name lacks `issue_`.
+    #[error("the name of a bundle's directory starts with `issue_`")]
+    NoPrefix,
+    /// It is longer than [`BundleId::MAX_LEN`].
+    #[error("it has {0} bytes, the limit is {max}", max = BundleId::MAX_LEN)]
+    TooLong(usize),
+    /// It has a character outside the legal ones.
+    #[error("the character {0:?} is not allowed")]
+    Character(char),
+    /// It starts with what an option, a hidden file or a second prefix would start with.
+    #[error("it may not start with `{0}`")]
+    Start(&'static str),
+    /// It ends with what a git ref may not end with.
+    #[error("it may not end with `{0}`")]
+    End(&'static str),
+    /// It has `..` in it.
+    #[error("it may not contain `..`")]
+    DotDot,
+}
+
+/// The first thing wrong with a bare id.
+fn flaw(text: &str) -> Option<IdFlaw> {
+    if text.is_empty() {
+        return Some(IdFlaw::Empty);
+    }
+    if text.len() > BundleId::MAX_LEN {
+        return Some(IdFlaw::TooLong(text.len()));
+    }
+    let illegal = |c: &char| !(c.is_ascii_alphanumeric() || "-_.+".contains(*c));
+    if let Some(c) = text.chars().find(illegal) {
+        return Some(IdFlaw::Character(c));
+    }
+    // A second `issue_` would make the printed id name another bundle when it is read again.
+    if let Some(start) = ["-", ".", "+", DIR_PREFIX].into_iter().find(|s| text.starts_with(s)) {
+        return Some(IdFlaw::Start(start));
+    }
+    if let Some(end) = [".lock", "."].into_iter().find(|e| text.ends_with(e)) {
+        return Some(IdFlaw::End(end));
+    }
+    text.contains("..").then_some(IdFlaw::DotDot)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn all_four_spellings_name_a_bundle() {
+        for (text, bare) in [
+            ("36", "36"),
+            ("#36", "36"),
+            ("issue_36", "36"),
+            ("PROJ-12", "PROJ-12"),
+            ("449-v1", "449-v1"),
+        ] {
+            assert_eq!(text.parse::<BundleId>().unwrap().as_str(), bare, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_could_leave_the_bundle_root_or_pose_as_an_option_is_refused() {
+        let long = "7".repeat(300);
+        for text in [
+            "",
+            "#",
+            "issue_",
+            "../x",
+            "..",
+            ".",
+            "a..b",
+            "-rf",
+            "--all",
+            "a/b",
+            "a\\b",
+            "/etc",
+            ".git",
+            "x\0y",
+            "x\ny",
+            "x y",
+            " 36",
+            "36 ",
+            "a:b",
+            "a~1",
+            "a^",
+            "a?",
+            "a*",
+            "a[b",
+            "@{u}",
+            "a.lock",
+            "a.",
+            "é",
+            "$(x)",
+            "issue_issue_36",
+            "issue_-rf",
+            "##36",
+            &long,
+        ] {
+            assert!(text.parse::<BundleId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_shows_a_hostile_id_escaped_and_cut() {
+        let error = format!("a\0{}", "b".repeat(300)).parse::<BundleId>().unwrap_err();
+        assert!(error.given.len() < 60 && error.to_string().starts_with("`a\\0bbb"), "{error}");
+    }
+
+    #[test]
+    fn ids_sort_as_their_directories_do() {
+        let mut ids: Vec<BundleId> =
+            ["9", "10", "PROJ-2", "a"].map(|id| id.parse().unwrap()).into();
+        ids.sort();
+        let mut dirs: Vec<String> = ids.iter().map(BundleId::dir_name).collect();
+        dirs.sort();
+        assert_eq!(ids.iter().map(BundleId::dir_name).collect::<Vec<_>>(), dirs);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_either_refused_or_one_harmless_path_component(text in any::<String>()) {
+            if let Ok(id) = text.parse::<BundleId>() {
+                prop_assert!(id.as_str().len() <= BundleId::MAX_LEN);
+                prop_assert_eq!(camino::Utf8Path::new(&id.dir_name()).components().count(), 1);
+            }
+        }
+
+        #[test]
+        fn a_legal_id_reads_back_from_each_of_its_spellings(text in "[A-Za-z0-9_][A-Za-z0-9_.+-]{0,20}") {
+            if let Ok(id) = text.parse::<BundleId>() {
+                prop_assert_eq!(BundleId::from_dir_name(&id.dir_name()), Some(id.clone()));
+                prop_assert_eq!(id.to_string().parse::<BundleId>(), Ok(id.clone()));
+                prop_assert_eq!(id.dir_name().parse::<BundleId>(), Ok(id));
+            }
+        }
+    }
+}

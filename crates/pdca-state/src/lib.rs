@@ -1,0 +1,82 @@
+//! What a bundle is, and what state it is in.
+//!
+//! A bundle is a directory of artifacts, one per beat of the cycle. Its state is never stored:
+//! [`State::of`] derives it from the artifacts that are present, so a crashed run resumes from
+//! whatever reached the disk. Formats are read forgivingly, and strictly where they *grant*: a
+//! gate report or a sign-off that is malformed grants nothing.
+//!
+//! ```
+//! use pdca_state::{Artifact, Bundle, BundleRoot, State};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
+//! let root = BundleRoot::new(path.join("results"));
+//! let bundle = Bundle::create(&root, &"#36".parse()?, "- **Slug:** crash-on-empty-input\n")?;
+//! assert_eq!(bundle.load()?.state, State::Planned);
+//!
+//! bundle.publish(Artifact::Patch, b"diff --git a/x b/x\n")?;
+//! assert_eq!(bundle.load()?.state, State::Built);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - This is the only crate that knows the name of a file inside a bundle.
+//! - Deriving a state does no I/O and cannot fail; along the cycle it only moves forward.
+//! - A file appears whole or not at all, and nothing of an attempt is ever deleted or overwritten:
+//!   it is moved into `iteration-v<N>/`, and an interrupted move is finished into the same N.
+//! - No path is built from an id that was not parsed as a [`BundleId`], and nothing that a bundle
+//!   says makes this crate read or write outside of it.
+//! - One bad bundle is one bad [`Row`], never a failed survey.
+//! - Nothing is printed, and neither the environment nor the clock is read.
+
+mod artifact;
+mod id;
+mod id_list;
+mod lines;
+
+mod brief;
+mod gates;
+mod notes;
+mod review;
+mod signoff;
+mod summary;
+
+mod state;
+
+mod bundle;
+mod contents;
+mod digest;
+pub mod files;
+mod root;
+mod snapshot;
+mod survey;
+
+mod archive;
+mod carry_forward;
+mod close;
+
+#[cfg(test)]
+mod testing;
+
+pub use archive::{ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, resume_archive};
+pub use artifact::{Artifact, Artifacts};
+pub use brief::{Brief, Field, Label, OntoBranch, RepoTarget};
+pub use bundle::{Bundle, CreateError, WriteError};
+pub use close::{close_disposition, close_text};
+pub use contents::LoadError;
+pub use digest::{BundleDigest, sha256_hex};
+pub use gates::{
+    EVIDENCE_MAX, Element, ElementError, ElementKind, GateReport, GateReportError, GateResult,
+    GateRow, Overall, Provenance, evidence,
+};
+pub use id::{BundleId, IdError, IdFlaw};
+pub use id_list::{IdList, parse_id_list};
+pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
+pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};
+pub use signoff::{Action, Decision, Outcome, SignoffError, UnknownOutcome, record};
+pub use snapshot::{Coverage, Problem, Snapshot};
+pub use state::{BriefFact, Facts, Reentry, State};
+pub use summary::{
+    Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, assemble,
+};
+pub use survey::{Glance, Row, survey, survey_bundles};

@@ -1,0 +1,320 @@
+//! The review: verdicts over the check matrix, and what a person must decide.
+//!
+//! Advice only. No verdict here blocks; each NEEDS-HUMAN becomes a box in §6 of the summary. The
+//! reviewer is told to answer NEEDS-HUMAN for the validation row every time, so that row carries
+//! no finding: it is a box as well, but flagged as standing and counted apart.
+
+use std::collections::HashSet;
+
+use crate::gates::Element;
+use crate::lines::{folded, indent, lines};
+
+const NEEDS_HUMAN: &str = "needs-human";
+
+/// A parsed review, of the reviewer or of an adviser.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Review {
+    /// The rows of its tables, in order, without headers and rulers.
+    pub rows: Vec<ReviewRow>,
+    /// What a person must decide, each once, in order: `Item — Basis`.
+    pub items: Vec<String>,
+    /// Which of [`Self::items`] is the standing validation row, if it is told apart.
+    standing: Option<usize>,
+}
+
+/// One row of a review's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewRow {
+    /// What was judged.
+    pub item: String,
+    /// How, as written.
+    pub verdict: String,
+    /// Why.
+    pub basis: String,
+    /// The line it stands on, from 1.
+    pub line: usize,
+}
+
+/// Why there is no review to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingReview {
+    /// The reviewer was never run, or was cut off.
+    NotRun,
+    /// The reviewer ran and failed.
+    Failed,
+    /// The reviewer left an empty file.
+    Empty,
+}
+
+impl MissingReview {
+    /// The box in §6 that a missing review is.
+    pub fn item(self) -> &'static str {
+        match self {
+            MissingReview::NotRun => "no review exists: the reviewer was not run to its end",
+            MissingReview::Failed => "no review exists: the reviewer ran and failed",
+            MissingReview::Empty => "no review exists: the reviewer left an empty file",
+        }
+    }
+}
+
+impl Review {
+    /// Reads tables and bullets. Any text is a review, if perhaps one that says nothing; the time
+    /// taken is linear in its length.
+    pub fn parse(text: &str) -> Self {
+        let mut reader = Reader::default();
+        let mut all = lines(text).peekable();
+        while let Some(line) = all.next() {
+            let trimmed = line.text.trim();
+            if trimmed.starts_with('|') {
+                reader.table_line(trimmed, line.number);
+                continue;
+            }
+            reader.end_table();
+            if let Some(first) = bullet(trimmed) {
+                let depth = line.indent();
+                let mut item = first.to_owned();
+                while let Some(next) = all.next_if(|next| goes_on(next.text, depth)) {
+                    item.push(' ');
+                    item.push_str(next.text.trim());
+                }
+                reader.add(&item, false);
+            }
+        }
+        reader.end_table();
+        reader.review()
+    }
+
+    /// Whether there is nothing in the file.
+    pub fn is_blank(text: &str) -> bool {
+        text.trim().is_empty()
+    }
+
+    /// The standing validation row among the items.
+    ///
+    /// It is told apart only where it is certain: the exact title, in the table of the matrix,
+    /// once. Anything else is taken for a finding.
+    pub fn standing(&self) -> Option<&str> {
+        self.standing.map(|index| self.items[index].as_str())
+    }
+
+    /// The items without the standing row.
+    pub fn findings(&self) -> impl Iterator<Item = &str> {
+        self.items
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| Some(*index) != self.standing)
+            .map(|(_, item)| item.as_str())
+    }
+}
+
+/// The dependencies a builder declared: lines `NEEDS-HUMAN external dependency: …` of its notes.
+///
+/// A list marker before it is tolerated. Each comes back once, as `external dependency: …`.
+pub fn declared_dependencies(build_notes: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    for line in lines(build_notes) {
+        let text = line.text.trim().trim_start_matches(['-', '*', '+']);
+        let Some(rest) = without_marker(text.trim_start()) else {
+            continue;
+        };
+        let is_dependency =
+            rest.get(..EXTERNAL.len()).is_some_and(|start| start.eq_ignore_ascii_case(EXTERNAL));
+        let item = folded(rest);
+        if is_dependency && seen.insert(item.to_lowercase()) {
+            found.push(item);
+        }
+    }
+    found
+}
+
+const EXTERNAL: &str = "external dependency";
+
+/// Whether a text is the standing validation question, as §6 shows it.
+pub(crate) fn is_standing_text(item: &str) -> bool {
+    let item = item.strip_prefix("V ").unwrap_or(item);
+    item.strip_prefix(Element::V.title())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(" — "))
+}
+
+/// The text of a bullet `- NEEDS-HUMAN — …`, plain or bold.
+fn bullet(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("- ")?.trim_start();
+    let rest = rest.strip_prefix("**").unwrap_or(rest);
+    rest.starts_with("NEEDS-HUMAN").then(|| without_marker(rest)).flatten()
+}
+
+/// What follows `NEEDS-HUMAN` and its dash or colon.
+fn without_marker(text: &str) -> Option<&str> {
+    let start = text.get(..NEEDS_HUMAN.len())?;
+    let rest = &text[NEEDS_HUMAN.len()..];
+    start.eq_ignore_ascii_case(NEEDS_HUMAN).then(|| {
+        let rest = rest.strip_prefix(":**").unwrap_or(rest);
+        let rest = rest.strip_prefix("**").unwrap_or(rest);
+        rest.trim_start_matches([' ', '\t', '—', '–', ':', '-']).trim_end()
+    })
+}
+
+/// Whether a line goes on with the bullet before it, which is indented by `depth`.
+fn goes_on(line: &str, depth: usize) -> bool {
+    let text = line.trim();
+    let is_item = ["- ", "* ", "+ "].iter().any(|marker| text.starts_with(marker))
+        || text.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(". ")
+            && text.starts_with(|c: char| c.is_ascii_digit());
+    !text.is_empty()
+        && indent(line) > depth
+        && !is_item
+        && !text.starts_with(['#', '|'])
+        && !text.starts_with("```")
+        && !text.starts_with("~~~")
+}
+
+/// What is known of the table being read.
+#[derive(Debug, Default)]
+struct Reader {
+    review: Review,
+    seen: HashSet<String>,
+    columns: Option<Columns>,
+    in_table: bool,
+    matrix_rows: usize,
+    /// Items of this table that would be the standing row if it turns out to be the matrix.
+    candidates: Vec<usize>,
+    standing: Vec<usize>,
+}
+
+/// Where a table has its item and its verdict.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    item: usize,
+    verdict: usize,
+}
+
+impl Reader {
+    fn table_line(&mut self, line: &str, number: usize) {
+        let cells = cells(line);
+        let is_first = !self.in_table;
+        self.in_table = true;
+        if is_first && let Some(columns) = header(&cells) {
+            self.columns = Some(columns);
+            return;
+        }
+        if is_ruler(&cells) {
+            return;
+        }
+        let Some(columns) = self.columns.or_else(|| headless(&cells)) else {
+            return;
+        };
+        let cell = |index: usize| cells.get(index).map_or("", String::as_str);
+        let row = ReviewRow {
+            item: cell(columns.item).to_owned(),
+            verdict: cell(columns.verdict).to_owned(),
+            basis: cell(columns.verdict + 1).to_owned(),
+            line: number,
+        };
+        self.matrix_rows += usize::from(is_matrix_item(&row.item));
+        if row.verdict.to_ascii_lowercase().contains(NEEDS_HUMAN) {
+            let text = match (row.item.is_empty(), row.basis.is_empty()) {
+                (_, true) => row.item.clone(),
+                (true, false) => row.basis.clone(),
+                (false, false) => format!("{} — {}", row.item, row.basis),
+            };
+            self.add(&text, is_validation(&row.item));
+        }
+        self.review.rows.push(row);
+    }
+
+    fn end_table(&mut self) {
+        if self.matrix_rows >= 2 {
+            self.standing.append(&mut self.candidates);
+        }
+        self.in_table = false;
+        self.columns = None;
+        self.matrix_rows = 0;
+        self.candidates.clear();
+    }
+
+    fn add(&mut self, text: &str, is_candidate: bool) {
+        let text = folded(text);
+        if text.is_empty() || !self.seen.insert(text.to_lowercase()) {
+            return;
+        }
+        if is_candidate {
+            self.candidates.push(self.review.items.len());
+        }
+        self.review.items.push(text);
+    }
+
+    fn review(mut self) -> Review {
+        // Two rows that both look standing: at least one of them is a finding.
+        if let [only] = self.standing.as_slice() {
+            self.review.standing = Some(*only);
+        }
+        self.review
+    }
+}
+
+/// The cells of a row, trimmed; `\|` is a pipe inside a cell.
+fn cells(line: &str) -> Vec<String> {
+    let inner = line.trim_start_matches('|');
+    let mut cells = vec![String::new()];
+    let mut escaped = false;
+    for c in inner.chars() {
+        let last = cells.last_mut().expect("it starts with one cell");
+        if c == '|' && !escaped {
+            cells.push(String::new());
+        } else {
+            if c == '|' {
+                last.pop();
+            }
+            last.push(c);
+        }
+        escaped = c == '\\';
+    }
+    while cells.len() > 1 && cells.last().is_some_and(|cell| cell.trim().is_empty()) {
+        cells.pop();
+    }
+    for cell in &mut cells {
+        *cell = cell.trim().to_owned();
+    }
+    cells
+}
+
+/// The columns of `| Item | Verdict | Basis |`.
+fn header(cells: &[String]) -> Option<Columns> {
+    let find = |name: &str| cells.iter().position(|cell| plain(cell).eq_ignore_ascii_case(name));
+    Some(Columns { verdict: find("verdict")?, item: find("item").unwrap_or(0) })
+}
+
+/// The columns of a row whose table has no such header: the verdict is where one stands.
+fn headless(cells: &[String]) -> Option<Columns> {
+    let is_verdict = |cell: &String| {
+        let text = plain(cell).to_ascii_uppercase();
+        text.starts_with("NEEDS-HUMAN") || matches!(text.as_str(), "PASS" | "FAIL")
+    };
+    let verdict = cells.iter().skip(1).position(is_verdict)? + 1;
+    Some(Columns { item: 0, verdict })
+}
+
+fn is_ruler(cells: &[String]) -> bool {
+    cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' ')))
+}
+
+/// A cell without the marks that make it bold or code.
+fn plain(cell: &str) -> &str {
+    cell.trim_matches(['*', '_', '`', ' '])
+}
+
+fn is_matrix_item(item: &str) -> bool {
+    let item = plain(item);
+    is_validation(item)
+        || Element::ALL.iter().any(|element| element.title().eq_ignore_ascii_case(item))
+}
+
+fn is_validation(item: &str) -> bool {
+    let item = plain(item);
+    let item = item.strip_prefix("V ").unwrap_or(item);
+    item.eq_ignore_ascii_case(Element::V.title())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+/// The items, the standing one starred.
+fn items(text: &str) -> String {
+    let review = Review::parse(text);
+    let starred = |item: &String| {
+        let star = if review.standing() == Some(item) { "* " } else { "" };
+        format!("{star}{item}")
+    };
+    let items: Vec<String> = review.items.iter().map(starred).collect();
+    items.join("\n")
+}
+
+const MATRIX: &str = "\
+| Item | Verdict | Basis |
+|------|:-------:|-------|
+| C1 Spec | PASS | says NEEDS-HUMAN only in passing |
+| C4 Verification (red→green) | NEEDS-HUMAN | `a \\| b` cannot be run |
+| T5 Judgment | **needs-human** | |
+| Validation — fitness-to-purpose | NEEDS-HUMAN | is it fit? |
+";
+
+#[test]
+fn each_needs_human_row_is_an_item_with_its_basis() {
+    assert_snapshot!(items(MATRIX), @r"
+    C4 Verification (red→green) — `a | b` cannot be run
+    T5 Judgment
+    * Validation — fitness-to-purpose — is it fit?
+    ");
+}
+
+#[test]
+fn rows_are_kept_with_their_verdicts_and_lines() {
+    let review = Review::parse(MATRIX);
+    let rows: Vec<String> = review
+        .rows
+        .iter()
+        .map(|row| format!("{} {}: {}", row.line, row.item, row.verdict))
+        .collect();
+    assert_snapshot!(rows.join("\n"), @r"
+    3 C1 Spec: PASS
+    4 C4 Verification (red→green): NEEDS-HUMAN
+    5 T5 Judgment: **needs-human**
+    6 Validation — fitness-to-purpose: NEEDS-HUMAN
+    ");
+}
+
+#[test]
+fn bullets_count_too_with_the_lines_that_go_on() {
+    let text = "\
+- NEEDS-HUMAN — first,
+  goes on
+  and on
+- NEEDS-HUMAN: second
+  - NEEDS-HUMAN third, nested
+- **NEEDS-HUMAN** — fourth
+  | no | table |
+- **NEEDS-HUMAN:** fifth
+
+  after a blank line nothing goes on
+- NEEDS-HUMAN — First, goes on and on
+- NEEDS-HUMAN
+- this needs-human, but says it in prose
+";
+    assert_snapshot!(items(text), @r"
+    first, goes on and on
+    second
+    third, nested
+    fourth
+    fifth
+    ");
+}
+
+#[test]
+fn columns_are_found_by_their_names() {
+    let text = "\
+| # | Item | Severity | Verdict | Basis |
+|---|---|---|---|---|
+| 1 | the thing | NEEDS-HUMAN | PASS | fine |
+| 2 | other thing | low | NEEDS-HUMAN | why |
+";
+    assert_snapshot!(items(text), @"other thing — why");
+}
+
+#[test]
+fn a_table_without_a_header_is_read_by_its_verdicts() {
+    assert_snapshot!(items("| a | NEEDS-HUMAN | b |\n| c | PASS | NEEDS-HUMAN in passing |\n"), @"a — b");
+}
+
+#[test]
+fn the_validation_row_is_standing_only_in_the_matrix_and_only_once() {
+    // The same title in a table of its own is a finding.
+    assert_snapshot!(items("| Item | Verdict | Basis |\n|---|---|---|\n| Validation — fitness-to-purpose | NEEDS-HUMAN | wrong layer |\n"), @"Validation — fitness-to-purpose — wrong layer");
+    // So is a bullet.
+    assert_snapshot!(items("- NEEDS-HUMAN — Validation — fitness-to-purpose — wrong layer\n"), @"Validation — fitness-to-purpose — wrong layer");
+    // Two in two matrices: nobody can say which is the standing one.
+    let second = MATRIX.replace("is it fit?", "it is not");
+    assert_snapshot!(items(&format!("{MATRIX}\n{second}")), @r"
+    C4 Verification (red→green) — `a | b` cannot be run
+    T5 Judgment
+    Validation — fitness-to-purpose — is it fit?
+    Validation — fitness-to-purpose — it is not
+    ");
+}
+
+#[test]
+fn a_review_of_windows_reads_the_same() {
+    assert_eq!(items(&MATRIX.replace('\n', "\r\n")), items(MATRIX));
+}
+
+#[test]
+fn a_missing_review_has_its_own_item() {
+    let texts = [MissingReview::NotRun, MissingReview::Failed, MissingReview::Empty]
+        .map(MissingReview::item);
+    assert_snapshot!(texts.join("\n"), @r"
+    no review exists: the reviewer was not run to its end
+    no review exists: the reviewer ran and failed
+    no review exists: the reviewer left an empty file
+    ");
+    assert!(Review::is_blank(" \n\t\r\n"));
+}
+
+#[test]
+fn dependencies_a_builder_declared_are_found_in_its_notes() {
+    let notes = "\
+Built it. NEEDS-HUMAN external dependency: not at the start of a line
+- NEEDS-HUMAN external dependency: protoc — blocks the build
+* needs-human external dependency: a database
+NEEDS-HUMAN — external dependency: PROTOC — blocks the build
+NEEDS-HUMAN: something else
+";
+    assert_snapshot!(declared_dependencies(notes).join("\n"), @r"
+    external dependency: protoc — blocks the build
+    external dependency: a database
+    ");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_review(text in "(\\||- |NEEDS-HUMAN|V |\n|\r|\\\\|  |\\*|\\PC|\\x00)*") {
+        let review = Review::parse(&text);
+        for item in &review.items {
+            prop_assert!(!item.is_empty() && !item.contains('\n'));
+        }
+        let findings = review.findings().count();
+        prop_assert_eq!(findings + usize::from(review.standing().is_some()), review.items.len());
+        declared_dependencies(&text);
+    }
+
+    #[test]
+    fn a_cell_holds_any_pipe_that_is_escaped(basis in "[a-z|]{0,20}") {
+        let text = format!("| Item | Verdict | Basis |\n|---|---|---|\n| x | NEEDS-HUMAN | {} |\n", basis.replace('|', "\\|"));
+        let row = &Review::parse(&text).rows[0];
+        prop_assert_eq!(&row.basis, &basis);
+    }
+}

@@ -1,0 +1,241 @@
+//! The bundle root: the directory that holds one directory per bundle.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::bundle::Bundle;
+use crate::id::{BundleId, IdError};
+
+/// Where the archived bundles of a root lie.
+const COMPLETED: &str = "completed";
+
+/// The directory that holds the bundles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundleRoot {
+    path: Utf8PathBuf,
+}
+
+/// Why a bundle root cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// It is not there.
+    #[error("there is no bundle root {path}")]
+    Missing {
+        /// Where it would be.
+        path: Utf8PathBuf,
+    },
+    /// The system would not list it.
+    #[error("cannot list the bundle root {path}")]
+    List {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What a bundle root holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The bundles, sorted by directory name.
+    pub bundles: Vec<Bundle>,
+    /// What is named like a bundle and is none, sorted by name.
+    pub strangers: Vec<Stranger>,
+}
+
+/// An entry of a bundle root that is named like a bundle and is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// Its name, with what is not UTF-8 replaced.
+    pub name: String,
+    /// Why it is no bundle.
+    pub why: Strangeness,
+}
+
+/// Why an entry that is named like a bundle is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Strangeness {
+    /// What follows `issue_` is no legal id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// Its name is not UTF-8.
+    #[error("its name is not UTF-8")]
+    NotUtf8,
+    /// It is no directory.
+    #[error("it is not a directory")]
+    NotADirectory,
+}
+
+impl BundleRoot {
+    /// The bundle root at this path, which need not exist yet.
+    pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The root of the bundles that were put away.
+    #[must_use]
+    pub fn completed(&self) -> BundleRoot {
+        Self::new(self.path.join(COMPLETED))
+    }
+
+    /// The bundle of this id, there or not.
+    pub fn bundle(&self, id: &BundleId) -> Bundle {
+        Bundle::new(&self.path, id.clone())
+    }
+
+    /// The active bundles, sorted by directory name.
+    pub fn list(&self) -> Result<Vec<Bundle>, RootError> {
+        Ok(self.scan()?.bundles)
+    }
+
+    /// The bundles that were put away, sorted by directory name; none where there is no such place.
+    pub fn list_completed(&self) -> Result<Vec<Bundle>, RootError> {
+        match self.completed().list() {
+            Err(RootError::Missing { .. }) => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    /// The active bundles, and what only looks like one.
+    ///
+    /// A symbolic link is listed as a bundle; reading it is refused where it leads out.
+    pub fn scan(&self) -> Result<Listing, RootError> {
+        let failed = |source: io::Error| {
+            let path = self.path.clone();
+            if source.kind() == io::ErrorKind::NotFound {
+                RootError::Missing { path }
+            } else {
+                RootError::List { path, source }
+            }
+        };
+        let mut listing = Listing::default();
+        for entry in self.path.as_std_path().read_dir().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if !BundleId::claims_dir_name(name.as_bytes()) {
+                continue;
+            }
+            let kind = entry.file_type().map_err(failed)?;
+            match identify(name.to_str(), kind.is_dir() || kind.is_symlink()) {
+                Ok(id) => listing.bundles.push(Bundle::listed(&self.path, id, kind.is_symlink())),
+                Err(why) => {
+                    listing.strangers.push(Stranger { name: name.to_string_lossy().into(), why });
+                }
+            }
+        }
+        listing.bundles.sort_unstable_by(|a, b| a.id().cmp(b.id()));
+        listing.strangers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(listing)
+    }
+}
+
+fn identify(name: Option<&str>, may_be_bundle: bool) -> Result<BundleId, Strangeness> {
+    let id = BundleId::parse_dir_name(name.ok_or(Strangeness::NotUtf8)?)?;
+    if may_be_bundle { Ok(id) } else { Err(Strangeness::NotADirectory) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+    use crate::testing::{BRIEF, Scene};
+    use crate::{LoadError, survey};
+
+    fn ids(bundles: &[Bundle]) -> Vec<&str> {
+        bundles.iter().map(|bundle| bundle.id().as_str()).collect()
+    }
+
+    #[test]
+    fn bundles_are_sorted_by_directory_name_and_the_rest_is_left_alone() {
+        let scene = Scene::new();
+        for id in ["9", "10", "PROJ-12", "a"] {
+            scene.bundle(id, &[]);
+        }
+        scene.write("completed/issue_1/brief.md", BRIEF);
+        scene.write("README.md", "");
+        scene.write("other/x", "");
+        let listing = scene.root().scan().unwrap();
+        assert_eq!(ids(&listing.bundles), ["10", "9", "PROJ-12", "a"]);
+        assert_eq!(listing.strangers, []);
+        assert_eq!(ids(&scene.root().list_completed().unwrap()), ["1"]);
+    }
+
+    #[test]
+    fn what_is_named_like_a_bundle_and_is_none_is_told() {
+        let scene = Scene::new();
+        for name in ["issue_", "issue_-rf", "issue_a b", "issue_issue_1"] {
+            fs_err::create_dir(scene.root().path().join(name)).unwrap();
+        }
+        scene.write("issue_7", "a file");
+        let bytes = std::ffi::OsString::from_vec(b"issue_\xff".to_vec());
+        fs_err::create_dir(scene.root().path().as_std_path().join(bytes)).unwrap();
+        let listing = scene.root().scan().unwrap();
+        assert!(listing.bundles.is_empty());
+        let told: Vec<_> = listing
+            .strangers
+            .iter()
+            .map(|stranger| match &stranger.why {
+                Strangeness::Id(error) => format!("{} {:?}", stranger.name, error.flaw),
+                why @ (Strangeness::NotUtf8 | Strangeness::NotADirectory) => {
+                    format!("{} {why:?}", stranger.name)
+                }
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        issue_ Empty
+        issue_-rf Start("-")
+        issue_7 NotADirectory
+        issue_a b Character(' ')
+        issue_issue_1 Start("issue_")
+        issue_� NotUtf8
+        "#);
+    }
+
+    #[test]
+    fn a_bundle_that_is_a_link_out_of_the_root_is_one_bad_row() {
+        let scene = Scene::new();
+        scene.bundle("1", &[("brief.md", BRIEF)]);
+        let outside = scene.path().join("outside");
+        fs_err::create_dir(&outside).unwrap();
+        fs_err::write(outside.join("brief.md"), BRIEF).unwrap();
+        let root = scene.root();
+        std::os::unix::fs::symlink(&outside, root.path().join("issue_2")).unwrap();
+        std::os::unix::fs::symlink("issue_1", root.path().join("issue_3")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.path().join("issue_4")).unwrap();
+        let rows = survey(&root).unwrap();
+        assert!(rows[0].result.is_ok());
+        let error = rows[1].result.as_ref().unwrap_err();
+        assert!(
+            matches!(error, LoadError::LeadsOut { target, .. } if target.ends_with("/outside")),
+            "{error}"
+        );
+        assert!(rows[2].result.is_ok(), "a link to a bundle of the same root is one");
+        assert!(rows[3].result.is_err(), "a link to nothing is none");
+        let out = root.bundle(&"2".parse().unwrap());
+        assert!(
+            out.load().is_err()
+                && out.read(crate::Artifact::Brief).is_err()
+                && out.digest().is_err()
+        );
+    }
+
+    #[test]
+    fn a_root_that_is_missing_or_a_file_says_so() {
+        let scene = Scene::new();
+        let file = scene.write("file", "");
+        assert!(matches!(
+            BundleRoot::new(scene.path().join("none")).list(),
+            Err(RootError::Missing { .. })
+        ));
+        assert!(matches!(BundleRoot::new(file).list(), Err(RootError::List { .. })));
+        assert!(scene.root().list_completed().unwrap().is_empty());
+    }
+}

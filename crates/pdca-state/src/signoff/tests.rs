@@ -1,0 +1,209 @@
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+use crate::gates::{Element, GateResult, GateRow, Provenance};
+
+const SUMMARY: &str = "\
+## 6. NEEDS-HUMAN — items the human must clear before sign-off
+- [x] cleared
+
+## 9. Check sign-off
+- Disposition confirmed / overridden:
+- Outcome:
+- Iteration delta (if iterating):
+- By / date:
+
+## 10. Act candidates (hints for the next Act review)
+- By / date: not this one
+";
+
+fn green() -> GateReport {
+    GateReport::assemble("issue_1", Vec::new(), Provenance::default())
+}
+
+fn red() -> GateReport {
+    let row = GateRow {
+        check: "C4 verify".to_owned(),
+        result: GateResult::Fail,
+        gating: true,
+        ..GateRow::none(Element::C4)
+    };
+    GateReport::assemble("issue_1", vec![(Element::C4, row)], Provenance::default())
+}
+
+fn decision(action: Action, note: &str) -> Decision {
+    Decision {
+        action,
+        by: "A. Person".to_owned(),
+        date: "2026-11-16".to_owned(),
+        note: (!note.is_empty()).then(|| note.to_owned()),
+    }
+}
+
+fn refusal(summary: &str, gates: Option<&GateReport>, decision: &Decision) -> SignoffError {
+    record(summary, gates, decision).unwrap_err()
+}
+
+#[test]
+fn an_acceptance_is_written_into_section_nine() {
+    let signed = record(SUMMARY, Some(&green()), &decision(Action::Accept, "looks right")).unwrap();
+    assert_snapshot!(signed, @r"
+    ## 6. NEEDS-HUMAN — items the human must clear before sign-off
+    - [x] cleared
+
+    ## 9. Check sign-off
+    - Disposition confirmed / overridden: looks right
+    - Outcome: merged-wider
+    - Iteration delta (if iterating):
+    - By / date: A. Person / 2026-11-16
+
+    ## 10. Act candidates (hints for the next Act review)
+    - By / date: not this one
+    ");
+}
+
+#[test]
+fn the_reason_of_an_iteration_is_its_delta() {
+    let signed = record(SUMMARY, None, &decision(Action::IterateDo, "wrong layer")).unwrap();
+    let summary = Summary::parse(&signed);
+    assert_eq!(summary.outcome(), Some(Outcome::IteratedToDo));
+    assert_eq!(summary.iteration_delta(), "wrong layer");
+    assert_eq!(summary.disposition(), "");
+}
+
+#[test]
+fn an_acceptance_is_refused_while_anything_is_open() {
+    let accept = decision(Action::Accept, "");
+    let open = SUMMARY.replace("[x]", "[ ]");
+    assert_eq!(
+        refusal(&open, Some(&red()), &accept),
+        SignoffError::NotAcceptable {
+            open: vec!["- [ ] cleared".to_owned()],
+            failed: vec!["C4 verify".to_owned()],
+        }
+    );
+    assert!(matches!(refusal(SUMMARY, Some(&red()), &accept), SignoffError::NotAcceptable { .. }));
+    assert_eq!(refusal(SUMMARY, None, &accept), SignoffError::NoGateReport);
+    let without_six = SUMMARY.replace("## 6. NEEDS-HUMAN", "### 6. NEEDS-HUMAN");
+    assert_eq!(refusal(&without_six, Some(&green()), &accept), SignoffError::NoNeedsHuman);
+}
+
+#[test]
+fn what_does_not_accept_is_not_held_up_by_open_boxes() {
+    let open = SUMMARY.replace("[x]", "[ ]");
+    for action in [Action::IterateDo, Action::IteratePlan, Action::Discontinue] {
+        let signed = record(&open, Some(&red()), &decision(action, "because")).unwrap();
+        assert_eq!(Summary::parse(&signed).outcome(), Some(action.outcome()));
+    }
+}
+
+#[test]
+fn giving_up_needs_a_reason() {
+    for note in ["", " \n "] {
+        assert_eq!(
+            refusal(SUMMARY, None, &decision(Action::Discontinue, note)),
+            SignoffError::NoteRequired { action: Action::Discontinue }
+        );
+    }
+}
+
+#[test]
+fn a_decision_is_made_once_and_by_somebody() {
+    let signed = record(SUMMARY, None, &decision(Action::IteratePlan, "")).unwrap();
+    assert_eq!(
+        refusal(&signed, Some(&green()), &decision(Action::Accept, "")),
+        SignoffError::AlreadyDecided { outcome: Outcome::IteratedToPlan }
+    );
+    let nobody = Decision { by: " \n".to_owned(), ..decision(Action::IterateDo, "") };
+    assert_eq!(refusal(SUMMARY, None, &nobody), SignoffError::NoSigner);
+}
+
+#[test]
+fn a_summary_without_one_clear_place_to_sign_is_refused() {
+    let iterate = decision(Action::IterateDo, "");
+    for broken in [
+        SUMMARY.replace("## 9.", "### 9."),
+        SUMMARY.replace("- Outcome:", "Outcome:"),
+        SUMMARY.replace("- Outcome:", "- Outcome:\n- Outcome:"),
+    ] {
+        let broken = broken.replace("- By / date: not this one", "");
+        assert!(
+            matches!(refusal(&broken, None, &iterate), SignoffError::Unrecordable { .. }),
+            "{broken}"
+        );
+    }
+}
+
+#[test]
+fn a_field_that_is_missing_is_added_below_the_outcome() {
+    let text = "## 9. Check sign-off\r\n- Outcome: <token>\r\nmore";
+    let signed = record(text, None, &decision(Action::IterateDo, "why")).unwrap();
+    assert_eq!(
+        signed,
+        "## 9. Check sign-off\r\n- Outcome: iterated-to-Do\r\n- By / date: A. Person / 2026-11-16\r\n- Iteration delta (if iterating): why\r\nmore"
+    );
+    let last =
+        record("## 9. Check sign-off\n- Outcome:", None, &decision(Action::IterateDo, "")).unwrap();
+    assert!(last.ends_with("- Outcome: iterated-to-Do\n- By / date: A. Person / 2026-11-16"));
+}
+
+#[test]
+fn an_iteration_without_a_new_reason_keeps_the_one_that_is_there() {
+    let text = SUMMARY.replace("iterating):", "iterating): written by hand");
+    let signed = record(&text, None, &decision(Action::IterateDo, "")).unwrap();
+    assert_eq!(Summary::parse(&signed).iteration_delta(), "written by hand");
+}
+
+#[test]
+fn every_token_reads_back_and_nothing_else_does() {
+    for outcome in Outcome::ALL {
+        assert_eq!(outcome.as_str().parse(), Ok(outcome));
+    }
+    assert_eq!("Accepted".parse::<Outcome>(), Err(UnknownOutcome));
+    for action in Action::ALL {
+        assert!(Outcome::ALL.contains(&action.outcome()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_recorded_decision_reads_back_and_changes_nothing_outside_section_nine(
+        action in prop::sample::select(&Action::ALL[..]),
+        by in "(\\PC|\n|\r|\u{2028})*[a-z]",
+        note in "(\\PC|\n|## |- Outcome: |\\\\1|\\$1|- \\[ \\] ){1,12}",
+        windows in any::<bool>(),
+    ) {
+        let text = if windows { SUMMARY.replace('\n', "\r\n") } else { SUMMARY.to_owned() };
+        let note = format!("n{note}");
+        let decision = Decision { action, by: by.clone(), date: "2026-11-16".to_owned(), note: Some(note.clone()) };
+        let signed = record(&text, Some(&green()), &decision).unwrap();
+        let before = Summary::parse(&text);
+        let after = Summary::parse(&signed);
+        let read = after.signoff().unwrap();
+        prop_assert_eq!(read.outcome, action.outcome());
+        prop_assert_eq!(read.by, folded(&by));
+        prop_assert_eq!(read.date, "2026-11-16");
+        prop_assert_eq!(read.note.unwrap(), folded(&note));
+        prop_assert_eq!(after.flaws(), &[]);
+        prop_assert_eq!(before.open_items(), after.open_items());
+        for number in [6, 10] {
+            prop_assert_eq!(before.section(number), after.section(number));
+        }
+        prop_assert_eq!(text.split("## 9.").next(), signed.split("## 9.").next());
+        prop_assert_eq!(text.matches('\r').count(), signed.matches('\r').count());
+    }
+
+    #[test]
+    fn recording_into_any_text_gives_a_signed_summary_or_a_reason(
+        text in "(## |6. NEEDS-HUMAN|9. Check sign-off|- Outcome:|- By / date:|accepted|- \\[ \\]|\n|\r|\u{2028}|\\PC)*",
+        action in prop::sample::select(&Action::ALL[..]),
+    ) {
+        if let Ok(signed) = record(&text, Some(&green()), &decision(action, "why")) {
+            let summary = Summary::parse(&signed);
+            prop_assert_eq!(summary.outcome(), Some(action.outcome()));
+            let before = Summary::parse(&text);
+            prop_assert_eq!(summary.open_items(), before.open_items());
+        }
+    }
+}

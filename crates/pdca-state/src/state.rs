@@ -1,0 +1,257 @@
+//! The state of a bundle: derived from what is present, never stored.
+
+use std::fmt;
+
+use crate::signoff::Outcome;
+
+/// Where a bundle stands in the cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// No authored brief: a person plans.
+    Unplanned,
+    /// The tracker says the issue is settled, and no cycle ran here.
+    Resolved,
+    /// A brief, and nothing built.
+    Planned,
+    /// A change, or the decision to make none, and no gates.
+    Built,
+    /// Gates ran, and no result document.
+    Checked,
+    /// The result document waits for a person.
+    AwaitingSignoff,
+    /// Accepted; frozen.
+    Complete,
+    /// Sent back: the attempt is to be archived.
+    Iterate(Reentry),
+    /// Given up; terminal.
+    Discontinued,
+}
+
+/// Where a bundle that was sent back enters the cycle again.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Reentry {
+    /// The brief stays; it is built again.
+    Do,
+    /// The brief is archived too; it is planned again.
+    Plan,
+}
+
+/// What is known about the brief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BriefFact {
+    /// There is none.
+    #[default]
+    Absent,
+    /// A template nobody filled.
+    Placeholder,
+    /// Someone wrote it.
+    Authored,
+}
+
+/// All that the derivation looks at. The default is an empty bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each of them yes or no")]
+pub struct Facts {
+    /// The brief.
+    pub brief: BriefFact,
+    /// A patch or a close disposition is there.
+    pub change: bool,
+    /// A gate report is there that can be read; a torn one is none.
+    pub gates: bool,
+    /// The result document is there.
+    pub summary: bool,
+    /// What its sign-off says, where that is a known token.
+    pub outcome: Option<Outcome>,
+    /// The tracker's thread says that the issue is resolved.
+    pub resolved: bool,
+    /// Something shows that a cycle ran.
+    pub cycle_ran: bool,
+    /// An archive was begun and not finished.
+    pub pending: Option<Reentry>,
+}
+
+impl State {
+    /// Derives the state. Pure and total.
+    pub fn of(facts: &Facts) -> State {
+        if let Some(reentry) = facts.pending {
+            return State::Iterate(reentry);
+        }
+        match facts.brief {
+            BriefFact::Absent | BriefFact::Placeholder if facts.resolved && !facts.cycle_ran => {
+                State::Resolved
+            }
+            BriefFact::Absent | BriefFact::Placeholder => State::Unplanned,
+            BriefFact::Authored if !facts.change => State::Planned,
+            BriefFact::Authored if !facts.gates => State::Built,
+            BriefFact::Authored if !facts.summary => State::Checked,
+            BriefFact::Authored => match facts.outcome {
+                None => State::AwaitingSignoff,
+                Some(Outcome::MergedWider | Outcome::Accepted) => State::Complete,
+                Some(Outcome::IteratedToDo) => State::Iterate(Reentry::Do),
+                Some(Outcome::IteratedToPlan) => State::Iterate(Reentry::Plan),
+                Some(Outcome::Discontinued) => State::Discontinued,
+            },
+        }
+    }
+
+    /// Its name, as people and scripts know it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Unplanned => "UNPLANNED",
+            State::Resolved => "RESOLVED",
+            State::Planned => "PLANNED",
+            State::Built => "BUILT",
+            State::Checked => "CHECKED",
+            State::AwaitingSignoff => "AWAITING_SIGNOFF",
+            State::Complete => "COMPLETE",
+            State::Iterate(Reentry::Do) => "ITERATE_DO",
+            State::Iterate(Reentry::Plan) => "ITERATE_PLAN",
+            State::Discontinued => "DISCONTINUED",
+        }
+    }
+
+    /// Whether nothing may change any more: accepted or given up.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, State::Complete | State::Discontinued)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl serde::Serialize for State {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTCOMES: [Option<Outcome>; 6] = [
+        None,
+        Some(Outcome::MergedWider),
+        Some(Outcome::Accepted),
+        Some(Outcome::IteratedToDo),
+        Some(Outcome::IteratedToPlan),
+        Some(Outcome::Discontinued),
+    ];
+
+    /// Every combination of facts.
+    fn all() -> Vec<Facts> {
+        let bools = [false, true];
+        let mut all = Vec::new();
+        for brief in [BriefFact::Absent, BriefFact::Placeholder, BriefFact::Authored] {
+            for flags in 0..32_u8 {
+                let [change, gates, summary, resolved, cycle_ran] =
+                    [0, 1, 2, 3, 4].map(|bit| bools[usize::from(flags >> bit & 1)]);
+                for outcome in OUTCOMES {
+                    for pending in [None, Some(Reentry::Do), Some(Reentry::Plan)] {
+                        all.push(Facts {
+                            brief,
+                            change,
+                            gates,
+                            summary,
+                            outcome,
+                            resolved,
+                            cycle_ran,
+                            pending,
+                        });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// How far along the cycle a state is.
+    fn rank(state: State) -> u8 {
+        match state {
+            State::Unplanned | State::Resolved => 0,
+            State::Planned => 1,
+            State::Built => 2,
+            State::Checked => 3,
+            State::AwaitingSignoff => 4,
+            State::Complete | State::Iterate(_) | State::Discontinued => 5,
+        }
+    }
+
+    #[test]
+    fn each_row_of_the_table_in_order() {
+        let authored = Facts { brief: BriefFact::Authored, cycle_ran: true, ..Facts::default() };
+        let built = Facts { change: true, ..authored };
+        let checked = Facts { gates: true, ..built };
+        let summed = Facts { summary: true, ..checked };
+        let decided = |outcome| Facts { outcome: Some(outcome), ..summed };
+        for (facts, state) in [
+            (Facts::default(), "UNPLANNED"),
+            (Facts { resolved: true, ..Facts::default() }, "RESOLVED"),
+            (Facts { resolved: true, cycle_ran: true, ..Facts::default() }, "UNPLANNED"),
+            (Facts { brief: BriefFact::Placeholder, ..summed }, "UNPLANNED"),
+            (
+                Facts { brief: BriefFact::Placeholder, resolved: true, ..Facts::default() },
+                "RESOLVED",
+            ),
+            (Facts { resolved: true, ..authored }, "PLANNED"),
+            (authored, "PLANNED"),
+            (built, "BUILT"),
+            (checked, "CHECKED"),
+            (summed, "AWAITING_SIGNOFF"),
+            (decided(Outcome::MergedWider), "COMPLETE"),
+            (decided(Outcome::Accepted), "COMPLETE"),
+            (decided(Outcome::IteratedToDo), "ITERATE_DO"),
+            (decided(Outcome::IteratedToPlan), "ITERATE_PLAN"),
+            (decided(Outcome::Discontinued), "DISCONTINUED"),
+            (Facts { pending: Some(Reentry::Plan), ..Facts::default() }, "ITERATE_PLAN"),
+            (Facts { pending: Some(Reentry::Do), ..authored }, "ITERATE_DO"),
+        ] {
+            assert_eq!(State::of(&facts).to_string(), state, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn the_next_artifact_of_the_cycle_never_moves_any_bundle_backwards() {
+        for facts in all() {
+            let before = rank(State::of(&facts));
+            let mut steps = vec![
+                Facts { brief: BriefFact::Authored, cycle_ran: true, ..facts },
+                Facts { change: true, cycle_ran: true, ..facts },
+                Facts { gates: true, cycle_ran: true, ..facts },
+                Facts { summary: true, cycle_ran: true, ..facts },
+            ];
+            if facts.outcome.is_none() {
+                steps.extend(OUTCOMES.map(|outcome| Facts { outcome, ..facts }));
+            }
+            for next in steps {
+                assert!(rank(State::of(&next)) >= before, "{facts:?} -> {next:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_half_done_archive_decides_alone() {
+        for facts in all() {
+            if let Some(reentry) = facts.pending {
+                assert_eq!(State::of(&facts), State::Iterate(reentry));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_an_outcome_over_all_artifacts_ends_the_cycle() {
+        for facts in all() {
+            let whole =
+                facts.brief == BriefFact::Authored && facts.change && facts.gates && facts.summary;
+            if State::of(&facts).is_terminal() {
+                assert!(whole && facts.outcome.is_some() && facts.pending.is_none(), "{facts:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The result document: ten sections, the sixth a list of boxes, the ninth the sign-off.
+//!
+//! Two parties rely on this file. People read it and decide; programs, ours and older ones, read
+//! back the boxes and the decision. So it is read strictly where it grants: a section is opened
+//! only by its canonical heading, and where a document says two things at once (two sign-offs
+//! that differ, two outcomes in one) nothing is granted and the flaw is named.
+
+mod assemble;
+mod quoting;
+
+use std::ops::Range;
+
+pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble};
+
+use crate::lines::{Line, lines};
+use crate::review::is_standing_text;
+use crate::signoff::Outcome;
+
+/// The ten sections: what their heading starts with, and the heading in full.
+const SECTIONS: [(&str, &str); 10] = [
+    ("1. Spec", "1. Spec (from brief.md)"),
+    ("2. Disposition claimed", "2. Disposition claimed"),
+    ("3. Correctness", "3. Correctness (Check — chain)"),
+    ("4. Conformance", "4. Conformance (Check — stack)"),
+    ("5. Advisory review", "5. Advisory review (artifact-only, decorrelated)"),
+    ("6. NEEDS-HUMAN", "6. NEEDS-HUMAN — items the human must clear before sign-off"),
+    ("7. Proven", "7. Proven / not proven"),
+    ("8. Ready-to-ship attachments", "8. Ready-to-ship attachments"),
+    ("9. Check sign-off", "9. Check sign-off"),
+    ("10. Act candidates", "10. Act candidates (hints for the next Act review)"),
+];
+
+const OPEN_BOX: &str = "- [ ]";
+const CLEARED_BOXES: [&str; 2] = ["- [x]", "- [X]"];
+
+pub(crate) const NEEDS_HUMAN: usize = 6;
+pub(crate) const SIGN_OFF: usize = 9;
+
+/// The fields of §9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum SignoffField {
+    Disposition,
+    Outcome,
+    Delta,
+    ByDate,
+}
+
+impl SignoffField {
+    pub(crate) const ALL: [SignoffField; 4] = [
+        SignoffField::Disposition,
+        SignoffField::Outcome,
+        SignoffField::Delta,
+        SignoffField::ByDate,
+    ];
+
+    /// What the line of the field starts with.
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            SignoffField::Disposition => "- Disposition confirmed / overridden:",
+            SignoffField::Outcome => "- Outcome:",
+            SignoffField::Delta => "- Iteration delta (if iterating):",
+            SignoffField::ByDate => "- By / date:",
+        }
+    }
+}
+
+/// A parsed summary.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    text: String,
+    sections: Vec<Section>,
+    items: Vec<String>,
+    open_items: Vec<String>,
+    cleared_items: Vec<String>,
+    signoffs: Vec<SignoffSection>,
+    flaws: Vec<SummaryFlaw>,
+}
+
+/// One `##` section, in bytes of the text.
+#[derive(Debug, Clone)]
+struct Section {
+    /// 1 to 10 for a canonical heading.
+    number: Option<usize>,
+    heading: Range<usize>,
+    body: Range<usize>,
+}
+
+/// The fields of one §9: the value of each line that has the shape of one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SignoffSection {
+    pub(crate) fields: Vec<(SignoffField, Range<usize>)>,
+}
+
+/// What keeps a summary from being taken at its word.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SummaryFlaw {
+    /// A section that must be there is not.
+    #[error("no `## {heading}` section")]
+    MissingSection {
+        /// How its heading starts.
+        heading: &'static str,
+    },
+    /// A section is there more than once.
+    #[error("`## {heading}` is there {count} times")]
+    RepeatedSection {
+        /// How its heading starts.
+        heading: &'static str,
+        /// How often.
+        count: usize,
+    },
+    /// §9 has no line to record an outcome in.
+    #[error("`## 9. Check sign-off` has no `- Outcome:` line")]
+    NoOutcomeLine,
+    /// §9 has two lines that both claim to be the outcome, or two §9 claim different ones.
+    #[error("there are {count} `- Outcome:` lines that could be the sign-off")]
+    AmbiguousOutcome {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// A recorded decision, as read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedSignoff {
+    /// What was decided.
+    pub outcome: Outcome,
+    /// Who decided; empty where it is not said.
+    pub by: String,
+    /// When; empty where it is not said.
+    pub date: String,
+    /// Why, where it is said.
+    pub note: Option<String>,
+}
+
+impl Summary {
+    /// Reads the sections, the boxes and the sign-off. Any text is a summary, if perhaps one that
+    /// grants nothing; the time taken is linear in its length.
+    pub fn parse(text: &str) -> Self {
+        let mut summary =
+            Self { text: text.to_owned(), sections: sections(text), ..Self::default() };
+        summary.read_boxes();
+        summary.read_signoffs();
+        summary.find_flaws();
+        summary
+    }
+
+    /// The text this was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The body of a section, without its heading; the first of that number.
+    pub fn section(&self, number: usize) -> Option<&str> {
+        let section = self.numbered(number).next()?;
+        Some(&self.text[section.body.clone()])
+    }
+
+    /// Every `##` heading in order: its number where it is canonical, and its text.
+    pub fn headings(&self) -> impl Iterator<Item = (Option<usize>, &str)> {
+        self.sections.iter().map(|section| (section.number, &self.text[section.heading.clone()]))
+    }
+
+    /// The open boxes of §6, as written: `- [ ] …`.
+    ///
+    /// Where §6 is repeated the boxes of each count, and where it is missing every box of the
+    /// document does: both can only block harder.
+    pub fn open_items(&self) -> &[String] {
+        &self.open_items
+    }
+
+    /// The cleared boxes of §6, as written: `- [x] …`.
+    pub fn cleared_items(&self) -> &[String] {
+        &self.cleared_items
+    }
+
+    /// The text of every box of §6, open and cleared, in order.
+    pub fn items(&self) -> &[String] {
+        &self.items
+    }
+
+    /// How many of the open boxes are the standing validation question: one or none.
+    pub fn open_standing(&self) -> usize {
+        let is_standing = |item: &&String| {
+            let text = item.strip_prefix(OPEN_BOX).unwrap_or(item);
+            is_standing_text(text.trim_start())
+        };
+        match self.open_items.iter().filter(is_standing).count() {
+            1 => 1,
+            // Two that look alike: at least one is a finding, and which one nobody can say.
+            _ => 0,
+        }
+    }
+
+    /// Whether there is a §6, without which nothing can be accepted.
+    pub fn has_needs_human(&self) -> bool {
+        self.numbered(NEEDS_HUMAN).next().is_some()
+    }
+
+    /// What §9 decided; `None` where it is undecided, unknown, missing or ambiguous.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome_token().parse().ok()
+    }
+
+    /// The outcome as written, known or not; empty where it is missing or ambiguous.
+    pub fn outcome_token(&self) -> &str {
+        if self.is_ambiguous() {
+            return "";
+        }
+        self.value(SignoffField::Outcome)
+    }
+
+    /// Why the last attempt was rejected and what to change, as §9 says.
+    pub fn iteration_delta(&self) -> &str {
+        self.value(SignoffField::Delta)
+    }
+
+    /// What §9 says of the disposition.
+    pub fn disposition(&self) -> &str {
+        self.value(SignoffField::Disposition)
+    }
+
+    /// The whole recorded decision, where there is one.
+    pub fn signoff(&self) -> Option<RecordedSignoff> {
+        let outcome = self.outcome()?;
+        let by_date = self.value(SignoffField::ByDate);
+        let (by, date) = by_date.rsplit_once(" / ").unwrap_or((by_date, ""));
+        let note = self.value(outcome.note_field());
+        Some(RecordedSignoff {
+            outcome,
+            by: by.to_owned(),
+            date: date.to_owned(),
+            note: (!note.is_empty()).then(|| note.to_owned()),
+        })
+    }
+
+    /// Everything that keeps this summary from being taken at its word.
+    pub fn flaws(&self) -> &[SummaryFlaw] {
+        &self.flaws
+    }
+
+    /// Why no decision can be written into this summary.
+    pub fn unrecordable(&self) -> Option<&SummaryFlaw> {
+        self.flaws.iter().find(|flaw| match flaw {
+            SummaryFlaw::MissingSection { heading } => *heading == SECTIONS[SIGN_OFF - 1].0,
+            SummaryFlaw::RepeatedSection { .. } => false,
+            SummaryFlaw::NoOutcomeLine | SummaryFlaw::AmbiguousOutcome { .. } => true,
+        })
+    }
+
+    /// The lines of every §9 that have the shape of a field.
+    pub(crate) fn signoff_sections(&self) -> &[SignoffSection] {
+        &self.signoffs
+    }
+
+    fn numbered(&self, number: usize) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| section.number == Some(number))
+    }
+
+    fn read_boxes(&mut self) {
+        let mut bodies: Vec<Range<usize>> =
+            self.numbered(NEEDS_HUMAN).map(|section| section.body.clone()).collect();
+        let is_missing = bodies.is_empty();
+        if is_missing {
+            bodies.push(0..self.text.len());
+        }
+        for body in bodies {
+            for line in lines(&self.text[body]) {
+                let line = line.text.trim();
+                if let Some(item) = line.strip_prefix(OPEN_BOX) {
+                    self.open_items.push(line.to_owned());
+                    self.items.push(item.trim_start().to_owned());
+                    continue;
+                }
+                // A box somewhere in a document without §6 clears nothing.
+                let cleared = CLEARED_BOXES.iter().find_map(|mark| line.strip_prefix(mark));
+                if let Some(item) = cleared.filter(|_| !is_missing) {
+                    self.cleared_items.push(line.to_owned());
+                    self.items.push(item.trim_start().to_owned());
+                }
+            }
+        }
+    }
+
+    fn read_signoffs(&mut self) {
+        self.signoffs = self
+            .numbered(SIGN_OFF)
+            .map(|section| SignoffSection {
+                fields: lines(&self.text[section.body.clone()])
+                    .filter_map(|line| signoff_line(line, section.body.start))
+                    .collect(),
+            })
+            .collect();
+    }
+
+    fn find_flaws(&mut self) {
+        for number in [NEEDS_HUMAN, SIGN_OFF] {
+            let heading = SECTIONS[number - 1].0;
+            match self.numbered(number).count() {
+                0 => self.flaws.push(SummaryFlaw::MissingSection { heading }),
+                1 => {}
+                count => self.flaws.push(SummaryFlaw::RepeatedSection { heading, count }),
+            }
+        }
+        let count = self.outcome_lines().count();
+        if !self.signoffs.is_empty() && count == 0 {
+            self.flaws.push(SummaryFlaw::NoOutcomeLine);
+        } else if self.is_ambiguous() {
+            self.flaws.push(SummaryFlaw::AmbiguousOutcome { count });
+        }
+    }
+
+    /// More than one line that could be the sign-off, unless each §9 has one and they agree.
+    fn is_ambiguous(&self) -> bool {
+        let in_one = |section: &SignoffSection| {
+            let is_outcome = |(field, _): &&(SignoffField, _)| *field == SignoffField::Outcome;
+            section.fields.iter().filter(is_outcome).count()
+        };
+        let mut values = self.outcome_lines().map(|range| self.text[range.clone()].trim());
+        let first = values.next();
+        let agree = values.all(|value| Some(value) == first);
+        let one_each = self.signoffs.iter().all(|section| in_one(section) == 1);
+        self.outcome_lines().nth(1).is_some() && !(agree && one_each)
+    }
+
+    fn outcome_lines(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.signoffs
+            .iter()
+            .flat_map(|section| &section.fields)
+            .filter(|(field, _)| *field == SignoffField::Outcome)
+            .map(|(_, range)| range)
+    }
+
+    /// The value of a field in the first §9 that has it.
+    fn value(&self, field: SignoffField) -> &str {
+        self.signoffs
+            .iter()
+            .flat_map(|section| &section.fields)
+            .find(|(found, _)| *found == field)
+            .map_or("", |(_, range)| self.text[range.clone()].trim())
+    }
+}
+
+/// The heading of a section as we write it.
+pub(crate) fn heading(number: usize) -> &'static str {
+    SECTIONS[number - 1].1
+}
+
+/// What a line that opens a section says after its marks.
+fn opened_heading(line: &str) -> Option<&str> {
+    line.strip_prefix("## ").map(str::trim_start)
+}
+
+/// Which of the ten a heading is, by its canonical start.
+fn canonical_number(heading: &str) -> Option<usize> {
+    let index = SECTIONS.iter().position(|(start, _)| {
+        heading
+            .strip_prefix(start)
+            .is_some_and(|rest| rest.chars().next().is_none_or(char::is_whitespace))
+    })?;
+    Some(index + 1)
+}
+
+fn sections(text: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in lines(text) {
+        let Some(heading) = opened_heading(line.text) else {
+            continue;
+        };
+        if let Some(last) = sections.last_mut() {
+            last.body.end = line.start;
+        }
+        sections.push(Section {
+            number: canonical_number(heading),
+            heading: line.range(),
+            body: line.next..text.len(),
+        });
+    }
+    sections
+}
+
+/// The field of a line of §9, and where its value stands in the text.
+fn signoff_line(line: Line<'_>, offset: usize) -> Option<(SignoffField, Range<usize>)> {
+    let field =
+        SignoffField::ALL.into_iter().find(|field| line.text.starts_with(field.prefix()))?;
+    let start = offset + line.start + field.prefix().len();
+    Some((field, start..offset + line.range().end))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+//! A summary put together from the artifacts of a bundle.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use super::{SignoffField, heading, quoting};
+use crate::BundleId;
+use crate::brief::{Brief, Label};
+use crate::gates::{Element, GateReport, GateResult, GateRow};
+use crate::lines::folded;
+use crate::review::{MissingReview, Review, declared_dependencies, is_standing_text};
+
+/// Everything a summary is made of.
+#[derive(Debug, Clone)]
+pub struct SummaryInputs<'a> {
+    /// The bundle.
+    pub id: &'a BundleId,
+    /// Its brief.
+    pub brief: &'a Brief,
+    /// Its gate report.
+    pub gates: &'a GateReport,
+    /// `check-review.md`, where there is one.
+    pub review: Option<&'a str>,
+    /// Why there is no review, where there is none.
+    pub missing_review: MissingReview,
+    /// `check-advisory-<id>.md` of each adviser.
+    pub advisories: &'a [Advisory<'a>],
+    /// `build-notes.md`, for the dependencies it declares; nothing else of it is shown.
+    pub build_notes: Option<&'a str>,
+    /// The disposition the bundle was closed with, without builder and reviewer.
+    pub close_disposition: Option<&'a str>,
+    /// External dependencies that some configured check covers, so nobody need confirm them.
+    pub covered_dependencies: &'a [String],
+    /// What other bundles will probably collide with this one, one line each.
+    pub forecast_conflicts: &'a [String],
+    /// The files that ship with an acceptance.
+    pub attachments: &'a [String],
+    /// Hints for the next review of the process, one line each.
+    pub act_candidates: &'a [String],
+}
+
+/// The advice of one further reviewer.
+#[derive(Debug, Clone, Copy)]
+pub struct Advisory<'a> {
+    /// The id in the file name.
+    pub id: &'a str,
+    /// The whole file.
+    pub text: &'a str,
+}
+
+/// What a person must decide before sign-off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NeedsHuman {
+    /// Findings, each once, in order.
+    pub findings: Vec<String>,
+    /// The question asked of every bundle.
+    pub standing: Option<String>,
+}
+
+impl<'a> SummaryInputs<'a> {
+    /// The inputs every summary has; the others are empty.
+    pub fn new(id: &'a BundleId, brief: &'a Brief, gates: &'a GateReport) -> Self {
+        Self {
+            id,
+            brief,
+            gates,
+            review: None,
+            missing_review: MissingReview::NotRun,
+            advisories: &[],
+            build_notes: None,
+            close_disposition: None,
+            covered_dependencies: &[],
+            forecast_conflicts: &[],
+            attachments: &[],
+            act_candidates: &[],
+        }
+    }
+
+    /// The review, where it says anything.
+    fn review(&self) -> Option<&'a str> {
+        self.review.filter(|text| !Review::is_blank(text))
+    }
+
+    /// The boxes of §6: failed gating rows, undecided rows, what reviewer and advisers ask, a
+    /// missing review, external dependencies, forecast conflicts, and the standing question.
+    pub fn needs_human(&self) -> NeedsHuman {
+        let mut items = NeedsHuman::default();
+        let row_item = |row: &GateRow, word| format!("{} {word} — {}", row.check, row.reason());
+        let mut texts: Vec<String> = Vec::new();
+        texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
+        texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
+        if let Some(text) = self.review() {
+            let review = Review::parse(text);
+            texts.extend(review.findings().map(str::to_owned));
+            items.standing = review.standing().map(str::to_owned);
+        } else if self.close_disposition.is_none() {
+            let missing = match self.review {
+                Some(_) => MissingReview::Empty,
+                None => self.missing_review,
+            };
+            texts.push(missing.item().to_owned());
+        }
+        for advisory in self.advisories {
+            texts.extend(Review::parse(advisory.text).items);
+        }
+        texts.extend(self.dependency_items());
+        texts.extend(self.forecast_conflicts.iter().cloned());
+        let mut seen = HashSet::new();
+        for text in texts {
+            let text = finding(&text);
+            if !text.is_empty() && seen.insert(text.to_lowercase()) {
+                items.findings.push(text);
+            }
+        }
+        items
+    }
+
+    fn dependency_items(&self) -> Vec<String> {
+        let mut items: Vec<String> = self
+            .brief
+            .external_dependencies()
+            .into_iter()
+            .filter(|token| !self.covered_dependencies.contains(token))
+            .map(|token| {
+                format!("external dependency: `{token}` (from the brief; no check covers it)")
+            })
+            .collect();
+        items.extend(self.build_notes.map(declared_dependencies).into_iter().flatten());
+        items
+    }
+}
+
+/// A finding on one line, which can not pass for the standing question.
+fn finding(text: &str) -> String {
+    let text = folded(text);
+    if is_standing_text(&text) {
+        return format!("Finding: {text}");
+    }
+    text
+}
+
+/// `SUMMARY.md`, with an empty §9.
+///
+/// Nothing that is quoted here can open a section, be a box or sign.
+pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
+    let mut out = String::new();
+    let slug = quoting::inline(&inputs.brief.slug().unwrap_or_default());
+    line(&mut out, format_args!("# Result — issue {} / {slug}", inputs.id));
+    spec(&mut out, inputs.brief);
+    disposition(&mut out, inputs);
+    gate_rows(&mut out, inputs.gates);
+    advice(&mut out, inputs);
+    boxes(&mut out, &inputs.needs_human());
+    proof(&mut out, inputs.gates);
+    open(&mut out, 8);
+    list(&mut out, inputs.attachments, "(none)");
+    open(&mut out, 9);
+    for field in SignoffField::ALL {
+        line(&mut out, format_args!("{}", field.prefix()));
+    }
+    open(&mut out, 10);
+    list(&mut out, inputs.act_candidates, "(empty is the common case)");
+    out
+}
+
+/// §1: what was asked for.
+fn spec(out: &mut String, brief: &Brief) {
+    open(out, 1);
+    for (title, label) in [
+        ("Defect / goal", Label::Defect),
+        ("Success criterion", Label::SuccessCriterion),
+        ("Repo + branch target", Label::RepoTarget),
+        ("Scope (one logical fix) / out of scope", Label::Scope),
+    ] {
+        let value = brief.known(label).map(|field| quoting::list_value(&field.whole()));
+        let value = value.as_deref().unwrap_or(" (not given)");
+        line(out, format_args!("- {title}:{value}"));
+    }
+}
+
+/// §2: what Plan thought would come of it.
+fn disposition(out: &mut String, inputs: &SummaryInputs<'_>) {
+    open(out, 2);
+    let hint = inputs.brief.disposition_hint().map(quoting::inline);
+    let hint = hint.as_deref().unwrap_or("(none)");
+    line(out, format_args!("- Hint of the brief: {hint}"));
+    if let Some(close) = inputs.close_disposition {
+        let close = quoting::inline(close);
+        line(out, format_args!("- Closed without a change: {close}"));
+    }
+}
+
+/// §3 and §4: every row of the report but the validation.
+fn gate_rows(out: &mut String, gates: &GateReport) {
+    let is_stack = |row: &GateRow| row.element.starts_with('T');
+    let is_validation = |row: &GateRow| row.element() == Some(Element::V);
+    open(out, 3);
+    for row in gates.rows.iter().filter(|row| !is_stack(row) && !is_validation(row)) {
+        gate_row(out, row);
+    }
+    open(out, 4);
+    for row in gates.rows.iter().filter(|row| is_stack(row)) {
+        gate_row(out, row);
+    }
+    line(out, format_args!("- T5 judgment: → see §5."));
+}
+
+fn gate_row(out: &mut String, row: &GateRow) {
+    let mut text = format!("- {}: {}", folded(&row.check), row.result);
+    for (is_set, word) in [(row.flaky, "flaky"), (row.fixed, "fixed by its own command")] {
+        if is_set {
+            text.push_str(", ");
+            text.push_str(word);
+        }
+    }
+    text.push_str(" — ");
+    text.push_str(&folded(row.reason()));
+    line(out, format_args!("{}", quoting::inert(&text)));
+}
+
+/// §5: what reviewer and advisers wrote.
+fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
+    open(out, 5);
+    match (inputs.review(), inputs.close_disposition) {
+        (Some(text), _) => {
+            line(out, format_args!("The reviewer did not see build-notes.md. It wrote:\n"));
+            out.push_str(&quoting::block(text));
+        }
+        (None, Some(_)) => line(out, format_args!("No review: nothing was built to be reviewed.")),
+        (None, None) => line(out, format_args!("No review exists.")),
+    }
+    for advisory in inputs.advisories {
+        let id = quoting::inline(advisory.id);
+        line(out, format_args!("\n### Advisory — {id}\n"));
+        out.push_str(&quoting::block(advisory.text));
+    }
+}
+
+/// §6: one box for each decision.
+fn boxes(out: &mut String, items: &NeedsHuman) {
+    open(out, 6);
+    if items.findings.is_empty() && items.standing.is_none() {
+        line(out, format_args!("- (none)"));
+    }
+    for item in &items.findings {
+        line(out, format_args!("- [ ] {}", quoting::inline(item)));
+    }
+    if let Some(standing) = &items.standing {
+        if !items.findings.is_empty() {
+            out.push('\n');
+        }
+        line(out, format_args!("Asked of every bundle, whatever the review found:\n"));
+        line(out, format_args!("- [ ] {}", quoting::inline(standing)));
+    }
+}
+
+/// §7: what the gates prove, and what they do not.
+fn proof(out: &mut String, gates: &GateReport) {
+    open(out, 7);
+    let named = |result: GateResult| {
+        let names: Vec<String> = gates
+            .rows
+            .iter()
+            .filter(|row| row.result == result)
+            .map(|row| folded(&row.check))
+            .collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join("; ") }
+    };
+    for (title, text) in [
+        ("Gates overall", gates.overall.as_str().to_owned()),
+        ("Proven by a gate", named(GateResult::Pass)),
+        ("Disproven by a gate", named(GateResult::Fail)),
+        ("Not proven", format!("{} (and whatever §6 lists)", named(GateResult::Unverifiable))),
+    ] {
+        line(out, format_args!("- {title}: {}", quoting::inline(&text)));
+    }
+}
+
+fn list(out: &mut String, items: &[String], empty: &str) {
+    if items.is_empty() {
+        line(out, format_args!("- {empty}"));
+    }
+    for item in items {
+        let text = format!("- {}", folded(item));
+        line(out, format_args!("{}", quoting::inert(&text)));
+    }
+}
+
+/// Starts a section.
+fn open(out: &mut String, number: usize) {
+    line(out, format_args!("\n## {}", heading(number)));
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("writing to a string cannot fail");
+}

@@ -1,0 +1,282 @@
+//! The fast look at all bundles: what `status` needs of each, and nothing more.
+//!
+//! One listing per bundle and one read per file that the state hangs on; no `stat`, no patch, no
+//! review. The work is spread over the cores, the rows come in the order of the directories.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::artifact::Artifact;
+use crate::brief::Brief;
+use crate::bundle::Bundle;
+use crate::contents::{self, LoadError};
+use crate::gates::{GateReport, Overall};
+use crate::id::BundleId;
+use crate::id_list::IdList;
+use crate::notes;
+use crate::root::{BundleRoot, RootError};
+use crate::snapshot::{Coverage, brief_fact, coverage};
+use crate::state::{BriefFact, State};
+use crate::summary::Summary;
+
+/// One bundle of a survey.
+#[derive(Debug)]
+pub struct Row {
+    /// Its id.
+    pub id: BundleId,
+    /// Its directory.
+    pub dir: Utf8PathBuf,
+    /// What it is, or why that cannot be told.
+    pub result: Result<Glance, LoadError>,
+}
+
+/// What a survey tells about one bundle.
+#[derive(Debug)]
+pub struct Glance {
+    /// Its state.
+    pub state: State,
+    /// The slug of its brief, unless that is a template.
+    pub slug: Option<String>,
+    /// The bundles its brief says it depends on.
+    pub depends_on: IdList,
+    /// The bundles its brief says it conflicts with.
+    pub conflicts_with: IdList,
+    /// What its brief says it touches.
+    pub touches: Vec<String>,
+    /// What Plan hinted that would come of it.
+    pub disposition_hint: Option<String>,
+    /// It holds a close disposition in place of a patch.
+    pub closes: bool,
+    /// Decisions that a person still has to take.
+    pub open_items: usize,
+    /// Those of them that stand there every time by design.
+    pub standing_items: usize,
+    /// The verdict of the gates, if they ran.
+    pub overall: Option<Overall>,
+    /// Whether the gates saw the patch that waits for sign-off.
+    pub coverage: Coverage,
+    /// The number of the newest archived attempt; 0 where there is none.
+    pub iterations: u32,
+}
+
+/// Looks at every active bundle of a root. One bad bundle is one bad row.
+pub fn survey(root: &BundleRoot) -> Result<Vec<Row>, RootError> {
+    Ok(survey_bundles(&root.list()?))
+}
+
+/// Looks at these bundles, and keeps their order.
+pub fn survey_bundles(bundles: &[Bundle]) -> Vec<Row> {
+    /// Enough work for a thread to be worth starting.
+    const CHUNK: usize = 64;
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = cores.min(bundles.len().div_ceil(CHUNK));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let (mut bytes, mut seen) = (Vec::with_capacity(1 << 16), Vec::new());
+        loop {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let Some(chunk) =
+                bundles.get(start..bundles.len().min(start + CHUNK)).filter(|c| !c.is_empty())
+            else {
+                return seen;
+            };
+            let glances: Vec<_> =
+                chunk.iter().map(|bundle| bundle.glance_with(&mut bytes)).collect();
+            seen.push((start, glances));
+        }
+    };
+    let mut seen = std::thread::scope(|scope| {
+        // A thread that the system does not grant is done without: this one does all there is.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..workers).filter_map(start).collect();
+        let mut seen = work();
+        for other in others {
+            seen.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        seen
+    });
+    seen.sort_unstable_by_key(|(start, _)| *start);
+    let results = seen.into_iter().flat_map(|(_, glances)| glances);
+    bundles
+        .iter()
+        .zip(results)
+        .map(|(bundle, result)| Row { id: bundle.id().clone(), dir: bundle.dir().into(), result })
+        .collect()
+}
+
+impl Bundle {
+    /// What [`survey`] tells about this bundle.
+    pub fn glance(&self) -> Result<Glance, LoadError> {
+        self.glance_with(&mut Vec::new())
+    }
+
+    fn glance_with(&self, bytes: &mut Vec<u8>) -> Result<Glance, LoadError> {
+        let contents = self.contents()?;
+        contents.require_change_is_a_file()?;
+        let brief = if contents.read(Artifact::Brief, bytes)? {
+            Some(Brief::parse(contents::text(self.dir(), Artifact::Brief, bytes)?))
+        } else {
+            None
+        };
+        let summary = if contents.read(Artifact::Summary, bytes)? {
+            Some(Summary::parse(contents::text(self.dir(), Artifact::Summary, bytes)?))
+        } else {
+            None
+        };
+        let mut facts = contents.facts(brief_fact(brief.as_ref()));
+        facts.summary = summary.is_some();
+        facts.outcome = summary.as_ref().and_then(Summary::outcome);
+        facts.pending = contents.pending()?.map(|pending| pending.reentry);
+        // What cannot be read counts as absent here, as it does when the bundle is loaded.
+        let mut gates = None;
+        match facts.brief {
+            BriefFact::Absent | BriefFact::Placeholder if !facts.cycle_ran => {
+                facts.resolved = contents.read(Artifact::Notes, bytes).unwrap_or(false)
+                    && notes::is_resolved(bytes).unwrap_or(false);
+            }
+            BriefFact::Authored if facts.change => {
+                if contents.read(Artifact::GatesJson, bytes).unwrap_or(false) {
+                    gates = GateReport::parse(bytes).ok();
+                }
+                facts.gates = gates.is_some();
+            }
+            BriefFact::Absent | BriefFact::Placeholder | BriefFact::Authored => {}
+        }
+        let state = State::of(&facts);
+        Ok(Glance {
+            state,
+            coverage: covered(self.dir(), state, gates.as_ref()),
+            closes: contents.artifacts.contains(Artifact::CloseDisposition),
+            open_items: summary.as_ref().map_or(0, |summary| summary.open_items().len()),
+            standing_items: summary.as_ref().map_or(0, Summary::open_standing),
+            overall: gates.map(|gates| gates.overall),
+            iterations: contents.iterations.last().copied().unwrap_or(0),
+            ..Glance::of_brief(brief.as_ref().filter(|_| facts.brief == BriefFact::Authored), state)
+        })
+    }
+}
+
+impl Glance {
+    fn of_brief(brief: Option<&Brief>, state: State) -> Self {
+        Self {
+            state,
+            slug: brief.and_then(Brief::slug),
+            depends_on: brief.map(Brief::depends_on).unwrap_or_default(),
+            conflicts_with: brief.map(Brief::conflicts_with).unwrap_or_default(),
+            touches: brief.map(Brief::touches).unwrap_or_default(),
+            disposition_hint: brief.and_then(Brief::disposition_hint).map(str::to_owned),
+            closes: false,
+            open_items: 0,
+            standing_items: 0,
+            overall: None,
+            coverage: Coverage::Unknown,
+            iterations: 0,
+        }
+    }
+}
+
+/// Reads the patch only where a person is about to rely on the verdict. A patch that cannot be
+/// read is not the one the gates saw.
+fn covered(dir: &Utf8Path, state: State, gates: Option<&GateReport>) -> Coverage {
+    let waits = matches!(state, State::Checked | State::AwaitingSignoff);
+    let seen = gates.and_then(|gates| gates.patch_digest.as_deref());
+    seen.filter(|_| waits)
+        .map_or(Coverage::Unknown, |seen| coverage(dir, seen).unwrap_or(Coverage::Changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{BRIEF, GATES, Scene, summary};
+
+    fn only(scene: &Scene) -> Row {
+        let mut rows = survey(&scene.root()).unwrap();
+        assert_eq!(rows.len(), 1);
+        rows.remove(0)
+    }
+
+    #[test]
+    fn a_row_tells_what_status_shows() {
+        let scene = Scene::new();
+        let brief = format!(
+            "{BRIEF}- **Conflicts with:** PROJ-9\n- **Touches:** src/a.rs\n- **Disposition hint:** likely-fix\n"
+        );
+        scene.bundle(
+            "7",
+            &[
+                ("brief.md", &brief),
+                ("patch.diff", ""),
+                ("check-gates.json", GATES),
+                ("SUMMARY.md", &summary("")),
+                ("iteration-v4/x", ""),
+            ],
+        );
+        let glance = only(&scene).result.unwrap();
+        assert_eq!(glance.state, State::AwaitingSignoff);
+        assert_eq!(glance.slug.as_deref(), Some("a-slug"));
+        assert_eq!(glance.depends_on.ids, ["12", "15"].map(|id| id.parse().unwrap()));
+        assert_eq!(glance.conflicts_with.ids, ["PROJ-9".parse().unwrap()]);
+        assert_eq!(glance.touches, ["src/a.rs"]);
+        assert_eq!(glance.disposition_hint.as_deref(), Some("likely-fix"));
+        assert_eq!((glance.open_items, glance.iterations, glance.closes), (1, 4, false));
+        assert_eq!((glance.overall, glance.coverage), (Some(Overall::Pass), Coverage::Unknown));
+    }
+
+    #[test]
+    fn a_patch_edited_after_check_shows_in_the_row() {
+        let scene = Scene::new();
+        let seen = crate::sha256_hex(b"the patch");
+        let gates =
+            GATES.replace(r#""overall""#, &format!(r#""patch_digest": "{seen}", "overall""#));
+        scene.bundle(
+            "7",
+            &[
+                ("brief.md", BRIEF),
+                ("patch.diff", "the patch"),
+                ("check-gates.json", &gates),
+                ("SUMMARY.md", &summary("")),
+            ],
+        );
+        assert_eq!(only(&scene).result.unwrap().coverage, Coverage::Same);
+        scene.write("issue_7/patch.diff", "another");
+        assert_eq!(only(&scene).result.unwrap().coverage, Coverage::Changed);
+    }
+
+    #[test]
+    fn lesson_06_one_brief_in_latin_1_is_one_bad_row() {
+        let scene = Scene::new();
+        for id in ["1", "2", "3"] {
+            scene.bundle(id, &[("brief.md", BRIEF)]);
+        }
+        scene.write("issue_2/brief.md", b"- **Slug:** x\n- **Scope:** caf\xe9\n");
+        let rows = survey(&scene.root()).unwrap();
+        let states: Vec<_> =
+            rows.iter().map(|row| row.result.as_ref().ok().map(|glance| glance.state)).collect();
+        assert_eq!(states, [Some(State::Planned), None, Some(State::Planned)]);
+        let error = rows[1].result.as_ref().unwrap_err();
+        assert_eq!((error.path(), error.line()), (&*rows[1].dir.join("brief.md"), Some(2)));
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_the_directories_however_many_threads_look() {
+        let scene = Scene::new();
+        for id in 0..500 {
+            scene.bundle(&id.to_string(), &[("brief.md", &format!("- **Slug:** s{id}\n"))]);
+        }
+        let rows = survey(&scene.root()).unwrap();
+        assert_eq!(rows.len(), 500);
+        assert!(rows.is_sorted_by(|a, b| a.dir < b.dir));
+        for row in rows {
+            assert_eq!(row.result.unwrap().slug, Some(format!("s{}", row.id)));
+        }
+    }
+
+    #[test]
+    fn an_empty_root_has_no_rows_and_a_missing_one_is_an_error() {
+        let scene = Scene::new();
+        assert!(survey(&scene.root()).unwrap().is_empty());
+        assert!(matches!(survey(&scene.root().completed()), Err(RootError::Missing { .. })));
+    }
+}

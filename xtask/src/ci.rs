@@ -1,0 +1,213 @@
+//! `cargo xtask ci`: every check that a change has to pass, in one command.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use clap::ValueEnum;
+
+use crate::{Outcome, Stopped, program, tidy};
+
+/// Run every check a change has to pass
+///
+/// Stops at the first step that fails. Each step is shown with the time it took.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Run the remaining steps after a failure too
+    #[arg(long)]
+    keep_going: bool,
+    /// Leave a step out (may be repeated)
+    #[arg(long, value_name = "STEP")]
+    skip: Vec<Step>,
+    /// Show the steps and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// One step, in the order in which they run: the quick ones first, but for tidy, which is
+/// quickest and reads best as the last word.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Fmt,
+    Clippy,
+    Tests,
+    Rustdoc,
+    Tidy,
+}
+
+impl Step {
+    const ALL: [Step; 5] = [Step::Fmt, Step::Clippy, Step::Tests, Step::Rustdoc, Step::Tidy];
+
+    fn name(self) -> &'static str {
+        match self {
+            Step::Fmt => "fmt",
+            Step::Clippy => "clippy",
+            Step::Tests => "tests",
+            Step::Rustdoc => "rustdoc",
+            Step::Tidy => "tidy",
+        }
+    }
+
+    /// The command line a developer would type for this step alone.
+    fn command_line(self) -> &'static str {
+        match self {
+            Step::Fmt => "cargo fmt --all --check",
+            Step::Clippy => "cargo clippy --workspace --all-targets -- -D warnings",
+            // Doc tests are part of this one.
+            Step::Tests => "cargo test --workspace",
+            Step::Rustdoc => "cargo doc --workspace --no-deps",
+            Step::Tidy => "cargo xtask tidy",
+        }
+    }
+
+    fn env(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Step::Rustdoc => &[("RUSTDOCFLAGS", "-D warnings")],
+            Step::Fmt | Step::Clippy | Step::Tests | Step::Tidy => &[],
+        }
+    }
+
+    /// The toolchain component a step needs beyond cargo and rustc, with its probe.
+    fn component(self) -> Option<(&'static str, [&'static str; 2])> {
+        match self {
+            Step::Fmt => Some(("rustfmt", ["fmt", "--version"])),
+            Step::Clippy => Some(("clippy", ["clippy", "--version"])),
+            Step::Tests | Step::Rustdoc | Step::Tidy => None,
+        }
+    }
+}
+
+/// What one step came to.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    step: Step,
+    passed: bool,
+    took: Duration,
+}
+
+pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let steps = chosen(&args.skip);
+    if args.list {
+        for step in &steps {
+            println!("{:<8}  {}", step.name(), shown(*step));
+        }
+        return Ok(Outcome::Passed);
+    }
+    require_components(&steps, root)?;
+    let done = walk(&steps, args.keep_going, |step| carry_out(step, root))?;
+    println!("\n{}", summary(&done, steps.len()));
+    if done.iter().all(|done| done.passed) { Ok(Outcome::Passed) } else { Ok(Outcome::Failed) }
+}
+
+fn chosen(skip: &[Step]) -> Vec<Step> {
+    Step::ALL.into_iter().filter(|step| !skip.contains(step)).collect()
+}
+
+fn shown(step: Step) -> String {
+    let mut words: Vec<String> =
+        step.env().iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    words.push(step.command_line().to_owned());
+    words.join(" ")
+}
+
+/// Says at the start, not after a long build, that a tool is missing.
+fn require_components(steps: &[Step], root: &Utf8Path) -> Result<(), Stopped> {
+    for step in steps {
+        if let Some((component, probe)) = step.component()
+            && program::output("cargo", &probe, root).is_err()
+        {
+            return Err(format!(
+                "{component} is not installed; `rustup component add {component}` adds it"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs the steps in order until one fails, or all of them with `keep_going`.
+fn walk(
+    steps: &[Step],
+    keep_going: bool,
+    mut carry_out: impl FnMut(Step) -> Result<bool, Stopped>,
+) -> Result<Vec<Done>, Stopped> {
+    let mut done = Vec::new();
+    for &step in steps {
+        let start = Instant::now();
+        let passed = carry_out(step)?;
+        done.push(Done { step, passed, took: start.elapsed() });
+        if !passed && !keep_going {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn carry_out(step: Step, root: &Utf8Path) -> Result<bool, Stopped> {
+    println!("\n── {}: {}", step.name(), shown(step));
+    let start = Instant::now();
+    let passed = match step {
+        Step::Tidy => tidy::run(&tidy::Args::default(), root)? == Outcome::Passed,
+        Step::Fmt | Step::Clippy | Step::Tests | Step::Rustdoc => {
+            let words: Vec<&str> = step.command_line().split(' ').collect();
+            program::succeeds(words[0], &words[1..], step.env(), root)?
+        }
+    };
+    let word = if passed { "passed" } else { "FAILED" };
+    println!("── {} {word} in {:.1} s", step.name(), start.elapsed().as_secs_f64());
+    Ok(passed)
+}
+
+fn summary(done: &[Done], of: usize) -> String {
+    let mut lines: Vec<String> = done
+        .iter()
+        .map(|one| {
+            let word = if one.passed { "passed" } else { "FAILED" };
+            let took = one.took.as_secs_f64();
+            format!("{:<8}  {word}  {took:>7.1} s", one.step.name())
+        })
+        .collect();
+    let passed = done.iter().filter(|done| done.passed).count();
+    lines.push(format!("ci: {passed} of {of} steps passed"));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(done: &[Done]) -> Vec<&'static str> {
+        done.iter().map(|done| done.step.name()).collect()
+    }
+
+    #[test]
+    fn the_first_failure_is_the_last_step() {
+        let done = walk(&Step::ALL, false, |step| Ok(step != Step::Clippy)).unwrap();
+        assert_eq!(names(&done), ["fmt", "clippy"]);
+        assert!(summary(&done, 5).ends_with("ci: 1 of 5 steps passed"));
+    }
+
+    #[test]
+    fn keep_going_runs_what_is_left_and_still_counts_the_failure() {
+        let done = walk(&Step::ALL, true, |step| Ok(step != Step::Clippy)).unwrap();
+        assert_eq!(names(&done), ["fmt", "clippy", "tests", "rustdoc", "tidy"]);
+        assert!(summary(&done, 5).ends_with("ci: 4 of 5 steps passed"));
+    }
+
+    #[test]
+    fn a_skipped_step_is_left_out_and_the_order_stays() {
+        let names: Vec<_> = chosen(&[Step::Tests]).iter().map(|s| s.name()).collect();
+        assert_eq!(names, ["fmt", "clippy", "rustdoc", "tidy"]);
+    }
+
+    #[test]
+    fn a_step_that_cannot_run_stops_the_walk() {
+        let stopped = walk(&Step::ALL, true, |_| Err("no cargo".into()));
+        assert_eq!(stopped.unwrap_err().to_string(), "no cargo");
+    }
+
+    #[test]
+    fn warnings_are_errors_in_clippy_and_in_rustdoc() {
+        assert!(shown(Step::Clippy).ends_with("-D warnings"));
+        assert!(shown(Step::Rustdoc).starts_with("RUSTDOCFLAGS=\"-D warnings\""));
+    }
+}

@@ -1,0 +1,78 @@
+//! Developer tasks: `ci`, `tidy`, `corpus` and `bench`, run as `cargo xtask <task>`.
+//!
+//! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
+//! parts, or measurements that assert nothing.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to a developer at a terminal is all this program does"
+)]
+
+mod bench;
+mod ci;
+mod corpus;
+mod program;
+mod tidy;
+
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::{Parser, Subcommand};
+
+/// Check, compare and measure this workspace
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand, Debug)]
+enum Task {
+    Ci(ci::Args),
+    Tidy(tidy::Args),
+    Corpus(corpus::Args),
+    Bench(bench::Args),
+}
+
+/// How a task ended; an error that stopped it is apart from both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+}
+
+/// A task that could not be carried out, whatever the cause.
+type Stopped = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let root = workspace_root();
+    let outcome = match Cli::parse().task {
+        Task::Ci(args) => ci::run(&args, &root),
+        Task::Tidy(args) => tidy::run(&args, &root),
+        Task::Corpus(args) => corpus::run(&args),
+        Task::Bench(args) => bench::run(&args, &root),
+    };
+    match outcome {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Err(stopped) => {
+            eprintln!("error: {stopped}");
+            let mut cause = stopped.source();
+            while let Some(source) = cause {
+                eprintln!("  because: {source}");
+                cause = source.source();
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The directory of the workspace manifest, fixed when this program was compiled.
+fn workspace_root() -> Utf8PathBuf {
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("because xtask is a directory of the workspace")
+        .to_owned()
+}

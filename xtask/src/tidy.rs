@@ -1,0 +1,166 @@
+//! `cargo xtask tidy`: rules of this workspace that neither rustc nor clippy knows.
+//!
+//! Each rule is a pure function from text to findings, so that its tests can show that it is able
+//! to fail. Reading files and asking cargo happen here and nowhere below.
+
+mod decisions;
+mod edges;
+mod headers;
+mod links;
+mod matrix;
+mod sources;
+
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::{Outcome, Stopped, program};
+
+/// Check the rules of this workspace that the compiler does not know
+///
+/// Crate edges, doc headers, file sizes, forbidden attributes, machine paths, names of fault-matrix
+/// tests, links of the documentation, numbers of the decisions.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Args {}
+
+/// A text file of the workspace, its path relative to the root.
+#[derive(Debug, Clone)]
+struct SourceFile {
+    path: Utf8PathBuf,
+    text: String,
+}
+
+/// One thing a rule found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    weight: Weight,
+    path: Utf8PathBuf,
+    /// Counted from one; none where the finding is about the whole file.
+    line: Option<usize>,
+    what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    Error,
+    Warning,
+}
+
+impl Finding {
+    fn error(path: &Utf8Path, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
+        Self { weight: Weight::Error, path: path.to_owned(), line: line.into(), what: what.into() }
+    }
+
+    fn warning(path: &Utf8Path, line: impl Into<Option<usize>>, what: impl Into<String>) -> Self {
+        Self { weight: Weight::Warning, ..Self::error(path, line, what) }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.weight {
+            Weight::Error => "error",
+            Weight::Warning => "warning",
+        };
+        write!(f, "{word}: {}", self.path)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let metadata =
+        program::output("cargo", &["metadata", "--no-deps", "--format-version", "1"], root)?;
+    let packages = edges::packages(&metadata, root)?;
+    let files = load_sources(root)?;
+    let mut findings = Vec::new();
+    findings.extend(edges::check(&packages));
+    findings.extend(headers::check(&headers::roots(&packages), &files));
+    findings.extend(sources::check(&files));
+    findings.extend(matrix::check(&files));
+    findings.extend(links::check(&files));
+    findings.extend(decisions::check(&files));
+    findings.sort_by(|a, b| (a.weight, &a.path, a.line).cmp(&(b.weight, &b.path, b.line)));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
+    println!(
+        "tidy: {} packages, {} files, {errors} errors, {} warnings",
+        packages.len(),
+        files.len(),
+        findings.len() - errors
+    );
+    Ok(if errors == 0 { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Every text file that people wrote, sorted by path. What a build or git made is left out.
+fn load_sources(root: &Utf8Path) -> Result<Vec<SourceFile>, Stopped> {
+    let mut files = Vec::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir_utf8()? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && is_ours(entry.file_name()) {
+                directories.push(entry.path().to_owned());
+            } else if kind.is_file() && is_text(entry.path()) {
+                files.push(SourceFile {
+                    path: entry.path().strip_prefix(root)?.to_owned(),
+                    text: fs_err::read_to_string(entry.path())?,
+                });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+fn is_ours(directory: &str) -> bool {
+    match directory {
+        ".github" | ".ci" | ".cargo" => true,
+        "target" => false,
+        other => !other.starts_with('.'),
+    }
+}
+
+fn is_text(path: &Utf8Path) -> bool {
+    matches!(path.extension(), Some("rs" | "md" | "toml" | "yml" | "yaml" | "sh" | "tpl"))
+        || path.parent().and_then(Utf8Path::file_name) == Some(".ci")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_a_compiler_message() {
+        let at_line = Finding::error(Utf8Path::new("a/b.rs"), 7, "too long");
+        let whole = Finding::warning(Utf8Path::new("a/b.rs"), None, "too long");
+        assert_eq!(at_line.to_string(), "error: a/b.rs:7: too long");
+        assert_eq!(whole.to_string(), "warning: a/b.rs: too long");
+    }
+
+    #[test]
+    fn what_people_wrote_is_read_and_what_a_build_made_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        for file in [
+            "src/lib.rs",
+            ".ci/run",
+            ".github/workflows/ci.yml",
+            "docs/a.md",
+            "target/debug/out.rs",
+            ".git/config.toml",
+            "picture.png",
+        ] {
+            let path = root.join(file);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, "text").unwrap();
+        }
+        let paths: Vec<_> = load_sources(root).unwrap().into_iter().map(|file| file.path).collect();
+        assert_eq!(paths, [".ci/run", ".github/workflows/ci.yml", "docs/a.md", "src/lib.rs"]);
+    }
+}

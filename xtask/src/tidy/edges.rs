@@ -1,0 +1,257 @@
+//! Who may depend on whom: arrows between crates point down only.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Deserialize;
+
+use super::Finding;
+
+/// The part of `cargo metadata` that the rules look at.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Package {
+    pub(super) name: String,
+    pub(super) manifest_path: Utf8PathBuf,
+    pub(super) dependencies: Vec<Dependency>,
+    pub(super) targets: Vec<Target>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Dependency {
+    pub(super) name: String,
+    pub(super) kind: Option<Kind>,
+}
+
+/// Anything but a plain dependency, for which cargo writes `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Dev,
+    Build,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Target {
+    pub(super) kind: Vec<String>,
+    pub(super) src_path: Utf8PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// Reads the packages out of `cargo metadata --no-deps`, with paths relative to the workspace.
+pub(super) fn packages(
+    metadata: &[u8],
+    workspace: &Utf8Path,
+) -> Result<Vec<Package>, serde_json::Error> {
+    let mut packages = serde_json::from_slice::<Metadata>(metadata)?.packages;
+    let relative = |path: &Utf8Path| path.strip_prefix(workspace).unwrap_or(path).to_owned();
+    for package in &mut packages {
+        package.manifest_path = relative(&package.manifest_path);
+        for target in &mut package.targets {
+            target.src_path = relative(&target.src_path);
+        }
+    }
+    Ok(packages)
+}
+
+/// Where a crate stands. A product crate may use what is on a lower level and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Level(u8),
+    /// Fixtures for tests: used by dev-dependencies only, itself on top of level 0.
+    Testkit,
+    /// On nobody's path: may use every library, used by none.
+    Apart,
+}
+
+pub(super) fn place(name: &str) -> Option<Place> {
+    Some(match name {
+        "pdca-state" | "pdca-process" => Place::Level(0),
+        "pdca-dag" | "pdca-journal" => Place::Level(1),
+        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-integrate" | "pdca-act" => {
+            Place::Level(2)
+        }
+        "pdca-driver" => Place::Level(3),
+        "pdca-cli" => Place::Level(4),
+        "pdca-testkit" => Place::Testkit,
+        "pdca-e2e" | "xtask" => Place::Apart,
+        _ => return None,
+    })
+}
+
+/// Outside crates that carry an invariant: who uses them is part of the design.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("gix", &["pdca-lanes", "pdca-integrate"]),
+    ("landlock", &["pdca-process"]),
+    ("clap", &["pdca-cli", "xtask"]),
+    ("anstream", &["pdca-cli"]),
+];
+
+/// Every edge that points the wrong way.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages {
+        let manifest = &package.manifest_path;
+        if place(&package.name).is_none() {
+            let what = format!("{} has no level; give it one in tidy", package.name);
+            findings.push(Finding::error(manifest, None, what));
+            continue;
+        }
+        for dependency in &package.dependencies {
+            if let Some(why) = objection(&package.name, dependency) {
+                findings.push(Finding::error(manifest, None, why));
+            }
+        }
+    }
+    findings
+}
+
+fn objection(from: &str, dependency: &Dependency) -> Option<String> {
+    let to = dependency.name.as_str();
+    let plain = dependency.kind != Some(Kind::Dev);
+    if let Some((_, users)) = RESERVED.iter().find(|(name, _)| *name == to)
+        && plain
+        && !users.contains(&from)
+    {
+        return Some(format!("{from} uses {to}, which only {} may", users.join(", ")));
+    }
+    let (here, there) = (place(from)?, place(to)?);
+    if to == "pdca-cli" {
+        return Some(format!("{from} depends on pdca-cli, which nothing may"));
+    }
+    match (here, there) {
+        (_, Place::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
+        (Place::Apart, Place::Level(_)) => None,
+        // The end-to-end suites are nothing but tests, so there the two kinds are one.
+        (_, Place::Testkit) if !plain || from == "pdca-e2e" => None,
+        (_, Place::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
+        (Place::Level(from_level), Place::Level(to_level)) => {
+            (to_level >= from_level).then(|| {
+                format!("{from} (level {from_level}) depends on {to} (level {to_level}): edges point down only")
+            })
+        }
+        (Place::Testkit, Place::Level(level)) => (level > 0).then(|| {
+            format!("{from} depends on {to} (level {level}): it stands on level 0 only")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(edges: &[(&str, &str, Option<Kind>)]) -> Vec<String> {
+        let packages: Vec<Package> = edges
+            .iter()
+            .map(|(from, to, kind)| Package {
+                name: (*from).to_owned(),
+                manifest_path: Utf8PathBuf::from("Cargo.toml"),
+                dependencies: vec![Dependency { name: (*to).to_owned(), kind: *kind }],
+                targets: Vec::new(),
+            })
+            .collect();
+        check(&packages).into_iter().map(|found| found.what).collect()
+    }
+
+    #[test]
+    fn an_edge_that_points_down_is_fine() {
+        let down = [
+            ("pdca-gates", "pdca-state", None),
+            ("pdca-driver", "pdca-lanes", None),
+            ("pdca-cli", "pdca-driver", None),
+            ("pdca-gates", "pdca-testkit", Some(Kind::Dev)),
+            ("pdca-testkit", "pdca-process", None),
+            ("xtask", "pdca-state", None),
+            ("pdca-e2e", "pdca-testkit", None),
+            ("pdca-lanes", "gix", None),
+            ("pdca-state", "serde", None),
+        ];
+        assert_eq!(findings(&down), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_edge_up_or_sideways_is_found() {
+        let wrong = [
+            ("pdca-state", "pdca-gates", None),
+            ("pdca-gates", "pdca-leaves", None),
+            ("pdca-state", "pdca-process", Some(Kind::Build)),
+            ("pdca-state", "pdca-driver", Some(Kind::Dev)),
+        ];
+        assert_eq!(
+            findings(&wrong),
+            [
+                "pdca-state (level 0) depends on pdca-gates (level 2): edges point down only",
+                "pdca-gates (level 2) depends on pdca-leaves (level 2): edges point down only",
+                "pdca-state (level 0) depends on pdca-process (level 0): edges point down only",
+                "pdca-state (level 0) depends on pdca-driver (level 3): edges point down only",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_depends_on_the_command_line_or_on_the_tasks() {
+        let wrong = [
+            ("pdca-e2e", "pdca-cli", Some(Kind::Dev)),
+            ("pdca-driver", "pdca-cli", None),
+            ("pdca-cli", "xtask", None),
+        ];
+        assert_eq!(
+            findings(&wrong),
+            [
+                "pdca-e2e depends on pdca-cli, which nothing may",
+                "pdca-driver depends on pdca-cli, which nothing may",
+                "pdca-cli depends on xtask, which nothing may",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_testkit_stays_in_tests_and_at_the_bottom() {
+        let wrong = [
+            ("pdca-cli", "pdca-testkit", None),
+            ("xtask", "pdca-testkit", None),
+            ("pdca-testkit", "pdca-gates", None),
+        ];
+        assert_eq!(
+            findings(&wrong),
+            [
+                "pdca-cli uses pdca-testkit outside its dev-dependencies",
+                "xtask uses pdca-testkit outside its dev-dependencies",
+                "pdca-testkit depends on pdca-gates (level 2): it stands on level 0 only",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_level_is_found() {
+        assert_eq!(
+            findings(&[("pdca-new", "serde", None)]),
+            ["pdca-new has no level; give it one in tidy"]
+        );
+    }
+
+    #[test]
+    fn a_crate_that_carries_an_invariant_has_named_users() {
+        assert_eq!(
+            findings(&[("pdca-driver", "gix", None), ("pdca-driver", "gix", Some(Kind::Dev))]),
+            ["pdca-driver uses gix, which only pdca-lanes, pdca-integrate may"]
+        );
+    }
+
+    #[test]
+    fn the_kinds_and_paths_of_cargo_metadata_are_understood() {
+        let metadata = br#"{"packages": [{
+            "name": "a", "manifest_path": "/w/a/Cargo.toml",
+            "dependencies": [
+                {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}],
+            "targets": [{"kind": ["lib"], "src_path": "/w/a/src/lib.rs", "name": "a"}]
+        }]}"#;
+        let packages = packages(metadata, Utf8Path::new("/w")).unwrap();
+        let kinds: Vec<_> =
+            packages[0].dependencies.iter().map(|dependency| dependency.kind).collect();
+        assert_eq!(kinds, [None, Some(Kind::Dev), Some(Kind::Build)]);
+        assert_eq!(packages[0].manifest_path, "a/Cargo.toml");
+        assert_eq!(packages[0].targets[0].src_path, "a/src/lib.rs");
+    }
+}
