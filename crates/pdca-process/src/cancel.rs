@@ -1,0 +1,133 @@
+//! Asking running children to end, from another thread.
+
+use std::io;
+use std::io::{PipeReader, PipeWriter, Write as _};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A handle that ends every [`run`](crate::run) it was given to. Clones are the same handle.
+///
+/// Not for use inside a signal handler: let a thread wait for the signal and call this.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    urgency: AtomicU8,
+    wakers: Mutex<Wakers>,
+}
+
+#[derive(Debug, Default)]
+struct Wakers {
+    next: u64,
+    live: Vec<(u64, PipeWriter)>,
+}
+
+/// How urgently an end was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    None,
+    Cancel,
+    Kill,
+}
+
+impl Cancel {
+    /// A handle that has not been used yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks for an orderly end: terminate, wait for the grace, kill.
+    pub fn cancel(&self) {
+        self.raise(1);
+    }
+
+    /// Asks for an immediate end: kill.
+    pub fn kill(&self) {
+        self.raise(2);
+    }
+
+    /// Whether an end was asked for.
+    pub fn is_cancelled(&self) -> bool {
+        self.urgency() >= Urgency::Cancel
+    }
+
+    /// Whether an immediate end was asked for.
+    pub fn is_killed(&self) -> bool {
+        self.urgency() == Urgency::Kill
+    }
+
+    pub(crate) fn urgency(&self) -> Urgency {
+        match self.shared.urgency.load(Ordering::SeqCst) {
+            0 => Urgency::None,
+            1 => Urgency::Cancel,
+            _ => Urgency::Kill,
+        }
+    }
+
+    fn raise(&self, urgency: u8) {
+        if self.shared.urgency.fetch_max(urgency, Ordering::SeqCst) >= urgency {
+            return;
+        }
+        let mut wakers = self.lock();
+        for (_, waker) in &mut wakers.live {
+            // At most two bytes are ever written, so the pipe is never full; a reader that is gone
+            // needs no waking.
+            let _written = waker.write(&[urgency]);
+        }
+    }
+
+    /// A descriptor that becomes readable when an end is asked for.
+    pub(crate) fn subscribe(&self) -> io::Result<Subscription> {
+        let (reader, writer) = io::pipe()?;
+        let mut wakers = self.lock();
+        let id = wakers.next;
+        wakers.next += 1;
+        wakers.live.push((id, writer));
+        Ok(Subscription { cancel: self.clone(), id, reader })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Wakers> {
+        self.shared.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that wants to be woken; dropping it ends that.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    cancel: Cancel,
+    id: u64,
+    pub(crate) reader: PipeReader,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut wakers = self.cancel.lock();
+        wakers.live.retain(|(id, _)| *id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_is_never_softened_to_a_cancel() {
+        let cancel = Cancel::new();
+        cancel.kill();
+        cancel.clone().cancel();
+        assert!(cancel.is_killed());
+    }
+
+    #[test]
+    fn a_dropped_subscription_is_forgotten() {
+        let cancel = Cancel::new();
+        let kept = cancel.subscribe().unwrap();
+        drop(cancel.subscribe().unwrap());
+        assert_eq!(cancel.lock().live.len(), 1);
+        drop(kept);
+        assert_eq!(cancel.lock().live.len(), 0);
+    }
+}

@@ -1,0 +1,166 @@
+//! The supervisor's end of the socket it shares with the driver.
+
+use std::io;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::poll::poll_until;
+use crate::protocol::{FORMAT, News, Order, byte, read_frame, receive_opening};
+use crate::spec::{Spec, Stdin};
+
+/// How long the last news may wait for a driver that does not read.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What the driver wants by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Demand {
+    /// That the child runs.
+    Run,
+    /// That it ends in an orderly way.
+    Cancel,
+    /// Nothing any more: the driver died. The child ends soon.
+    Gone,
+    /// That it ends at once.
+    Kill,
+}
+
+/// The socket, with what could not be sent yet.
+#[derive(Debug)]
+pub(crate) struct Control {
+    socket: UnixStream,
+    unsent: Vec<u8>,
+    demand: Demand,
+    open: bool,
+}
+
+/// The order as it came, put together again.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) spec: Spec,
+    pub(crate) inherited: Vec<OwnedFd>,
+}
+
+/// Whether the supervisor leaves the driver's terminal and group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attachment {
+    Detached,
+    Terminal,
+}
+
+impl Control {
+    /// Takes the socket away from standard input, where it was passed, so that no child gets it.
+    pub(crate) fn adopt() -> io::Result<Self> {
+        let socket = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+        let null = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        Ok(Self { socket, unsent: Vec::new(), demand: Demand::Run, open: true })
+    }
+
+    /// Receives the opening byte; `None` if the driver is gone already.
+    pub(crate) fn opening(&self) -> io::Result<Option<(Attachment, Vec<OwnedFd>)>> {
+        match receive_opening(self.socket.as_fd())? {
+            Some((byte::DETACHED, inherited)) => Ok(Some((Attachment::Detached, inherited))),
+            Some((byte::TERMINAL, inherited)) => Ok(Some((Attachment::Terminal, inherited))),
+            Some(_) => Err(io::ErrorKind::InvalidData.into()),
+            None => Ok(None),
+        }
+    }
+
+    /// Receives the order; from then on nothing here waits for the driver.
+    pub(crate) fn order(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Received> {
+        let order: Order = serde_json::from_slice(&read_frame(&mut self.socket)?)?;
+        let input = read_frame(&mut self.socket)?;
+        if order.format != FORMAT {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        self.socket.set_nonblocking(true)?;
+        let mut spec = order.spec;
+        if let Stdin::Bytes(bytes) = &mut spec.stdin {
+            *bytes = input;
+        }
+        Ok(Received { spec, inherited })
+    }
+
+    /// What the driver demands, as far as it was heard.
+    pub(crate) fn demand(&self) -> Demand {
+        self.demand
+    }
+
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
+        let mut interest = PollFlags::IN;
+        if !self.unsent.is_empty() {
+            interest |= PollFlags::OUT;
+        }
+        self.open.then(|| PollFd::new(&self.socket, interest))
+    }
+
+    /// Reads what the driver said and sends what waits to be sent.
+    pub(crate) fn exchange(&mut self) {
+        self.flush();
+        let mut bytes = [0; 64];
+        while self.open {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => self.lose_driver(),
+                Ok(read) => {
+                    for word in &bytes[..read] {
+                        match *word {
+                            byte::CANCEL => self.demand = self.demand.max(Demand::Cancel),
+                            byte::KILL => self.demand = Demand::Kill,
+                            _ => {}
+                        }
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.lose_driver(),
+            }
+        }
+    }
+
+    /// Sends news, unless older news still waits to be sent: it is only progress.
+    pub(crate) fn mention(&mut self, news: &News) {
+        if self.unsent.is_empty() {
+            self.report(news);
+        }
+    }
+
+    /// Sends news that must arrive.
+    pub(crate) fn report(&mut self, news: &News) {
+        serde_json::to_writer(&mut self.unsent, news)
+            .expect("because news has only text keys and memory takes every byte");
+        self.unsent.push(b'\n');
+        self.flush();
+    }
+
+    /// Waits, within reason, until everything was sent.
+    pub(crate) fn close(mut self) {
+        let until = Instant::now() + LAST_WORDS;
+        while self.open && !self.unsent.is_empty() && Instant::now() < until {
+            let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
+            if poll_until(&mut fds, Some(until)).is_err() {
+                return;
+            }
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        while self.open && !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.lose_driver(),
+            }
+        }
+    }
+
+    fn lose_driver(&mut self) {
+        self.open = false;
+        self.demand = self.demand.max(Demand::Gone);
+    }
+}

@@ -1,0 +1,403 @@
+//! One child from its start to its ending, inside the supervisor.
+
+use std::io;
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, WaitStatus, wait};
+
+use crate::capture::Capture;
+use crate::control::{Control, Demand};
+use crate::ending::{Ending, Held};
+use crate::launch::{Refusal, Streams, launch};
+use crate::limit::{LONGEST, Limits};
+use crate::poll::{nonblocking, poll_until};
+use crate::protocol::News;
+use crate::spec::{Spec, Stdin};
+use crate::tree;
+use crate::tree::Process;
+use crate::verdict::Verdict;
+
+/// The grace of a child whose driver died: nobody waits for it any more.
+const GRACE_ALONE: Duration = Duration::from_millis(500);
+/// How long killed processes may take to be gone before they are reported as survivors.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// How often progress is mentioned.
+const PROGRESS: Duration = Duration::from_millis(200);
+/// How many ended children are collected at once.
+const REAP: usize = 256;
+/// How much output is read at once.
+const CHUNK: usize = 256 << 10;
+/// How much the output's pipe holds, if the system lets us; it saves turns of the loop.
+const PIPE: usize = 1 << 20;
+
+/// The result of a duty.
+pub(crate) enum Done {
+    Ended(Verdict),
+    NoSandbox { why: String },
+}
+
+/// A child under supervision, and everything that happens around it.
+pub(crate) struct Duty {
+    spec: Spec,
+    control: Control,
+    ended_children: UnixStream,
+    capture: Capture<fs::File>,
+    output: Option<PipeReader>,
+    input: Option<Input>,
+    chunk: Vec<u8>,
+    /// When progress was mentioned last, and how much it was.
+    mentioned: Option<(Instant, u64)>,
+    heard: bool,
+    /// The child and, once it ended, how.
+    child: Option<i32>,
+    status: Option<WaitStatus>,
+    /// Whether no more ended children wait to be collected, as far as was seen.
+    reaped_all: bool,
+    /// Whether we have no child left, and therefore no descendant.
+    alone: bool,
+}
+
+/// What is still to be written to the child's standard input.
+struct Input {
+    pipe: PipeWriter,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Duty {
+    pub(crate) fn new(
+        spec: Spec,
+        log: fs::File,
+        control: Control,
+        ended_children: UnixStream,
+    ) -> Self {
+        Self {
+            capture: Capture::new(log, spec.output, &spec.markers),
+            spec,
+            control,
+            ended_children,
+            output: None,
+            input: None,
+            chunk: vec![0; CHUNK],
+            mentioned: None,
+            heard: false,
+            child: None,
+            status: None,
+            reaped_all: false,
+            alone: false,
+        }
+    }
+
+    pub(crate) fn perform(mut self, inherited: Vec<OwnedFd>) -> (Done, Control) {
+        self.control.exchange();
+        if self.control.demand() > Demand::Run {
+            let verdict = Verdict::bare(Ending::Cancelled);
+            return (Done::Ended(verdict), self.control);
+        }
+        let started = Instant::now();
+        let launched = self
+            .streams(inherited)
+            .map_err(|error| Refusal::Infra {
+                why: format!("cannot make the child's pipes: {error}"),
+            })
+            .and_then(|streams| launch(&self.spec, streams));
+        let held = match launched {
+            Ok(launched) => {
+                self.child = Some(launched.pid);
+                self.control.report(&News::Started { pid: launched.pid });
+                launched.held
+            }
+            Err(refusal) => return (refused(refusal), self.control),
+        };
+        let mut limits = Limits::new(&self.spec, started);
+        let mut ending = self.watch(&mut limits);
+        let duration = started.elapsed();
+        let (stragglers, survivors) = self.end_tree(&ending, &mut limits);
+        if !survivors.is_empty() {
+            let why = format!("processes that cannot be ended: {survivors:?}");
+            ending = Ending::Infra { why };
+        }
+        self.drain_rest();
+        let (output, marked, _log) = self.capture.finish();
+        let verdict = Verdict { ending, duration, output, marked, held, stragglers };
+        (Done::Ended(verdict), self.control)
+    }
+
+    /// Makes the child's ends of its three streams and keeps ours.
+    fn streams(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Streams> {
+        let mut inherited = inherited.into_iter();
+        let (own_stdin, own_stdout, own_stderr) =
+            (inherited.next(), inherited.next(), inherited.next());
+        let stdin = match &mut self.spec.stdin {
+            Stdin::Null => None,
+            Stdin::Inherit => own_stdin,
+            Stdin::Bytes(bytes) => {
+                let (theirs, pipe) = io::pipe()?;
+                nonblocking(&pipe)?;
+                let bytes = std::mem::take(bytes);
+                let written = 0;
+                self.input = Some(Input { pipe, bytes, written });
+                Some(theirs.into())
+            }
+        };
+        if self.spec.interactive {
+            return Ok(Streams { stdin, stdout: own_stdout, stderr: own_stderr });
+        }
+        let (ours, theirs) = io::pipe()?;
+        nonblocking(&ours)?;
+        #[cfg(target_os = "linux")]
+        {
+            // A user may hold only so many big pipes; the usual size does as well.
+            let _grown = rustix::pipe::fcntl_setpipe_size(&ours, PIPE);
+        }
+        self.output = Some(ours);
+        Ok(Streams { stdin, stdout: Some(theirs.try_clone()?.into()), stderr: Some(theirs.into()) })
+    }
+
+    /// Watches the child until it ended or has to end.
+    fn watch(&mut self, limits: &mut Limits) -> Ending {
+        loop {
+            self.reap();
+            let now = Instant::now();
+            if std::mem::take(&mut self.heard) {
+                limits.sign_of_life(now);
+            }
+            if let Some(status) = self.status {
+                return ending_of(status);
+            }
+            if self.control.demand() > Demand::Run {
+                return Ending::Cancelled;
+            }
+            if let Some(ending) = limits.exceeded(now) {
+                return ending;
+            }
+            if let Err(error) = self.exchange(limits.next_look()) {
+                return Ending::Infra {
+                    why: format!("the supervisor cannot wait for the child: {error}"),
+                };
+            }
+        }
+    }
+
+    /// Ends everything below us. Says how many processes beside the child were still alive, and
+    /// which are alive even now.
+    fn end_tree(&mut self, ending: &Ending, limits: &mut Limits) -> (u32, Vec<i32>) {
+        self.reap();
+        if self.alone {
+            return (0, Vec::new());
+        }
+        let alive = self.alive();
+        let stragglers = alive.iter().filter(|process| Some(process.pid) != self.child).count();
+        let at_once = matches!(ending, Ending::Infra { .. });
+        if !at_once {
+            self.terminate(&alive, limits);
+        }
+        let survivors = self.kill();
+        (u32::try_from(stragglers).unwrap_or(u32::MAX), survivors)
+    }
+
+    /// Asks `alive` to end and waits for the grace, unless they use it to multiply.
+    fn terminate(&mut self, alive: &[Process], limits: &mut Limits) {
+        let begun = Instant::now();
+        tree::terminate_all(alive);
+        loop {
+            self.reap();
+            let longest = self.spec.grace.min(LONGEST);
+            let grace = match self.control.demand() {
+                Demand::Run | Demand::Cancel => longest,
+                Demand::Gone => longest.min(GRACE_ALONE),
+                Demand::Kill => Duration::ZERO,
+            };
+            let now = Instant::now();
+            if self.alone || now >= begun + grace || limits.crowded(now) {
+                return;
+            }
+            let until = limits.next_census().min(begun + grace);
+            if self.exchange(Some(until)).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Kills until nothing is left.
+    fn kill(&mut self) -> Vec<i32> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        let mut last = 0;
+        loop {
+            self.reap();
+            if self.alone {
+                return Vec::new();
+            }
+            let alive = self.alive();
+            if begun.elapsed() >= KILL_PATIENCE {
+                return alive.iter().map(|process| process.pid).collect();
+            }
+            let count = alive.len();
+            // The first round is enough for all but those that fork faster than we look.
+            tree::kill_all(alive, last > 0 && count >= last, tree::descendants);
+            last = count;
+            self.reap();
+            if !self.alone && self.exchange(Some(Instant::now() + pause)).is_err() {
+                std::thread::sleep(pause);
+            }
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// What lives below us. Where that cannot be seen, it is at least the child, if it was not
+    /// collected yet: its number still means it.
+    fn alive(&self) -> Vec<Process> {
+        let mut alive = tree::descendants();
+        if let (true, None, Some(child)) = (alive.is_empty(), self.status, self.child) {
+            alive.push(Process::unseen(child));
+        }
+        alive
+    }
+
+    /// Collects children that ended: ours, and those we were left with. Not without end: those that
+    /// multiply fast enough would keep us here for ever.
+    fn reap(&mut self) {
+        self.reaped_all = false;
+        for _ in 0..REAP {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if Some(pid.as_raw_pid()) == self.child => {
+                    self.status = Some(status);
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => {
+                    self.reaped_all = true;
+                    return;
+                }
+                Err(_) => {
+                    self.reaped_all = true;
+                    self.alone = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits for anything to happen until `until`, and lets it happen.
+    fn exchange(&mut self, until: Option<Instant>) -> io::Result<()> {
+        {
+            let mut fds = vec![PollFd::new(&self.ended_children, PollFlags::IN)];
+            fds.extend(self.control.poll_fd());
+            if let Some(output) = &self.output {
+                fds.push(PollFd::new(output, PollFlags::IN));
+            }
+            if let Some(input) = &self.input {
+                fds.push(PollFd::new(&input.pipe, PollFlags::OUT));
+            }
+            let now = Instant::now();
+            let reap = (!self.reaped_all).then_some(now);
+            let until = [until, self.progress_due(now), reap];
+            poll_until(&mut fds, until.into_iter().flatten().min())?;
+        }
+        // These bytes only wake; what they stand for is collected anyway.
+        let _none = self.ended_children.read(&mut [0; 1024]);
+        self.control.exchange();
+        self.feed_child();
+        self.drain_some();
+        self.mention_progress();
+        Ok(())
+    }
+
+    fn feed_child(&mut self) {
+        let Some(input) = &mut self.input else {
+            return;
+        };
+        while input.written < input.bytes.len() {
+            match input.pipe.write(&input.bytes[input.written..]) {
+                Ok(written) => input.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It does not want to read on, which is its own business.
+                Err(_) => break,
+            }
+        }
+        self.input = None;
+    }
+
+    /// Reads output that is there, once, so that nothing else has to wait long; says how much.
+    fn drain_some(&mut self) -> usize {
+        let Some(output) = &mut self.output else {
+            return 0;
+        };
+        match output.read(&mut self.chunk) {
+            Ok(0) => self.output = None,
+            Ok(read) => {
+                self.capture.feed(&self.chunk[..read]);
+                self.heard = true;
+                return read;
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(_) => self.output = None,
+        }
+        0
+    }
+
+    /// Reads what is in the pipe now. Its end need not come: another process may hold it that is not
+    /// of our tree.
+    fn drain_rest(&mut self) {
+        let Some(output) = &self.output else {
+            return;
+        };
+        let mut left = rustix::io::ioctl_fionread(output).unwrap_or(0);
+        while left > 0 {
+            match self.drain_some() as u64 {
+                0 => return,
+                read => left = left.saturating_sub(read),
+            }
+        }
+    }
+
+    /// When output that was not mentioned yet may be.
+    fn progress_due(&self, now: Instant) -> Option<Instant> {
+        match self.mentioned {
+            Some((_, bytes)) if bytes == self.capture.bytes() => None,
+            Some((when, _)) => Some(when + PROGRESS),
+            None => (self.capture.bytes() > 0).then_some(now),
+        }
+    }
+
+    fn mention_progress(&mut self) {
+        let now = Instant::now();
+        if self.progress_due(now).is_some_and(|due| now >= due) {
+            self.mentioned = Some((now, self.capture.bytes()));
+            self.control.mention(&News::Output {
+                bytes: self.capture.bytes(),
+                last_line: self.capture.last_line(),
+            });
+        }
+    }
+}
+
+fn ending_of(status: WaitStatus) -> Ending {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signaled(signal),
+        (None, None) => {
+            Ending::Infra { why: format!("the child ended with status {:#x}", status.as_raw()) }
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Done {
+    let (ending, held) = match refusal {
+        Refusal::NoSandbox { why } => return Done::NoSandbox { why },
+        Refusal::Obstacle { kind, why, held } => (Ending::NotStarted { kind, why }, held),
+        Refusal::Infra { why } => (Ending::Infra { why }, Held::Off),
+    };
+    Done::Ended(Verdict { held, ..Verdict::bare(ending) })
+}

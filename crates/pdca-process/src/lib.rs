@@ -1,0 +1,90 @@
+//! One child process to one ending.
+//!
+//! A program describes a child with a [`Spec`] and gets back a [`Verdict`], whose [`Ending`] says in
+//! one word what became of it. Between the two stands a *supervisor*: the same program, started
+//! again, which starts the child, watches it, ends its whole tree and stores the verdict in a file,
+//! so that nothing is lost or left running when the driver dies.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use pdca_process::{Cancel, Ending, Spec};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     pdca_process::maybe_supervise();
+//!
+//!     let mut spec = Spec::new(["cargo", "test"], "checkout", "jobs/test");
+//!     spec.timeout = Some(Duration::from_secs(600));
+//!     let verdict = pdca_process::run(&spec, &Cancel::new(), &mut |_sign| {})?;
+//!     assert_eq!(verdict.ending, Ending::Exited(0));
+//!     Ok(())
+//! }
+//! ```
+//!
+//! ```text
+//! driver ── socket ── supervisor ── child ── whatever the child starts
+//!    ▲   (lifeline)       │  ▲  pipe  │                 │
+//!    │                    │  └────────┴─────────────────┘
+//!    └─ verdict ──────────┴─► job/verdict.json, job/log
+//! ```
+//!
+//! # Invariants
+//! - This is the only crate that starts a child: with [`run`], or with [`Tool`] for a short and
+//!   trusted helper.
+//! - When [`run`] returns, nothing of the child's tree is alive. When the driver dies instead, the
+//!   same holds a moment later.
+//! - The ending is taken when the child exits, not when its output ends, and the output is drained
+//!   to its end, however long it is.
+//! - A verdict file is whole or absent, and written by the supervisor alone.
+//! - Time is running time of the machine: no wall clock is read.
+//! - Nothing is printed.
+//!
+//! # What is weaker elsewhere than on Linux
+//! There, descendants are found through the process table and handed to the supervisor by the
+//! kernel, and Landlock is the sandbox. On another Unix only the child's own process group is
+//! ended, processes are not counted, and there is no sandbox, which the verdict says.
+
+mod cancel;
+mod capture;
+mod control;
+mod duty;
+mod ending;
+mod environment;
+mod launch;
+mod limit;
+mod link;
+mod log;
+mod mark;
+mod orphan;
+mod poll;
+mod protocol;
+mod run;
+mod sandbox;
+mod spec;
+mod supervise;
+mod supervisor;
+pub mod testing;
+mod tool;
+mod tree;
+mod verdict;
+mod wire;
+
+pub use cancel::Cancel;
+pub use ending::{Ending, Held, Obstacle};
+pub use log::{Log, LogError, log_path, printable, read_log};
+pub use run::{RunError, Sign, run};
+pub use sandbox::sandbox_support;
+pub use spec::{Env, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};
+pub use supervise::maybe_supervise;
+pub use supervisor::Supervisor;
+pub use tool::{Tool, ToolError, ToolOutput};
+pub use verdict::{OutputSummary, Verdict, VerdictError, load_verdict};
+
+/// Ends this process as a crash would: at once, and with nothing cleared up.
+pub fn end_self_with_sigkill() -> ! {
+    let _sent =
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}

@@ -1,0 +1,236 @@
+//! The limits of a running child: its time, its signs of life, its number of processes.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+
+use crate::ending::Ending;
+use crate::spec::{Spec, Stall};
+use crate::tree;
+
+/// Longer than anybody waits, and short enough to be added to any moment.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 32);
+/// How often the number of processes is looked at.
+const CENSUS: Duration = Duration::from_millis(50);
+/// How long a census may be put off while the system as a whole does not grow.
+const CENSUS_AT_LEAST: Duration = Duration::from_secs(1);
+/// How many entries of the watched trees are looked at; beyond that a change may go unnoticed.
+const MAX_WATCHED: usize = 200_000;
+
+/// All limits of one child. `Instant` counts the running time of the machine, so a machine that
+/// sleeps lets nobody time out.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    timeout: Option<Instant>,
+    stall: Option<Quiet>,
+    census: Census,
+}
+
+impl Limits {
+    pub(crate) fn new(spec: &Spec, now: Instant) -> Self {
+        Self {
+            timeout: spec.timeout.map(|timeout| now + timeout.min(LONGEST)),
+            stall: spec.stall.clone().map(|stall| Quiet::new(stall, now)),
+            census: Census::new(spec.max_processes.unwrap_or(Spec::MAX_PROCESSES), now),
+        }
+    }
+
+    /// The child showed a sign of life.
+    pub(crate) fn sign_of_life(&mut self, now: Instant) {
+        if let Some(quiet) = &mut self.stall {
+            quiet.since = now;
+        }
+    }
+
+    /// The ending of a child that is over one of its limits.
+    pub(crate) fn exceeded(&mut self, now: Instant) -> Option<Ending> {
+        if self.timeout.is_some_and(|timeout| now >= timeout) {
+            return Some(Ending::TimedOut);
+        }
+        if self.stall.as_mut().is_some_and(|quiet| quiet.exceeded(now)) {
+            return Some(Ending::Stalled);
+        }
+        self.crowded(now)
+            .then(|| Ending::Infra { why: format!("more than {} processes", self.census.cap) })
+    }
+
+    /// Whether there are too many processes.
+    pub(crate) fn crowded(&mut self, now: Instant) -> bool {
+        self.census.exceeded(now)
+    }
+
+    /// When to count them next.
+    pub(crate) fn next_census(&self) -> Instant {
+        self.census.next
+    }
+
+    /// When to ask again at the latest.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        let stall = self.stall.as_ref().map(Quiet::next_look);
+        let census = Some(self.census.next);
+        [self.timeout, stall, census].into_iter().flatten().min()
+    }
+}
+
+/// How long a child has been quiet.
+#[derive(Debug)]
+struct Quiet {
+    after: Duration,
+    watch: Vec<Utf8PathBuf>,
+    since: Instant,
+    looked: Instant,
+    seen: u64,
+}
+
+impl Quiet {
+    fn new(stall: Stall, now: Instant) -> Self {
+        Self {
+            after: stall.after.min(LONGEST),
+            seen: fingerprint(&stall.watch),
+            watch: stall.watch,
+            since: now,
+            looked: now,
+        }
+    }
+
+    fn exceeded(&mut self, now: Instant) -> bool {
+        if now >= self.next_file_look() {
+            self.looked = now;
+            let seen = fingerprint(&self.watch);
+            if seen != self.seen {
+                self.seen = seen;
+                self.since = now;
+            }
+        }
+        now >= self.since + self.after
+    }
+
+    /// Files are looked at four times per period, and not while the output shows life.
+    fn next_file_look(&self) -> Instant {
+        self.since.max(self.looked) + self.after / 4
+    }
+
+    fn next_look(&self) -> Instant {
+        let end = self.since + self.after;
+        if self.watch.is_empty() { end } else { end.min(self.next_file_look()) }
+    }
+}
+
+/// A number that changes when any file below `roots` appears, vanishes or is changed.
+fn fingerprint(roots: &[Utf8PathBuf]) -> u64 {
+    let mut sum = 0_u64;
+    let mut room = MAX_WATCHED;
+    let mut open: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+    while let Some(path) = open.pop() {
+        let Some(next_room) = room.checked_sub(1) else {
+            break;
+        };
+        room = next_room;
+        let Ok(found) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let mut hasher = DefaultHasher::new();
+        (found.dev(), found.ino(), found.size()).hash(&mut hasher);
+        (found.mtime(), found.mtime_nsec()).hash(&mut hasher);
+        (found.ctime(), found.ctime_nsec()).hash(&mut hasher);
+        // A sum does not depend on the order in which entries are listed.
+        sum = sum.wrapping_add(hasher.finish());
+        if found.is_dir() {
+            open.extend(entries(&path));
+        }
+    }
+    sum
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path())
+}
+
+/// Counts the child's processes, but only when there may be many.
+///
+/// The whole process table is read only if the system as a whole grew so much that the child could
+/// be the cause, or after a while. A limit of the kernel is not used: `RLIMIT_NPROC` counts all
+/// processes of a user, so one child would be stopped by what its neighbours do, and a control
+/// group needs rights that are not ours.
+#[derive(Debug)]
+struct Census {
+    cap: u32,
+    next: Instant,
+    counted: Instant,
+    count: u32,
+    system: u16,
+}
+
+impl Census {
+    fn new(cap: u32, now: Instant) -> Self {
+        Self { cap, next: now + CENSUS, counted: now, count: 1, system: system_tasks() }
+    }
+
+    fn exceeded(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + CENSUS;
+        let system = system_tasks();
+        // The system's number wraps around, and so does the difference.
+        let grown = u32::try_from(system.wrapping_sub(self.system).cast_signed()).unwrap_or(0);
+        let near = self.cap.saturating_sub(self.count) / 2;
+        if grown <= near && now < self.counted + CENSUS_AT_LEAST {
+            return false;
+        }
+        let found = tree::descendants().len();
+        self.count = u32::try_from(found).unwrap_or(u32::MAX);
+        self.counted = now;
+        self.system = system;
+        self.count > self.cap
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn system_tasks() -> u16 {
+    rustix::system::sysinfo().procs
+}
+
+#[cfg(not(target_os = "linux"))]
+fn system_tasks() -> u16 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet(watch: &[&Path], after: Duration, now: Instant) -> Quiet {
+        let watch = watch
+            .iter()
+            .map(|path| Utf8PathBuf::from_path_buf(path.to_path_buf()).unwrap())
+            .collect();
+        Quiet::new(Stall { after, watch }, now)
+    }
+
+    #[test]
+    fn a_changed_file_deep_in_a_watched_tree_is_a_sign_of_life() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("deep")).unwrap();
+        let start = Instant::now();
+        let after = Duration::from_secs(100);
+        let mut quiet = quiet(&[dir.path()], after, start);
+        std::fs::write(dir.path().join("deep/file"), "x").unwrap();
+        assert!(!quiet.exceeded(start + after));
+        assert!(!quiet.exceeded(start + after + after / 2));
+        assert!(quiet.exceeded(start + after * 2));
+    }
+
+    #[test]
+    fn without_any_sign_the_period_is_exact() {
+        let start = Instant::now();
+        let mut quiet = quiet(&[], Duration::from_secs(100), start);
+        assert_eq!(quiet.next_look(), start + Duration::from_secs(100));
+        assert!(!quiet.exceeded(start + Duration::from_secs(99)));
+        assert!(quiet.exceeded(start + Duration::from_secs(100)));
+    }
+}

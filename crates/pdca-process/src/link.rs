@@ -1,0 +1,295 @@
+//! The driver's end of the socket, and the supervisor at the other end.
+
+use std::ffi::OsString;
+use std::io;
+use std::io::{PipeReader, Read as _, Write as _};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::stdio::{stderr, stdin, stdout};
+
+use crate::cancel::{Cancel, Urgency};
+use crate::environment::TOKENS;
+use crate::limit::LONGEST;
+use crate::orphan::Lost;
+use crate::poll::{nonblocking, poll_until};
+use crate::protocol::{FORMAT, News, Order, byte, send_opening, write_frame};
+use crate::run::Sign;
+use crate::spec::{Spec, Stdin};
+use crate::supervisor::Invocation;
+use crate::tree;
+use crate::verdict::Verdict;
+
+/// How often a quiet child is mentioned.
+const TICK: Duration = Duration::from_secs(1);
+/// How much longer than it should need a supervisor may take before it is given up.
+const MARGIN: Duration = Duration::from_secs(20);
+
+/// The last thing that is heard from a supervisor.
+#[derive(Debug)]
+pub(crate) enum Last {
+    /// The child came to its ending.
+    Ended(Verdict),
+    /// The child was not started, for want of a sandbox.
+    NoSandbox { why: String },
+    /// Nothing: it is gone.
+    Gone,
+    /// Nothing, for longer than it should take.
+    Overdue,
+}
+
+/// What became of a supervisor.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    pub(crate) status: io::Result<ExitStatus>,
+    /// Processes of its tree that could not be ended.
+    pub(crate) survivors: Vec<i32>,
+    /// Whether the child had been started, as far as was heard.
+    pub(crate) started: bool,
+}
+
+/// A running supervisor. Dropping it closes the lifeline, which ends the child.
+#[derive(Debug)]
+pub(crate) struct Link {
+    supervisor: Child,
+    socket: Option<UnixStream>,
+    lost: Lost,
+    heard: Vec<u8>,
+    started: bool,
+}
+
+impl Link {
+    /// Starts the supervisor and gives it its order.
+    pub(crate) fn start(spec: &Spec, invocation: &Invocation) -> io::Result<Self> {
+        static SUBREAPER: OnceLock<bool> = OnceLock::new();
+        SUBREAPER.get_or_init(|| tree::become_subreaper().is_ok());
+
+        let (ours, theirs) = UnixStream::pair()?;
+        // The opening waits in the socket, so that the supervisor leaves our terminal at once.
+        open(spec, &ours)?;
+        let token = next_token();
+        let supervisor = command(invocation, theirs, &token).spawn()?;
+        let mut link = Self {
+            lost: Lost {
+                pid: Pid::from_child(&supervisor).as_raw_pid(),
+                token,
+                detached: !spec.interactive,
+            },
+            supervisor,
+            socket: Some(ours),
+            heard: Vec::new(),
+            started: false,
+        };
+        match link.give_order(spec) {
+            Ok(()) => Ok(link),
+            // It died early; that is found out, and cleared up, by listening.
+            Err(error) if is_hangup(&error) => Ok(link),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Listens until the last news, passing signs of life to `watch` and demands to the supervisor.
+    pub(crate) fn watch(
+        &mut self,
+        spec: &Spec,
+        cancel: &Cancel,
+        watch: &mut dyn FnMut(Sign),
+    ) -> io::Result<Last> {
+        let mut wake = cancel.subscribe()?;
+        nonblocking(&wake.reader)?;
+        let mut told = Urgency::None;
+        let clearing = spec.grace.min(LONGEST) + MARGIN;
+        let mut patience =
+            spec.timeout.map(|timeout| Instant::now() + timeout.min(LONGEST) + clearing);
+        let mut last_sign = Instant::now();
+        loop {
+            // Listening comes before looking at the clock: after a long stop of this process the
+            // news may have been there for a while.
+            let (last, any) = self.listen(watch)?;
+            if let Some(last) = last {
+                return Ok(last);
+            }
+            let now = Instant::now();
+            if any {
+                last_sign = now;
+            } else if now >= last_sign + TICK {
+                last_sign = now;
+                watch(Sign::Tick);
+            }
+            let urgency = cancel.urgency();
+            if urgency > told {
+                told = urgency;
+                self.tell(urgency);
+                patience = Some(now + clearing);
+            }
+            if patience.is_some_and(|patience| now >= patience) {
+                return Ok(Last::Overdue);
+            }
+            let tick = last_sign + TICK;
+            let until = patience.map_or(tick, |patience| patience.min(tick));
+            self.wait_for_news(&mut wake.reader, until)?;
+        }
+    }
+
+    /// Waits for the end of the supervisor, by force if it is overdue, and ends what it left behind.
+    pub(crate) fn stop(mut self, last: &Last) -> Stopped {
+        self.socket = None;
+        let survivors = match last {
+            Last::Ended(_) | Last::NoSandbox { .. } => Vec::new(),
+            Last::Overdue => {
+                let _gone = self.supervisor.kill();
+                self.end_orphans()
+            }
+            Last::Gone => self.end_orphans(),
+        };
+        Stopped { status: self.supervisor.wait(), survivors, started: self.started }
+    }
+
+    /// Ends the tree of a supervisor that is about to be dead.
+    fn end_orphans(&self) -> Vec<i32> {
+        // Its children only become ours when it is quite dead, and it must not be collected yet:
+        // its number must not mean another process.
+        let id = WaitId::Pid(Pid::from_child(&self.supervisor));
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _dead = rustix::io::retry_on_intr(|| waitid(id.clone(), options));
+        self.lost.end_tree()
+    }
+
+    fn give_order(&mut self, spec: &Spec) -> io::Result<()> {
+        let Some(socket) = &mut self.socket else {
+            return Ok(());
+        };
+        let mut spec = spec.clone();
+        let input = match &mut spec.stdin {
+            Stdin::Bytes(bytes) => std::mem::take(bytes),
+            Stdin::Null | Stdin::Inherit => Vec::new(),
+        };
+        let order = Order { format: FORMAT, spec };
+        write_frame(socket, &serde_json::to_vec(&order)?)?;
+        write_frame(socket, &input)?;
+        nonblocking(&*socket)
+    }
+
+    /// Takes in what the supervisor said; says whether that was anything.
+    fn listen(&mut self, watch: &mut dyn FnMut(Sign)) -> io::Result<(Option<Last>, bool)> {
+        let mut any = false;
+        loop {
+            while let Some(news) = self.next_news()? {
+                any = true;
+                match news {
+                    News::Started { pid } => {
+                        self.started = true;
+                        watch(Sign::Started { pid });
+                    }
+                    News::Output { bytes, last_line } => watch(Sign::Output { bytes, last_line }),
+                    News::Ended { verdict } => return Ok((Some(Last::Ended(*verdict)), true)),
+                    News::NoSandbox { why } => return Ok((Some(Last::NoSandbox { why }), true)),
+                }
+            }
+            let Some(socket) = &mut self.socket else {
+                return Ok((Some(Last::Gone), any));
+            };
+            let mut bytes = [0; 16 << 10];
+            match socket.read(&mut bytes) {
+                Ok(0) => self.socket = None,
+                Ok(read) => self.heard.extend_from_slice(&bytes[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok((None, any)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_hangup(&error) => self.socket = None,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn next_news(&mut self) -> io::Result<Option<News>> {
+        let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let line: Vec<u8> = self.heard.drain(..=end).collect();
+        Ok(Some(serde_json::from_slice(&line)?))
+    }
+
+    fn tell(&mut self, urgency: Urgency) {
+        let word = match urgency {
+            Urgency::None => return,
+            Urgency::Cancel => byte::CANCEL,
+            Urgency::Kill => byte::KILL,
+        };
+        if let Some(socket) = &mut self.socket {
+            // A supervisor that is gone needs no word, and that it is gone is found by listening.
+            let _told = socket.write(&[word]);
+        }
+    }
+
+    fn wait_for_news(&self, wake: &mut PipeReader, until: Instant) -> io::Result<()> {
+        {
+            let mut fds = vec![PollFd::new(wake, PollFlags::IN)];
+            if let Some(socket) = &self.socket {
+                fds.push(PollFd::new(socket, PollFlags::IN));
+            }
+            poll_until(&mut fds, Some(until))?;
+        }
+        // What was demanded is read from the handle itself; these bytes only wake.
+        let _nothing_there = wake.read(&mut [0; 8]);
+        Ok(())
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Only reached uncollected when something panicked: the closed lifeline makes the
+        // supervisor end the tree, and then itself.
+        self.socket = None;
+        let _collected = self.supervisor.wait();
+    }
+}
+
+/// Sends the opening, with our own three streams if the child inherits any of them.
+fn open(spec: &Spec, socket: &UnixStream) -> io::Result<()> {
+    let opening = if spec.interactive { byte::TERMINAL } else { byte::DETACHED };
+    let own: [BorrowedFd<'_>; 3] = [stdin(), stdout(), stderr()];
+    let inherits = spec.interactive || spec.stdin == Stdin::Inherit;
+    send_opening(socket, opening, if inherits { &own } else { &[] })
+}
+
+fn command(invocation: &Invocation, socket: UnixStream, token: &str) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+    let mut command = Command::new(&invocation.program);
+    command
+        .arg0("pdca-supervisor")
+        .args(&invocation.args)
+        .stdin(OwnedFd::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // A supervisor below another supervisor belongs to both trees.
+    let mut tokens = std::env::vars_os()
+        .find_map(|(name, value)| (name == TOKENS).then_some(value))
+        .map_or_else(OsString::new, |mut above| {
+            above.push(":");
+            above
+        });
+    tokens.push(token);
+    command.env(TOKENS, tokens);
+    command
+}
+
+/// A name for one supervisor that no other one on this machine has.
+fn next_token() -> String {
+    static START: OnceLock<u64> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let pid = rustix::process::getpid().as_raw_pid();
+    let start = START.get_or_init(tree::own_start);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{pid}-{start}-{count}")
+}
+
+fn is_hangup(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}

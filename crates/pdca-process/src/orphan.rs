@@ -1,0 +1,103 @@
+//! Ending what a killed supervisor left behind.
+//!
+//! The driver is a subreaper too, so the tree of a supervisor that was killed comes to the driver.
+//! The driver may have children that are none of ours (another program may embed it), so only
+//! processes that are certainly of that tree are touched: those in the supervisor's session, those
+//! that carry its token in their environment, and whatever is below these.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use crate::environment::TOKENS;
+use crate::tree;
+use crate::tree::Process;
+
+/// How long killed processes may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A supervisor that was started, by what its tree is known.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) pid: i32,
+    pub(crate) token: String,
+    /// Whether the supervisor led a session of its own.
+    pub(crate) detached: bool,
+}
+
+impl Lost {
+    /// Kills and collects the tree of the supervisor, which has ended but was not collected yet, so
+    /// that its number still means it. Gives back who could not be ended.
+    pub(crate) fn end_tree(&self) -> Vec<i32> {
+        let begun = Instant::now();
+        let own = rustix::process::getpid().as_raw_pid();
+        let mut pause = Duration::from_millis(1);
+        let mut last = 0;
+        // Whoever ended no longer shows what tree it was of, so it is remembered.
+        let mut known = BTreeSet::new();
+        loop {
+            let table = tree::table();
+            let mut found = self.members(&table);
+            known.extend(found.iter().map(|process| (process.pid, process.start)));
+            let ended = |process: &&Process| {
+                process.ended
+                    && process.parent == own
+                    && known.contains(&(process.pid, process.start))
+            };
+            found.extend(table.iter().filter(ended));
+            let alive: Vec<Process> = found.iter().filter(|one| !one.ended).copied().collect();
+            if found.is_empty() || begun.elapsed() >= PATIENCE {
+                return alive.iter().map(|process| process.pid).collect();
+            }
+            let count = alive.len();
+            tree::kill_all(alive, last > 0 && count >= last, || {
+                let mut members = self.members(&tree::table());
+                members.retain(|process| !process.ended);
+                members
+            });
+            last = count;
+            for process in found.iter().filter(|process| process.parent == own) {
+                if let Some(pid) = Pid::from_raw(process.pid) {
+                    let _collected = waitpid(Some(pid), WaitOptions::NOHANG);
+                }
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// The processes of this tree, also those that only wait to be collected by us.
+    fn members(&self, table: &[Process]) -> Vec<Process> {
+        let own = rustix::process::getpid().as_raw_pid();
+        // Only what is below us can be ours, which spares looking at everybody's environment.
+        let below: BTreeSet<i32> =
+            tree::below(table, own).iter().map(|process| process.pid).collect();
+        let certain: BTreeSet<i32> = table
+            .iter()
+            .filter(|process| process.pid != self.pid)
+            .filter(|process| below.contains(&process.pid) || process.parent == own)
+            .filter(|process| self.is_certain(process))
+            .map(|process| process.pid)
+            .collect();
+        let mut members: Vec<Process> =
+            table.iter().filter(|process| certain.contains(&process.pid)).copied().collect();
+        members.extend(tree::below_any(table, certain));
+        members
+    }
+
+    fn is_certain(&self, process: &Process) -> bool {
+        (self.detached && process.session == self.pid) || carries(process.pid, &self.token)
+    }
+}
+
+/// Whether a process has `token` in its environment.
+fn carries(pid: i32, token: &str) -> bool {
+    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| variable.strip_prefix(TOKENS.as_bytes())?.strip_prefix(b"="))
+        .any(|tokens| tokens.split(|byte| *byte == b':').any(|one| one == token.as_bytes()))
+}

@@ -1,0 +1,139 @@
+//! What the driver and the supervisor say to each other.
+//!
+//! They share one stream socket, which is the supervisor's standard input when it starts. The
+//! driver's end closes when the driver dies, whatever way it dies, so the socket is the lifeline.
+//!
+//! ```text
+//! driver → supervisor   one byte: D (detached) or T (keeps the terminal), with three descriptors
+//!                       if the child inherits any of them
+//!                       a frame: the order, as JSON
+//!                       a frame: the bytes of the child's standard input
+//!                       then any time: c (cancel), k (kill)
+//! supervisor → driver   lines of JSON, each one piece of news; the last one is the end
+//! ```
+//!
+//! A frame is its length in four bytes, little end first, and then that many bytes.
+
+use std::io;
+use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Spec;
+use crate::verdict::Verdict;
+
+/// Changes whenever the two sides would misunderstand each other.
+pub(crate) const FORMAT: u32 = 1;
+/// No order and no standard input is longer than this.
+const MAX_FRAME: u32 = 1 << 30;
+
+/// The bytes that stand alone.
+pub(crate) mod byte {
+    pub(crate) const DETACHED: u8 = b'D';
+    pub(crate) const TERMINAL: u8 = b'T';
+    pub(crate) const CANCEL: u8 = b'c';
+    pub(crate) const KILL: u8 = b'k';
+}
+
+/// What the supervisor is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) format: u32,
+    /// Its [`Stdin::Bytes`](crate::Stdin::Bytes) are empty: they follow in a frame of their own.
+    pub(crate) spec: Spec,
+}
+
+/// What the supervisor reports.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum News {
+    Started { pid: i32 },
+    Output { bytes: u64, last_line: String },
+    Ended { verdict: Box<Verdict> },
+    NoSandbox { why: String },
+}
+
+/// Sends the first byte, with descriptors for the child if there are any.
+pub(crate) fn send_opening(
+    socket: &UnixStream,
+    opening: u8,
+    inherited: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !inherited.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(inherited)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let bytes = [opening];
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives what [`send_opening`] sent; `None` if the driver is gone.
+pub(crate) fn receive_opening(socket: impl AsFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0];
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(
+            &socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })?;
+    let inherited = ancillary
+        .drain()
+        .filter_map(|message| {
+            if let RecvAncillaryMessage::ScmRights(fds) = message { Some(fds) } else { None }
+        })
+        .flatten()
+        .collect();
+    Ok((received.bytes == 1).then_some((bytes[0], inherited)))
+}
+
+pub(crate) fn write_frame(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len())
+        .ok()
+        .filter(|length| *length <= MAX_FRAME)
+        .ok_or(io::ErrorKind::FileTooLarge)?;
+    to.write_all(&length.to_le_bytes())?;
+    to.write_all(bytes)
+}
+
+pub(crate) fn read_frame(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > MAX_FRAME {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Vec::new();
+    from.take(length.into()).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == u64::from(length) {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_was_cut_is_an_error() {
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, b"order").unwrap();
+        assert_eq!(read_frame(&mut &bytes[..]).unwrap(), b"order");
+        for cut in 0..bytes.len() {
+            read_frame(&mut &bytes[..cut]).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The kernel sandbox: everything except some trees.
+//!
+//! Landlock only knows rules that *allow*, each for a whole tree. "Everything except `/a/b`" is
+//! therefore written as rules for all entries of `/` but `a`, and for all entries of `/a` but `b`.
+//! A symbolic link never gets a rule: the kernel judges what it leads to, under its real path.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::ending::Held;
+use crate::spec::Sandbox;
+
+/// What may be read and what may be written, as trees.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Allowed {
+    read: BTreeSet<PathBuf>,
+    write: BTreeSet<PathBuf>,
+}
+
+/// The directory for temporary files of a sandboxed child.
+pub(crate) fn temporary(job: &Utf8Path) -> Utf8PathBuf {
+    job.join("tmp")
+}
+
+/// Which sandbox a child started by this process would be held by.
+pub fn sandbox_support() -> Held {
+    // The only way to ask is to try, and a thread that ends takes its restrictions with it.
+    std::thread::Builder::new()
+        .spawn(|| {
+            let everything = BTreeSet::from([PathBuf::from("/")]);
+            let allowed = Allowed { read: everything.clone(), write: everything };
+            enforce(&allowed)
+        })
+        .map_err(|error| error.to_string())
+        .and_then(|thread| thread.join().unwrap_or_else(|_| Err("the attempt failed".to_owned())))
+        .unwrap_or_else(|why| Held::NotAvailable { why })
+}
+
+/// Restricts the calling thread, and with it every process it starts from now on, for good.
+///
+/// Gives back what holds; an error says why a sandbox that the kernel has could not be set up.
+pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Held, String> {
+    enforce(&allowed(sandbox, job))
+}
+
+fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
+    let no_read = real(&sandbox.no_read);
+    let may_write = real(sandbox.write.iter().chain([&temporary(job)]));
+    let may_read = &real(&sandbox.read) | &may_write;
+    // The verdict is not the child's to write, unless the whole job directory was given to it.
+    let job = &real([&job.to_owned()]) - &may_write;
+    let no_write = &(&real(&sandbox.no_write) | &no_read) | &job;
+    Allowed {
+        read: everything_but(&no_read, &may_read),
+        write: everything_but(&no_write, &may_write),
+    }
+}
+
+/// The real paths of those that exist.
+fn real<'a>(paths: impl IntoIterator<Item = &'a Utf8PathBuf>) -> BTreeSet<PathBuf> {
+    paths.into_iter().filter_map(|path| path.as_std_path().canonicalize().ok()).collect()
+}
+
+/// Trees that together contain everything but `denied`, and again what of `again` lies below that.
+fn everything_but(denied: &BTreeSet<PathBuf>, again: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let mut trees = BTreeSet::new();
+    cover(Path::new("/"), denied, &mut trees);
+    for tree in again {
+        let below_denied = denied.iter().any(|denied| tree != denied && tree.starts_with(denied));
+        if below_denied {
+            cover(tree, denied, &mut trees);
+        }
+    }
+    trees
+}
+
+/// Adds `tree` without what is denied in it.
+fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>) {
+    if denied.contains(tree) {
+        return;
+    }
+    if !denied.iter().any(|denied| denied.starts_with(tree)) {
+        trees.insert(tree.to_owned());
+        return;
+    }
+    // A directory that cannot be listed by us cannot be entered by the child either.
+    let entries = std::fs::read_dir(tree).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            cover(&entry.path(), denied, trees);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn enforce(allowed: &Allowed) -> Result<Held, String> {
+    landlocked::enforce(allowed).map_err(|error| error.to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enforce(_: &Allowed) -> Result<Held, String> {
+    Ok(Held::NotAvailable { why: "only Linux has Landlock".to_owned() })
+}
+
+#[cfg(target_os = "linux")]
+mod landlocked {
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use landlock::{
+        ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, Ruleset,
+        RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+    };
+    use rustix::fs::{FileType, Mode, OFlags};
+
+    use super::Allowed;
+    use crate::ending::Held;
+
+    /// The newest interface these rules were written for; an older kernel enforces what it knows.
+    const NEWEST: ABI = ABI::V9;
+
+    pub(super) fn enforce(allowed: &Allowed) -> Result<Held, RulesetError> {
+        let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.create()?;
+        // Names may be listed everywhere.
+        rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
+        let both = allowed.read.union(&allowed.write);
+        for tree in both {
+            let mut access = BitFlags::empty();
+            if allowed.read.contains(tree) {
+                access |= AccessFs::from_read(NEWEST);
+            }
+            if allowed.write.contains(tree) {
+                access |= AccessFs::from_write(NEWEST);
+            }
+            rules = allow(rules, tree, access)?;
+        }
+        let status = rules.restrict_self()?;
+        Ok(held(&status.ruleset, status.landlock))
+    }
+
+    fn held(enforced: &RulesetStatus, landlock: LandlockStatus) -> Held {
+        let missing = |why: &str| Held::NotAvailable { why: why.to_owned() };
+        match (enforced, landlock) {
+            (_, LandlockStatus::NotImplemented) => missing("this kernel has no Landlock"),
+            (_, LandlockStatus::NotEnabled) => missing("Landlock is not enabled in this kernel"),
+            (RulesetStatus::NotEnforced, LandlockStatus::Available { .. }) => {
+                missing("Landlock enforced nothing")
+            }
+            (
+                RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+                LandlockStatus::Available { effective_abi, .. },
+            ) => Held::Landlock { abi: effective_abi as u32 },
+        }
+    }
+
+    /// Adds a rule for one tree or file. What has vanished, or was replaced by a link, gets none.
+    fn allow(
+        rules: RulesetCreated,
+        tree: &Path,
+        access: BitFlags<AccessFs>,
+    ) -> Result<RulesetCreated, RulesetError> {
+        let Some((handle, kind)) = open(tree) else {
+            return Ok(rules);
+        };
+        let access = match kind {
+            FileType::Symlink => return Ok(rules),
+            FileType::Directory => access,
+            FileType::RegularFile
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => access & AccessFs::from_file(NEWEST),
+        };
+        if access.is_empty() {
+            return Ok(rules);
+        }
+        rules.add_rule(PathBeneath::new(handle, access))
+    }
+
+    fn open(path: &Path) -> Option<(OwnedFd, FileType)> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&handle).ok()?.st_mode);
+        Some((handle, kind))
+    }
+}

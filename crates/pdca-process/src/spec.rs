@@ -1,0 +1,189 @@
+//! What is to be run: the description that [`run`](crate::run) takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use crate::supervisor::Supervisor;
+use crate::wire::{os_list, os_map, os_set};
+
+/// One child process, described completely before anything is started.
+///
+/// [`Spec::new`] fills in defaults; all fields are public, so a caller changes what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The program and its arguments. A program without a `/` is looked up in the child's `PATH`; a
+    /// relative path is relative to [`cwd`](Self::cwd).
+    #[serde(with = "os_list")]
+    pub argv: Vec<OsString>,
+    /// The directory the child starts in.
+    pub cwd: Utf8PathBuf,
+    /// How the child's environment differs from the driver's.
+    pub env: Env,
+    /// What the child reads from its standard input.
+    pub stdin: Stdin,
+    /// The job directory: `log`, `verdict.json` and `tmp/` appear there. It is created if missing.
+    pub job: Utf8PathBuf,
+    /// How long the child may run, in running time of the machine.
+    pub timeout: Option<Duration>,
+    /// When a child that shows no sign of life is given up.
+    pub stall: Option<Stall>,
+    /// How long a process has between being asked to end and being killed.
+    pub grace: Duration,
+    /// How much of the output is kept.
+    pub output: OutputCap,
+    /// Line prefixes whose lines are collected into [`Verdict::marked`](crate::Verdict::marked) even
+    /// when they fall into the part of the output that is left out.
+    pub markers: Vec<String>,
+    /// What the kernel keeps the child from reading and writing.
+    pub sandbox: Option<Sandbox>,
+    /// How many processes the child's tree may have at a time; `None` is [`Spec::MAX_PROCESSES`].
+    pub max_processes: Option<u32>,
+    /// The child keeps the terminal: it stays in the driver's process group and its output is not
+    /// captured. Usually together with [`Stdin::Inherit`].
+    pub interactive: bool,
+    /// Which program supervises the child; the default is this very program, started again.
+    #[serde(skip)]
+    pub supervisor: Supervisor,
+}
+
+impl Spec {
+    /// The cap on processes of one tree when [`Spec::max_processes`] names none.
+    pub const MAX_PROCESSES: u32 = 4096;
+
+    /// Describes `argv` in `cwd` with the job directory `job`, no limits but the output's, and
+    /// nothing on standard input.
+    pub fn new<A: Into<OsString>>(
+        argv: impl IntoIterator<Item = A>,
+        cwd: impl AsRef<Utf8Path>,
+        job: impl AsRef<Utf8Path>,
+    ) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: cwd.as_ref().to_owned(),
+            env: Env::default(),
+            stdin: Stdin::Null,
+            job: job.as_ref().to_owned(),
+            timeout: None,
+            stall: None,
+            grace: Duration::from_secs(5),
+            output: OutputCap::default(),
+            markers: Vec::new(),
+            sandbox: None,
+            max_processes: None,
+            interactive: false,
+            supervisor: Supervisor::default(),
+        }
+    }
+}
+
+/// How the child's environment differs from the driver's.
+///
+/// The child gets the driver's environment without the variables that tie git to a repository
+/// (`GIT_DIR` and its kin), without any `PDCA_*`, without [`remove`](Self::remove), and then with
+/// [`set`](Self::set). One variable is added, `PDCA_SUPERVISED`: the token by which a process of
+/// this tree is recognised when its supervisor was killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Env {
+    /// Variables the child gets; these win over everything else.
+    #[serde(with = "os_map")]
+    pub set: BTreeMap<OsString, OsString>,
+    /// Variables of the driver that the child does not get.
+    #[serde(with = "os_set")]
+    pub remove: BTreeSet<OsString>,
+}
+
+impl Env {
+    /// Adds a variable.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.set.insert(name.into(), value.into());
+        self
+    }
+
+    /// Withholds a variable of the driver.
+    #[must_use]
+    pub fn without(mut self, name: impl Into<OsString>) -> Self {
+        self.remove.insert(name.into());
+        self
+    }
+}
+
+/// What the child reads from its standard input.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    /// End of input at once.
+    #[default]
+    Null,
+    /// These bytes, then end of input.
+    Bytes(Vec<u8>),
+    /// The driver's own standard input.
+    Inherit,
+}
+
+/// A child that neither writes output nor changes a watched file for this long is given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stall {
+    /// How long without any sign of life.
+    pub after: Duration,
+    /// Trees in which a changed, new or removed file is a sign of life. A change is noticed up to a
+    /// quarter of [`after`](Self::after) late.
+    pub watch: Vec<Utf8PathBuf>,
+}
+
+/// How much of the output is kept: its beginning and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputCap {
+    /// Bytes kept from the beginning.
+    pub head: u64,
+    /// Bytes kept from the end; the supervisor holds them in memory until the child ended.
+    pub tail: u64,
+}
+
+impl Default for OutputCap {
+    /// One mebibyte each.
+    fn default() -> Self {
+        Self { head: 1 << 20, tail: 1 << 20 }
+    }
+}
+
+/// What the kernel keeps the child, and everything it starts, from touching.
+///
+/// Everything is readable and writable except the denied trees. The kernel's rules only allow, so
+/// they are made from everything that exists beside the denied trees when the child starts. Two
+/// consequences: in a directory *above* a denied tree the child can change and read what is there,
+/// but not create, remove or rename entries of that directory itself, nor read entries that appear
+/// later; and a denied path that does not exist at the start is not held. File names can always be
+/// listed.
+///
+/// The job directory itself is never writable for a sandboxed child, except `tmp` (its `TMPDIR`)
+/// and what [`write`](Self::write) names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// What happens when the kernel cannot enforce this.
+    pub mode: SandboxMode,
+    /// Trees (or files) that can be neither read nor written.
+    pub no_read: Vec<Utf8PathBuf>,
+    /// Trees (or files) that cannot be written.
+    pub no_write: Vec<Utf8PathBuf>,
+    /// Trees below a denied one that can be read all the same.
+    pub read: Vec<Utf8PathBuf>,
+    /// Trees below a denied one that can be read and written all the same.
+    pub write: Vec<Utf8PathBuf>,
+}
+
+/// What happens when the kernel cannot enforce a [`Sandbox`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxMode {
+    /// The child runs without, and the verdict says so.
+    #[default]
+    Auto,
+    /// The child is not started.
+    Require,
+    /// The child runs without.
+    Off,
+}

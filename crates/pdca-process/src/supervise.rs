@@ -1,0 +1,121 @@
+//! The supervisor: a process between the driver and the child.
+//!
+//! It takes its order from the driver, leaves the driver's session, starts the child and watches
+//! it. When the child ended, or has to end, it ends the whole tree, stores the verdict, reports it
+//! and exits. It does all that as well when the driver dies on the way.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rustix::process::{WaitOptions, wait};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::control::{Attachment, Control, Received};
+use crate::duty::{Done, Duty};
+use crate::ending::Ending;
+use crate::log::log_path;
+use crate::protocol::News;
+use crate::supervisor;
+use crate::tree;
+use crate::verdict::Verdict;
+
+/// Supervises a child if this process was started for that, and then exits; otherwise returns at
+/// once.
+///
+/// It belongs into the first line of `main`: [`run`](crate::run) starts the same program again and
+/// relies on nothing else happening there.
+pub fn maybe_supervise() {
+    supervisor::arm();
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == supervisor::ARGUMENT) {
+        supervise_and_exit();
+    }
+}
+
+pub(crate) fn supervise_and_exit() -> ! {
+    let code = match catch_unwind(AssertUnwindSafe(supervise)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(_)) => 1,
+        Err(_) => {
+            clear_up();
+            2
+        }
+    };
+    #[expect(clippy::exit, reason = "the rest of `main` is not for a supervisor")]
+    std::process::exit(code)
+}
+
+fn supervise() -> io::Result<()> {
+    let ended_children = take_signals()?;
+    let mut control = Control::adopt()?;
+    let Some((attachment, inherited)) = control.opening()? else {
+        return Ok(());
+    };
+    detach(attachment);
+    let Received { spec, inherited } = control.order(inherited)?;
+    let job = spec.job.clone();
+    let (done, mut control) = match fs::File::create(log_path(&job)) {
+        Ok(log) => Duty::new(spec, log, control, ended_children).perform(inherited),
+        Err(error) => {
+            let why = format!("cannot begin the log: {error}");
+            (Done::Ended(Verdict::bare(Ending::Infra { why })), control)
+        }
+    };
+    let news = match done {
+        Done::Ended(verdict) => {
+            // A verdict that cannot be stored still reaches the driver; without it the job is run
+            // again after a crash, which is right.
+            let _stored = verdict.store(&job);
+            News::Ended { verdict: Box::new(verdict) }
+        }
+        Done::NoSandbox { why } => News::NoSandbox { why },
+    };
+    control.report(&news);
+    control.close();
+    Ok(())
+}
+
+/// Makes the end of a child readable, and takes the signals that would keep us from our duty. They
+/// get handlers, not "ignore": an ignored signal would stay ignored in the child.
+fn take_signals() -> io::Result<UnixStream> {
+    let (reader, writer) = UnixStream::pair()?;
+    reader.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
+    let taken = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&taken))?;
+    }
+    Ok(reader)
+}
+
+/// Leaves the driver's session, and with it its terminal: a child that wants to ask there for a
+/// password finds none and fails, instead of waiting for ever.
+fn detach(attachment: Attachment) {
+    if attachment == Attachment::Detached {
+        // It only fails for the leader of a group, who is no member of the driver's any more.
+        let _session = rustix::process::setsid();
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let _named = rustix::thread::set_name(c"pdca-supervisor");
+    }
+    // Without it (another system than Linux) only the child's own group can be ended.
+    let _subreaper = tree::become_subreaper();
+}
+
+/// The last resort after a defect of our own: kill what runs below us.
+fn clear_up() {
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        tree::kill_all(tree::descendants(), true, tree::descendants);
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        if wait(WaitOptions::NOHANG).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,392 @@
+//! A short, trusted helper program such as git.
+//!
+//! A tool is a direct child without a supervisor: it is expected to end by itself, quickly, and to
+//! leave nothing behind. It still has a deadline, a process group of its own and bounds on what it
+//! may write.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::environment;
+use crate::poll::{nonblocking, poll_until};
+
+/// How much standard error of a tool is kept; the rest is read and dropped.
+const MAX_STDERR: usize = 256 << 10;
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+/// How long to wait between looks at a tool whose end cannot be polled for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A helper program, described.
+///
+/// ```
+/// let output = pdca_process::Tool::new("git").args(["--version"]).run()?;
+/// assert_eq!(output.code, 0);
+/// # Ok::<(), pdca_process::ToolError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Tool {
+    program: OsString,
+    args: Vec<OsString>,
+    cwd: Option<Utf8PathBuf>,
+    env: BTreeMap<OsString, OsString>,
+    stdin: Vec<u8>,
+    timeout: Duration,
+    max_stdout: usize,
+}
+
+/// What a tool that ended by itself left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// Its exit code.
+    pub code: i32,
+    /// Its whole standard output.
+    pub stdout: Vec<u8>,
+    /// The beginning of its standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl ToolOutput {
+    /// Whether the exit code is zero.
+    pub fn success(&self) -> bool {
+        self.code == 0
+    }
+}
+
+/// Why a tool gave no output. An exit code that is not zero is no error.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// The program could not be started.
+    #[error("cannot start {}", program.display())]
+    Start {
+        /// The program.
+        program: OsString,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Talking to the running program failed.
+    #[error("cannot talk to {}", program.display())]
+    Talk {
+        /// The program.
+        program: OsString,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program did not end in time and was killed.
+    #[error("{} did not end within {} seconds", program.display(), timeout.as_secs_f64())]
+    TimedOut {
+        /// The program.
+        program: OsString,
+        /// The time it had.
+        timeout: Duration,
+    },
+    /// The program wrote more than it may and was killed.
+    #[error("{} wrote more than {limit} bytes", program.display())]
+    TooMuchOutput {
+        /// The program.
+        program: OsString,
+        /// What it may write.
+        limit: usize,
+    },
+    /// The program was ended by a signal that is not ours.
+    #[error("{} was ended by signal {signal}", program.display())]
+    Signaled {
+        /// The program.
+        program: OsString,
+        /// The number of the signal.
+        signal: i32,
+    },
+}
+
+impl Tool {
+    /// A program without arguments, with one minute to end and at most 256 MiB to say.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: None,
+            env: BTreeMap::new(),
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(60),
+            max_stdout: 256 << 20,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets the directory to start in.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl AsRef<Utf8Path>) -> Self {
+        self.cwd = Some(cwd.as_ref().to_owned());
+        self
+    }
+
+    /// Adds a variable to the environment, which is otherwise that of a child of
+    /// [`run`](crate::run).
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets what the program reads; the default is nothing.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Sets how long the program may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how much the program may write to its standard output.
+    #[must_use]
+    pub fn max_stdout(mut self, bytes: usize) -> Self {
+        self.max_stdout = bytes;
+        self
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self) -> Result<ToolOutput, ToolError> {
+        let deadline = Instant::now() + self.timeout;
+        let child = self
+            .command()
+            .spawn()
+            .map_err(|source| ToolError::Start { program: self.program.clone(), source })?;
+        let mut running = Running::new(child, &self.stdin);
+        let stopped = running.exchange(deadline, self.max_stdout);
+        let status = running.finish(!matches!(stopped, Ok(Stopped::Ended)));
+        match (stopped, status) {
+            (Ok(Stopped::Ended), Ok(status)) => self.report(status, running),
+            (Ok(Stopped::Late), _) => {
+                Err(ToolError::TimedOut { program: self.program.clone(), timeout: self.timeout })
+            }
+            (Ok(Stopped::Flooded), _) => Err(ToolError::TooMuchOutput {
+                program: self.program.clone(),
+                limit: self.max_stdout,
+            }),
+            (Err(source), _) | (_, Err(source)) => {
+                Err(ToolError::Talk { program: self.program.clone(), source })
+            }
+        }
+    }
+
+    fn command(&self) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        environment::cleanse(&mut command);
+        command.envs(&self.env);
+        command
+    }
+
+    fn report(&self, status: ExitStatus, running: Running<'_>) -> Result<ToolOutput, ToolError> {
+        match status.code() {
+            Some(code) => {
+                Ok(ToolOutput { code, stdout: running.stdout.bytes, stderr: running.stderr.bytes })
+            }
+            None => Err(ToolError::Signaled {
+                program: self.program.clone(),
+                signal: status.signal().unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+enum Stopped {
+    Ended,
+    Late,
+    Flooded,
+}
+
+/// A tool that was started and not yet waited for.
+struct Running<'a> {
+    child: Child,
+    stdin: Option<std::process::ChildStdin>,
+    to_write: &'a [u8],
+    stdout: Sink<std::process::ChildStdout>,
+    stderr: Sink<std::process::ChildStderr>,
+}
+
+/// One output of a tool; `source` is gone at its end.
+struct Sink<R> {
+    source: Option<R>,
+    bytes: Vec<u8>,
+    chunk: Vec<u8>,
+}
+
+impl<'a> Running<'a> {
+    fn new(mut child: Child, to_write: &'a [u8]) -> Self {
+        Self {
+            stdin: child.stdin.take(),
+            to_write,
+            stdout: Sink::new(child.stdout.take()),
+            stderr: Sink::new(child.stderr.take()),
+            child,
+        }
+    }
+
+    /// Feeds and drains the tool until it ended.
+    fn exchange(&mut self, deadline: Instant, max_stdout: usize) -> io::Result<Stopped> {
+        self.set_nonblocking()?;
+        let end = end_of(&self.child);
+        loop {
+            let ended = self.child.try_wait()?.is_some();
+            self.write_some()?;
+            let more = self.stdout.drain(max_stdout + 1)?;
+            if self.stdout.bytes.len() > max_stdout {
+                return Ok(Stopped::Flooded);
+            }
+            let more = self.stderr.drain(MAX_STDERR)? || more;
+            if ended && !more {
+                return Ok(Stopped::Ended);
+            }
+            if Instant::now() >= deadline {
+                return Ok(Stopped::Late);
+            }
+            if !more {
+                self.wait_for_news(end.as_ref(), deadline)?;
+            }
+        }
+    }
+
+    fn set_nonblocking(&self) -> io::Result<()> {
+        if let Some(stdin) = &self.stdin {
+            nonblocking(stdin)?;
+        }
+        if let Some(stdout) = &self.stdout.source {
+            nonblocking(stdout)?;
+        }
+        if let Some(stderr) = &self.stderr.source {
+            nonblocking(stderr)?;
+        }
+        Ok(())
+    }
+
+    fn write_some(&mut self) -> io::Result<()> {
+        let Some(stdin) = &mut self.stdin else {
+            return Ok(());
+        };
+        while !self.to_write.is_empty() {
+            match stdin.write(self.to_write) {
+                Ok(written) => self.to_write = &self.to_write[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // It does not want to read on, which is its own business.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.stdin = None;
+        Ok(())
+    }
+
+    fn wait_for_news<F: AsFd>(&self, end: Option<&F>, deadline: Instant) -> io::Result<()> {
+        let mut fds = Vec::with_capacity(4);
+        if let Some(stdin) = &self.stdin {
+            fds.push(PollFd::new(stdin, PollFlags::OUT));
+        }
+        if let Some(stdout) = &self.stdout.source {
+            fds.push(PollFd::new(stdout, PollFlags::IN));
+        }
+        if let Some(stderr) = &self.stderr.source {
+            fds.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        let until = match end {
+            Some(end) => {
+                fds.push(PollFd::new(end, PollFlags::IN));
+                deadline
+            }
+            None => deadline.min(Instant::now() + LOOK),
+        };
+        poll_until(&mut fds, Some(until))
+    }
+
+    /// Collects the tool, killing its whole group first if it did not end by itself.
+    fn finish(&mut self, kill: bool) -> io::Result<ExitStatus> {
+        if kill {
+            // It was not collected yet, so its number still means its group.
+            let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        }
+        self.child.wait()
+    }
+}
+
+impl<R: Read + AsFd> Sink<R> {
+    fn new(source: Option<R>) -> Self {
+        Self { source, bytes: Vec::new(), chunk: vec![0; CHUNK] }
+    }
+
+    /// Reads what is there, keeping at most `max` bytes in all; says whether there was anything.
+    fn drain(&mut self, max: usize) -> io::Result<bool> {
+        let Some(source) = &mut self.source else {
+            return Ok(false);
+        };
+        match source.read(&mut self.chunk) {
+            Ok(0) => {
+                self.source = None;
+                Ok(false)
+            }
+            Ok(read) => {
+                let room = max.saturating_sub(self.bytes.len());
+                self.bytes.extend_from_slice(&self.chunk[..read.min(room)]);
+                Ok(true)
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ok(error.kind() == io::ErrorKind::Interrupted)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A descriptor that becomes readable when the child ends, where the system has such a thing.
+#[cfg(target_os = "linux")]
+fn end_of(child: &Child) -> Option<std::os::fd::OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_of(_: &Child) -> Option<std::os::fd::OwnedFd> {
+    None
+}

@@ -1,0 +1,278 @@
+//! The processes below a process: finding them, signalling them.
+//!
+//! A supervisor is a *subreaper*: whatever loses its parent below it becomes its own child. So its
+//! descendants are found by following parents through the process table, whatever they did to
+//! their group, session or descriptors, and having no child left proves that none is alive.
+//!
+//! Where the system has no process table to read (anything but Linux, so far), nothing is found
+//! here, and only the child's process group is ended.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// One line of the process table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// When it started, in ticks since boot: a number that is used again has another start.
+    pub(crate) start: u64,
+    /// Whether it ended and only waits to be collected.
+    pub(crate) ended: bool,
+}
+
+impl Process {
+    /// A child of ours that leads a group and cannot be looked at.
+    pub(crate) fn unseen(pid: i32) -> Self {
+        Self {
+            pid,
+            parent: rustix::process::getpid().as_raw_pid(),
+            group: pid,
+            session: 0,
+            start: 0,
+            ended: false,
+        }
+    }
+}
+
+/// The living processes below `root` in `table`, without `root` itself.
+pub(crate) fn below(table: &[Process], root: i32) -> Vec<Process> {
+    below_any(table, [root].into())
+}
+
+/// The living processes below any of `roots` in `table`, without the roots themselves.
+pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process> {
+    let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
+    for process in table {
+        children.entry(process.parent).or_default().push(process);
+    }
+    let mut found = Vec::new();
+    let mut known = roots.clone();
+    let mut open: Vec<i32> = roots.into_iter().collect();
+    while let Some(parent) = open.pop() {
+        for process in children.get(&parent).into_iter().flatten() {
+            if known.insert(process.pid) {
+                open.push(process.pid);
+                found.push(**process);
+            }
+        }
+    }
+    found.retain(|process| !process.ended);
+    found
+}
+
+/// The living descendants of this process.
+pub(crate) fn descendants() -> Vec<Process> {
+    below(&table(), rustix::process::getpid().as_raw_pid())
+}
+
+/// Asks all of `processes` to end, each once: many programs take a second request as urgent.
+pub(crate) fn terminate_all(processes: &[Process]) {
+    for process in processes {
+        send(process, Signal::TERM);
+        // A stopped process only takes the request when it continues.
+        send(process, Signal::CONT);
+    }
+}
+
+/// Sends `signal` to all of `processes`, and to the groups they form, because a group gets a signal
+/// at one instant and cannot outrun it by forking.
+///
+/// Our own group is left out: in an interactive run the driver is in it.
+fn signal_all(processes: &[Process], signal: Signal) {
+    let own = rustix::process::getpgrp().as_raw_pid();
+    let groups: BTreeSet<i32> = processes
+        .iter()
+        .map(|process| process.group)
+        .filter(|group| *group > 1 && *group != own)
+        .collect();
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        // Whoever is gone needs no signal, and whom we may not signal is reported as a survivor.
+        let _gone = kill_process_group(group, signal);
+    }
+    for process in processes {
+        send(process, signal);
+    }
+}
+
+/// Kills all of `processes`. When they are many and multiply, they are stopped first, until no new
+/// one appears.
+pub(crate) fn kill_all(
+    processes: Vec<Process>,
+    multiplying: bool,
+    find: impl Fn() -> Vec<Process>,
+) {
+    const PASSES: usize = 8;
+    let mut processes = processes;
+    if multiplying {
+        let mut stopped = BTreeSet::new();
+        for _ in 0..PASSES {
+            let fresh: Vec<Process> = processes
+                .iter()
+                .filter(|process| stopped.insert((process.pid, process.start)))
+                .copied()
+                .collect();
+            if fresh.is_empty() {
+                break;
+            }
+            signal_all(&fresh, Signal::STOP);
+            processes = find();
+        }
+    }
+    signal_all(&processes, Signal::KILL);
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{become_subreaper, own_start, send, table};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::io::Read as _;
+
+    use rustix::process::{
+        Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal, set_child_subreaper,
+    };
+
+    use super::Process;
+
+    /// More than a line of numbers and a name of at most 64 bytes can be.
+    const LINE: usize = 2048;
+
+    /// Makes this process the new parent of whatever loses its own below it.
+    pub(crate) fn become_subreaper() -> io::Result<()> {
+        Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
+    }
+
+    /// The whole process table, as far as it may be seen.
+    pub(crate) fn table() -> Vec<Process> {
+        let Ok(entries) = std::fs::read_dir("/proc") else {
+            return Vec::new();
+        };
+        let mut line = [0; LINE];
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+            .filter_map(|pid| look(pid, &mut line))
+            .collect()
+    }
+
+    /// When this process started.
+    pub(crate) fn own_start() -> u64 {
+        let pid = rustix::process::getpid().as_raw_pid();
+        look(pid, &mut [0; LINE]).map_or(0, |process| process.start)
+    }
+
+    /// Sends `signal` to `process`, unless its number belongs to another one by now.
+    pub(crate) fn send(process: &Process, signal: Signal) {
+        let Some(pid) = Pid::from_raw(process.pid) else {
+            return;
+        };
+        // Whoever is gone needs no signal, and whom we may not signal is reported as a survivor.
+        let _sent = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => {
+                let same = process.start == 0
+                    || look(process.pid, &mut [0; LINE])
+                        .is_some_and(|now| now.start == process.start);
+                if same { pidfd_send_signal(&handle, signal) } else { Ok(()) }
+            }
+            // A kernel without such handles, or no descriptor left to hold one.
+            Err(_) => kill_process(pid, signal),
+        };
+    }
+
+    fn look(pid: i32, line: &mut [u8; LINE]) -> Option<Process> {
+        let mut file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+        // The kernel makes such a line up when it is read, and gives it whole.
+        let read = file.read(line).ok()?;
+        parse(pid, &line[..read])
+    }
+
+    /// Reads one `stat` line. The name in parentheses may contain anything, also parentheses.
+    pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Process> {
+        let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
+        let start = fields.nth(15)?.parse().ok()?;
+        Some(Process {
+            pid,
+            parent,
+            group,
+            session,
+            start,
+            ended: matches!(state, "Z" | "X" | "x"),
+        })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{become_subreaper, own_start, send, table};
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use std::io;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::Process;
+
+    pub(crate) fn become_subreaper() -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn table() -> Vec<Process> {
+        Vec::new()
+    }
+
+    pub(crate) fn own_start() -> u64 {
+        0
+    }
+
+    pub(crate) fn send(process: &Process, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(process.pid) {
+            let _gone = kill_process(pid, signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, parent: i32, ended: bool) -> Process {
+        Process { pid, parent, group: pid, session: pid, start: 0, ended }
+    }
+
+    #[test]
+    fn the_living_are_found_below_the_dead() {
+        let table =
+            [process(2, 1, false), process(3, 2, true), process(4, 3, false), process(9, 1, false)];
+        let mut found: Vec<i32> = below(&table, 2).iter().map(|found| found.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [4]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_name_may_contain_anything() {
+        let line = b"7 (a) R 1 (x) S 5 6 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 1 1\n";
+        let process = linux::parse(7, line).unwrap();
+        assert_eq!((process.parent, process.group), (5, 6));
+        assert_eq!((process.session, process.start), (7, 4711));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn b19_a_number_that_belongs_to_another_process_is_not_signalled() {
+        let own = rustix::process::getpid().as_raw_pid();
+        let stranger = Process { start: own_start() + 1, ..process(own, 0, false) };
+        // Were the start not compared, this would end the test.
+        send(&stranger, Signal::KILL);
+    }
+}

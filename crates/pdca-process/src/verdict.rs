@@ -1,0 +1,266 @@
+//! The verdict: what the supervisor found, kept in a file that outlives the driver.
+
+use std::io;
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use crate::ending::{Ending, Held};
+
+const FILE: &str = "verdict.json";
+const TEMPORARY: &str = ".verdict.json.tmp";
+const FORMAT: u32 = 1;
+/// More than any verdict can be; what is longer was not written by a supervisor.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The whole result of one supervised child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// How it ended.
+    pub ending: Ending,
+    /// From its start to its ending, without the time it took to clear up after it.
+    #[serde(rename = "duration_ms", with = "milliseconds")]
+    pub duration: Duration,
+    /// What it wrote.
+    pub output: OutputSummary,
+    /// The lines that start with one of [`Spec::markers`](crate::Spec::markers), in order, each cut
+    /// at 4 KiB. Of each marker the first 16 and the last 16 lines are kept.
+    pub marked: Vec<String>,
+    /// What held it while it ran.
+    pub held: Held,
+    /// How many processes of its tree were alive when it ended and had to be ended too.
+    pub stragglers: u32,
+}
+
+/// What a child wrote to its standard output and standard error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputSummary {
+    /// How many bytes it wrote in all.
+    pub bytes: u64,
+    /// Whether the log left something out.
+    pub truncated: bool,
+    /// The last line that is not blank, printable and on one line; empty if there is none.
+    pub last_line: String,
+    /// Why the log is incomplete, when writing it failed; the child is not to blame for that.
+    pub log_error: Option<String>,
+}
+
+/// Why a verdict could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum VerdictError {
+    /// The file is there but cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The verdict file.
+        path: Utf8PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is longer than any verdict.
+    #[error("{path} is longer than {MAX_BYTES} bytes")]
+    TooLong {
+        /// The verdict file.
+        path: Utf8PathBuf,
+    },
+    /// The file is not a verdict.
+    #[error("{path} is not a verdict")]
+    Malformed {
+        /// The verdict file.
+        path: Utf8PathBuf,
+        /// Where it stops making sense.
+        source: serde_json::Error,
+    },
+    /// The file was written by another version of this program.
+    #[error("{path} has verdict format {found}, this program knows format {FORMAT}")]
+    Format {
+        /// The verdict file.
+        path: Utf8PathBuf,
+        /// The format number in it.
+        found: u32,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<V> {
+    format: u32,
+    verdict: V,
+}
+
+/// Reads the verdict in a job directory; `None` if the child has not come to an end there.
+pub fn load_verdict(job: &Utf8Path) -> Result<Option<Verdict>, VerdictError> {
+    let path = job.join(FILE);
+    let read = |source| VerdictError::Read { path: path.clone(), source };
+    let file = match fs::File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(read(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(read)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(VerdictError::TooLong { path });
+    }
+    parse(&bytes).map(Some).map_err(|error| match error {
+        ParseError::Malformed(source) => VerdictError::Malformed { path, source },
+        ParseError::Format(found) => VerdictError::Format { path, found },
+    })
+}
+
+#[derive(Debug)]
+enum ParseError {
+    Malformed(serde_json::Error),
+    Format(u32),
+}
+
+fn parse(bytes: &[u8]) -> Result<Verdict, ParseError> {
+    #[derive(Deserialize)]
+    struct Stamp {
+        format: u32,
+    }
+    let stamp: Stamp = serde_json::from_slice(bytes).map_err(ParseError::Malformed)?;
+    if stamp.format != FORMAT {
+        return Err(ParseError::Format(stamp.format));
+    }
+    let document: Document<Verdict> =
+        serde_json::from_slice(bytes).map_err(ParseError::Malformed)?;
+    Ok(document.verdict)
+}
+
+impl Verdict {
+    /// A verdict about a child of which nothing is known but how it ended.
+    pub(crate) fn bare(ending: Ending) -> Self {
+        Self {
+            ending,
+            duration: Duration::ZERO,
+            output: OutputSummary::default(),
+            marked: Vec::new(),
+            held: Held::Off,
+            stragglers: 0,
+        }
+    }
+
+    /// Puts the verdict into the job directory: there is either none or a whole one.
+    ///
+    /// The directory is not synced: a verdict lost with the power means the job runs again.
+    pub(crate) fn store(&self, job: &Utf8Path) -> io::Result<()> {
+        let temporary = job.join(TEMPORARY);
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(&self.to_json())?;
+        file.sync_data()?;
+        fs::rename(&temporary, job.join(FILE))
+    }
+
+    fn to_json(&self) -> Vec<u8> {
+        let document = Document { format: FORMAT, verdict: self };
+        let mut json = serde_json::to_vec_pretty(&document)
+            .expect("because a verdict has only text keys and finite numbers");
+        json.push(b'\n');
+        json
+    }
+}
+
+/// Makes sure that no verdict of an earlier run is left in the job directory.
+pub(crate) fn forget(job: &Utf8Path) -> io::Result<()> {
+    for name in [FILE, TEMPORARY] {
+        match fs::remove_file(job.join(name)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ending::Obstacle;
+
+    fn endings() -> impl Strategy<Value = Ending> {
+        prop_oneof![
+            any::<i32>().prop_map(Ending::Exited),
+            any::<i32>().prop_map(Ending::Signaled),
+            Just(Ending::TimedOut),
+            Just(Ending::Stalled),
+            Just(Ending::Cancelled),
+            any::<String>().prop_map(|why| Ending::NotStarted { kind: Obstacle::NotFound, why }),
+            any::<String>().prop_map(|why| Ending::Infra { why }),
+        ]
+    }
+
+    fn held() -> impl Strategy<Value = Held> {
+        prop_oneof![
+            any::<u32>().prop_map(|abi| Held::Landlock { abi }),
+            any::<String>().prop_map(|why| Held::NotAvailable { why }),
+            Just(Held::Off),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_stored_verdict_is_loaded_as_it_was(
+            ending in endings(),
+            held in held(),
+            ms in any::<u64>(),
+            (bytes, truncated, last_line) in any::<(u64, bool, String)>(),
+            marked in any::<Vec<String>>(),
+        ) {
+            let output = OutputSummary { bytes, truncated, last_line, log_error: None };
+            let duration = Duration::from_millis(ms);
+            let verdict = Verdict { ending, duration, output, marked, held, stragglers: 1 };
+            prop_assert_eq!(parse(&verdict.to_json()).unwrap(), verdict);
+        }
+
+        #[test]
+        fn bytes_that_are_no_verdict_are_an_error(bytes in any::<Vec<u8>>()) {
+            prop_assert!(parse(&bytes).is_err());
+        }
+
+        #[test]
+        fn a_verdict_that_was_cut_is_an_error(cut in 0usize..1000) {
+            let json = Verdict::bare(Ending::Exited(0)).to_json();
+            // Without its last line feed it is still whole.
+            let cut = cut % (json.len() - 1);
+            prop_assert!(parse(&json[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_verdict_of_another_format_is_refused() {
+        let json = br#"{"format": 2, "verdict": {"surprise": true}}"#;
+        assert!(matches!(parse(json), Err(ParseError::Format(2))));
+    }
+
+    #[test]
+    fn e15_a_damaged_verdict_file_is_an_error_and_a_missing_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = Utf8Path::from_path(dir.path()).unwrap();
+        assert_eq!(load_verdict(job).unwrap(), None);
+        std::fs::write(job.join(FILE), "{").unwrap();
+        assert!(matches!(load_verdict(job), Err(VerdictError::Malformed { .. })));
+        forget(job).unwrap();
+        assert_eq!(load_verdict(job).unwrap(), None);
+    }
+}
