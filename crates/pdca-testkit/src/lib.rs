@@ -1,0 +1,36 @@
+//! Repositories, workspaces and a scripted leaf for the tests of the other crates.
+//!
+//! Nothing here is mocked: a [`Repo`] is made by the real `git`, a [`Workspace`] is a real
+//! directory, and [`fake_leaf`] is a real program that does what its script says.
+//!
+//! ```
+//! use pdca_testkit::{Repo, Workspace};
+//!
+//! let repo = Repo::new();
+//! repo.write("src/a.txt", "one\n");
+//! let first = repo.commit("a file");
+//! assert_eq!(repo.git(&["rev-parse", "HEAD"]).trim(), first);
+//!
+//! let workspace = Workspace::new();
+//! workspace.brief("7", &[("Touches", "src/a.txt")]);
+//! assert!(workspace.bundle("7").join("brief.md").exists());
+//! ```
+//!
+//! # Invariants
+//! - Everything lives below a temporary directory and is gone when its value is dropped.
+//! - The git configuration of whoever runs the tests has no influence, and the same steps
+//!   give the same commit ids everywhere.
+//! - A step that fails panics, with what the program said: a test never goes on from there.
+
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "every step of a fixture panics when it fails, as the crate says once"
+)]
+
+mod program;
+mod repo;
+mod workspace;
+
+pub use program::{fake_leaf, pdca_bin, supervisor};
+pub use repo::Repo;
+pub use workspace::Workspace;
