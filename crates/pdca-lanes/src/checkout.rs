@@ -1,0 +1,143 @@
+//! The working tree made equal to a tree: only what differs is touched.
+
+use std::sync::atomic::AtomicBool;
+
+use fs_err as fs;
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+};
+
+use crate::{
+    dir,
+    failure::LaneError,
+    room::Room,
+    stage::{self, Stage, missing_from},
+    walk::Walk,
+};
+
+/// Makes the working tree equal to `tree`; `left` is the tree that was checked out before.
+///
+/// What is ignored by the new tree's own rules stays. What is neither tracked nor ignored goes,
+/// and what anyone tracked before goes even where the new tree ignores it.
+pub(crate) fn reset(
+    repo: &gix::Repository,
+    room: &Room,
+    stage: &Stage,
+    tree: ObjectId,
+    left: Option<ObjectId>,
+) -> Result<(), LaneError> {
+    let read = |tree: ObjectId| {
+        repo.index_from_tree(&tree).map_err(|source| LaneError::objects("read the tree", source))
+    };
+    let memory = stage.recall(repo);
+    let mut index = read(tree)?;
+    stage::carry(memory.as_ref(), &mut index);
+    stage::check_attributes(repo, &index)?;
+    let plain = !room.converts() && !stage::has_attributes(&index);
+    let mut before: Vec<BString> =
+        memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
+    if let Some(left) = left {
+        let left = read(left)?;
+        before.extend(missing_from(&index, &left));
+    }
+    if let Ok(Some(theirs)) = repo.try_index() {
+        before.extend(missing_from(&index, &theirs));
+    }
+    for path in before {
+        dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
+    }
+    let walk = Walk::clearing(repo, &index, plain)
+        .map_err(|source| LaneError::objects("read the ignore rules", source))?;
+    let found = walk.run(room.checkout())?;
+    let nothing_new = found.different.is_empty() && found.refreshed.is_empty();
+    if nothing_new && memory.is_some_and(|memory| stage::same_entries(&memory, &index)) {
+        return stage.lend_memory(room);
+    }
+    for (at, stat) in found.refreshed {
+        index.entries_mut()[at].stat = stat;
+    }
+    if !found.different.is_empty() {
+        write_files(repo, room, &mut index, &found.different)?;
+    }
+    stage.put_scratch(&mut index)?;
+    stage.keep_scratch(room)
+}
+
+/// Fills an empty directory with a tree, and writes its index.
+pub(crate) fn fill(repo: &gix::Repository, room: &Room, tree: ObjectId) -> Result<(), LaneError> {
+    let mut index = repo
+        .index_from_tree(&tree)
+        .map_err(|source| LaneError::objects("read the tree", source))?;
+    let all: Vec<usize> = (0..index.entries().len()).collect();
+    write_files(repo, room, &mut index, &all)?;
+    let options = gix::index::write::Options::default();
+    index.write(options).map_err(|source| LaneError::objects("write the index", source))
+}
+
+/// Writes the files of these entries, none of which is there, and notes their stat data.
+fn write_files(
+    repo: &gix::Repository,
+    room: &Room,
+    index: &mut gix::index::File,
+    which: &[usize],
+) -> Result<(), LaneError> {
+    use gix::worktree::stack::state::attributes::Source;
+    let failed = |source| LaneError::objects("check the files out", source);
+    let all = which.len() == index.entries().len();
+    let mut options = repo.checkout_options(Source::IdMapping).map_err(failed)?;
+    options.destination_is_initially_empty = all;
+    options.overwrite_existing = false;
+    // The attributes come from the whole index; entries that need no writing are skipped by a flag.
+    let wanted = |at: usize| all || which.binary_search(&at).is_ok();
+    for (at, entry) in index.entries_mut().iter_mut().enumerate() {
+        entry.flags.set(gix::index::entry::Flags::SKIP_WORKTREE, !wanted(at));
+    }
+    let objects = repo
+        .objects
+        .clone()
+        .into_arc()
+        .map_err(|source| LaneError::Io { doing: "share the objects", source })?;
+    let outcome = gix::worktree::state::checkout(
+        index,
+        room.checkout().as_std_path(),
+        objects,
+        &gix::progress::Discard,
+        &gix::progress::Discard,
+        &AtomicBool::new(false),
+        options,
+    );
+    for entry in index.entries_mut() {
+        entry.flags.remove(gix::index::entry::Flags::SKIP_WORKTREE);
+    }
+    let outcome = outcome.map_err(failed)?;
+    let lost = outcome
+        .collisions
+        .iter()
+        .map(|lost| &lost.path)
+        .chain(outcome.errors.iter().map(|lost| &lost.path))
+        .next();
+    match lost {
+        Some(path) => Err(LaneError::NotWritten { path: path.to_str_lossy().into_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Moves repositories that lie in the working tree to `aside`, keeping their paths.
+pub(crate) fn move_aside(
+    room: &Room,
+    aside: &camino::Utf8Path,
+    nested: &[BString],
+) -> Result<(), LaneError> {
+    for path in nested {
+        let relative = path
+            .to_path()
+            .map_err(|_| LaneError::NotWritten { path: path.to_str_lossy().into_owned() })?;
+        let to = aside.as_std_path().join(relative);
+        let moved = fs::create_dir_all(to.parent().unwrap_or(&to))
+            .and_then(|()| fs::rename(room.checkout().as_std_path().join(relative), &to));
+        moved
+            .map_err(|source| LaneError::Io { doing: "move a nested repository aside", source })?;
+    }
+    Ok(())
+}

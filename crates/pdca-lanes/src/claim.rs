@@ -1,0 +1,216 @@
+//! Lanes, lent one at a time.
+
+use std::{
+    fs::{File, TryLockError},
+    io::{self, Read as _, Seek as _, Write as _},
+};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use thiserror::Error;
+
+use crate::{
+    failure::LaneError,
+    lane::Lane,
+    marker::{FORMAT, Marker, Progress},
+    room::Room,
+    stage::Stage,
+    target::Target,
+};
+
+/// The directory of all lanes.
+///
+/// Lane 0 of target `app` is `lane-0/app/`, with `lane-0/app.lane.json` saying whose it is and
+/// `lane-0/lock` held by whoever works there.
+#[derive(Debug, Clone)]
+pub struct Lanes {
+    root: Utf8PathBuf,
+}
+
+/// Why a lane was not lent. Nothing that is not ours was changed.
+#[derive(Debug, Error)]
+pub enum ClaimError {
+    /// A checkout inside another repository would be taken for a part of it.
+    #[error("the lanes would be at {root}, inside the repository at {repository}")]
+    InsideRepository {
+        /// Where the lanes would be.
+        root: Utf8PathBuf,
+        /// The repository around it.
+        repository: Utf8PathBuf,
+    },
+    /// Someone works in this slot.
+    #[error("lane {slot} is in use{}", holder.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    Held {
+        /// The slot.
+        slot: u32,
+        /// Who, where known.
+        holder: Option<u32>,
+    },
+    /// The directory was there before us, or something else is in it.
+    #[error("{path} is not a lane of ours: {why}")]
+    Foreign {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// How it shows.
+        why: &'static str,
+    },
+    /// The lane belongs to another repository.
+    #[error("{path} is a lane of the repository that was at {primary}")]
+    OtherPrimary {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// Where that repository was.
+        primary: Utf8PathBuf,
+    },
+    /// The lane was made by a newer version.
+    #[error("{path} has format {format}, and this version knows {FORMAT}")]
+    Newer {
+        /// The marker.
+        path: Utf8PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// The system would not.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: Utf8PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The checkout could not be made or put in order.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+}
+
+impl Lanes {
+    /// Lanes below `root`, which need not exist yet and must be absolute.
+    pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where the lanes are.
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// Takes a slot and makes or reuses its checkout of the target.
+    ///
+    /// A fresh checkout is empty until its first [`reset`](Lane::reset). One whose making was
+    /// interrupted is made again. A directory that is not ours is refused and left alone.
+    pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
+        self.refuse_repository()?;
+        let dir = self.root.join(format!("lane-{slot}"));
+        fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
+        let lock = take(slot, &dir.join("lock"))?;
+        let checkout = dir.join(target.name());
+        let marker = dir.join(format!("{}.lane.json", target.name()));
+        let lane = Lane {
+            room: Room::describe(target, &checkout)?,
+            stage: Stage::new(dir.join(format!("{}.index", target.name()))),
+            aside: dir.join("rescued"),
+            marker,
+            lock,
+        };
+        prepare(&lane, slot, target)?;
+        Ok(lane)
+    }
+
+    /// Refuses a root that is inside any repository, the target's own among them.
+    fn refuse_repository(&self) -> Result<(), ClaimError> {
+        let made = self.root.ancestors().find(|above| above.exists()).unwrap_or(&self.root);
+        let real = made.canonicalize_utf8().map_err(|source| failed("find", made, source))?;
+        let repository = real.ancestors().find(|above| {
+            let bare = ["HEAD", "objects", "refs"].iter().all(|part| above.join(part).exists());
+            bare || fs::symlink_metadata(above.join(".git")).is_ok()
+        });
+        match repository {
+            Some(repository) => Err(ClaimError::InsideRepository {
+                root: self.root.clone(),
+                repository: repository.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn failed(doing: &'static str, path: &Utf8Path, source: io::Error) -> ClaimError {
+    ClaimError::Io { doing, path: path.to_owned(), source }
+}
+
+/// Takes the lock of a slot, and writes who has it.
+fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    let mut lock = open.map_err(|source| failed("open", path, source))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let holder = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(ClaimError::Held { slot, holder });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed("lock", path, source)),
+    }
+    let noted = lock
+        .set_len(0)
+        .and_then(|()| lock.rewind())
+        .and_then(|()| writeln!(lock, "{}", std::process::id()));
+    noted.map_err(|source| failed("write", path, source))?;
+    Ok(lock)
+}
+
+/// Brings the checkout of a lane to where it can be entered.
+fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<(), ClaimError> {
+    let checkout = lane.room.checkout();
+    let unreadable = |source| failed("read", &lane.marker, source);
+    let known = Marker::load(&lane.marker).map_err(unreadable)?;
+    let there = fs::symlink_metadata(checkout).is_ok();
+    match known {
+        Some(marker) if marker.format > FORMAT => {
+            return Err(ClaimError::Newer { path: lane.marker.clone(), format: marker.format });
+        }
+        Some(marker) if !marker.is_of(slot, target) => {
+            return Err(ClaimError::OtherPrimary {
+                path: checkout.to_owned(),
+                primary: marker.primary_path,
+            });
+        }
+        None if there => {
+            return Err(ClaimError::Foreign { path: checkout.to_owned(), why: "it has no marker" });
+        }
+        Some(marker) if there && marker.progress == Progress::Ready => {
+            if fs::symlink_metadata(lane.room.git_dir()).is_err() {
+                return Err(ClaimError::Foreign {
+                    path: checkout.to_owned(),
+                    why: "it has no .git",
+                });
+            }
+            return Ok(());
+        }
+        Some(_) if there => remove_interrupted(checkout)?,
+        Some(_) | None => {}
+    }
+    let marker = Marker::new(slot, target);
+    let write = |marker: &Marker| {
+        marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
+    };
+    write(&marker)?;
+    lane.room.create().map_err(|source| failed("make", checkout, source))?;
+    write(&Marker { progress: Progress::Ready, ..marker })
+}
+
+/// Removes what an interrupted creation left, which is a repository without any file.
+fn remove_interrupted(checkout: &Utf8Path) -> Result<(), ClaimError> {
+    let entries = checkout.read_dir_utf8().map_err(|source| failed("read", checkout, source))?;
+    for entry in entries {
+        let entry = entry.map_err(|source| failed("read", checkout, source))?;
+        if entry.file_name() != ".git" {
+            let why = "its making was interrupted, and it has files that we did not put there";
+            return Err(ClaimError::Foreign { path: checkout.to_owned(), why });
+        }
+    }
+    fs::remove_dir_all(checkout).map_err(|source| failed("remove", checkout, source))
+}

@@ -1,0 +1,107 @@
+//! Directories opened relative to one another, never through a symbolic link.
+
+use std::{
+    ffi::{CStr, CString},
+    io,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+};
+
+use camino::Utf8Path;
+use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
+
+/// Removes a file of a working tree that was tracked, and the directories it leaves empty.
+///
+/// What is not there any more, or is a directory by now, is left alone.
+pub(crate) fn remove_tracked(root: &Utf8Path, path: &[u8]) -> io::Result<()> {
+    let mut above = vec![open_root(root)?];
+    let mut names = Vec::new();
+    for name in path.split(|byte| *byte == b'/') {
+        // A path may come from an index that a program in the lane wrote.
+        if matches!(name, b"" | b"." | b".." | b".git") {
+            return Ok(());
+        }
+        names.push(CString::new(name).map_err(io::Error::other)?);
+    }
+    let last = names.pop().expect("a split has at least one part");
+    for name in &names {
+        match open_dir(above.last().expect("the root is there").as_fd(), name, true) {
+            Ok(dir) => above.push(dir),
+            Err(_) => return Ok(()),
+        }
+    }
+    match sys::unlinkat(above.last().expect("the root is there"), &last, AtFlags::empty()) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => {
+            return Ok(());
+        }
+        Err(err) => return Err(err.into()),
+    }
+    for (dir, name) in above.iter().zip(&names).rev() {
+        if sys::unlinkat(dir, name, AtFlags::REMOVEDIR).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+const DIR: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+pub(crate) fn open_root(root: &Utf8Path) -> io::Result<OwnedFd> {
+    let dir = sys::open(root.as_std_path(), DIR, sys::Mode::empty())?;
+    permit(dir.as_fd())?;
+    Ok(dir)
+}
+
+/// Opens a directory, never through a link; `takes` also takes the permission to change it.
+pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
+    let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {
+        Err(rustix::io::Errno::ACCESS) if takes => {
+            sys::chmodat(above, name, sys::Mode::RWXU, AtFlags::empty())?;
+            sys::openat(above, name, DIR, sys::Mode::empty())?
+        }
+        opened => opened?,
+    };
+    if takes {
+        permit(dir.as_fd())?;
+    }
+    Ok(dir)
+}
+
+/// Builds leave read-only directories behind; git does not track what may be done in one.
+fn permit(dir: BorrowedFd<'_>) -> io::Result<()> {
+    let mode = sys::Mode::from_raw_mode(sys::fstat(dir)?.st_mode);
+    if !mode.contains(sys::Mode::RWXU) {
+        sys::fchmod(dir, mode | sys::Mode::RWXU)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
+    let mut names = Vec::new();
+    for entry in sys::Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown {
+            let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            kind = FileType::from_raw_mode(found.st_mode);
+        }
+        names.push((name.to_owned(), kind));
+    }
+    Ok(names)
+}
+
+pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> {
+    if kind != FileType::Directory {
+        return Ok(sys::unlinkat(above, name, AtFlags::empty())?);
+    }
+    let dir = open_dir(above, name, true)?;
+    for (inner, kind) in list(dir.as_fd())? {
+        remove(dir.as_fd(), &inner, kind)?;
+    }
+    Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
+}

@@ -1,0 +1,194 @@
+//! Everything that goes through the program `git`, and why.
+//!
+//! Always with an explicit repository, so that git never climbs to another one, with a
+//! private index where one is needed, and with nothing of the user's configuration.
+
+use std::time::Duration;
+
+use camino::Utf8Path;
+use gix::bstr::{BString, ByteSlice as _};
+use pdca_process::Tool;
+
+use crate::failure::LaneError;
+
+/// Longer than any of these takes on a large repository; a git that hangs must end.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What must hold whatever a configuration file says.
+const SETTINGS: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.excludesFile=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.quotePath=true",
+    "core.safecrlf=false",
+    "core.pager=cat",
+    "index.version=2",
+    "index.sparse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "commit.gpgSign=false",
+    "diff.external=",
+    "diff.orderFile=/dev/null",
+    "diff.renames=true",
+    "diff.suppressBlankEmpty=false",
+    "diff.submodule=short",
+    "apply.whitespace=nowarn",
+    "apply.ignoreWhitespace=no",
+    "advice.addEmbeddedRepo=false",
+    "submodule.recurse=false",
+];
+
+/// Where git works and with which index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Git<'a> {
+    pub(crate) checkout: &'a Utf8Path,
+    pub(crate) index: &'a Utf8Path,
+}
+
+/// What git said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Git<'_> {
+    /// Stages the whole working tree into the index.
+    ///
+    /// Through git because only git is the authority on what a file becomes on its way into a
+    /// commit: line ends, modes, what is ignored, what replaces what.
+    pub(crate) fn add_all(&self, nested: &[BString]) -> Result<(), LaneError> {
+        let mut paths = b".\0".to_vec();
+        for path in nested {
+            paths.extend_from_slice(b":(top,exclude,literal)");
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+        let args = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        self.must("stage the working tree", &args, paths).map(drop)
+    }
+
+    /// Compares files whose stat data is not known, and notes it for those that are the same.
+    ///
+    /// Through git because only git says what counts as the same, and because it refuses to
+    /// apply a patch to a file that it has not compared.
+    pub(crate) fn refresh(&self) -> Result<(), LaneError> {
+        // Ends with an error when some file differs, which is for whoever comes next to judge.
+        self.run(&["update-index", "-q", "--refresh"], Vec::new(), &[]).map(drop)
+    }
+
+    /// Writes the index as a tree. Through git because gix has no such call.
+    pub(crate) fn write_tree(&self) -> Result<String, LaneError> {
+        let said = self.must("write the tree", &["write-tree"], Vec::new())?;
+        Ok(said.stdout.to_str_lossy().trim().to_owned())
+    }
+
+    /// Applies a patch to working tree and index, all of it or nothing.
+    ///
+    /// Through git because gix does not apply patches.
+    pub(crate) fn apply(&self, patch: &[u8]) -> Result<Said, LaneError> {
+        self.run(
+            &["apply", "--index", "--binary", "-p1", "--whitespace=nowarn", "-"],
+            patch.to_vec(),
+            &[],
+        )
+    }
+
+    /// The paths in the index whose file differs, by content where the stat data does not tell.
+    ///
+    /// Through git for the same reason as staging: it decides what counts as different.
+    pub(crate) fn changed(&self) -> Result<Vec<BString>, LaneError> {
+        let args = [
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=all",
+        ];
+        let said = self.must("compare the working tree", &args, Vec::new())?;
+        let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
+        Ok(paths.map(BString::from).collect())
+    }
+
+    /// The difference of two commits as a patch that git applies again, byte for byte the same.
+    ///
+    /// Through git because what people and tools expect of a patch is what git writes. The
+    /// plumbing command, which listens to the least configuration; attributes come from the
+    /// newer commit and not from whatever the working tree holds.
+    pub(crate) fn diff(&self, base: &str, head: &str) -> Result<Vec<u8>, LaneError> {
+        let args = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--binary",
+            "--full-index",
+            "--find-renames=50%",
+            "-l1000",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-relative",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--unified=3",
+            "--inter-hunk-context=0",
+            "--diff-algorithm=myers",
+            "--indent-heuristic",
+            "--submodule=short",
+            "--ignore-submodules=none",
+            "--end-of-options",
+            base,
+            head,
+        ];
+        let said = self.run(&args, Vec::new(), &[("GIT_ATTR_SOURCE", head)])?;
+        succeeded("make the patch", said).map(|said| said.stdout)
+    }
+
+    fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
+        succeeded(doing, self.run(args, stdin, &[])?)
+    }
+
+    fn run(&self, args: &[&str], stdin: Vec<u8>, env: &[(&str, &str)]) -> Result<Said, LaneError> {
+        let git_dir = self.checkout.join(".git");
+        let fixed = [
+            ("GIT_DIR", git_dir.as_str()),
+            ("GIT_WORK_TREE", self.checkout.as_str()),
+            ("GIT_INDEX_FILE", self.index.as_str()),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ALLOW_PROTOCOL", "none"),
+            ("GIT_PAGER", "cat"),
+            ("LC_ALL", "C"),
+        ];
+        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
+        let mut tool = Tool::new("git")
+            .args(settings)
+            .args(args)
+            .cwd(self.checkout)
+            .stdin(stdin)
+            .timeout(PATIENCE);
+        for (name, value) in fixed.iter().chain(env) {
+            tool = tool.env(name, value);
+        }
+        let output = tool.run().map_err(|source| LaneError::Tool { source })?;
+        let stderr = output.stderr.to_str_lossy().into_owned();
+        Ok(Said { code: output.code, stdout: output.stdout, stderr })
+    }
+}
+
+fn succeeded(doing: &'static str, said: Said) -> Result<Said, LaneError> {
+    match said.code {
+        0 => Ok(said),
+        code => Err(LaneError::Git { doing, code, said: said.stderr.trim().to_owned() }),
+    }
+}

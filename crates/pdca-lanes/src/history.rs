@@ -1,0 +1,110 @@
+//! Commits and refs of a lane.
+
+use gix::{
+    ObjectId,
+    refs::{
+        FullName,
+        transaction::{PreviousValue, RefEdit},
+    },
+};
+
+use crate::{failure::LaneError, lane::Signature};
+
+pub(crate) fn head(repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError> {
+    let head = repo.head().map_err(|source| LaneError::objects("read HEAD", source))?;
+    Ok(head.id().map(gix::Id::detach))
+}
+
+pub(crate) fn find_commit(repo: &gix::Repository, commit: &str) -> Result<ObjectId, LaneError> {
+    let id = ObjectId::from_hex(commit.as_bytes()).ok();
+    id.and_then(|id| repo.find_commit(id).ok())
+        .map(|found| found.id)
+        .ok_or_else(|| LaneError::NoSuchCommit { commit: commit.to_owned() })
+}
+
+pub(crate) fn tree_of(repo: &gix::Repository, commit: ObjectId) -> Result<ObjectId, LaneError> {
+    let tree = repo.find_commit(commit).and_then(|commit| commit.tree_id().map(gix::Id::detach));
+    tree.map_err(|source| LaneError::objects("read a commit", source))
+}
+
+pub(crate) fn seconds_of(repo: &gix::Repository, commit: ObjectId) -> i64 {
+    repo.find_commit(commit)
+        .ok()
+        .and_then(|commit| commit.time().ok())
+        .map_or(0, |time| time.seconds)
+}
+
+pub(crate) fn write_commit(
+    repo: &gix::Repository,
+    message: &str,
+    tree: ObjectId,
+    parent: ObjectId,
+    by: &Signature<'_>,
+) -> Result<ObjectId, LaneError> {
+    let who = gix::actor::Signature {
+        name: by.name.into(),
+        email: by.email.into(),
+        time: gix::date::Time { seconds: by.seconds, offset: 0 },
+    };
+    let commit = gix::objs::Commit {
+        tree,
+        parents: [parent].into_iter().collect(),
+        author: who.clone(),
+        committer: who,
+        encoding: None,
+        message: message.into(),
+        extra_headers: Vec::new(),
+    };
+    let id = repo
+        .write_object(&commit)
+        .map_err(|source| LaneError::objects("write a commit", source))?;
+    Ok(id.detach())
+}
+
+pub(crate) fn keep_rescue(
+    repo: &gix::Repository,
+    name: &str,
+    commit: ObjectId,
+) -> Result<(), LaneError> {
+    let first = rescue_ref(name);
+    for count in 1.. {
+        let name = if count == 1 { first.clone() } else { format!("{first}.{count}") };
+        let taken = repo
+            .try_find_reference(name.as_str())
+            .map_err(|source| LaneError::objects("read a ref", source))?;
+        match taken.and_then(|taken| taken.try_id().map(gix::Id::detach)) {
+            Some(id) if id == commit => return Ok(()),
+            Some(_) => {}
+            None => return move_ref(repo, &name, commit, PreviousValue::MustNotExist, false),
+        }
+    }
+    Ok(())
+}
+
+/// The ref that holds what was rescued under a name.
+pub(crate) fn rescue_ref(name: &str) -> String {
+    format!("refs/pdca/rescue/{name}")
+}
+
+pub(crate) fn require_ref_name(name: &str) -> Result<FullName, LaneError> {
+    FullName::try_from(name).map_err(|_| LaneError::Name { name: name.to_owned() })
+}
+
+/// Sets a ref; `through` follows HEAD to the branch it may be on.
+pub(crate) fn move_ref(
+    repo: &gix::Repository,
+    name: &str,
+    commit: ObjectId,
+    expected: PreviousValue,
+    through: bool,
+) -> Result<(), LaneError> {
+    let full = FullName::try_from(name).map_err(|_| LaneError::Name { name: name.to_owned() })?;
+    let edit = RefEdit::update(full, commit, expected, "pdca").with_deref(through);
+    let nobody = gix::actor::SignatureRef {
+        name: "pdca".into(),
+        email: "lane@pdca.invalid".into(),
+        time: "0 +0000",
+    };
+    let moved = repo.edit_references_as([edit], Some(nobody));
+    moved.map(drop).map_err(|source| LaneError::objects("set a ref", source))
+}

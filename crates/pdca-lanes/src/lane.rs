@@ -1,0 +1,293 @@
+//! A private checkout, held.
+
+use std::{fs::File, io};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+    index::entry::Stat,
+    refs::transaction::PreviousValue,
+};
+
+use crate::{
+    checkout,
+    failure::{ApplyError, LaneError},
+    git::Git,
+    history,
+    marker::Marker,
+    patch,
+    room::Room,
+    stage::{self, Stage},
+    walk::{Found, Walk},
+};
+
+/// A private checkout of one target, ours for as long as this value lives.
+///
+/// What runs in it must have ended before any of these operations.
+#[derive(Debug)]
+pub struct Lane {
+    pub(crate) room: Room,
+    pub(crate) stage: Stage,
+    pub(crate) marker: Utf8PathBuf,
+    pub(crate) aside: Utf8PathBuf,
+    pub(crate) lock: File,
+}
+
+/// Who made a commit and when: values, so that the same change has the same id everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature<'a> {
+    /// The name of author and committer.
+    pub name: &'a str,
+    /// Their address.
+    pub email: &'a str,
+    /// Seconds since 1970, as UTC.
+    pub seconds: i64,
+}
+
+impl Lane {
+    /// The root of the checkout.
+    pub fn path(&self) -> &Utf8Path {
+        self.room.checkout()
+    }
+
+    /// The commit that is checked out, or none before the first reset.
+    pub fn head(&self) -> Result<Option<String>, LaneError> {
+        let repo = self.room.enter()?;
+        Ok(history::head(&repo)?.map(|id| id.to_string()))
+    }
+
+    /// Makes tracked files equal to the commit and removes what is neither tracked nor ignored.
+    ///
+    /// Ignored files stay, by the commit's own rules: build caches survive. Nothing that was in
+    /// the checkout is saved; that is what [`rescue`](Self::rescue) is for.
+    pub fn reset(&self, base: &str) -> Result<(), LaneError> {
+        let repo = self.room.enter()?;
+        let commit = history::find_commit(&repo, base)?;
+        let tree = history::tree_of(&repo, commit)?;
+        let before = history::head(&repo)?;
+        let left = before
+            .filter(|before| *before != commit)
+            .map(|before| history::tree_of(&repo, before))
+            .transpose()?;
+        checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+        self.room
+            .forget_unfinished()
+            .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
+        let attached =
+            repo.head_name().map_err(|source| LaneError::objects("read HEAD", source))?.is_some();
+        if attached || before != Some(commit) {
+            history::move_ref(&repo, "HEAD", commit, PreviousValue::Any, false)?;
+        }
+        self.note_base(&commit.to_string())
+    }
+
+    /// Keeps what a reset would lose, as `refs/pdca/rescue/<name>` of the lane.
+    ///
+    /// That is everything uncommitted that is not ignored, and commits that the base does not
+    /// have. Says which commit holds it, or none when there was nothing. A name that is taken
+    /// gets a number. Repositories inside the checkout cannot be committed; they are moved
+    /// beside it, to `rescued/<name>/`.
+    pub fn rescue(&self, name: &str) -> Result<Option<String>, LaneError> {
+        history::require_ref_name(&history::rescue_ref(name))?;
+        let repo = self.room.enter()?;
+        let Some(head) = history::head(&repo)? else {
+            return Ok(None);
+        };
+        let (tree, nested) = self.snapshot(&repo)?;
+        checkout::move_aside(&self.room, &self.aside.join(name), &nested)?;
+        let dirty = tree != history::tree_of(&repo, head)?;
+        if !dirty && self.base_has(&repo, head)? {
+            return Ok(None);
+        }
+        let commit = if dirty {
+            // The time of the commit below it: a rescue of the same things is the same commit.
+            let by = Signature {
+                name: "pdca",
+                email: "rescue@pdca.invalid",
+                seconds: history::seconds_of(&repo, head),
+            };
+            history::write_commit(&repo, &format!("rescued: {name}\n"), tree, head, &by)?
+        } else {
+            head
+        };
+        history::keep_rescue(&repo, name, commit)?;
+        Ok(Some(commit.to_string()))
+    }
+
+    /// Applies a patch to the checkout, all of it or nothing, and commits nothing.
+    pub fn apply(&self, patch: &[u8]) -> Result<(), ApplyError> {
+        let scan = patch::scan(patch)?;
+        let repo = self.room.enter()?;
+        let head = self.require_head(&repo)?;
+        let mut index = self.stage.index_of(&repo, history::tree_of(&repo, head)?)?;
+        let found = look(&repo, &self.room, &mut index)?;
+        self.stage.put_scratch(&mut index)?;
+        if !found.different.is_empty() {
+            self.git().refresh()?;
+        }
+        let said = self.git().apply(patch)?;
+        if said.code != 0 {
+            let (file, line) = scan.locate(&said.stderr);
+            return Err(ApplyError::DoesNotApply {
+                file,
+                line,
+                reason: said.stderr.trim().to_owned(),
+            });
+        }
+        Ok(self.stage.keep_scratch(&self.room)?)
+    }
+
+    /// Commits everything that is not ignored, or says that nothing changed.
+    pub fn commit_all(
+        &self,
+        message: &str,
+        by: &Signature<'_>,
+    ) -> Result<Option<String>, LaneError> {
+        let repo = self.room.enter()?;
+        let head = self.require_head(&repo)?;
+        let (tree, _) = self.snapshot(&repo)?;
+        if tree == history::tree_of(&repo, head)? {
+            return Ok(None);
+        }
+        let commit = history::write_commit(&repo, message, tree, head, by)?;
+        history::move_ref(&repo, "HEAD", commit, PreviousValue::Any, true)?;
+        self.stage.lend_memory(&self.room)?;
+        Ok(Some(commit.to_string()))
+    }
+
+    /// The difference of two commits as a patch: binary-safe, renames kept, always the same bytes.
+    pub fn diff(&self, base: &str, head: &str) -> Result<Vec<u8>, LaneError> {
+        let repo = self.room.enter()?;
+        let (base, head) = (history::find_commit(&repo, base)?, history::find_commit(&repo, head)?);
+        self.git().diff(&base.to_string(), &head.to_string())
+    }
+
+    /// The id of the working tree as it would be committed.
+    pub fn tree(&self) -> Result<String, LaneError> {
+        let repo = self.room.enter()?;
+        Ok(self.snapshot(&repo)?.0.to_string())
+    }
+
+    /// The id of the tree that a commit holds.
+    pub fn tree_of(&self, commit: &str) -> Result<String, LaneError> {
+        let repo = self.room.enter()?;
+        Ok(history::tree_of(&repo, history::find_commit(&repo, commit)?)?.to_string())
+    }
+
+    /// The files of HEAD that are changed or gone, sorted. Names that are not UTF-8 are shown so.
+    pub fn changed_tracked(&self) -> Result<Vec<Utf8PathBuf>, LaneError> {
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let mut index = self.stage.index_of(&repo, tree)?;
+        if look(&repo, &self.room, &mut index)?.different.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.stage.put_scratch(&mut index)?;
+        let changed = self.git().changed()?;
+        Ok(changed.iter().map(|path| path.to_str_lossy().into_owned().into()).collect())
+    }
+
+    /// Makes a throwaway checkout of HEAD, a repository of its own that only borrows objects.
+    ///
+    /// Nothing that is written there reaches the lane or the primary.
+    pub fn copy_to(&self, dest: &Utf8Path) -> Result<(), LaneError> {
+        let repo = self.room.enter()?;
+        let head = self.require_head(&repo)?;
+        let room = self.room.borrowed_by(dest)?;
+        let empty = || -> io::Result<bool> {
+            fs::create_dir_all(dest)?;
+            Ok(fs::read_dir(dest)?.next().is_none())
+        };
+        if !empty().map_err(|source| LaneError::Io { doing: "make the destination", source })? {
+            return Err(LaneError::NotEmpty { path: dest.to_owned() });
+        }
+        room.create().map_err(|source| LaneError::Io { doing: "make a repository", source })?;
+        let copy = room.enter()?;
+        history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
+        checkout::fill(&copy, &room, history::tree_of(&copy, head)?)
+    }
+
+    fn git(&self) -> Git<'_> {
+        Git { checkout: self.room.checkout(), index: self.stage.scratch() }
+    }
+
+    /// The tree of what is there, and the repositories in it that cannot be part of a tree.
+    fn snapshot(&self, repo: &gix::Repository) -> Result<(ObjectId, Vec<BString>), LaneError> {
+        let head = history::tree_of(repo, self.require_head(repo)?)?;
+        let (mut index, wished) = self.stage.index_with_wishes(repo, head)?;
+        let found = look(repo, &self.room, &mut index)?;
+        if found.different.is_empty() && found.untracked.is_empty() && !wished {
+            return Ok((head, found.nested));
+        }
+        self.stage.put_scratch(&mut index)?;
+        self.git().add_all(&found.nested)?;
+        let tree = self.git().write_tree()?;
+        self.stage.remember_scratch()?;
+        let tree = ObjectId::from_hex(tree.as_bytes())
+            .map_err(|_| LaneError::NoSuchCommit { commit: tree })?;
+        Ok((tree, found.nested))
+    }
+
+    fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
+        history::head(repo)?.ok_or_else(|| LaneError::Damaged {
+            path: self.path().to_owned(),
+            why: "has nothing checked out",
+        })
+    }
+
+    /// Whether the commit the lane was reset to has `commit` in its history.
+    fn base_has(&self, repo: &gix::Repository, commit: ObjectId) -> Result<bool, LaneError> {
+        let marker = Marker::load(&self.marker)
+            .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
+        let Some(base) = marker.and_then(|marker| marker.base) else {
+            return Ok(false);
+        };
+        let base = history::find_commit(repo, &base)?;
+        Ok(base == commit
+            || repo
+                .merge_base(base, commit)
+                .is_ok_and(|common| common.is_some_and(|common| common == commit)))
+    }
+
+    fn note_base(&self, base: &str) -> Result<(), LaneError> {
+        let noted = || -> io::Result<()> {
+            let marker = Marker::load(&self.marker)?.ok_or(io::ErrorKind::NotFound)?;
+            if marker.base.as_deref() == Some(base) {
+                return Ok(());
+            }
+            Marker { base: Some(base.to_owned()), ..marker }.save(&self.marker)
+        };
+        noted().map_err(|source| LaneError::Io { doing: "note the base", source })
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // Closing the file would release it too, were it not for children that inherited it.
+        drop(self.lock.unlock());
+    }
+}
+
+/// Looks at the working tree, and lets the index know which files are the same and which not.
+///
+/// git may compare times by the second only. It must not find a file unchanged that was
+/// changed within the second of its checkout, so nothing is left in the index to believe.
+fn look(
+    repo: &gix::Repository,
+    room: &Room,
+    index: &mut gix::index::File,
+) -> Result<Found, LaneError> {
+    let plain = !room.converts() && !stage::has_attributes(index);
+    let walk = Walk::looking(repo, index, plain)
+        .map_err(|source| LaneError::objects("read the ignore rules", source))?;
+    let found = walk.run(room.checkout())?;
+    for (at, stat) in &found.refreshed {
+        index.entries_mut()[*at].stat = *stat;
+    }
+    for at in &found.different {
+        index.entries_mut()[*at].stat = Stat::default();
+    }
+    Ok(found)
+}

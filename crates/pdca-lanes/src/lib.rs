@@ -1,0 +1,57 @@
+//! Private checkouts, lent and given back.
+//!
+//! A [`Target`] is the user's repository; its checkout, the *primary*, is only ever read. A
+//! [`Lane`] is a private checkout of it: a repository of its own that borrows the primary's
+//! objects and has its own refs, index and configuration. Holding the `Lane` is holding the
+//! permit to work there; dropping it gives the slot back and leaves the directory for the next.
+//!
+//! ```no_run
+//! use camino::Utf8Path;
+//! use pdca_lanes::{Lanes, Signature, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::open("app", Utf8Path::new("/srv/app"))?;
+//! let base = target.resolve(Some("main"))?;
+//!
+//! let lane = Lanes::new("/srv/work.lanes").claim(0, &target)?;
+//! lane.rescue("left-over")?;
+//! lane.reset(&base.commit)?;
+//! lane.apply(&std::fs::read("patch.diff")?)?;
+//! let by = Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
+//! let change = lane.commit_all("a change", &by)?.expect("the patch changes something");
+//! let patch = lane.diff(&base.commit, &change)?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Invariants
+//! - Only directories below the root given to [`Lanes`], and the destination of
+//!   [`Lane::copy_to`], are written. Never the primary: no ref, no config, no index refresh.
+//! - What runs in a lane may write anything in it, its `.git` included, and is not believed:
+//!   the configuration is put back before every operation, and what is known about files is
+//!   kept beside the checkout, not in its index.
+//! - Nothing is deleted that is not ours by a marker written before it was made.
+//! - The same tree, message and signature give the same commit, on every machine.
+
+mod checkout;
+mod claim;
+mod dir;
+mod failure;
+mod git;
+mod history;
+
+mod lane;
+mod marker;
+mod patch;
+mod path;
+mod room;
+mod stage;
+mod target;
+mod tripwire;
+mod walk;
+
+pub use claim::{ClaimError, Lanes};
+pub use failure::{ApplyError, LaneError};
+pub use lane::{Lane, Signature};
+pub use patch::{PatchError, PatchFault};
+pub use target::{Base, Feature, ResolveError, Target, TargetError};
+pub use tripwire::{ArmError, Tripwire};

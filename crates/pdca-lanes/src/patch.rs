@@ -1,0 +1,338 @@
+//! A patch, looked through before git sees it.
+//!
+//! git refuses most of what is refused here, and the two are meant to overlap: a patch comes
+//! from outside, and must neither leave the checkout nor reach its `.git`, on any filesystem.
+
+use std::ops::Range;
+
+use gix::bstr::{BString, ByteSlice as _};
+use thiserror::Error;
+
+use crate::path::{leaves, unfit_path, unquote};
+
+/// Why a patch was refused, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line} of the patch: {fault}")]
+pub struct PatchError {
+    /// The line of the patch, counted from 1.
+    pub line: usize,
+    /// The path in question; empty where there is none.
+    pub path: String,
+    /// What is wrong.
+    pub fault: PatchFault,
+}
+
+/// What is wrong with a patch.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PatchFault {
+    /// Nothing in it is a change.
+    #[error("there is no change in it")]
+    Empty,
+    /// It is not the patch format.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// A path starts at the root of the machine.
+    #[error("{0:?} is absolute")]
+    Absolute(String),
+    /// A path goes up, or has an empty part.
+    #[error("{0:?} leaves the tree")]
+    Leaves(String),
+    /// A path is in the repository's own directory, by some spelling.
+    #[error("{0:?} is inside .git")]
+    Repository(String),
+    /// A link would point out of the tree.
+    #[error("the link {path:?} to {target:?} leaves the tree")]
+    Link {
+        /// The link.
+        path: String,
+        /// Where it would point.
+        target: String,
+    },
+    /// A mode that is no file, link or submodule.
+    #[error("{0:?} is no mode of a file")]
+    Mode(String),
+}
+
+/// What is known about a patch that was looked through.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    /// Each file's path and the lines of the patch that are about it.
+    files: Vec<(String, Range<usize>)>,
+    /// For each hunk the line in the patch and the line in the old file.
+    hunks: Vec<(usize, usize)>,
+}
+
+/// Looks a patch through; says where what is.
+pub(crate) fn scan(patch: &[u8]) -> Result<Scan, PatchError> {
+    let mut reader = Reader::default();
+    for (index, line) in patch.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        reader.line = index + 1;
+        reader.read(line).map_err(|fault| PatchError {
+            line: index + 1,
+            path: reader.shown(),
+            fault,
+        })?;
+    }
+    reader.line += 1;
+    reader.end_file().map_err(|fault| PatchError {
+        line: reader.line - 1,
+        path: reader.shown(),
+        fault,
+    })?;
+    if reader.scan.files.is_empty() {
+        return Err(PatchError { line: 1, path: String::new(), fault: PatchFault::Empty });
+    }
+    Ok(reader.scan)
+}
+
+/// The state between two lines.
+#[derive(Debug, Default)]
+struct Reader {
+    line: usize,
+    scan: Scan,
+    /// Where the file being read began, if one is.
+    started: Option<usize>,
+    path: Option<BString>,
+    is_link: bool,
+    /// What a link would point to.
+    target: Option<BString>,
+    /// Lines of the current hunk that are still to come, old and new.
+    old_left: u64,
+    new_left: u64,
+    binary: bool,
+}
+
+impl Reader {
+    fn read(&mut self, line: &[u8]) -> Result<(), PatchFault> {
+        if self.old_left > 0 || self.new_left > 0 {
+            return self.hunk_line(line);
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        if text.starts_with(b"diff --git ") {
+            self.end_file()?;
+            self.started = Some(self.line);
+            return self.both_names(&text[b"diff --git ".len()..]);
+        }
+        if text.starts_with(b"--- ")
+            && (self.started.is_none() || self.scan_has_hunk())
+            && !self.binary
+        {
+            // A patch without git's own header: each file begins here.
+            self.end_file()?;
+            self.started = Some(self.line);
+        }
+        let Some(started) = self.started else {
+            return Ok(());
+        };
+        if let Some(rest) = text.strip_prefix(b"@@ -") {
+            return self.hunk(rest);
+        }
+        if self.binary || self.line == started && text.starts_with(b"diff") {
+            return Ok(());
+        }
+        self.header(text)
+    }
+
+    fn header(&mut self, text: &[u8]) -> Result<(), PatchFault> {
+        for prefix in [&b"--- "[..], b"+++ "] {
+            if let Some(name) = text.strip_prefix(prefix) {
+                return self.name(name, true);
+            }
+        }
+        for prefix in [&b"rename from "[..], b"rename to ", b"copy from ", b"copy to "] {
+            if let Some(name) = text.strip_prefix(prefix) {
+                return self.name(name, false);
+            }
+        }
+        for prefix in [&b"new file mode "[..], b"new mode ", b"old mode ", b"deleted file mode "] {
+            if let Some(mode) = text.strip_prefix(prefix) {
+                let stays = prefix.starts_with(b"new");
+                return self.mode(mode, stays);
+            }
+        }
+        if let Some(index) = text.strip_prefix(b"index ") {
+            return match index.fields().nth(1) {
+                Some(mode) => self.mode(mode, true),
+                None => Ok(()),
+            };
+        }
+        if text == b"GIT binary patch" {
+            self.binary = true;
+        } else if text.starts_with(b"Binary files ") {
+            return Err(PatchFault::Malformed("a binary file is named without its content"));
+        }
+        Ok(())
+    }
+
+    fn mode(&mut self, mode: &[u8], stays: bool) -> Result<(), PatchFault> {
+        match mode.trim() {
+            b"120000" => self.is_link |= stays,
+            // The last one is written by old programs, and taken by git as the usual mode.
+            b"100644" | b"100755" | b"160000" | b"100664" => {}
+            other => return Err(PatchFault::Mode(other.to_str_lossy().into_owned())),
+        }
+        Ok(())
+    }
+
+    /// Takes the names of `diff --git`, which are checked only where they can be told apart.
+    fn both_names(&mut self, names: &[u8]) -> Result<(), PatchFault> {
+        if names.starts_with(b"\"") {
+            let (first, rest) =
+                unquote(names).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
+            self.checked(first, true)?;
+            return self.name(rest.trim_start(), true);
+        }
+        if let Some(at) = names.find(" \"") {
+            self.name(&names[..at], true)?;
+            return self.name(&names[at + 1..], true);
+        }
+        // Without quotes git itself only believes two names that are the same; others follow below.
+        let names = names.strip_suffix(b"\r").unwrap_or(names);
+        let middle = names.len() / 2;
+        let same = names.get(middle) == Some(&b' ')
+            && names[..middle].splitn_str(2, "/").nth(1)
+                == names[middle + 1..].splitn_str(2, "/").nth(1);
+        if same { self.name(&names[..middle], true) } else { Ok(()) }
+    }
+
+    fn name(&mut self, name: &[u8], prefixed: bool) -> Result<(), PatchFault> {
+        if name.starts_with(b"\"") {
+            let (name, _) =
+                unquote(name).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
+            return self.checked(name, prefixed);
+        }
+        // After a tab a time may follow; git writes one tab after a name with blanks.
+        let name =
+            if prefixed { name.split(|byte| *byte == b'\t').next().unwrap_or(name) } else { name };
+        self.checked(name.strip_suffix(b"\r").unwrap_or(name).into(), prefixed)
+    }
+
+    fn checked(&mut self, name: BString, prefixed: bool) -> Result<(), PatchFault> {
+        if name == "/dev/null" {
+            return Ok(());
+        }
+        if name.starts_with(b"/") {
+            return Err(PatchFault::Absolute(name.to_str_lossy().into_owned()));
+        }
+        let path: BString = match (prefixed, name.find_byte(b'/')) {
+            (true, Some(slash)) => name[slash + 1..].into(),
+            (true, None) => return Err(PatchFault::Malformed("a name has no a/ or b/ before it")),
+            (false, _) => name,
+        };
+        if let Some(fault) = unfit_path(&path) {
+            return Err(fault);
+        }
+        self.path = Some(path);
+        Ok(())
+    }
+
+    fn hunk(&mut self, rest: &[u8]) -> Result<(), PatchFault> {
+        let bad = PatchFault::Malformed("a hunk header makes no sense");
+        let mut parts = rest.fields();
+        let (Some(old), Some(new)) =
+            (parts.next(), parts.next().and_then(|new| new.strip_prefix(b"+")))
+        else {
+            return Err(bad);
+        };
+        let (Some((start, old)), Some((_, new))) = (range(old), range(new)) else {
+            return Err(bad);
+        };
+        self.scan.hunks.push((self.line, usize::try_from(start).unwrap_or(usize::MAX)));
+        (self.old_left, self.new_left) = (old, new);
+        Ok(())
+    }
+
+    fn hunk_line(&mut self, line: &[u8]) -> Result<(), PatchFault> {
+        let (old, new) = match line.first() {
+            Some(b'-') => (1, 0),
+            Some(b'+') => {
+                if self.is_link {
+                    let more = line[1..].strip_suffix(b"\n").unwrap_or(&line[1..]);
+                    self.target.get_or_insert_default().extend_from_slice(more);
+                }
+                (0, 1)
+            }
+            Some(b' ' | b'\n' | b'\r') => (1, 1),
+            Some(b'\\') => (0, 0),
+            Some(_) | None => {
+                return Err(PatchFault::Malformed("a line of a hunk starts with none of ' +-\\'"));
+            }
+        };
+        let short = PatchFault::Malformed("a hunk has more lines than its header says");
+        self.old_left = self.old_left.checked_sub(old).ok_or(short.clone())?;
+        self.new_left = self.new_left.checked_sub(new).ok_or(short)?;
+        Ok(())
+    }
+
+    fn end_file(&mut self) -> Result<(), PatchFault> {
+        if self.old_left > 0 || self.new_left > 0 {
+            return Err(PatchFault::Malformed("a hunk has fewer lines than its header says"));
+        }
+        let Some(started) = self.started.take() else {
+            return Ok(());
+        };
+        let path = self.path.take().unwrap_or_default();
+        let shown = path.to_str_lossy().into_owned();
+        if self.is_link && self.binary {
+            return Err(PatchFault::Malformed("a link is given as binary content"));
+        }
+        if self.is_link
+            && let Some(target) = self.target.take()
+            && leaves(&path, &target)
+        {
+            return Err(PatchFault::Link {
+                path: shown,
+                target: target.to_str_lossy().into_owned(),
+            });
+        }
+        self.scan.files.push((shown, started..self.line));
+        (self.is_link, self.binary, self.target) = (false, false, None);
+        Ok(())
+    }
+
+    fn scan_has_hunk(&self) -> bool {
+        self.scan.hunks.last().is_some_and(|(line, _)| Some(*line) > self.started)
+    }
+
+    fn shown(&self) -> String {
+        self.path.as_ref().map(|path| path.to_str_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+impl Scan {
+    /// Finds the file and the line of the patch that git's message is about.
+    pub(crate) fn locate(&self, said: &str) -> (Option<String>, Option<usize>) {
+        for line in said.lines() {
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            if let Some((file, at)) =
+                line.strip_prefix("patch failed: ").and_then(|rest| rest.rsplit_once(':'))
+            {
+                return (Some(file.to_owned()), self.line_of(file, at.parse().ok()));
+            }
+            if let Some((_, at)) = line.rsplit_once(" at line ") {
+                return (None, at.trim().parse().ok());
+            }
+            if let Some((file, _)) =
+                self.files.iter().find(|(file, _)| line.starts_with(&format!("{file}: ")))
+            {
+                return (Some(file.clone()), self.line_of(file, None));
+            }
+        }
+        (None, None)
+    }
+
+    fn line_of(&self, file: &str, old: Option<usize>) -> Option<usize> {
+        let (_, lines) = self.files.iter().find(|(name, _)| name == file)?;
+        let hunk = self.hunks.iter().find(|(at, start)| lines.contains(at) && Some(*start) == old);
+        Some(hunk.map_or(lines.start, |(at, _)| *at))
+    }
+}
+
+/// Reads `12,3` or `12`, which stands for `12,1`.
+fn range(text: &[u8]) -> Option<(u64, u64)> {
+    let text = text.to_str().ok()?;
+    match text.split_once(',') {
+        Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
+        None => Some((text.parse().ok()?, 1)),
+    }
+}

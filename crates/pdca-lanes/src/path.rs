@@ -1,0 +1,102 @@
+//! Paths as patches and trees name them: which of them stay inside.
+
+use gix::bstr::{BString, ByteSlice as _};
+
+use crate::patch::PatchFault;
+
+/// What is wrong with a path of a tree, if anything.
+pub(crate) fn unfit_path(path: &[u8]) -> Option<PatchFault> {
+    let shown = || path.to_str_lossy().into_owned();
+    if path.starts_with(b"/") {
+        return Some(PatchFault::Absolute(shown()));
+    }
+    if path.contains(&0)
+        || path.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b".."))
+    {
+        return Some(PatchFault::Leaves(shown()));
+    }
+    let parts = || path.split(|byte| matches!(byte, b'/' | b'\\'));
+    if parts().any(|part| part == b"..") {
+        return Some(PatchFault::Leaves(shown()));
+    }
+    parts().any(is_dot_git).then(|| PatchFault::Repository(shown()))
+}
+
+/// Whether some filesystem takes this name for `.git`.
+fn is_dot_git(part: &[u8]) -> bool {
+    // What HFS+ leaves out when it compares names.
+    let seen: String =
+        part.to_str_lossy().chars().filter(|letter| !is_invisible(*letter)).collect();
+    // What NTFS leaves out: a stream's name, and blanks and dots at the end.
+    let seen = seen
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([' ', '.'])
+        .to_ascii_lowercase();
+    // The short name that NTFS gives to `.git`.
+    let short = seen.strip_prefix("git~").is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    });
+    seen == ".git" || short
+}
+
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Whether a link at `path` would lead out of the tree, or into its `.git`.
+///
+/// Going up is allowed at the start only: from where the link really is, that is exact, while
+/// after another name it depends on what that name is by then.
+pub(crate) fn leaves(path: &[u8], target: &[u8]) -> bool {
+    if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
+        return true;
+    }
+    let mut depth = path.find_iter("/").count();
+    let mut down = false;
+    for part in target.split(|byte| matches!(byte, b'/' | b'\\')) {
+        match part {
+            b"" | b"." => {}
+            b".." if down || depth == 0 => return true,
+            b".." => depth -= 1,
+            part if is_dot_git(part) => return true,
+            _ => down = true,
+        }
+    }
+    false
+}
+
+/// Reads a name in quotes as git writes it; gives it and what comes after.
+pub(crate) fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
+    let mut name = BString::default();
+    let mut rest = text.strip_prefix(b"\"")?;
+    loop {
+        let (byte, after) = rest.split_first()?;
+        rest = after;
+        match byte {
+            b'"' => return Some((name, rest)),
+            b'\\' => {
+                let (escape, after) = rest.split_first()?;
+                rest = after;
+                name.push(match escape {
+                    b'a' => 7,
+                    b'b' => 8,
+                    b't' => b'\t',
+                    b'n' => b'\n',
+                    b'v' => 11,
+                    b'f' => 12,
+                    b'r' => b'\r',
+                    b'"' | b'\\' => *escape,
+                    b'0'..=b'3' => {
+                        let digits = rest.get(..2)?.to_str().ok()?;
+                        rest = &rest[2..];
+                        (escape - b'0') * 64 + u8::from_str_radix(digits, 8).ok()?
+                    }
+                    _ => return None,
+                });
+            }
+            byte => name.push(*byte),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What is known about the files of a lane, and the index that stands for it.
+//!
+//! A copy of the index is kept beside the checkout, out of reach of what runs in it. It is
+//! only a memory: this path, with this stat data, holds this blob. It is trusted because the
+//! change time of a file cannot be set back; the index in the checkout is not, because a
+//! program there may write into it what it likes.
+
+use std::{io, os::unix::fs::MetadataExt as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::{
+    bstr::{BString, ByteSlice as _},
+    index::entry::{Flags, Stat},
+};
+use pdca_state::files;
+
+use crate::{failure::LaneError, path, room::Room, target, walk};
+
+/// Where the memory of a lane is.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    memory: Utf8PathBuf,
+    scratch: Utf8PathBuf,
+}
+
+impl Stage {
+    pub(crate) fn new(memory: Utf8PathBuf) -> Self {
+        let scratch = Utf8PathBuf::from(format!("{memory}.new"));
+        Self { memory, scratch }
+    }
+
+    /// The private index that git may work with.
+    pub(crate) fn scratch(&self) -> &Utf8Path {
+        &self.scratch
+    }
+
+    /// The index of a tree, with the stat data of every file that was seen to hold its blob.
+    pub(crate) fn index_of(
+        &self,
+        repo: &gix::Repository,
+        tree: gix::ObjectId,
+    ) -> Result<gix::index::File, LaneError> {
+        let mut index = repo
+            .index_from_tree(&tree)
+            .map_err(|source| LaneError::objects("read the tree", source))?;
+        carry(self.recall(repo).as_ref(), &mut index);
+        Ok(index)
+    }
+
+    /// The index of a tree, plus what the checkout's own index was told to track.
+    ///
+    /// An added path counts as a wish, not as a fact: git reads the file.
+    pub(crate) fn index_with_wishes(
+        &self,
+        repo: &gix::Repository,
+        tree: gix::ObjectId,
+    ) -> Result<(gix::index::File, bool), LaneError> {
+        let mut index = self.index_of(repo, tree)?;
+        let Ok(Some(theirs)) = repo.try_index() else {
+            return Ok((index, false));
+        };
+        let mut wished = false;
+        for path in missing_from(&index, &theirs) {
+            let Some(entry) = theirs.entry_by_path(path.as_bstr()) else {
+                continue;
+            };
+            if path::unfit_path(&path).is_none() {
+                index.dangerously_push_entry(
+                    Stat::default(),
+                    entry.id,
+                    Flags::empty(),
+                    entry.mode,
+                    path.as_bstr(),
+                );
+                wished = true;
+            }
+        }
+        if wished {
+            index.sort_entries();
+        }
+        Ok((index, wished))
+    }
+
+    /// Puts an index where git finds it as its private one.
+    pub(crate) fn put_scratch(&self, index: &mut gix::index::File) -> Result<(), LaneError> {
+        self.clear_scratch()
+            .map_err(|source| LaneError::Io { doing: "clear the private index", source })?;
+        index.set_path(self.scratch.as_std_path());
+        index.remove_tree();
+        let options = gix::index::write::Options::default();
+        index.write(options).map_err(|source| LaneError::objects("write the private index", source))
+    }
+
+    /// Makes the private index the memory; the checkout's own is left as it is.
+    pub(crate) fn remember_scratch(&self) -> Result<(), LaneError> {
+        fs::rename(&self.scratch, &self.memory)
+            .map_err(|source| LaneError::Io { doing: "keep the private index", source })
+    }
+
+    /// Makes the private index the memory, and the index of the checkout.
+    pub(crate) fn keep_scratch(&self, room: &Room) -> Result<(), LaneError> {
+        let kept = || -> io::Result<()> {
+            let bytes = fs::read(&self.scratch)?;
+            fs::rename(&self.scratch, &self.memory)?;
+            files::replace_unsynced(room.git_dir().join("index"), &bytes)
+        };
+        kept().map_err(|source| LaneError::Io { doing: "put the index in place", source })
+    }
+
+    /// Puts the memory into the checkout as its index, unless it is there already.
+    pub(crate) fn lend_memory(&self, room: &Room) -> Result<(), LaneError> {
+        let lent = || -> io::Result<()> {
+            let ours = fs::read(&self.memory)?;
+            let place = room.git_dir().join("index");
+            if fs::read(&place).ok().as_ref() != Some(&ours) {
+                files::replace_unsynced(place, &ours)?;
+            }
+            Ok(())
+        };
+        lent().map_err(|source| LaneError::Io { doing: "put the index in place", source })
+    }
+
+    fn clear_scratch(&self) -> io::Result<()> {
+        for path in [&self.scratch, &Utf8PathBuf::from(format!("{}.lock", self.scratch))] {
+            match fs::remove_file(path) {
+                Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the memory; one that cannot be read is as good as none.
+    pub(crate) fn recall(&self, repo: &gix::Repository) -> Option<gix::index::File> {
+        let ours = fs::symlink_metadata(&self.memory)
+            .ok()
+            .filter(|found| found.is_file() && found.nlink() == 1);
+        ours?;
+        gix::index::File::at(
+            self.memory.as_std_path(),
+            repo.object_hash(),
+            false,
+            gix::index::decode::Options::default(),
+        )
+        .ok()
+    }
+}
+
+/// Gives entries the stat data of files that were seen to hold their blob.
+pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::File) {
+    let Some(memory) = memory else { return };
+    let taken = memory.timestamp();
+    let taken = (taken.unix_seconds(), taken.nanoseconds());
+    let mut seen = memory.entries().iter().peekable();
+    for (entry, path) in index.entries_mut_with_paths() {
+        while seen.next_if(|old| old.path(memory) < path).is_some() {}
+        let Some(old) = seen.peek().filter(|old| old.path(memory) == path) else {
+            continue;
+        };
+        if old.id == entry.id && old.mode == entry.mode && !walk::is_racy(&old.stat, taken) {
+            entry.stat = old.stat;
+        }
+    }
+}
+
+/// Whether two indices name the same files with the same content.
+pub(crate) fn same_entries(left: &gix::index::State, right: &gix::index::State) -> bool {
+    let same = |(a, b): (&gix::index::Entry, &gix::index::Entry)| {
+        a.id == b.id && a.mode == b.mode && a.path(left) == b.path(right)
+    };
+    left.entries().len() == right.entries().len()
+        && left.entries().iter().zip(right.entries()).all(same)
+}
+
+/// The paths of `other` that `index` has not; both are sorted.
+pub(crate) fn missing_from(index: &gix::index::State, other: &gix::index::State) -> Vec<BString> {
+    let mut ours = index.entries().iter().map(|entry| entry.path(index)).peekable();
+    let mut missing: Vec<BString> = Vec::new();
+    for path in other.entries().iter().map(|entry| entry.path(other)) {
+        while ours.next_if(|own| *own < path).is_some() {}
+        if ours.peek() != Some(&path) && missing.last().is_none_or(|last| last != path) {
+            missing.push(path.to_owned());
+        }
+    }
+    missing
+}
+
+/// Whether any file of the tree sets attributes.
+pub(crate) fn has_attributes(index: &gix::index::State) -> bool {
+    attribute_files(index).next().is_some()
+}
+
+/// Refuses a tree with attributes that a checkout here would not honour.
+pub(crate) fn check_attributes(
+    repo: &gix::Repository,
+    index: &gix::index::File,
+) -> Result<(), LaneError> {
+    for entry in attribute_files(index) {
+        let blob = repo
+            .find_blob(entry.id)
+            .map_err(|source| LaneError::objects("read the attributes", source))?;
+        let path = entry.path(index).to_str_lossy();
+        if let Some(feature) = target::unfit_attribute(repo, &path, &blob.data) {
+            return Err(LaneError::Unsupported(feature));
+        }
+    }
+    Ok(())
+}
+
+fn attribute_files(index: &gix::index::State) -> impl Iterator<Item = &gix::index::Entry> {
+    let is_one = |path: &[u8]| path == b".gitattributes" || path.ends_with(b"/.gitattributes");
+    index.entries().iter().filter(move |entry| is_one(entry.path(index)))
+}

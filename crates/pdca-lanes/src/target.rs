@@ -1,0 +1,379 @@
+//! The user's repository, looked at and never written.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::bstr::ByteSlice as _;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A repository under change, checked once for everything that a lane cannot honour.
+///
+/// The path may be a checkout, a linked worktree, or a bare repository.
+#[derive(Debug)]
+pub struct Target {
+    name: String,
+    path: Utf8PathBuf,
+    common_dir: Utf8PathBuf,
+    identity: Identity,
+    notes: Vec<String>,
+    repo: gix::ThreadSafeRepository,
+}
+
+/// A commit to start from, and the branch that named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// The commit, in full.
+    pub commit: String,
+    /// The branch without its `refs/heads/` or `refs/remotes/`.
+    pub branch: String,
+}
+
+/// Which repository it is, whatever path led there: device and inode of its common directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    dev: u64,
+    ino: u64,
+}
+
+/// Why a repository cannot be a target. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum TargetError {
+    /// The name becomes a directory, so it must be one plain component.
+    #[error("the target name {name:?} cannot be a directory name")]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// There is no repository at the path itself.
+    #[error("{path} is not a git repository")]
+    NotARepository {
+        /// What was given.
+        path: Utf8PathBuf,
+        /// What was found there.
+        #[source]
+        source: Box<gix::Error>,
+    },
+    /// There is no commit in any branch.
+    #[error("{path} has no commit yet")]
+    Empty {
+        /// The repository.
+        path: Utf8PathBuf,
+    },
+    /// The repository uses something that a private checkout would get wrong.
+    #[error("{path} {feature}")]
+    Unsupported {
+        /// The repository.
+        path: Utf8PathBuf,
+        /// What it uses.
+        feature: Feature,
+    },
+    /// The repository is there and could not be read.
+    #[error("cannot read {path}")]
+    Unreadable {
+        /// The repository.
+        path: Utf8PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What a private checkout would get wrong, and is refused by name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Feature {
+    /// History ends early; `git fetch --unshallow` completes it.
+    #[error("is a shallow clone")]
+    Shallow,
+    /// Objects are missing until someone asks the remote for them.
+    #[error("is a partial clone of remote {remote:?}")]
+    Partial {
+        /// Who has the missing objects.
+        remote: String,
+    },
+    /// Only a part of the tree is checked out; `git sparse-checkout disable` ends it.
+    #[error("uses sparse checkout")]
+    Sparse,
+    /// Refs are kept in a format that this build cannot read.
+    #[error("keeps its refs as {format:?}")]
+    RefStorage {
+        /// The value of `extensions.refStorage`.
+        format: String,
+    },
+    /// Content passes through a program on its way to the working tree.
+    #[error("needs the content filter {filter:?} ({file})")]
+    Filter {
+        /// The name of the filter.
+        filter: String,
+        /// The file that asks for it.
+        file: String,
+    },
+    /// Content is rewritten in a way that differs between implementations.
+    #[error("uses the attribute {attribute:?} ({file})")]
+    Attribute {
+        /// The name of the attribute.
+        attribute: String,
+        /// The file that sets it.
+        file: String,
+    },
+}
+
+/// Why no base could be named.
+#[derive(Debug, Error)]
+pub enum ResolveError {
+    /// No branch was asked for and HEAD is on none.
+    #[error("HEAD is detached at {commit}, so a branch must be named")]
+    Detached {
+        /// Where HEAD is.
+        commit: String,
+    },
+    /// No branch was asked for and HEAD's has no commit.
+    #[error("branch {branch:?} has no commit yet")]
+    Unborn {
+        /// The branch that HEAD is on.
+        branch: String,
+    },
+    /// There is no local branch and no remote branch of this name.
+    #[error("no branch {branch:?}")]
+    NoSuchBranch {
+        /// What was asked for.
+        branch: String,
+        /// The refs that were looked up.
+        tried: Vec<String>,
+    },
+    /// The repository could not be read.
+    #[error("cannot read the refs")]
+    Unreadable(#[source] Box<gix::Error>),
+}
+
+impl Target {
+    /// Looks at a repository and refuses what a lane cannot honour, before anything is made.
+    pub fn open(name: &str, path: &Utf8Path) -> Result<Self, TargetError> {
+        if !is_plain_component(name) {
+            return Err(TargetError::Name { name: name.to_owned() });
+        }
+        let sync = open_repository(path).map_err(|source| match ref_storage_on_disk(path) {
+            Some(format) => unsupported(path, Feature::RefStorage { format }),
+            None => TargetError::NotARepository { path: path.to_owned(), source: Box::new(source) },
+        })?;
+        let repo = sync.to_thread_local();
+        let unreadable = |source| TargetError::Unreadable { path: path.to_owned(), source };
+        refuse_by_config(path, &repo)?;
+        if repo.is_shallow().map_err(|err| unreadable(Box::new(err)))? {
+            return Err(unsupported(path, Feature::Shallow));
+        }
+        if !has_commit(&repo).map_err(|err| unreadable(Box::new(err)))? {
+            return Err(TargetError::Empty { path: path.to_owned() });
+        }
+        refuse_by_attributes(path, &repo)?;
+        let common_dir =
+            fs::canonicalize(repo.common_dir()).map_err(|err| unreadable(Box::new(err)))?;
+        let found = fs::metadata(&common_dir).map_err(|err| unreadable(Box::new(err)))?;
+        let common_dir = Utf8PathBuf::from_path_buf(common_dir)
+            .map_err(|path| unreadable(format!("{} is not UTF-8", path.display()).into()))?;
+        Ok(Self {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            common_dir,
+            identity: Identity { dev: found.dev(), ino: found.ino() },
+            notes: notes(&repo),
+            repo: sync,
+        })
+    }
+
+    /// The name it has in the configuration, and of its checkout in every lane.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The directory that all worktrees of the repository share, free of symbolic links.
+    pub fn common_dir(&self) -> &Utf8Path {
+        &self.common_dir
+    }
+
+    /// What a user may want to know: works, but not as in the primary.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Finds the commit that a branch names, or the one of HEAD's branch.
+    ///
+    /// A local branch comes first, then `origin`'s of that name, then `remote/branch`.
+    pub fn resolve(&self, branch: Option<&str>) -> Result<Base, ResolveError> {
+        let repo = self.repository();
+        match branch {
+            Some(branch) => resolve_branch(&repo, branch),
+            None => resolve_head(&repo),
+        }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) fn repository(&self) -> gix::Repository {
+        self.repo.to_thread_local()
+    }
+}
+
+/// Opens exactly what is at `path`, without the configuration of the user or the environment.
+pub(crate) fn open_repository(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRepository> {
+    let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
+    gix::ThreadSafeRepository::open_opts(path.as_std_path(), options)
+}
+
+fn is_plain_component(name: &str) -> bool {
+    let odd = |letter: char| letter.is_control() || matches!(letter, '/' | '\\');
+    !name.is_empty() && name.len() <= 100 && !name.starts_with(['.', '-']) && !name.contains(odd)
+}
+
+fn unsupported(path: &Utf8Path, feature: Feature) -> TargetError {
+    TargetError::Unsupported { path: path.to_owned(), feature }
+}
+
+/// Reads the ref format of a repository that would not open, to say why it did not.
+fn ref_storage_on_disk(path: &Utf8Path) -> Option<String> {
+    let places = [path.join(".git/config"), path.join("config")];
+    let text = places.iter().find_map(|place| fs::read(place).ok())?;
+    let config = gix::config::File::try_from(text.to_str().ok()?).ok()?;
+    Some(config.string("extensions.refStorage")?.to_string())
+}
+
+fn refuse_by_config(path: &Utf8Path, repo: &gix::Repository) -> Result<(), TargetError> {
+    let config = repo.config_snapshot();
+    if let Some(format) = config.string("extensions.refStorage")
+        && format.as_bstr() != "files"
+    {
+        return Err(unsupported(path, Feature::RefStorage { format: format.to_string() }));
+    }
+    if config.boolean("core.sparseCheckout") == Some(true) {
+        return Err(unsupported(path, Feature::Sparse));
+    }
+    if let Some(remote) = promisor(&config) {
+        return Err(unsupported(path, Feature::Partial { remote }));
+    }
+    Ok(())
+}
+
+/// The remote that has objects which are missing here.
+fn promisor(config: &gix::config::Snapshot<'_>) -> Option<String> {
+    if let Some(remote) = config.string("extensions.partialClone") {
+        return Some(remote.to_string());
+    }
+    config.plumbing().sections_by_name("remote")?.find_map(|section| {
+        let promises = section.value("promisor").is_some_and(|value| value.as_bstr() != "false");
+        let filters = section.value("partialCloneFilter").is_some();
+        let name = section.header().subsection_name()?;
+        (promises || filters).then(|| name.to_string())
+    })
+}
+
+fn has_commit(repo: &gix::Repository) -> gix::Result<bool> {
+    if !repo.head()?.is_unborn() {
+        return Ok(true);
+    }
+    let refs = repo.references()?;
+    Ok(refs.local_branches()?.next().is_some() || refs.remote_branches()?.next().is_some())
+}
+
+/// Looks at the attributes at the top of HEAD and of the repository itself.
+///
+/// Those deeper in the tree are met when a lane is reset to it, before it is touched.
+fn refuse_by_attributes(path: &Utf8Path, repo: &gix::Repository) -> Result<(), TargetError> {
+    let private = fs::read(repo.common_dir().join("info/attributes")).unwrap_or_default();
+    let tracked = tracked_attributes(repo).unwrap_or_default();
+    for (file, text) in [("info/attributes", private), (".gitattributes", tracked)] {
+        if let Some(feature) = unfit_attribute(repo, file, &text) {
+            return Err(unsupported(path, feature));
+        }
+    }
+    Ok(())
+}
+
+fn tracked_attributes(repo: &gix::Repository) -> Option<Vec<u8>> {
+    let tree = repo.head_tree().ok()?;
+    let entry = tree.lookup_entry_by_path(".gitattributes").ok()??;
+    Some(entry.object().ok()?.detach().data)
+}
+
+/// Finds an attribute in the text of an attributes file that a lane cannot honour.
+pub(crate) fn unfit_attribute(repo: &gix::Repository, file: &str, text: &[u8]) -> Option<Feature> {
+    let config = repo.config_snapshot();
+    for line in text.lines().map(<[u8]>::trim).filter(|line| !line.starts_with(b"#")) {
+        for word in line.fields().skip(1) {
+            let (attribute, value) = word.split_once_str("=").unwrap_or((word, b""));
+            match attribute {
+                b"filter" => {
+                    let filter = value.to_str_lossy().into_owned();
+                    let known = ["clean", "smudge", "process"].iter().any(|kind| {
+                        config.string(format!("filter.{filter}.{kind}").as_str()).is_some()
+                    });
+                    // Large files are kept elsewhere; without the program a checkout has stubs only.
+                    if filter == "lfs" || known {
+                        return Some(Feature::Filter { filter, file: file.to_owned() });
+                    }
+                }
+                b"ident" | b"working-tree-encoding" => {
+                    let attribute = attribute.to_str_lossy().into_owned();
+                    return Some(Feature::Attribute { attribute, file: file.to_owned() });
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+fn notes(repo: &gix::Repository) -> Vec<String> {
+    let has_submodules = repo
+        .head_tree()
+        .and_then(|tree| tree.lookup_entry_by_path(".gitmodules"))
+        .is_ok_and(|found| found.is_some());
+    let note = "submodules are left empty in a lane";
+    has_submodules.then(|| note.to_owned()).into_iter().collect()
+}
+
+fn resolve_head(repo: &gix::Repository) -> Result<Base, ResolveError> {
+    let unreadable = |err| ResolveError::Unreadable(Box::new(err));
+    let head = repo.head().map_err(unreadable)?;
+    let Some(name) = head.referent_name() else {
+        let commit = head.id().map(|id| id.to_string()).unwrap_or_default();
+        return Err(ResolveError::Detached { commit });
+    };
+    let branch = name.shorten().to_string();
+    if head.is_unborn() {
+        return Err(ResolveError::Unborn { branch });
+    }
+    let commit = repo.head_commit().map_err(unreadable)?.id.to_string();
+    Ok(Base { commit, branch })
+}
+
+fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveError> {
+    let tried = if branch.starts_with("refs/") {
+        vec![branch.to_owned()]
+    } else {
+        ["refs/heads/", "refs/remotes/origin/", "refs/remotes/"]
+            .map(|prefix| format!("{prefix}{branch}"))
+            .to_vec()
+    };
+    for name in &tried {
+        let Ok(name) = gix::refs::FullName::try_from(name.as_str()) else {
+            continue;
+        };
+        let found = repo
+            .try_find_reference(name.as_ref())
+            .map_err(|err| ResolveError::Unreadable(Box::new(err)))?;
+        let Some(mut found) = found else { continue };
+        if let Ok(commit) = found.peel_to_commit() {
+            let branch = found.name().shorten().to_string();
+            return Ok(Base { commit: commit.id.to_string(), branch });
+        }
+    }
+    Err(ResolveError::NoSuchBranch { branch: branch.to_owned(), tried })
+}

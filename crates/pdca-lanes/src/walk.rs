@@ -1,0 +1,323 @@
+//! One pass over a working tree: what differs from an index, what nobody tracks.
+//!
+//! Directories are opened relative to the one above, never through a symbolic link, so a link
+//! left in a lane cannot lead a look, and even less a deletion, out of it.
+
+use std::{
+    ffi::CStr,
+    io,
+    ops::Range,
+    os::fd::{AsFd as _, BorrowedFd},
+};
+
+use camino::Utf8Path;
+use gix::{
+    bstr::{BString, ByteSlice as _},
+    index::entry::{Mode, Stat, stat::Time},
+    worktree::stack::state::ignore::Source,
+};
+use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
+
+use crate::{
+    dir::{list, open_dir, open_root, remove},
+    failure::LaneError,
+};
+
+/// What the pass found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Entries of the index whose file is absent or may differ.
+    pub(crate) different: Vec<usize>,
+    /// Entries whose file was read and is the same, with what its stat data is now.
+    pub(crate) refreshed: Vec<(usize, Stat)>,
+    /// Files that are neither in the index nor ignored.
+    pub(crate) untracked: Vec<BString>,
+    /// Repositories of their own below the working tree.
+    pub(crate) nested: Vec<BString>,
+}
+
+/// A pass over the working tree.
+pub(crate) struct Walk<'a> {
+    index: &'a gix::index::File,
+    ignored: gix::AttributeStack<'a>,
+    /// Whether what differs or is untracked is removed on the way.
+    clears: bool,
+    /// Whether a file holds the bytes of its blob, so that reading can tell they are the same.
+    plain: bool,
+    able: gix::fs::Capabilities,
+    found: Found,
+}
+
+/// What the index has in one directory.
+enum Child<'a> {
+    File(&'a [u8], usize),
+    Dir(&'a [u8], Range<usize>),
+}
+
+impl<'a> Walk<'a> {
+    /// Prepares to look; nothing is changed.
+    ///
+    /// `plain` says that files hold the bytes of their blobs, so that reading one can tell.
+    pub(crate) fn looking(
+        repo: &'a gix::Repository,
+        index: &'a gix::index::File,
+        plain: bool,
+    ) -> gix::Result<Self> {
+        let source = Source::WorktreeThenIdMappingIfNotSkipped;
+        Self::new(repo, index, source, plain)
+    }
+
+    /// Prepares to remove what differs and what is untracked, by the ignore rules of the index alone.
+    pub(crate) fn clearing(
+        repo: &'a gix::Repository,
+        index: &'a gix::index::File,
+        plain: bool,
+    ) -> gix::Result<Self> {
+        let walk = Self::new(repo, index, Source::IdMapping, plain)?;
+        Ok(Self { clears: true, ..walk })
+    }
+
+    fn new(
+        repo: &'a gix::Repository,
+        index: &'a gix::index::File,
+        source: Source,
+        plain: bool,
+    ) -> gix::Result<Self> {
+        Ok(Self {
+            index,
+            ignored: repo.excludes(index, None, source)?,
+            clears: false,
+            plain,
+            able: repo.filesystem_options()?,
+            found: Found::default(),
+        })
+    }
+
+    /// Goes over the whole tree.
+    pub(crate) fn run(mut self, root: &Utf8Path) -> Result<Found, LaneError> {
+        let root = open_root(root).map_err(LaneError::walking)?;
+        self.tracked_dir(root.as_fd(), &mut BString::default(), 0..self.index.entries().len())?;
+        self.found.different.sort_unstable();
+        Ok(self.found)
+    }
+
+    fn tracked_dir(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        prefix: &mut BString,
+        range: Range<usize>,
+    ) -> Result<(), LaneError> {
+        let index = self.index;
+        let children = children(index, prefix.len(), range);
+        let mut seen = vec![false; children.len()];
+        for (name, kind) in list(dir).map_err(LaneError::walking)? {
+            let bytes = name.to_bytes();
+            if prefix.is_empty() && bytes == b".git" {
+                continue;
+            }
+            let length = prefix.len();
+            prefix.extend_from_slice(bytes);
+            match children.binary_search_by(|child| child.name().cmp(bytes)) {
+                Ok(at) => {
+                    seen[at] = true;
+                    self.tracked(dir, &name, kind, prefix, &children[at])?;
+                }
+                Err(_) => self.untracked(dir, &name, kind, prefix)?,
+            }
+            prefix.truncate(length);
+        }
+        for (child, _) in children.iter().zip(seen).filter(|(_, seen)| !seen) {
+            self.found.different.extend(child.entries());
+        }
+        Ok(())
+    }
+
+    fn tracked(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        kind: FileType,
+        path: &mut BString,
+        child: &Child<'_>,
+    ) -> Result<(), LaneError> {
+        let same = match child {
+            Child::Dir(_, range) if kind == FileType::Directory => {
+                let below = open_dir(dir, name, self.clears).map_err(LaneError::walking)?;
+                path.push(b'/');
+                return self.tracked_dir(below.as_fd(), path, range.clone());
+            }
+            Child::Dir(..) => false,
+            Child::File(_, at) => self.is_same(dir, name, *at).map_err(LaneError::walking)?,
+        };
+        if !same {
+            self.found.different.extend(child.entries());
+            if self.clears {
+                remove(dir, name, kind).map_err(LaneError::walking)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file is what the entry says, by its stat data or else by its bytes.
+    fn is_same(&mut self, dir: BorrowedFd<'_>, name: &CStr, at: usize) -> io::Result<bool> {
+        let entry = &self.index.entries()[at];
+        let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let kind = FileType::from_raw_mode(found.st_mode);
+        let executable = found.st_mode & 0o100 != 0;
+        let right_kind = match entry.mode {
+            // What is in a submodule is not looked at: it is left empty, and whoever fills it may.
+            Mode::COMMIT => return Ok(kind == FileType::Directory),
+            Mode::SYMLINK if self.able.symlink => kind == FileType::Symlink,
+            mode => {
+                let right_mode =
+                    !self.able.executable_bit || executable == (mode == Mode::FILE_EXECUTABLE);
+                kind == FileType::RegularFile && right_mode
+            }
+        };
+        if !right_kind {
+            return Ok(false);
+        }
+        let now = stat_of(&found);
+        if now == entry.stat {
+            return Ok(true);
+        }
+        if !self.plain || kind != FileType::RegularFile {
+            return Ok(false);
+        }
+        let file = sys::openat(
+            dir,
+            name,
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            sys::Mode::empty(),
+        );
+        let Ok(file) = file else { return Ok(false) };
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut std::fs::File::from(file), &mut bytes)?;
+        let hash = self.index.object_hash();
+        let id = gix::objs::compute_hash(hash, gix::objs::Kind::Blob, &bytes)
+            .map_err(io::Error::other)?;
+        let same = id == entry.id;
+        if same {
+            self.found.refreshed.push((at, now));
+        }
+        Ok(same)
+    }
+
+    fn untracked(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        kind: FileType,
+        path: &mut BString,
+    ) -> Result<(), LaneError> {
+        let is_dir = kind == FileType::Directory;
+        let is_repository = name.to_bytes() == b".git";
+        if !is_repository {
+            let mode = if is_dir { Mode::DIR } else { Mode::FILE };
+            let rules = self.ignored.at_entry(path.as_bstr(), Some(mode));
+            if rules
+                .map_err(|source| LaneError::objects("read the ignore rules", source))?
+                .is_excluded()
+            {
+                return Ok(());
+            }
+        }
+        if is_dir && !is_repository {
+            let below = open_dir(dir, name, self.clears).map_err(LaneError::walking)?;
+            if sys::statat(&below, c".git", AtFlags::SYMLINK_NOFOLLOW).is_err() {
+                return self.untracked_dir(dir, name, below.as_fd(), path);
+            }
+            self.found.nested.push(path.clone());
+        } else if is_repository {
+            self.found.nested.push(path.clone());
+        } else {
+            self.found.untracked.push(path.clone());
+        }
+        if self.clears {
+            remove(dir, name, kind).map_err(LaneError::walking)?;
+        }
+        Ok(())
+    }
+
+    fn untracked_dir(
+        &mut self,
+        above: BorrowedFd<'_>,
+        name: &CStr,
+        dir: BorrowedFd<'_>,
+        path: &mut BString,
+    ) -> Result<(), LaneError> {
+        path.push(b'/');
+        for (inner, kind) in list(dir).map_err(LaneError::walking)? {
+            let length = path.len();
+            path.extend_from_slice(inner.to_bytes());
+            self.untracked(dir, &inner, kind, path)?;
+            path.truncate(length);
+        }
+        if self.clears {
+            match sys::unlinkat(above, name, AtFlags::REMOVEDIR) {
+                // Something ignored is in it, and stays.
+                Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {}
+                Err(err) => return Err(LaneError::walking(err.into())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Child<'_> {
+    fn name(&self) -> &[u8] {
+        match self {
+            Self::File(name, _) | Self::Dir(name, _) => name,
+        }
+    }
+
+    fn entries(&self) -> Range<usize> {
+        match self {
+            Self::File(_, at) => *at..*at + 1,
+            Self::Dir(_, range) => range.clone(),
+        }
+    }
+}
+
+/// Groups the entries below one directory by their next name, sorted by it.
+fn children(index: &gix::index::File, prefix: usize, range: Range<usize>) -> Vec<Child<'_>> {
+    let mut children: Vec<Child<'_>> = Vec::new();
+    for at in range {
+        let rest = &index.entries()[at].path(index)[prefix..];
+        let Some(slash) = rest.find_byte(b'/') else {
+            children.push(Child::File(rest, at));
+            continue;
+        };
+        let name = &rest[..slash];
+        match children.last_mut() {
+            Some(Child::Dir(last, range)) if *last == name => range.end = at + 1,
+            Some(_) | None => children.push(Child::Dir(name, at..at + 1)),
+        }
+    }
+    // The index sorts `a/b` after `a.c`, a directory sorts `a` before it.
+    children.sort_by(|left, right| left.name().cmp(right.name()));
+    children
+}
+
+/// The stat data of a file in the form the index keeps it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the index keeps the low 32 bits of each, by its format"
+)]
+fn stat_of(found: &sys::Stat) -> Stat {
+    Stat {
+        mtime: Time { secs: found.st_mtime as u32, nsecs: found.st_mtime_nsec as u32 },
+        ctime: Time { secs: found.st_ctime as u32, nsecs: found.st_ctime_nsec as u32 },
+        dev: found.st_dev as u32,
+        ino: found.st_ino as u32,
+        uid: found.st_uid,
+        gid: found.st_gid,
+        size: found.st_size as u32,
+    }
+}
+
+/// Whether an entry was written so close to the index that a later change may not show.
+pub(crate) fn is_racy(entry: &Stat, index: (i64, u32)) -> bool {
+    (i64::from(entry.mtime.secs), entry.mtime.nsecs) >= index
+}

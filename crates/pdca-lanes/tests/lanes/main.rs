@@ -1,0 +1,18 @@
+//! Lanes against the real git: what we make, git must agree with.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a step that fails, or another error than the one expected, ends the test there"
+)]
+
+mod change;
+mod claim;
+mod copy;
+mod hostile;
+mod patches;
+mod rescue;
+mod reset;
+mod scene;
+mod target;
+mod tripwire;

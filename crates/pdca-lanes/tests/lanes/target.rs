@@ -1,0 +1,156 @@
+//! Repositories that are targets, and those that are refused by name.
+
+use camino::Utf8Path;
+use fs_err as fs;
+use pdca_lanes::{ResolveError, Target, TargetError};
+use pdca_testkit::{Repo, Workspace};
+
+use crate::scene::Scene;
+
+fn refusal(path: &Utf8Path) -> TargetError {
+    Target::open("app", path).expect_err("the repository is refused")
+}
+
+#[test]
+fn what_is_no_repository_is_refused() {
+    let scene = Scene::new(&[("src/a", "a\n")]);
+    let places = [scene.beside("absent"), scene.beside("work"), scene.primary.path().join("src")];
+    for path in places {
+        assert!(matches!(refusal(&path), TargetError::NotARepository { .. }), "{path}");
+    }
+}
+
+#[test]
+fn a_repository_without_a_commit_is_refused() {
+    assert!(matches!(refusal(Repo::new().path()), TargetError::Empty { .. }));
+}
+
+#[test]
+fn a_name_that_is_no_directory_name_is_refused() {
+    let repo = Repo::with_first_commit();
+    for name in ["", ".", "..", "a/b", ".git", "-x", "a\nb", "a\\b"] {
+        assert!(
+            matches!(Target::open(name, repo.path()), Err(TargetError::Name { .. })),
+            "{name:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_lane_would_get_wrong_is_refused_by_name() {
+    let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
+    scene.primary.commit("second");
+    let url = format!("file://{}", scene.primary.path());
+    let clone = |name: &str, args: &[&str]| {
+        let path = scene.beside(name);
+        scene.primary.git(&[&["clone", "-q"], args, &[url.as_str(), path.as_str()]].concat());
+        Repo::existing(&path)
+    };
+    scene.primary.git(&["config", "uploadpack.allowFilter", "true"]);
+    let cases = [
+        (clone("shallow", &["--depth=1"]), "shallow clone"),
+        (clone("partial", &["--filter=blob:none"]), "partial clone of remote \"origin\""),
+        (clone("sparse", &["--sparse"]), "sparse checkout"),
+        (clone("reftable", &["--ref-format=reftable"]), "\"reftable\""),
+    ];
+    for (repo, why) in cases {
+        let before = repo.try_git(&["for-each-ref"]).stdout;
+        let err = refusal(repo.path());
+        assert!(matches!(err, TargetError::Unsupported { .. }), "{err:?}");
+        assert!(err.to_string().contains(why), "{err}");
+        assert_eq!(repo.try_git(&["for-each-ref"]).stdout, before);
+    }
+}
+
+#[test]
+fn filters_and_encodings_are_refused_by_name() {
+    let cases = [
+        ("*.bin filter=lfs\n", "lfs"),
+        ("*.x text\n*.c ident\n", "ident"),
+        ("*.txt working-tree-encoding=UTF-16\n", "working-tree-encoding"),
+        ("*.y filter=mine\n", "mine"),
+    ];
+    for (attributes, why) in cases {
+        let scene = Scene::new(&[(".gitattributes", attributes)]);
+        scene.primary.git(&["config", "filter.mine.clean", "cat"]);
+        let err = refusal(scene.primary.path()).to_string();
+        assert!(err.contains(why), "{err}");
+    }
+    let scene = Scene::new(&[(
+        ".gitattributes",
+        "# *.bin filter=lfs\n*.txt text eol=lf\n*.z filter=unknown\n*.q -filter\n",
+    )]);
+    scene.target();
+}
+
+#[test]
+fn a_branch_is_found_where_it_is() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let first = scene.primary.head();
+    scene.primary.git(&["update-ref", "refs/remotes/origin/main", &first]);
+    scene.primary.git(&["update-ref", "refs/remotes/origin/theirs", &first]);
+    scene.primary.git(&["update-ref", "refs/remotes/up/feature/x", &first]);
+    let second = scene.primary.commit("second");
+    let target = scene.target();
+    let base = |branch: Option<&str>| {
+        target.resolve(branch).map(|base| (base.commit, base.branch)).unwrap()
+    };
+    assert_eq!(base(None), (second.clone(), "main".to_owned()));
+    assert_eq!(base(Some("main")), (second.clone(), "main".to_owned()));
+    assert_eq!(base(Some("refs/heads/main")), (second, "main".to_owned()));
+    assert_eq!(base(Some("theirs")), (first.clone(), "origin/theirs".to_owned()));
+    assert_eq!(base(Some("origin/main")), (first.clone(), "origin/main".to_owned()));
+    assert_eq!(base(Some("up/feature/x")), (first, "up/feature/x".to_owned()));
+}
+
+#[test]
+fn a_branch_that_is_not_there_says_what_was_tried() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    scene.primary.git(&["tag", "v1"]);
+    for name in ["nope", "v1", "HEAD", "a..b", "", "--all", "main~1"] {
+        match scene.target().resolve(Some(name)) {
+            Err(ResolveError::NoSuchBranch { branch, tried }) => {
+                assert_eq!(
+                    (branch.as_str(), tried[0].as_str()),
+                    (name, format!("refs/heads/{name}").as_str())
+                );
+            }
+            other => panic!("{name:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_head_on_no_branch_or_an_unborn_one_must_be_named() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    scene.primary.git(&["checkout", "-q", "--detach"]);
+    assert!(matches!(scene.target().resolve(None), Err(ResolveError::Detached { .. })));
+    scene.primary.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+    assert!(matches!(scene.target().resolve(None), Err(ResolveError::Unborn { .. })));
+    assert!(scene.target().resolve(Some("main")).is_ok());
+}
+
+#[test]
+fn all_worktrees_of_a_repository_share_a_common_directory() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let linked = scene.beside("linked");
+    scene.primary.git(&["worktree", "add", "-q", linked.as_str()]);
+    let through_link = scene.beside("through");
+    std::os::unix::fs::symlink(scene.primary.path(), &through_link).unwrap();
+    for path in [linked, through_link] {
+        let target = Target::open("app", &path).unwrap();
+        assert_eq!(target.common_dir(), scene.target().common_dir());
+    }
+}
+
+#[test]
+fn a_path_with_odd_letters_can_be_a_primary() {
+    let around = Workspace::new();
+    let primary = around.target("a b \"ü\"");
+    primary.write("a", "a\n");
+    let head = primary.commit("a");
+    let target = Target::open("app", primary.path()).unwrap();
+    let lane = pdca_lanes::Lanes::new(around.around().join("the lanes")).claim(3, &target).unwrap();
+    lane.reset(&head).unwrap();
+    assert_eq!(fs::read_to_string(lane.path().join("a")).unwrap(), "a\n");
+}
