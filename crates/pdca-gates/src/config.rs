@@ -1,0 +1,374 @@
+//! `[gates]` and `[[gates.checks]]` as they stand in the file.
+//!
+//! The types here hold what somebody wrote, right or wrong. [`Checks::rows`] turns them into
+//! [`Rows`], the only thing that can be run, or says everything that is wrong at once: a row
+//! that cannot be understood is never run, skipped or dropped from the report.
+
+use std::{collections::HashMap, time::Duration};
+
+use pdca_state::Element;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    problem::{ConfigFault, ConfigProblem},
+    row::{Command, Row, Rows},
+    when::WhenText,
+};
+
+/// How long a row may take when nobody said.
+const DEFAULT_TIMEOUT: u64 = 3600;
+/// Beyond this a bound is a typing mistake.
+const LONGEST_TIMEOUT: u64 = 30 * 24 * 3600;
+/// The longest id: it becomes a file name with an extension and a directory name with a digest.
+const LONGEST_ID: usize = 100;
+
+/// The table `[gates]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// The rows, in the order of the report.
+    pub checks: Vec<Check>,
+    /// Where commands run unless their row says otherwise.
+    pub cwd: Cwd,
+    /// Whether rows may run at the same time unless they say otherwise.
+    pub parallel: bool,
+    /// How long a row may take unless it says otherwise. One hour when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_timeout_secs: Option<u64>,
+    /// What a row's `subcmd` is handed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
+}
+
+/// One `[[gates.checks]]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Check {
+    /// Names the row, its log and its job.
+    pub id: String,
+    /// The element of the check matrix it fills.
+    pub tier: String,
+    /// What it checks, for people.
+    pub label: String,
+    /// A command for `sh -c`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cmd: Option<String>,
+    /// A program and its arguments, without a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// Arguments for `[gates] runner`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subcmd: Option<String>,
+    /// Whether it needs a bundle.
+    pub scope: Scope,
+    /// Whether red blocks. Yes, unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gating: Option<bool>,
+    /// How long it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u64>,
+    /// Runs only where the brief says this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<WhenText>,
+    /// On red, run this shell command once and the row again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+    /// On red, run the row once more; green then is flaky.
+    pub confirm: bool,
+    /// Publish runs the row again, so it may defer to that.
+    pub at_publish: bool,
+    /// It uses the private names of a lane.
+    pub needs_lane: bool,
+    /// It may run at the same time as its neighbours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<bool>,
+    /// Where it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<Cwd>,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// One bundle and its patch.
+    Bundle,
+    /// A tree, whoever changed it. Continuous integration runs these too.
+    #[default]
+    Repo,
+}
+
+/// Where a command starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cwd {
+    /// The checkout with the patch applied; where no target is configured and so none exists, the
+    /// directory that holds `pdca.toml`.
+    #[default]
+    Auto,
+    /// The directory that holds `pdca.toml`.
+    Workspace,
+    /// The checkout with the patch applied, and nowhere else.
+    Worktree,
+}
+
+impl Checks {
+    /// Everything that is wrong, in the order of the file. Empty means that the rows can be run.
+    pub fn validate(&self) -> Vec<ConfigProblem> {
+        self.rows().err().unwrap_or_default()
+    }
+
+    /// The rows to run.
+    pub fn rows(&self) -> Result<Rows, Vec<ConfigProblem>> {
+        let mut problems = Vec::new();
+        let head = |key, fault| ConfigProblem { row: None, id: String::new(), key, fault };
+        if let Some(secs) = self.default_timeout_secs
+            && let Some(fault) = bad_timeout(secs)
+        {
+            problems.push(head("default_timeout_secs", fault));
+        }
+        if self.runner.as_deref().is_some_and(says_nothing) {
+            problems.push(head("runner", ConfigFault::Empty));
+        }
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        let mut rows = Vec::with_capacity(self.checks.len());
+        for (index, check) in self.checks.iter().enumerate() {
+            let mut faults = Vec::new();
+            // A log's file name is the id, and some filesystems fold case.
+            if let Some(first) = seen.get(&check.id.to_lowercase()) {
+                faults.push(("id", ConfigFault::DuplicateId { first: *first }));
+            } else {
+                seen.insert(check.id.to_lowercase(), index);
+            }
+            let row = self.row(check, &mut faults);
+            problems.extend(faults.into_iter().map(|(key, fault)| ConfigProblem {
+                row: Some(index),
+                id: check.id.clone(),
+                key,
+                fault,
+            }));
+            rows.extend(row);
+        }
+        if problems.is_empty() { Ok(Rows::new(rows)) } else { Err(problems) }
+    }
+
+    /// One row; `None` only with a fault to say why.
+    fn row(&self, check: &Check, faults: &mut Vec<(&'static str, ConfigFault)>) -> Option<Row> {
+        faults.extend(bad_id(&check.id).map(|fault| ("id", fault)));
+        let tier = tier(&check.tier).map_err(|fault| faults.push(("tier", fault)));
+        if check.label.contains(char::is_control) {
+            faults.push(("label", ConfigFault::ControlCharacter));
+        }
+        let command = self.command(check).map_err(|(key, fault)| faults.push((key, fault)));
+        let secs = check.timeout_secs.or(self.default_timeout_secs).unwrap_or(DEFAULT_TIMEOUT);
+        let own_timeout = check.timeout_secs.and_then(bad_timeout);
+        faults.extend(own_timeout.map(|fault| ("timeout_secs", fault)));
+        let when = check.when.as_ref().map(WhenText::read);
+        if let Some(when) = &when
+            && (when.field.is_empty() || when.substring.is_empty())
+        {
+            faults.push(("when", ConfigFault::Empty));
+        }
+        let fix = check.fix.clone();
+        faults.extend(fix.as_deref().and_then(bad_shell).map(|fault| ("fix", fault)));
+        Some(Row {
+            id: check.id.clone(),
+            tier: tier.ok()?,
+            label: Some(&check.label)
+                .filter(|label| !label.trim().is_empty())
+                .unwrap_or(&check.id)
+                .clone(),
+            command: command.ok()?,
+            scope: check.scope,
+            gating: check.gating.unwrap_or(true),
+            timeout: Duration::from_secs(secs),
+            when,
+            fix: fix.map(Command::Shell),
+            confirm: check.confirm,
+            at_publish: check.at_publish,
+            needs_lane: check.needs_lane,
+            parallel: check.parallel.unwrap_or(self.parallel),
+            cwd: check.cwd.unwrap_or(self.cwd),
+        })
+    }
+
+    fn command(&self, check: &Check) -> Result<Command, (&'static str, ConfigFault)> {
+        match (&check.cmd, &check.argv, &check.subcmd) {
+            (Some(cmd), None, None) => bad_shell(cmd)
+                .map_or_else(|| Ok(Command::Shell(cmd.clone())), |fault| Err(("cmd", fault))),
+            (None, Some(argv), None) => {
+                if argv.first().is_none_or(|program| program.trim().is_empty()) {
+                    Err(("argv", ConfigFault::Empty))
+                } else if argv.iter().any(|word| word.contains('\0')) {
+                    Err(("argv", ConfigFault::ControlCharacter))
+                } else {
+                    Ok(Command::Argv(argv.clone()))
+                }
+            }
+            (None, None, Some(subcmd)) => match (&self.runner, bad_shell(subcmd)) {
+                (_, Some(fault)) => Err(("subcmd", fault)),
+                (None, None) => Err(("subcmd", ConfigFault::NoRunner)),
+                (Some(runner), None) => Ok(Command::Shell(format!("{runner} {subcmd}"))),
+            },
+            (None, None, None) => Err(("cmd", ConfigFault::NoCommand)),
+            (Some(_), Some(_), _) | (_, Some(_), Some(_)) => {
+                Err(("argv", ConfigFault::SeveralCommands))
+            }
+            (Some(_), None, Some(_)) => Err(("subcmd", ConfigFault::SeveralCommands)),
+        }
+    }
+}
+
+fn tier(text: &str) -> Result<Element, ConfigFault> {
+    if text.is_empty() {
+        return Err(ConfigFault::Empty);
+    }
+    Element::ALL
+        .iter()
+        .copied()
+        .find(|element| element.as_str() == text)
+        .ok_or_else(|| ConfigFault::UnknownTier { tier: text.to_owned(), near: nearest_tier(text) })
+}
+
+/// The one element that was probably meant: the same but for case or an addition, or one slip
+/// away from only one.
+fn nearest_tier(text: &str) -> Option<Element> {
+    let upper = text.trim().to_uppercase();
+    let starts = |element: &&Element| upper.starts_with(element.as_str());
+    let slipped = |element: &&Element| strsim::osa_distance(&upper, element.as_str()) == 1;
+    let the_only = |mut found: Vec<Element>| found.pop().filter(|_| found.is_empty());
+    the_only(Element::ALL.iter().filter(starts).copied().collect())
+        .or_else(|| the_only(Element::ALL.iter().filter(slipped).copied().collect()))
+}
+
+fn bad_id(id: &str) -> Option<ConfigFault> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
+    if id.is_empty() {
+        Some(ConfigFault::Empty)
+    } else if id.starts_with(['.', '-']) || !id.chars().all(plain) || id.len() > LONGEST_ID {
+        Some(ConfigFault::NotAFileName)
+    } else {
+        None
+    }
+}
+
+fn bad_timeout(secs: u64) -> Option<ConfigFault> {
+    (secs == 0 || secs > LONGEST_TIMEOUT)
+        .then_some(ConfigFault::TimeoutOutOfRange { secs, longest: LONGEST_TIMEOUT })
+}
+
+fn bad_shell(text: &str) -> Option<ConfigFault> {
+    if says_nothing(text) {
+        Some(ConfigFault::Empty)
+    } else {
+        text.contains('\0').then_some(ConfigFault::ControlCharacter)
+    }
+}
+
+/// Whether a shell would do nothing and call that success: blank, or comments only.
+fn says_nothing(text: &str) -> bool {
+    text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checks(text: &str) -> Checks {
+        toml::from_str(text).expect("the test's text is of the right shape")
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        let problems = checks(text).validate();
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_row_with_the_bare_minimum_gets_the_documented_defaults() {
+        let rows =
+            checks("checks = [{ id = 'C4-verify', tier = 'C4', cmd = 'true' }]").rows().unwrap();
+        let row = &rows.as_slice()[0];
+        assert_eq!(row.label, "C4-verify");
+        assert_eq!(row.scope, Scope::Repo);
+        assert_eq!(row.cwd, Cwd::Auto);
+        assert_eq!(row.timeout, Duration::from_secs(3600));
+        assert!(row.gating);
+        assert!(!row.confirm && !row.parallel && !row.at_publish && !row.needs_lane);
+    }
+
+    #[test]
+    fn what_the_table_says_holds_for_rows_that_say_nothing() {
+        let rows = checks(
+            "cwd = 'worktree'\nparallel = true\ndefault_timeout_secs = 7\nrunner = 'cargo xtask'\n\
+             [[checks]]\nid = 'a'\ntier = 'T1'\nsubcmd = 'lint'\n\
+             [[checks]]\nid = 'b'\ntier = 'T2'\nargv = ['true']\ncwd = 'workspace'\n\
+             parallel = false\ntimeout_secs = 9\ngating = false",
+        )
+        .rows()
+        .unwrap();
+        let [a, b] = rows.as_slice() else { panic!("two rows were written") };
+        assert_eq!((a.cwd, a.parallel, a.timeout.as_secs()), (Cwd::Worktree, true, 7));
+        assert_eq!(a.command, Command::Shell("cargo xtask lint".to_owned()));
+        assert_eq!((b.cwd, b.parallel, b.timeout.as_secs()), (Cwd::Workspace, false, 9));
+        assert!(!b.gating);
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once_with_row_id_and_key() {
+        insta::assert_snapshot!(problems(
+            "default_timeout_secs = 0\n\
+             [[checks]]\nid = 'C4-verify'\ntier = 'C4'\ncmd = 'true'\nargv = ['true']\n\
+             [[checks]]\nid = 'c4-Verify'\ntier = 'c4'\ncmd = ' '\ntimeout_secs = 0\n\
+             [[checks]]\nid = '../x'\ntier = 'C9'\n\
+             [[checks]]\ntier = ''\nsubcmd = 'lint'\nwhen = 'Surfaces'\nfix = ''"
+        ).join("\n"), @r"
+        gates: `default_timeout_secs`: 0 seconds is not between 1 and 2592000
+        gates.checks[0] `C4-verify`: `argv`: more than one of `cmd`, `argv` and `subcmd` is given
+        gates.checks[1] `c4-Verify`: `id`: already the id of gates.checks[0]
+        gates.checks[1] `c4-Verify`: `tier`: `c4` is not an element of the check matrix
+        gates.checks[1] `c4-Verify`: `cmd`: is empty
+        gates.checks[1] `c4-Verify`: `timeout_secs`: 0 seconds is not between 1 and 2592000
+        gates.checks[2] `../x`: `id`: cannot be a file name
+        gates.checks[2] `../x`: `tier`: `C9` is not an element of the check matrix
+        gates.checks[2] `../x`: `cmd`: none of `cmd`, `argv` and `subcmd` is given
+        gates.checks[3]: `id`: is empty
+        gates.checks[3]: `tier`: is empty
+        gates.checks[3]: `subcmd`: there is no `runner` to hand it to
+        gates.checks[3]: `when`: is empty
+        gates.checks[3]: `fix`: is empty
+        ");
+    }
+
+    #[test]
+    fn lesson_17_a_mistyped_tier_is_a_config_error_that_names_the_near_one() {
+        let near = |tier: &str| match super::tier(tier) {
+            Err(ConfigFault::UnknownTier { near, .. }) => near.map(Element::as_str),
+            other => panic!("{tier} was taken: {other:?}"),
+        };
+        assert_eq!(near("c4"), Some("C4"));
+        assert_eq!(near("T3-suite"), Some("T3"));
+        assert_eq!(near("4C"), Some("C4"));
+        assert_eq!(near("T"), None, "one letter off from five elements");
+        assert_eq!(near("C6"), None, "one letter off from five elements");
+    }
+
+    #[test]
+    fn lesson_17_a_command_that_does_nothing_is_a_config_error() {
+        for cmd in ["", "  \t ", "# to do", "\n# one\n  # two\n"] {
+            let row = format!("checks = [{{ id = 'a', tier = 'T1', cmd = {cmd:?} }}]");
+            assert_eq!(problems(&row), ["gates.checks[0] `a`: `cmd`: is empty"]);
+        }
+        assert_eq!(
+            problems("checks = [{ id = 'a', tier = 'T1', argv = [] }]"),
+            ["gates.checks[0] `a`: `argv`: is empty"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_name() {
+        let row = "checks = [{ id = 'a', tier = 'T1', cmd = 'true', gatting = false }]";
+        let error = toml::from_str::<Checks>(row).unwrap_err();
+        assert!(error.to_string().contains("gatting"), "{error}");
+        assert!(error.span().is_some(), "the place is known");
+    }
+}

@@ -1,0 +1,103 @@
+//! What happens during a run, told as it happens.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_state::{GateResult, GateRow};
+
+use crate::{row::Row, verdict::Finding};
+
+/// One thing that happened. Rows that run at the same time are told apart by their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateEvent {
+    /// A row's turn has come. After a fix all rows have their turn once more.
+    RowStarted {
+        /// The row.
+        rule_id: String,
+        /// What it checks.
+        label: String,
+        /// Its place among the rows that run, from 1.
+        k: usize,
+        /// How many rows run.
+        n: usize,
+    },
+    /// A row is not run here; the report says so.
+    RowSkipped {
+        /// The row.
+        rule_id: String,
+        /// The result it gets instead.
+        result: GateResult,
+        /// Why.
+        why: String,
+    },
+    /// A row shows life.
+    Alive {
+        /// The row.
+        rule_id: String,
+        /// The last line it printed, if it printed anything since the last sign.
+        last_line: Option<String>,
+    },
+    /// A red row is not done yet.
+    RowAgain {
+        /// The row.
+        rule_id: String,
+        /// What is tried.
+        why: Again,
+    },
+    /// A fix was accepted: the patch has changed.
+    Fixed {
+        /// The row whose fix it was.
+        rule_id: String,
+        /// The tracked files it changed.
+        changed: Vec<Utf8PathBuf>,
+    },
+    /// A row has its result.
+    RowEnded {
+        /// The row.
+        rule_id: String,
+        /// The result.
+        result: GateResult,
+        /// One line of evidence.
+        evidence: String,
+        /// Whether red blocks.
+        gating: bool,
+        /// How long its runs took.
+        duration: Duration,
+        /// Whether nothing was run, because an earlier driver's verdict stands.
+        reused: bool,
+    },
+}
+
+/// What is tried about a red row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It runs once more.
+    Confirm,
+    /// Its fix runs, then the row.
+    Fix,
+}
+
+impl GateEvent {
+    pub(crate) fn row_started(row: &Row, k: usize, n: usize) -> Self {
+        Self::RowStarted { rule_id: row.id.clone(), label: row.label.clone(), k, n }
+    }
+
+    pub(crate) fn row_skipped(row: &Row, instead: &Finding) -> Self {
+        Self::RowSkipped {
+            rule_id: row.id.clone(),
+            result: instead.result,
+            why: instead.evidence.clone(),
+        }
+    }
+
+    pub(crate) fn row_ended(row: &GateRow, duration: Duration, reused: bool) -> Self {
+        Self::RowEnded {
+            rule_id: row.rule_id.clone(),
+            result: row.result,
+            evidence: row.path_line.clone(),
+            gating: row.gating,
+            duration,
+            reused,
+        }
+    }
+}

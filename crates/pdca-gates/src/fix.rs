@@ -1,0 +1,210 @@
+//! A red row's own fix: tried on the change, kept only if the row is green with it.
+//!
+//! Three steps, each of which may be the last before a crash: the fix and its row have run on a
+//! *proposed* tree; the fix is *recorded* beside the jobs; the tree is *accepted* as the bundle's
+//! change. A record whose tree is not the one under check tells of a fix that was never accepted
+//! and means nothing. So a run that finds an accepted fix of an earlier one reports it as its own.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_process::Ending;
+use pdca_state::{GateResult, files};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::GateEvent,
+    job::{Job, Turn},
+    log::{Section, rendered},
+    row::{Command, Row},
+    run::{GatesError, Run},
+    scene::{Change, Purpose, TreeFault},
+};
+
+/// The longest record, and the longest log beside it.
+const LONGEST: u64 = 64 << 20;
+
+/// A change that a row's fix made and the row then passed with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fix {
+    /// The row.
+    pub rule_id: String,
+    /// The tracked files it changed; new ones are not among them.
+    pub changed: Vec<Utf8PathBuf>,
+}
+
+/// What came of a row's fix.
+pub(crate) enum Fixing {
+    /// The tree is another one now.
+    Kept,
+    /// Everything is as it was, for this reason.
+    Refused(String),
+}
+
+/// An accepted fix, with what its row had to say before.
+pub(crate) struct Fixed {
+    pub(crate) fix: Fix,
+    pub(crate) log: Vec<u8>,
+}
+
+/// A fix as it is kept beside the jobs.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    before: String,
+    after: String,
+    fix: Fix,
+}
+
+impl Run<'_, '_> {
+    /// Fixing changes the bundle's patch, so it is done for a bundle, in a checkout, and once.
+    pub(crate) fn may_fix(&self, row: &Row) -> bool {
+        self.scene.purpose == Purpose::Bundle
+            && self.tree.is_some()
+            && self.scene.worktree.is_some()
+            && self.fixed(row).is_none()
+    }
+
+    /// The fix that this row already made.
+    pub(crate) fn fixed(&self, row: &Row) -> Option<&Fixed> {
+        self.fixed.iter().find(|fixed| fixed.fix.rule_id == row.id)
+    }
+
+    /// Runs the fix and the row after it. The change stays only if the row is green with it.
+    pub(crate) fn fix(
+        &mut self,
+        row: &Row,
+        fix: &Command,
+        log: &mut Vec<Section>,
+    ) -> Result<Fixing, GatesError> {
+        if let Some(why) = self.run_fix(row, fix, log)? {
+            return Ok(Fixing::Refused(why));
+        }
+        let before = self.change();
+        let changed = self.in_tree(row, "list", |tree| tree.changed())?;
+        let proposed = self.in_tree(row, "take over", |tree| tree.propose())?;
+        let refused = match self.try_proposal(row, &before, &proposed, log) {
+            Ok(refused) => refused,
+            Err(error) => {
+                // The run is over; its own error says more than another one here would.
+                drop(self.in_tree(row, "take back", |tree| tree.withdraw()));
+                return Err(error);
+            }
+        };
+        if let Some(why) = refused {
+            self.in_tree(row, "take back", |tree| tree.withdraw())?;
+            return Ok(Fixing::Refused(why));
+        }
+        let fixed = Fixed {
+            fix: Fix { rule_id: row.id.clone(), changed },
+            log: rendered(std::mem::take(log)),
+        };
+        self.keep(row, before, proposed, &fixed)?;
+        (self.tell)(GateEvent::Fixed {
+            rule_id: fixed.fix.rule_id.clone(),
+            changed: fixed.fix.changed.clone(),
+        });
+        self.fixed.push(fixed);
+        Ok(Fixing::Kept)
+    }
+
+    /// Runs the fix command on the change; says why nothing came of it, if so.
+    fn run_fix(
+        &mut self,
+        row: &Row,
+        fix: &Command,
+        log: &mut Vec<Section>,
+    ) -> Result<Option<String>, GatesError> {
+        let cwd = self.scene.worktree.unwrap_or(self.scene.workspace);
+        let job = Job::of_fix(fix, row, cwd, self.scene);
+        if let Err(finding) = self.begin(&[(row, &job)]) {
+            return Ok(Some(finding.evidence));
+        }
+        let ran = self.start(&[(row, &job)]).pop();
+        let ran = ran.expect("one job gives one ending");
+        if ran.ending == Ending::Cancelled {
+            return Err(GatesError::Cancelled);
+        }
+        log.push(Section {
+            title: format!("fix: {}: {}", fix.shown(), ran.ending),
+            bytes: ran.log,
+        });
+        let failed = ran.ending != Ending::Exited(0);
+        Ok(failed.then(|| format!("the fix command ended with {}", ran.ending)))
+    }
+
+    /// Runs the row on the proposed tree; says why it is not to be kept, if so.
+    fn try_proposal(
+        &mut self,
+        row: &Row,
+        before: &Change,
+        proposed: &Change,
+        log: &mut Vec<Section>,
+    ) -> Result<Option<String>, GatesError> {
+        if proposed.tree == before.tree {
+            return Ok(Some("the fix command changed nothing".to_owned()));
+        }
+        let after = self.turn(row, Turn::Proposal)?;
+        log.extend(after.section("after the fix"));
+        let green = after.finding.result == GateResult::Pass;
+        Ok((!green).then(|| format!("still not green: {}", after.finding.evidence)))
+    }
+
+    /// Records the fix, then makes it the bundle's.
+    fn keep(
+        &mut self,
+        row: &Row,
+        before: Change,
+        proposed: Change,
+        fixed: &Fixed,
+    ) -> Result<(), GatesError> {
+        let record = Record { before: before.tree, after: proposed.tree, fix: fixed.fix.clone() };
+        let json = serde_json::to_vec(&record).expect("a record is made of texts");
+        let (record, log) = places(self.scene.jobs, &row.id);
+        files::replace_unsynced(&log, &fixed.log)
+            .and_then(|()| files::replace(&record, &json))
+            .map_err(|source| fault(row, "record", source.into()))?;
+        self.in_tree(row, "keep", |tree| tree.accept())
+    }
+
+    /// Does something to the tree, of which there is one wherever something is fixed.
+    fn in_tree<T>(
+        &mut self,
+        row: &Row,
+        action: &'static str,
+        deed: impl FnOnce(&mut dyn crate::Tree) -> Result<T, TreeFault>,
+    ) -> Result<T, GatesError> {
+        let tree = self.tree.as_mut().expect("only a tree is ever fixed");
+        deed(*tree).map_err(|source| fault(row, action, source))
+    }
+
+    /// Finds the fixes of an earlier run that led to the tree under check.
+    pub(crate) fn recall_fixes(&mut self, rows: &[&Row]) {
+        if self.tree.is_none() || self.scene.purpose != Purpose::Bundle {
+            return;
+        }
+        let fixers = rows.iter().filter(|row| row.fix.is_some());
+        let mut records: Vec<Record> = fixers
+            .filter_map(|row| {
+                let (record, _) = places(self.scene.jobs, &row.id);
+                let bytes = files::read_bounded(record, LONGEST).ok().flatten()?;
+                serde_json::from_slice(&bytes).ok()
+            })
+            .collect();
+        let mut tree = self.change().tree;
+        while let Some(last) = records.iter().position(|record| record.after == tree) {
+            let record = records.swap_remove(last);
+            let (_, log) = places(self.scene.jobs, &record.fix.rule_id);
+            let log = files::read_bounded(log, LONGEST).ok().flatten();
+            tree = record.before;
+            let log = log.unwrap_or_default();
+            self.fixed.insert(0, Fixed { fix: record.fix, log });
+        }
+    }
+}
+
+fn fault(row: &Row, action: &'static str, source: TreeFault) -> GatesError {
+    GatesError::Fix { rule_id: row.id.clone(), action, source }
+}
+
+/// Where the record of a row's fix lies, and what the row had to say before.
+fn places(jobs: &Utf8Path, rule_id: &str) -> (Utf8PathBuf, Utf8PathBuf) {
+    (jobs.join(format!("fixed-{rule_id}.json")), jobs.join(format!("fixed-{rule_id}.log")))
+}

@@ -1,0 +1,90 @@
+//! What is wrong with the machine, told by looking and not by reading output.
+
+use std::fmt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::preflight::ProgramFault;
+
+/// Less free space than this counts as none: a build that fails for want of space usually
+/// leaves a little.
+const FLOOR_BYTES: u64 = 1024 * 1024;
+
+/// Something that keeps a gate from saying anything about the patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// A filesystem the gate writes to has no room.
+    DiskFull {
+        /// A directory on that filesystem.
+        at: Utf8PathBuf,
+    },
+    /// The row's output could not be written down.
+    LogLost {
+        /// What the system said.
+        why: String,
+    },
+    /// The row's program cannot be started.
+    Program(ProgramFault),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DiskFull { at } => write!(f, "disk full at {at}"),
+            Self::LogLost { why } => write!(f, "cannot write the log: {why}"),
+            Self::Program(fault) => fault.fmt(f),
+        }
+    }
+}
+
+/// The first of these directories whose filesystem has no room for data or for names.
+pub(crate) fn full_disk<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Option<Trouble> {
+    let mut places = places.into_iter();
+    places.find(|place| is_full(place)).map(|place| Trouble::DiskFull { at: place.to_owned() })
+}
+
+fn is_full(place: &Utf8Path) -> bool {
+    // A filesystem that cannot be asked is not known to be full.
+    rustix::fs::statvfs(place.as_std_path()).is_ok_and(|found| {
+        Room {
+            bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            names: found.f_favail,
+            // Some filesystems make names as they need them and report none.
+            counts_names: found.f_files > 0,
+        }
+        .is_none()
+    })
+}
+
+/// What a filesystem has left.
+struct Room {
+    bytes: u64,
+    names: u64,
+    counts_names: bool,
+}
+
+impl Room {
+    fn is_none(&self) -> bool {
+        self.bytes < FLOOR_BYTES || (self.counts_names && self.names == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_is_too_few_bytes_or_no_name() {
+        let none = |bytes, names, counts_names| Room { bytes, names, counts_names }.is_none();
+        assert!(none(0, 10, true));
+        assert!(none(1024, 10, true));
+        assert!(none(1 << 30, 0, true));
+        assert!(!none(1 << 30, 0, false));
+        assert!(!none(1 << 30, 1, true));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_asked_is_not_called_full() {
+        assert_eq!(full_disk([Utf8Path::new("/no/such/place")]), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! One run of one row, in a directory of its own that tells a later driver what came of it.
+//!
+//! The directory is named by a digest over all that decides what the row says: the row, the tree
+//! it runs on, the patch, what the run is about, and the script that the row names. The
+//! supervisor leaves the verdict there. Beside it comes a stamp once it is known what the verdict
+//! is worth: that the row left the tree as it was, or what it changed. A verdict with its stamp is
+//! used again and nothing runs. One without was in doubt when the driver went away; whether it can
+//! still be settled is for the run to say. A verdict that the host is to blame for never gets one.
+
+use std::{error::Error, io, time::Duration};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_process::{Cancel, Ending, Sign, Spec, Verdict, load_verdict, read_log};
+use pdca_state::{Artifact, files};
+
+use crate::{
+    config::Scope,
+    digest::Digest,
+    marker::{MARKERS, Said, last_line},
+    preflight,
+    row::{Command, Row},
+    scene::{Change, Scene},
+    verdict::Finding,
+};
+
+/// The largest script that is digested; more than this is a program, and its version is not ours
+/// to watch.
+const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// The longest stamp: one line of evidence.
+const LONGEST_STAMP: u64 = 4096;
+
+/// Which run of a row this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The run that every row gets.
+    First,
+    /// Once more, because the first was red.
+    Confirm,
+    /// On a tree that the row's fix has changed, before that change is the bundle's.
+    Proposal,
+}
+
+/// A run that can be started.
+#[derive(Debug)]
+pub(crate) struct Job {
+    spec: Spec,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) ending: Ending,
+    pub(crate) duration: Duration,
+    pub(crate) said: Said,
+    /// The kept output, byte for byte; empty if there is none to be had.
+    pub(crate) log: Vec<u8>,
+    pub(crate) truncated: bool,
+    /// Why the log is not whole although nothing was left out on purpose.
+    pub(crate) log_error: Option<String>,
+}
+
+impl Job {
+    /// The job of a row, in a scene that has a directory to run it in.
+    pub(crate) fn of(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> Self {
+        let key = key(row, turn, change, scene);
+        let dir = scene.jobs.join(format!("gate-{}-{}", row.id, &key[..16]));
+        let cwd = scene.cwd(row).unwrap_or(scene.workspace);
+        Self::new(&row.command, row, dir, cwd, scene)
+    }
+
+    /// The job of a row's fix. It is no verdict but a deed, so it is never taken as done.
+    pub(crate) fn of_fix(fix: &Command, row: &Row, cwd: &Utf8Path, scene: &Scene<'_>) -> Self {
+        let dir = scene.jobs.join(format!("fix-{}", row.id));
+        Self::new(fix, row, dir, cwd, scene)
+    }
+
+    fn new(
+        command: &Command,
+        row: &Row,
+        dir: Utf8PathBuf,
+        cwd: &Utf8Path,
+        scene: &Scene<'_>,
+    ) -> Self {
+        let mut spec = Spec::new(command.argv(), cwd, dir);
+        spec.env = scene.env();
+        spec.timeout = Some(row.timeout);
+        spec.output = scene.output;
+        spec.markers = MARKERS.iter().map(ToString::to_string).collect();
+        spec.supervisor = scene.supervisor.clone();
+        Self { spec }
+    }
+
+    /// What an earlier driver paid for and knew the worth of: the run, and why it is void if so.
+    pub(crate) fn settled(&self, in_a_tree: bool) -> Option<(Ran, Option<Finding>)> {
+        let ran = self.ended()?;
+        let declared = matches!(ran.ending, Ending::Exited(0 | 77));
+        match files::read_bounded(self.stamp(), LONGEST_STAMP).ok()? {
+            Some(void) if void.is_empty() => Some((ran, None)),
+            Some(void) => {
+                let void = Finding::unverifiable(&String::from_utf8_lossy(&void));
+                Some((ran, Some(void)))
+            }
+            // Without a tree to prove there is nothing more to know.
+            None => (!in_a_tree && declared).then_some((ran, None)),
+        }
+    }
+
+    /// What came of it in an earlier run, whatever that is worth.
+    pub(crate) fn ended(&self) -> Option<Ran> {
+        // A verdict that cannot be read is as good as none: the row runs again.
+        let verdict = load_verdict(&self.spec.job).ok().flatten()?;
+        verdict.ending.is_final().then(|| self.read(verdict))
+    }
+
+    /// Makes sure that nothing of an earlier run is taken for what is about to come.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        match fs_err::remove_dir_all(&self.spec.job) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Runs it to its end. A child that could not be run has an ending like any other.
+    pub(crate) fn run(&self, cancel: &Cancel, watch: &mut dyn FnMut(Sign)) -> Ran {
+        let failed = |why: String| Ran {
+            ending: Ending::Infra { why },
+            duration: Duration::ZERO,
+            said: Said::default(),
+            log: Vec::new(),
+            truncated: false,
+            log_error: None,
+        };
+        pdca_process::run(&self.spec, cancel, watch)
+            .map_or_else(|error| failed(chain(&error)), |verdict| self.read(verdict))
+    }
+
+    /// Says what the verdict is worth: all, or nothing for this reason.
+    pub(crate) fn settle(&self, void: Option<&Finding>) {
+        let void = void.map_or("", |void| void.evidence.as_str());
+        // Without the stamp the row only runs again.
+        drop(files::replace_unsynced(self.stamp(), void.as_bytes()));
+    }
+
+    fn read(&self, verdict: Verdict) -> Ran {
+        let log = read_log(&self.spec.job).map_or_else(|_| Vec::new(), |log| log.bytes);
+        let marked = verdict.marked.iter().map(String::as_str);
+        let last_line = match last_line(&log) {
+            [] => verdict.output.last_line.as_bytes(),
+            line => line,
+        };
+        Ran {
+            ending: verdict.ending,
+            duration: verdict.duration,
+            said: Said::read(marked, last_line),
+            log,
+            truncated: verdict.output.truncated,
+            log_error: verdict.output.log_error,
+        }
+    }
+
+    /// The name of the job's directory.
+    pub(crate) fn name(&self) -> &str {
+        self.spec.job.file_name().unwrap_or_default()
+    }
+
+    /// The job's own directory.
+    pub(crate) fn dir(&self) -> &Utf8Path {
+        &self.spec.job
+    }
+
+    fn stamp(&self) -> Utf8PathBuf {
+        self.spec.job.join("settled")
+    }
+}
+
+/// The digest over all that decides what a row says.
+fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
+    let mut digest = Digest::default();
+    row.add_to(&mut digest);
+    digest.text("purpose", &format!("{:?}", scene.purpose));
+    // What a row about the repository says of a proposed tree holds when the tree is accepted.
+    // A row about the bundle has yet to see the bundle's patch.
+    let turn = match (turn, row.scope) {
+        (Turn::First, _) | (Turn::Proposal, Scope::Repo) => "first",
+        (Turn::Confirm, _) => "confirm",
+        (Turn::Proposal, Scope::Bundle) => "proposal",
+    };
+    digest.text("turn", turn);
+    digest.text("tree", &change.tree);
+    digest.text("patch", change.patch_digest.as_deref().unwrap_or_default());
+    for (name, value) in scene.subject() {
+        digest.text(name, &value);
+    }
+    if row.scope == Scope::Bundle
+        && let Some(bundle) = scene.bundle
+        && let Ok(Some(brief)) = bundle.read(Artifact::Brief)
+    {
+        digest.bytes("brief", &brief);
+    }
+    // A script in the checkout is part of the tree.
+    if let Some(script) = preflight::program_file(&row.command, row, scene)
+        && !scene.worktree.is_some_and(|tree| script.starts_with(tree))
+        && let Ok(Some(bytes)) = files::read_bounded(&script, LARGEST_SCRIPT)
+    {
+        digest.bytes("script", &bytes);
+    }
+    digest.hex()
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors say their cause in their own text as well.
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{row::tests::row, scene::Purpose};
+
+    fn change(tree: &str) -> Change {
+        Change { tree: tree.to_owned(), patch_digest: Some("p".to_owned()) }
+    }
+
+    #[test]
+    fn the_key_follows_what_decides_and_not_where_the_run_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(dir.path()).unwrap();
+        let scene = Scene::new(Purpose::Bundle, here, here);
+        let of = |text: &str, turn, tree: &str, scene: &Scene<'_>| {
+            key(&row(text), turn, &change(tree), scene)
+        };
+        let plain = of("", Turn::First, "t1", &scene);
+        assert_eq!(plain, of("", Turn::First, "t1", &scene));
+        assert_ne!(plain, of("", Turn::First, "t2", &scene));
+        assert_ne!(plain, of("", Turn::Confirm, "t1", &scene));
+        assert_ne!(plain, of("timeout_secs = 1", Turn::First, "t1", &scene));
+
+        let mut moved = scene.clone();
+        (moved.run, moved.worktree) = (Some("other"), Some(Utf8Path::new("/elsewhere")));
+        assert_eq!(plain, of("", Turn::First, "t1", &moved));
+        let mut other = scene.clone();
+        other.base = Some("abc");
+        assert_ne!(plain, of("", Turn::First, "t1", &other));
+
+        assert_eq!(plain, of("", Turn::Proposal, "t1", &scene));
+        let bundle = "scope = 'bundle'";
+        assert_ne!(of(bundle, Turn::First, "t1", &scene), of(bundle, Turn::Proposal, "t1", &scene));
+    }
+
+    #[test]
+    fn an_edited_script_is_another_gate() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(dir.path()).unwrap();
+        let scene = Scene::new(Purpose::Bundle, here, here);
+        let row = row("cmd = './gate.sh --all'");
+        let of = || key(&row, Turn::First, &change("t"), &scene);
+        let absent = of();
+        fs_err::write(here.join("gate.sh"), "true\n").unwrap();
+        let first = of();
+        fs_err::write(here.join("gate.sh"), "false\n").unwrap();
+        assert_ne!(absent, first);
+        assert_ne!(first, of());
+    }
+}

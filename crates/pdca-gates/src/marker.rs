@@ -1,0 +1,223 @@
+//! What a gate says about itself in its output.
+//!
+//! A marker counts only at the very start of a line: anywhere else it is text that the gate
+//! relays, such as the source of another gate. The supervisor collects these lines while the
+//! output passes, so one in the part of a long output that is not kept counts as well.
+
+use pdca_state::EVIDENCE_MAX;
+
+const UNVERIFIABLE: &str = "PDCA-UNVERIFIABLE:";
+const DEFERRED: &str = "PDCA-DEFERRED:";
+const EVIDENCE: &str = "PDCA-EVIDENCE:";
+
+/// What lines have to start with to mean something.
+pub const MARKERS: &[&str] = &[UNVERIFIABLE, DEFERRED, EVIDENCE];
+
+/// What was found in one output. Every text is one harmless line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The first declaration that the gate could not check: later output cannot take it back.
+    pub unverifiable: Option<String>,
+    /// The first declaration that there is nothing to check yet.
+    pub deferred: Option<String>,
+    /// The last evidence that is not empty: a gate of several steps has its say at the end.
+    pub evidence: Option<String>,
+    /// The last line that is not blank.
+    pub last_line: String,
+}
+
+impl Said {
+    /// Reads the lines that start with one of [`MARKERS`], in the order they were printed, and
+    /// the last line of all.
+    pub fn read<'a>(marked: impl IntoIterator<Item = &'a str>, last_line: &[u8]) -> Self {
+        let mut said = Self { last_line: drawn(last_line), ..Self::default() };
+        for line in marked {
+            if let Some(why) = line.strip_prefix(UNVERIFIABLE) {
+                said.unverifiable.get_or_insert_with(|| harmless(why.as_bytes()));
+            } else if let Some(why) = line.strip_prefix(DEFERRED) {
+                said.deferred.get_or_insert_with(|| harmless(why.as_bytes()));
+            } else if let Some(text) = line.strip_prefix(EVIDENCE) {
+                let text = harmless(text.as_bytes());
+                if !text.is_empty() {
+                    said.evidence = Some(text);
+                }
+            }
+        }
+        said
+    }
+
+    /// The evidence the gate gave, or else its last line.
+    pub fn gist(&self) -> &str {
+        self.evidence.as_deref().unwrap_or(&self.last_line)
+    }
+}
+
+/// The last line of an output that shows anything.
+pub(crate) fn last_line(output: &[u8]) -> &[u8] {
+    output.rsplit(|byte| *byte == b'\n').find(|line| !drawn(line).is_empty()).unwrap_or_default()
+}
+
+/// What a line shows in the end: one that is drawn over and over, as progress bars are, shows
+/// what was drawn last.
+fn drawn(line: &[u8]) -> String {
+    line.rsplit(|byte| *byte == b'\r')
+        .map(harmless)
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+}
+
+/// One line that can be shown anywhere: at most 120 characters, no terminal control, nothing
+/// that changes the direction of writing, blanks at the ends and runs of them removed.
+pub fn harmless(bytes: &[u8]) -> String {
+    // Longer than anything that is kept, even if most of it is colour.
+    let bytes = &bytes[..bytes.len().min(EVIDENCE_MAX * 40)];
+    let text = String::from_utf8_lossy(bytes);
+    let mut shown = String::new();
+    let mut count = 0;
+    let mut blank = false;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '\u{1b}' {
+            skip_escape(&mut letters);
+        } else if letter.is_whitespace() || letter.is_control() {
+            blank = count > 0;
+        } else if !is_invisible(letter) {
+            let wanted = usize::from(blank) + 1;
+            if count + wanted > EVIDENCE_MAX {
+                // The last place tells that there was more.
+                if count == EVIDENCE_MAX {
+                    shown.pop();
+                }
+                shown.push('…');
+                break;
+            }
+            if blank {
+                shown.push(' ');
+            }
+            shown.push(letter);
+            count += wanted;
+            blank = false;
+        }
+    }
+    shown
+}
+
+/// Skips what follows an escape character: `[`, parameters, one final letter; or up to the end
+/// of a title.
+fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match letters.peek() {
+        Some('[') => {
+            letters.next();
+            while let Some(letter) = letters.next_if(|next| !next.is_control()) {
+                if ('@'..='~').contains(&letter) {
+                    break;
+                }
+            }
+        }
+        Some(']') => {
+            while let Some(letter) = letters.next() {
+                if letter == '\u{7}' || (letter == '\u{1b}' && letters.next_if_eq(&'\\').is_some())
+                {
+                    break;
+                }
+            }
+        }
+        Some(_) | None => {}
+    }
+}
+
+/// Characters that show nothing and change how their neighbours are shown.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What a gate that printed `text` said, read the way the supervisor reads it.
+    pub(crate) fn said_by(text: &str) -> Said {
+        let lines = text.split('\n').collect::<Vec<_>>();
+        let marks = |line: &&str| MARKERS.iter().any(|marker| line.starts_with(marker));
+        let marked = lines.iter().copied().filter(marks);
+        Said::read(marked, last_line(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_marker_counts_only_at_the_start_of_a_line() {
+        let said = said_by("ok\nPDCA-UNVERIFIABLE: no docker\nPDCA-DEFERRED: later\nend\n");
+        assert_eq!(said.unverifiable.as_deref(), Some("no docker"));
+        assert_eq!(said.deferred.as_deref(), Some("later"));
+        for relayed in [
+            "see PDCA-UNVERIFIABLE: x\n",
+            " PDCA-UNVERIFIABLE: x\n",
+            "# PDCA-UNVERIFIABLE: x\n",
+            "pdca-unverifiable: x\n",
+            "PDCA-UNVERIFIABLE x\n",
+            "50%\rPDCA-UNVERIFIABLE: x\n",
+            "\u{1b}[1mPDCA-UNVERIFIABLE: x\n",
+        ] {
+            assert_eq!(said_by(relayed).unverifiable, None, "{relayed:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_reason_and_the_last_evidence_win() {
+        let said = said_by(
+            "PDCA-UNVERIFIABLE: one\nPDCA-UNVERIFIABLE: two\nPDCA-EVIDENCE: red\n\
+             PDCA-EVIDENCE: green\nPDCA-EVIDENCE: \nbye\n",
+        );
+        assert_eq!(said.unverifiable.as_deref(), Some("one"));
+        assert_eq!(said.gist(), "green");
+        assert_eq!(said.last_line, "bye");
+    }
+
+    #[test]
+    fn a_marker_without_text_still_counts() {
+        assert_eq!(said_by("PDCA-UNVERIFIABLE:").unverifiable.as_deref(), Some(""));
+    }
+
+    #[test]
+    fn the_last_line_is_what_a_person_saw_last() {
+        assert_eq!(said_by("a\nb\n\n \u{1b}[0m \n").last_line, "b");
+        assert_eq!(said_by("10%\r50%\r100% done\r\n").last_line, "100% done");
+        assert_eq!(said_by("").last_line, "");
+        assert_eq!(said_by("no newline").last_line, "no newline");
+    }
+
+    #[test]
+    fn control_characters_cannot_reach_a_terminal_or_a_table() {
+        assert_eq!(harmless(b"\x1b[31mred\x1b[0m\ttext\x07"), "red text");
+        assert_eq!(harmless(b"\x1b]0;title\x07shown"), "shown");
+        assert_eq!(harmless("a\u{202e}b\u{feff}".as_bytes()), "ab");
+        assert_eq!(harmless(b"\x1b[2J"), "");
+        assert_eq!(harmless(b"a\x1b[3"), "a");
+    }
+
+    #[test]
+    fn evidence_is_counted_in_characters() {
+        let long = "é".repeat(130);
+        let kept = harmless(long.as_bytes());
+        assert_eq!(kept.chars().count(), 120);
+        assert!(kept.ends_with('…'));
+        let exact = "é".repeat(120);
+        assert_eq!(harmless(exact.as_bytes()), exact);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_become_one_short_harmless_line(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+            let text = harmless(&bytes);
+            prop_assert!(text.chars().count() <= EVIDENCE_MAX);
+            prop_assert!(!text.contains(char::is_control));
+            prop_assert_eq!(text.trim(), text.as_str());
+        }
+
+        #[test]
+        fn any_lines_give_one_harmless_line(marked in any::<Vec<String>>(), last in any::<Vec<u8>>()) {
+            let said = Said::read(marked.iter().map(String::as_str), &last);
+            prop_assert!(!said.gist().contains(char::is_control));
+        }
+    }
+}

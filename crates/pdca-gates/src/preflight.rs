@@ -1,0 +1,248 @@
+//! Whether what a row would start exists here.
+//!
+//! A gate that cannot start says nothing about the patch. Before a run, [`preflight`] finds the
+//! rows whose program is absent, so that a person is told once and not by every bundle; after a
+//! row that ended as shells end when they find nothing, the same look tells the host's fault
+//! from the patch's.
+
+use std::{ffi::OsStr, fs::Metadata, os::unix::fs::PermissionsExt as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::{
+    config::Cwd,
+    row::{Command, Row, Rows},
+    scene::Scene,
+};
+
+/// A row that cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unready {
+    /// The row's id.
+    pub rule_id: String,
+    /// What is wrong.
+    pub fault: ProgramFault,
+}
+
+/// Why a program cannot be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramFault {
+    /// A path that leads nowhere, or a name that no directory of the search path has.
+    #[error("`{program}` not found")]
+    Missing {
+        /// The program as the row names it.
+        program: String,
+    },
+    /// A file is there, without permission to execute it.
+    #[error("`{program}` is not executable")]
+    NotExecutable {
+        /// The program as the row names it.
+        program: String,
+    },
+    /// A script whose first line names something that does not exist.
+    #[error("`{program}` needs `{interpreter}`, not found")]
+    NoInterpreter {
+        /// The program as the row names it.
+        program: String,
+        /// What its first line names.
+        interpreter: String,
+    },
+}
+
+/// The rows of this scene that cannot be started, in order. Rows about which nothing can be told
+/// without running them (a shell construct, a variable, a script of the tree under check) are
+/// not listed.
+pub fn preflight(rows: &Rows, scene: &Scene<'_>) -> Vec<Unready> {
+    let of_the_tree = |row: &Row| {
+        row.cwd != Cwd::Workspace
+            && program(&row.command).is_some_and(|program| program.contains('/'))
+    };
+    let chosen = rows.as_slice().iter().filter(|row| scene.includes(row) && !of_the_tree(row));
+    chosen
+        .filter_map(|row| {
+            let fault = program_fault(&row.command, row, scene)?;
+            Some(Unready { rule_id: row.id.clone(), fault })
+        })
+        .collect()
+}
+
+/// What is wrong with the program that `command` starts, if that can be told.
+pub(crate) fn program_fault(
+    command: &Command,
+    row: &Row,
+    scene: &Scene<'_>,
+) -> Option<ProgramFault> {
+    let program = program(command)?;
+    let places = Places { cwd: scene.cwd(row)?, path: scene.search_path };
+    let fault = places.fault_of(program, program);
+    fault.or_else(|| places.interpreter_fault(program))
+}
+
+/// The file that `command` starts, where the row names it by a path: its content is part of what
+/// the row means.
+pub(crate) fn program_file(command: &Command, row: &Row, scene: &Scene<'_>) -> Option<Utf8PathBuf> {
+    let program = program(command).filter(|program| program.contains('/'))?;
+    let file = scene.cwd(row)?.join(program);
+    file.is_file().then_some(file)
+}
+
+/// The first word, where it is plainly the name of a program.
+fn program(command: &Command) -> Option<&str> {
+    match command {
+        Command::Argv(words) => words.first().map(String::as_str),
+        Command::Shell(text) => text
+            .split_ascii_whitespace()
+            .find(|word| !is_assignment(word))
+            .filter(|word| is_plain(word) && !BUILTINS.contains(word)),
+    }
+}
+
+/// What a shell does itself, or reads as syntax.
+const BUILTINS: &[&str] = &[
+    ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "echo",
+    "eval", "exec", "exit", "export", "false", "fc", "fg", "for", "getopts", "hash", "if", "jobs",
+    "kill", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "time",
+    "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait",
+    "while",
+];
+
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|letter| letter.is_alphanumeric() || "_-./+@%,:".contains(letter))
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, value)| {
+        !name.is_empty()
+            && is_plain(value)
+            && !name.starts_with(|letter: char| letter.is_ascii_digit())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    })
+}
+
+/// Where a program is looked for.
+struct Places<'a> {
+    cwd: &'a Utf8Path,
+    path: Option<&'a OsStr>,
+}
+
+impl Places<'_> {
+    fn fault_of(&self, program: &str, named: &str) -> Option<ProgramFault> {
+        let mut seen = false;
+        for file in self.candidates(program)? {
+            match fs_err::metadata(&file) {
+                Ok(found) if is_executable(&found) => return None,
+                Ok(found) => seen |= found.is_file(),
+                Err(_) => {}
+            }
+        }
+        let program = named.to_owned();
+        Some(if seen {
+            ProgramFault::NotExecutable { program }
+        } else {
+            ProgramFault::Missing { program }
+        })
+    }
+
+    /// Every file that could be meant; `None` where the search path is not known.
+    fn candidates(&self, program: &str) -> Option<Vec<std::path::PathBuf>> {
+        if program.contains('/') {
+            return Some(vec![self.cwd.join(program).into_std_path_buf()]);
+        }
+        let directories = std::env::split_paths(self.path?);
+        Some(
+            directories
+                .map(|directory| self.cwd.as_std_path().join(directory).join(program))
+                .collect(),
+        )
+    }
+
+    /// For a script: whether what its first line names is there.
+    fn interpreter_fault(&self, program: &str) -> Option<ProgramFault> {
+        let files = self.candidates(program)?;
+        let file = files.iter().find(|file| file.is_file())?;
+        let words = first_line(file)?;
+        let mut words = words.split_ascii_whitespace();
+        let first = words.next()?;
+        // `env` looks for its first argument as a shell would; its options are its own business.
+        let wanted = match words.next() {
+            Some(name) if first.ends_with("/env") && is_plain(name) && !name.starts_with('-') => {
+                name
+            }
+            Some(_) | None => first,
+        };
+        self.fault_of(wanted, wanted).map(|_| ProgramFault::NoInterpreter {
+            program: program.to_owned(),
+            interpreter: wanted.to_owned(),
+        })
+    }
+}
+
+/// The rest of a first line that starts with `#!`.
+fn first_line(file: &std::path::Path) -> Option<String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let file = fs_err::File::open(file).ok()?;
+    file.take(256).read_to_end(&mut bytes).ok()?;
+    let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(String::from_utf8_lossy(line).into_owned())
+}
+
+fn is_executable(found: &Metadata) -> bool {
+    found.is_file() && found.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Option<&str> {
+        let is = |word: &&str| is_plain(word) && !BUILTINS.contains(word);
+        text.split_ascii_whitespace().find(|word| !is_assignment(word)).filter(is)
+    }
+
+    #[test]
+    fn the_program_of_a_shell_command_is_known_only_where_it_is_plain() {
+        assert_eq!(named("cargo test --all"), Some("cargo"));
+        assert_eq!(named("A=1 B=x/y ./run.sh | cat"), Some("./run.sh"));
+        for unknown in
+            ["cd x && make", "$TOOL", "'my tool' x", "(make)", "[ -e x ]", "! make", "a;b"]
+        {
+            assert_eq!(named(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_missing_or_not_executable() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(dir.path()).unwrap();
+        let write = |name: &str, text: &str, mode: u32| {
+            fs_err::write(here.join(name), text).unwrap();
+            let mode = std::fs::Permissions::from_mode(mode);
+            fs_err::set_permissions(here.join(name), mode).unwrap();
+        };
+        write("good", "#!/bin/sh\n", 0o755);
+        write("plain", "#!/bin/sh\n", 0o644);
+        write("orphan", "#!/no/such/interpreter -x\n", 0o755);
+        write("lost", "#!/usr/bin/env no-such-tool\n", 0o755);
+        let places = Places { cwd: here, path: Some(here.as_os_str()) };
+        let fault = |program: &str| {
+            let fault = places.fault_of(program, program);
+            let fault = fault.or_else(|| places.interpreter_fault(program));
+            fault.map_or_else(|| "ready".to_owned(), |fault| fault.to_string())
+        };
+        assert_eq!(fault("./good"), "ready");
+        assert_eq!(fault("good"), "ready");
+        assert_eq!(fault("./plain"), "`./plain` is not executable");
+        assert_eq!(fault("absent"), "`absent` not found");
+        assert_eq!(fault("./absent"), "`./absent` not found");
+        assert_eq!(fault("./orphan"), "`./orphan` needs `/no/such/interpreter`, not found");
+        assert_eq!(fault("lost"), "`lost` needs `no-such-tool`, not found");
+    }
+
+    #[test]
+    fn without_a_search_path_nothing_is_said_about_bare_names() {
+        let places = Places { cwd: Utf8Path::new("/"), path: None };
+        assert_eq!(places.fault_of("cargo", "cargo"), None);
+        assert!(places.fault_of("./no-such-file", "x").is_some());
+    }
+}

@@ -1,0 +1,259 @@
+//! Rows that can be run: checked once, and nothing left to doubt.
+
+use std::time::Duration;
+
+use pdca_state::{Brief, Element};
+
+use crate::{
+    config::{Cwd, Scope},
+    digest::Digest,
+    when::When,
+};
+
+/// The configured rows in the order of the report.
+///
+/// There is no way to make one but [`Checks::rows`](crate::Checks::rows), so every row has a
+/// place in the matrix, a file name and something to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rows(Vec<Row>);
+
+impl Rows {
+    pub(crate) fn new(rows: Vec<Row>) -> Self {
+        Self(rows)
+    }
+
+    /// The rows in order.
+    pub fn as_slice(&self) -> &[Row] {
+        &self.0
+    }
+
+    /// Whether nothing at all is configured.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A digest over all that the rows say; another digest means another set of gates.
+    pub fn digest(&self) -> String {
+        let mut digest = Digest::default();
+        for row in &self.0 {
+            row.add_to(&mut digest);
+        }
+        digest.hex()
+    }
+}
+
+/// One row that can be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the config file")]
+pub struct Row {
+    /// Names the row, its log and its job; safe as a file name.
+    pub id: String,
+    /// The element of the check matrix it fills.
+    pub tier: Element,
+    /// What it checks, for people; the id when nothing was said.
+    pub label: String,
+    /// What runs.
+    pub command: Command,
+    /// What it is about.
+    pub scope: Scope,
+    /// Whether red blocks.
+    pub gating: bool,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Runs only where the brief says this.
+    pub when: Option<When>,
+    /// On red, run this once and the row again.
+    pub fix: Option<Command>,
+    /// On red, run the row once more.
+    pub confirm: bool,
+    /// Publish runs the row again.
+    pub at_publish: bool,
+    /// It uses the private names of a lane.
+    pub needs_lane: bool,
+    /// It may run at the same time as its neighbours.
+    pub parallel: bool,
+    /// Where it runs.
+    pub cwd: Cwd,
+}
+
+/// Something to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A text for `sh -c`.
+    Shell(String),
+    /// A program and its arguments; never empty.
+    Argv(Vec<String>),
+}
+
+impl Row {
+    /// The row's name in the report: its tier and what it checks.
+    pub fn check(&self) -> String {
+        let tier = self.tier.as_str();
+        // Labels often begin with their tier already.
+        let named = self
+            .label
+            .strip_prefix(tier)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
+        if named { self.label.clone() } else { format!("{tier} {}", self.label) }
+    }
+
+    /// Whether publish runs it again, so that it may say "not yet".
+    pub fn may_defer(&self) -> bool {
+        self.at_publish || (self.scope == Scope::Bundle && self.tier == Element::T4)
+    }
+
+    /// Whether the row is about this brief. Without a brief nothing is filtered: a row too many
+    /// costs time, a row too few costs the check.
+    pub fn applies_to(&self, brief: Option<&Brief>) -> bool {
+        match (&self.when, brief) {
+            (Some(when), Some(brief)) => when.holds_for(brief),
+            (None, _) | (_, None) => true,
+        }
+    }
+
+    /// All that determines what the row would say about a given tree.
+    pub(crate) fn add_to(&self, digest: &mut Digest) {
+        let Self {
+            id,
+            tier,
+            label: _,
+            command,
+            scope,
+            gating,
+            timeout,
+            when,
+            fix,
+            confirm,
+            at_publish,
+            needs_lane,
+            parallel: _,
+            cwd,
+        } = self;
+        digest.text("id", id);
+        digest.text("tier", tier.as_str());
+        command.add_to("command", digest);
+        digest.text("scope", &format!("{scope:?}"));
+        digest.text("gating", &gating.to_string());
+        digest.text("timeout", &timeout.as_secs().to_string());
+        if let Some(when) = when {
+            digest.text("when", &when.field);
+            digest.text("contains", &when.substring);
+        }
+        if let Some(fix) = fix {
+            fix.add_to("fix", digest);
+        }
+        digest.text("confirm", &confirm.to_string());
+        digest.text("at_publish", &at_publish.to_string());
+        digest.text("needs_lane", &needs_lane.to_string());
+        digest.text("cwd", &format!("{cwd:?}"));
+    }
+}
+
+impl Command {
+    /// The words that are started.
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            Self::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
+            Self::Argv(words) => words.clone(),
+        }
+    }
+
+    /// The command as a person would type it, on one line.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Shell(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            Self::Argv(words) => {
+                let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+                words.join(" ")
+            }
+        }
+    }
+
+    fn add_to(&self, name: &str, digest: &mut Digest) {
+        match self {
+            Self::Shell(text) => digest.text(name, text),
+            Self::Argv(words) => {
+                for word in words {
+                    digest.text(name, word);
+                }
+                digest.text(name, "argv");
+            }
+        }
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Checks;
+
+    /// The row `text` describes, beside an id, a tier and a command that nobody cares about.
+    pub(crate) fn row(text: &str) -> Row {
+        let base = "id = 'a'\ntier = 'T1'\ncmd = 'true'\n";
+        let unsaid = base.lines().filter(|line| {
+            let key = line.split(' ').next().expect("a line has a key");
+            let argv = key == "cmd" && text.contains("argv = ");
+            !argv && !text.lines().any(|own| own.starts_with(&format!("{key} =")))
+        });
+        let unsaid: Vec<_> = unsaid.collect();
+        let text = format!("[[checks]]\n{}\n{text}", unsaid.join("\n"));
+        let checks: Checks = toml::from_str(&text).expect("the test's row is well formed");
+        checks.rows().expect("the test's row is valid").as_slice()[0].clone()
+    }
+
+    #[test]
+    fn the_name_in_the_report_says_the_tier_once() {
+        assert_eq!(row("label = 'lint'").check(), "T1 lint");
+        assert_eq!(row("label = 'T1 lint'").check(), "T1 lint");
+        assert_eq!(row("label = 'T10 rules'").check(), "T1 T10 rules");
+        assert_eq!(row("").check(), "T1 a");
+    }
+
+    #[test]
+    fn only_rows_that_publish_runs_again_may_defer() {
+        assert!(row("tier = 'T4'\nscope = 'bundle'").may_defer());
+        assert!(row("at_publish = true").may_defer());
+        assert!(!row("tier = 'T4'").may_defer());
+        assert!(!row("tier = 'C4'\nscope = 'bundle'").may_defer());
+    }
+
+    #[test]
+    fn a_row_applies_where_the_field_contains_the_text_in_any_case() {
+        let brief = Brief::parse("- **Slug:** x\n- **Surfaces:** CLI and\n  GUI\n");
+        assert!(row("when = 'surfaces: gui'").applies_to(Some(&brief)));
+        assert!(!row("when = 'Surfaces: web'").applies_to(Some(&brief)));
+        assert!(!row("when = 'Scope: gui'").applies_to(Some(&brief)));
+        assert!(row("when = 'Surfaces: web'").applies_to(None));
+        let old = Brief::parse("- **Slug:** x\n- **Disposition:** fix\n");
+        assert!(row("when = 'Disposition hint fix'").applies_to(Some(&old)));
+        assert!(row("").applies_to(Some(&brief)));
+    }
+
+    #[test]
+    fn the_digest_changes_with_what_runs_and_not_with_the_words_about_it() {
+        let digest = |text: &str| Rows::new(vec![row(text)]).digest();
+        assert_eq!(digest("label = 'x'"), digest("label = 'y'"));
+        assert_ne!(digest("cmd = 'true'"), digest("cmd = 'false'"));
+        assert_ne!(digest("gating = true"), digest("gating = false"));
+        assert_ne!(digest("argv = ['a b']"), digest("argv = ['a', 'b']"));
+        assert_ne!(digest("cmd = 'a'"), digest("argv = ['a']"));
+    }
+
+    #[test]
+    fn a_command_is_shown_on_one_line() {
+        assert_eq!(row("cmd = \"\"\"\nmake\n  test\"\"\"").command.shown(), "make test");
+        assert_eq!(
+            row("argv = ['./run', 'a b', \"it's\", '']").command.shown(),
+            r"./run 'a b' 'it'\''s' ''"
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! Every row to its result: one code path for a bundle, a working tree and a combination.
+//!
+//! Rows run one after the other, each on a checkout that is exactly the change under check. Rows
+//! marked `parallel` that stand next to each other share one such checkout and run at the same
+//! time; if it is not intact afterwards, nobody can tell whose doing that was and none of them
+//! counts. What follows a red row (another run, a fix) is always done alone.
+//!
+//! A fix that turns its row green changes the tree, so whatever other rows said was said about
+//! another tree: all rows are gone through again. Those that already ran on the new tree are
+//! found by their job directories and not run twice. Each row may fix once, so this ends.
+
+use std::fmt;
+
+use camino::Utf8PathBuf;
+use pdca_process::Cancel;
+use pdca_state::{Bundle, Element, GateReport, GateResult, GateRow, Provenance};
+
+use crate::{
+    event::{Again, GateEvent},
+    fix::{Fix, Fixed, Fixing},
+    job::Turn,
+    log::Section,
+    marker::harmless,
+    row::{Row, Rows},
+    scene::{Change, Scene, Tree, TreeFault},
+    turn::{Judged, listed},
+    verdict::Finding,
+};
+
+/// What a run of the gates came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The report, with all eleven elements in order.
+    pub report: GateReport,
+    /// The fixes that were accepted, in order. The patch is no longer the one the run began with.
+    pub fixes: Vec<Fix>,
+    /// What a person should know although no row says it.
+    pub warnings: Vec<Warning>,
+}
+
+/// What a person should know about a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warning {
+    /// No row is configured: the report is a stub and nothing real was checked.
+    NothingConfigured,
+    /// Rows are configured, but none of them takes part in this run.
+    NothingApplies,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NothingConfigured => "no gate is configured: nothing real was checked",
+            Self::NothingApplies => "none of the configured gates applies: nothing was checked",
+        })
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum GatesError {
+    /// The run was stopped. What was finished is found again.
+    #[error("the gates were stopped before all rows had ended")]
+    Cancelled,
+    /// What a fix left behind could not be taken over or taken back.
+    #[error("cannot {action} what the fix of `{rule_id}` changed")]
+    Fix {
+        /// The row.
+        rule_id: String,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: TreeFault,
+    },
+    /// A log could not be put into the bundle.
+    #[error("cannot write the log {path}")]
+    Log {
+        /// Where it belongs.
+        path: Utf8PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Runs every row that takes part and reports on all eleven elements.
+///
+/// The bundle is written only for logs. What a row does to the checkout stays there until the
+/// next row; the last one's leavings are the caller's to reset.
+pub fn run_checks(
+    rows: &Rows,
+    scene: &Scene<'_>,
+    tree: Option<&mut (dyn Tree + '_)>,
+    cancel: &Cancel,
+    tell: &mut dyn FnMut(GateEvent),
+) -> Result<Outcome, GatesError> {
+    let mut run = Run { scene, tree, cancel, tell, fixed: Vec::new(), touched: false };
+    let chosen: Vec<&Row> = rows.as_slice().iter().filter(|row| scene.includes(row)).collect();
+    let mut warnings = Vec::new();
+    let report = if rows.is_empty() {
+        warnings.push(Warning::NothingConfigured);
+        GateReport::stub(scene.name(), run.provenance())
+    } else {
+        if !chosen.iter().any(|row| row.applies_to(scene.brief)) {
+            warnings.push(Warning::NothingApplies);
+        }
+        run.recall_fixes(&chosen);
+        let rows = loop {
+            if let Some(rows) = run.pass(&chosen)? {
+                break rows;
+            }
+        };
+        GateReport::assemble(scene.name(), rows, run.provenance())
+    };
+    Ok(Outcome { report, fixes: run.fixed.into_iter().map(|fixed| fixed.fix).collect(), warnings })
+}
+
+/// The report of a bundle that is closed without a change: there is nothing to run.
+pub fn close_report(bundle: &Bundle) -> GateReport {
+    GateReport::for_close(bundle.id().dir_name())
+}
+
+/// A run under way.
+pub(crate) struct Run<'r, 't> {
+    pub(crate) scene: &'r Scene<'r>,
+    pub(crate) tree: Option<&'r mut (dyn Tree + 't)>,
+    pub(crate) cancel: &'r Cancel,
+    pub(crate) tell: &'r mut dyn FnMut(GateEvent),
+    /// The fixes that led to the tree under check, in order.
+    pub(crate) fixed: Vec<Fixed>,
+    /// Whether this run has prepared the checkout itself.
+    pub(crate) touched: bool,
+}
+
+enum Settled {
+    Row(Box<GateRow>),
+    /// The tree is another one now.
+    Fixed,
+}
+
+impl Run<'_, '_> {
+    /// Goes through all rows once; `None` if a fix made that worthless.
+    fn pass(&mut self, rows: &[&Row]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
+        let n = rows.iter().filter(|row| self.runs(row)).count();
+        let mut k = 0;
+        let mut done = Vec::with_capacity(rows.len());
+        let neighbours = rows.chunk_by(|a, b| a.parallel && b.parallel);
+        for group in neighbours.flat_map(|group| group.chunks(self.scene.at_once.max(1))) {
+            let to_run: Vec<&Row> = group.iter().copied().filter(|row| self.runs(row)).collect();
+            for row in &to_run {
+                k += 1;
+                (self.tell)(GateEvent::row_started(row, k, n));
+            }
+            let mut firsts = self.turns(&to_run, Turn::First)?.into_iter();
+            for row in group.iter().copied() {
+                let settled = if let Some(finding) = self.reason_not_to_run(row) {
+                    (self.tell)(GateEvent::row_skipped(row, &finding));
+                    Settled::Row(Box::new(unrun_row(row, &finding)))
+                } else {
+                    let first = firsts.next().expect("every row that runs has a result");
+                    self.settle(row, first)?
+                };
+                match settled {
+                    Settled::Row(made) => done.push((row.tier, *made)),
+                    Settled::Fixed => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(done))
+    }
+
+    fn runs(&self, row: &Row) -> bool {
+        self.reason_not_to_run(row).is_none()
+    }
+
+    /// Why a row is not run here at all, as the finding it gets instead.
+    fn reason_not_to_run(&self, row: &Row) -> Option<Finding> {
+        if let Some(when) = &row.when
+            && !row.applies_to(self.scene.brief)
+        {
+            let (field, text) = (&when.field, &when.substring);
+            let why = format!("not for this brief: {field} does not say `{text}`");
+            Some(Finding::new(GateResult::None, &why))
+        } else if row.needs_lane && self.scene.lane.is_none() {
+            Some(Finding::unverifiable("not run: needs a lane, and this run has none"))
+        } else if self.scene.cwd(row).is_none() {
+            Some(Finding::unverifiable("not run: needs a checkout, and there is none"))
+        } else {
+            None
+        }
+    }
+
+    /// What is left to do after the first run: confirm, fix, record.
+    fn settle(&mut self, row: &Row, first: Judged) -> Result<Settled, GatesError> {
+        let mut story = Story {
+            log: first.section("first run").into_iter().collect(),
+            judged: first,
+            notes: Vec::new(),
+            flaky: false,
+        };
+        if story.is_red() && row.confirm {
+            self.again(row, Again::Confirm);
+            story.confirm(self.turn(row, Turn::Confirm)?);
+        }
+        if story.is_red()
+            && let Some(fix) = &row.fix
+            && self.may_fix(row)
+        {
+            self.again(row, Again::Fix);
+            match self.fix(row, fix, &mut story.log)? {
+                Fixing::Kept => return Ok(Settled::Fixed),
+                Fixing::Refused(why) => story.notes.push(format!("not fixed: {why}")),
+            }
+        }
+        let made = self.record(row, story)?;
+        Ok(Settled::Row(Box::new(made)))
+    }
+
+    /// The row of the report, its log in the bundle, and the news of it.
+    fn record(&mut self, row: &Row, story: Story) -> Result<GateRow, GatesError> {
+        let Story { judged, log, mut notes, flaky } = story;
+        let fixed = self.fixed(row);
+        notes.extend(fixed.map(|fixed| format!("fix changed {}", listed(&fixed.fix.changed))));
+        if judged.finding.timed_out {
+            notes.push("timeout".to_owned());
+        }
+        if judged.truncated {
+            notes.push("long output, middle not kept".to_owned());
+        }
+        let made = GateRow {
+            duration_ms: u64::try_from(judged.duration.as_millis()).ok(),
+            flaky,
+            fixed: fixed.is_some() && judged.finding.result == GateResult::Pass,
+            note: (!notes.is_empty()).then(|| harmless(notes.join("; ").as_bytes())),
+            log: self.keep_log(row, log)?,
+            ..unrun_row(row, &judged.finding)
+        };
+        (self.tell)(GateEvent::row_ended(&made, judged.duration, judged.reused));
+        Ok(made)
+    }
+
+    fn again(&mut self, row: &Row, why: Again) {
+        let rule_id = row.id.clone();
+        (self.tell)(GateEvent::RowAgain { rule_id, why });
+    }
+
+    /// The change under check.
+    pub(crate) fn change(&self) -> Change {
+        self.tree.as_ref().map_or_else(
+            || Change {
+                tree: String::new(),
+                patch_digest: self.scene.patch_digest.map(ToOwned::to_owned),
+            },
+            |tree| tree.expected(),
+        )
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance {
+            patch_digest: self.change().patch_digest,
+            base: self.scene.base.map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// What a row has been through.
+struct Story {
+    judged: Judged,
+    log: Vec<Section>,
+    notes: Vec<String>,
+    flaky: bool,
+}
+
+impl Story {
+    fn is_red(&self) -> bool {
+        self.judged.finding.result == GateResult::Fail
+    }
+
+    /// Takes in the second run of a row whose first was red.
+    fn confirm(&mut self, second: Judged) {
+        self.log.extend(second.section("run again"));
+        self.judged.duration += second.duration;
+        self.judged.reused &= second.reused;
+        self.judged.truncated |= second.truncated;
+        match second.finding.result {
+            GateResult::Pass => {
+                self.flaky = true;
+                let first = &self.judged.finding.evidence;
+                self.notes.push(format!("flaky, first: {first}"));
+                self.judged.finding = second.finding;
+            }
+            GateResult::Fail => self.judged.finding = second.finding,
+            // No answer takes nothing back.
+            GateResult::Unverifiable | GateResult::Deferred | GateResult::None => {
+                let second = second.finding.evidence;
+                self.notes.push(format!("run again: {second}"));
+            }
+        }
+    }
+}
+
+/// The row of the report for a row that was not run.
+fn unrun_row(row: &Row, finding: &Finding) -> GateRow {
+    GateRow {
+        check: row.check(),
+        result: finding.result,
+        oracle: row.command.shown(),
+        rule_id: row.id.clone(),
+        path_line: finding.evidence.clone(),
+        // A row that is not about this change does not gate it.
+        gating: row.gating && finding.result != GateResult::None,
+        ..GateRow::none(row.tier)
+    }
+}

@@ -1,0 +1,297 @@
+//! Rows run once, on a checkout proved to be the change before and proved intact after.
+
+use std::{panic::resume_unwind, sync::mpsc, thread, time::Duration};
+
+use camino::Utf8PathBuf;
+use pdca_process::{Ending, Sign};
+use pdca_state::{GateResult, files};
+
+use crate::{
+    event::GateEvent,
+    host::{self, Trouble},
+    job::{Job, Ran, Turn, chain},
+    log::Section,
+    preflight::program_fault,
+    row::Row,
+    run::{GatesError, Run},
+    verdict::{Finding, classify},
+};
+
+/// The longest list of jobs that share a checkout.
+const LONGEST_CUSTODY: u64 = 1 << 20;
+
+/// One run of a row, judged.
+pub(crate) struct Judged {
+    pub(crate) finding: Finding,
+    pub(crate) duration: Duration,
+    /// `None` if nothing was run.
+    pub(crate) log: Option<Vec<u8>>,
+    pub(crate) truncated: bool,
+    pub(crate) reused: bool,
+}
+
+impl Run<'_, '_> {
+    /// Runs each of the rows once, on one and the same checkout.
+    pub(crate) fn turns(&mut self, rows: &[&Row], turn: Turn) -> Result<Vec<Judged>, GatesError> {
+        if self.cancel.is_cancelled() {
+            return Err(GatesError::Cancelled);
+        }
+        let change = self.change();
+        let job = |row: &&Row| Job::of(row, turn, &change, self.scene);
+        let jobs: Vec<Job> = rows.iter().map(job).collect();
+        let mut found: Vec<Option<Judged>> = Vec::new();
+        for (row, job) in rows.iter().zip(&jobs) {
+            let known = match job.settled(self.tree.is_some()) {
+                Some((ran, void)) => Some(judge(row, ran, None, void.as_ref()).reused()),
+                None => self.pick_up(row, job),
+            };
+            found.push(known);
+        }
+        let to_run: Vec<(&Row, &Job)> = rows
+            .iter()
+            .copied()
+            .zip(&jobs)
+            .zip(&found)
+            .filter_map(|(pair, found)| found.is_none().then_some(pair))
+            .collect();
+        let mut fresh = self.run_fresh(&to_run)?.into_iter();
+        Ok(found
+            .into_iter()
+            .map(|known| {
+                known.unwrap_or_else(|| fresh.next().expect("what is not known has just been run"))
+            })
+            .collect())
+    }
+
+    /// Settles what a driver left in doubt that went away while the row ended: that can be done
+    /// as long as the checkout is as this very row left it.
+    fn pick_up(&mut self, row: &Row, job: &Job) -> Option<Judged> {
+        let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
+        let names = as_left.then(|| self.custody().ok().flatten())??;
+        let names: Vec<&str> = names.lines().collect();
+        let ran = job.ended().filter(|_| names.contains(&job.name()))?;
+        let void = self.void(1);
+        // A row beside it was perhaps about to undo what is changed now.
+        if void.is_some() && names.len() > 1 {
+            return None;
+        }
+        let trouble = self.trouble(row, job, &ran);
+        conclude(row, job, ran, trouble.as_ref(), void.as_ref()).ok().map(Judged::reused)
+    }
+
+    /// Runs rows of which nothing is known on a checkout made for them.
+    fn run_fresh(&mut self, rows: &[(&Row, &Job)]) -> Result<Vec<Judged>, GatesError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        if let Err(finding) = self.begin(rows) {
+            let unrun = rows.iter().map(|_| Judged::unrun(finding.clone()));
+            return Ok(unrun.collect());
+        }
+        let ran = self.start(rows);
+        let stopped = ran.iter().any(|ran| ran.ending == Ending::Cancelled);
+        let void = self.void(rows.len());
+        let mut judged = Vec::with_capacity(ran.len());
+        for ((row, job), ran) in rows.iter().zip(ran) {
+            let trouble = self.trouble(row, job, &ran);
+            let one = conclude(row, job, ran, trouble.as_ref(), void.as_ref());
+            judged.push(one.unwrap_or_else(|in_doubt| in_doubt));
+        }
+        if stopped {
+            return Err(GatesError::Cancelled);
+        }
+        Ok(judged)
+    }
+
+    /// Makes everything ready for rows to run, in an order in which a crash at any point leaves
+    /// nothing that could be taken for their result.
+    pub(crate) fn begin(&mut self, rows: &[(&Row, &Job)]) -> Result<(), Finding> {
+        let failed =
+            |error: std::io::Error| Finding::unverifiable(&format!("not run: {}", chain(&error)));
+        for (_, job) in rows {
+            job.forget().map_err(failed)?;
+        }
+        if self.tree.is_some() {
+            let names: Vec<&str> = rows.iter().map(|(_, job)| job.name()).collect();
+            fs_err::create_dir_all(self.scene.jobs)
+                .and_then(|()| {
+                    let path = self.custody_path();
+                    files::replace_unsynced(path, names.join("\n").as_bytes())
+                })
+                .map_err(failed)?;
+        }
+        self.prepare()
+    }
+
+    /// Whose the checkout is: the names of the jobs it was last made ready for.
+    fn custody(&self) -> Result<Option<String>, files::ReadError> {
+        let names = files::read_bounded(self.custody_path(), LONGEST_CUSTODY)?;
+        Ok(names.map(|names| String::from_utf8_lossy(&names).into_owned()))
+    }
+
+    fn custody_path(&self) -> Utf8PathBuf {
+        self.scene.jobs.join("checkout-of")
+    }
+
+    /// Starts the jobs, at the same time if there are several, and waits for all of them.
+    pub(crate) fn start(&mut self, rows: &[(&Row, &Job)]) -> Vec<Ran> {
+        if let [(row, job)] = rows {
+            return vec![job.run(self.cancel, &mut |sign| tell_sign(self.tell, row, sign))];
+        }
+        thread::scope(|scope| {
+            let (signs, heard) = mpsc::channel();
+            let mut threads = Vec::new();
+            for (row, job) in rows.iter().copied() {
+                let (signs, cancel) = (signs.clone(), self.cancel);
+                // Nobody listens any more only when this thread is about to be left as well.
+                let watched = move || job.run(cancel, &mut |sign| drop(signs.send((row, sign))));
+                threads.push(thread::Builder::new().spawn_scoped(scope, watched));
+            }
+            drop(signs);
+            for (row, sign) in heard {
+                tell_sign(self.tell, row, sign);
+            }
+            let mut ran = Vec::with_capacity(rows.len());
+            for (thread, (row, job)) in threads.into_iter().zip(rows) {
+                ran.push(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // The host is short of threads, so this row has its turn when the others are done.
+                    Err(_) => job.run(self.cancel, &mut |sign| tell_sign(self.tell, row, sign)),
+                });
+            }
+            ran
+        })
+    }
+
+    /// Makes the checkout what it has to be, or says why the rows cannot run.
+    fn prepare(&mut self) -> Result<(), Finding> {
+        let Some(tree) = &mut self.tree else {
+            return Ok(());
+        };
+        let expected = tree.expected().tree;
+        self.touched = true;
+        match tree.prepare() {
+            Ok(found) if found == expected => Ok(()),
+            Ok(found) => Err(Finding::unverifiable(&format!(
+                "not run: the checkout is tree {found:.12}, not {expected:.12}"
+            ))),
+            Err(fault) => Err(Finding::unverifiable(&format!(
+                "not run: cannot prepare the checkout: {}",
+                chain(fault.as_ref())
+            ))),
+        }
+    }
+
+    /// Why what the rows that just ran have said is worth nothing, if so.
+    fn void(&mut self, rows: usize) -> Option<Finding> {
+        let who = if rows == 1 { "it" } else { "it or a row beside it" };
+        match self.tree.as_mut()?.changed() {
+            Ok(changed) if changed.is_empty() => None,
+            Ok(changed) => Some(Finding::unverifiable(&format!(
+                "void: {who} changed tracked files: {}",
+                listed(&changed)
+            ))),
+            Err(fault) => Some(Finding::unverifiable(&format!(
+                "void: cannot tell whether {who} changed tracked files: {}",
+                chain(fault.as_ref())
+            ))),
+        }
+    }
+
+    /// What is wrong with the host, where that could be why a row is red.
+    fn trouble(&self, row: &Row, job: &Job, ran: &Ran) -> Option<Trouble> {
+        match ran.ending {
+            Ending::Exited(0 | 77) | Ending::TimedOut | Ending::Stalled | Ending::Cancelled => {
+                return None;
+            }
+            Ending::Exited(_)
+            | Ending::Signaled(_)
+            | Ending::NotStarted { .. }
+            | Ending::Infra { .. } => {}
+        }
+        if matches!(ran.ending, Ending::Exited(126 | 127) | Ending::NotStarted { .. })
+            && let Some(fault) = program_fault(&row.command, row, self.scene)
+        {
+            return Some(Trouble::Program(fault));
+        }
+        if let Some(why) = &ran.log_error {
+            return Some(Trouble::LogLost { why: why.clone() });
+        }
+        host::full_disk([job.dir()].into_iter().chain(self.scene.worktree))
+    }
+
+    /// Runs one row once.
+    pub(crate) fn turn(&mut self, row: &Row, turn: Turn) -> Result<Judged, GatesError> {
+        let judged = self.turns(&[row], turn)?.pop();
+        Ok(judged.expect("one row gives one result"))
+    }
+}
+
+impl Judged {
+    fn unrun(finding: Finding) -> Self {
+        Self { finding, duration: Duration::ZERO, log: None, truncated: false, reused: false }
+    }
+
+    fn reused(self) -> Self {
+        Self { reused: true, ..self }
+    }
+
+    /// What the run printed, as a piece of the row's log.
+    pub(crate) fn section(&self, turn: &str) -> Option<Section> {
+        let bytes = self.log.clone()?;
+        let title = format!("{turn}: {}", self.finding.result);
+        Some(Section { title, bytes })
+    }
+}
+
+/// Judges a run and settles its job. What the host is to blame for is not settled: it comes back
+/// as the error, as good as any other result for now but not for a later run.
+fn conclude(
+    row: &Row,
+    job: &Job,
+    ran: Ran,
+    trouble: Option<&Trouble>,
+    void: Option<&Finding>,
+) -> Result<Judged, Judged> {
+    let declared = matches!(ran.ending, Ending::Exited(0 | 77));
+    let is_final = ran.ending.is_final();
+    let judged = judge(row, ran, trouble, void);
+    let decided = declared || void.is_some() || judged.finding.result != GateResult::Unverifiable;
+    if is_final && decided {
+        job.settle(void);
+        Ok(judged)
+    } else {
+        Err(judged)
+    }
+}
+
+fn judge(row: &Row, ran: Ran, trouble: Option<&Trouble>, void: Option<&Finding>) -> Judged {
+    let finding = void.cloned().unwrap_or_else(|| classify(&ran.ending, &ran.said, row, trouble));
+    Judged {
+        finding,
+        duration: ran.duration,
+        log: Some(ran.log),
+        truncated: ran.truncated,
+        reused: false,
+    }
+}
+
+fn tell_sign(tell: &mut dyn FnMut(GateEvent), row: &Row, sign: Sign) {
+    let last_line = match sign {
+        Sign::Output { last_line, .. } => Some(last_line),
+        Sign::Started { .. } | Sign::Tick => None,
+    };
+    tell(GateEvent::Alive { rule_id: row.id.clone(), last_line });
+}
+
+/// The first few names, and how many more there are.
+pub(crate) fn listed(paths: &[Utf8PathBuf]) -> String {
+    const SHOWN: usize = 3;
+    if paths.is_empty() {
+        return "new files only".to_owned();
+    }
+    let names: Vec<_> = paths.iter().take(SHOWN).map(|path| path.as_str()).collect();
+    let more = paths.len().saturating_sub(SHOWN);
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{tail}", names.join(", "))
+}

@@ -1,0 +1,316 @@
+//! From how a gate ended to what that means.
+//!
+//! | the gate | is |
+//! |---|---|
+//! | exits 0 | `pass`; `unverifiable` if it declares so; `deferred` if it declares so and publish runs it again |
+//! | exits 77 | `unverifiable` |
+//! | exits with anything else | `fail` |
+//! | takes too long | `fail`, with `timeout` said |
+//! | crashes (segmentation fault, abort, …) | `fail`: that is the program's own doing |
+//! | is killed, cannot be started, meets a full disk, has no program | `unverifiable`: the host, not the patch |
+//!
+//! Three endings look like an ordinary exit status and are the host's doing all the same:
+//! - 127 and 126 from the shell, when the command's program is indeed absent or not executable.
+//!   The same status from deeper down (a script that calls something that is missing) stays a
+//!   `fail`: the exit status is the verdict, and nobody can tell the two causes apart.
+//! - 137 from the shell: it says that way that the process it waited for was killed with SIGKILL,
+//!   which a program cannot do by mistake but a machine out of memory does.
+//! - any failure while a filesystem the gate writes to is full.
+//!
+//! No words decide, only statuses, files and the three markers. `unverifiable` never grants
+//! anything: it stops for a person.
+
+use pdca_process::Ending;
+use pdca_state::GateResult;
+
+use crate::{
+    host::Trouble,
+    marker::{Said, harmless},
+    row::{Command, Row},
+};
+
+/// What one run of a row means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The result of the row.
+    pub result: GateResult,
+    /// One harmless line of at most 120 characters.
+    pub evidence: String,
+    /// Whether the row ran out of time.
+    pub timed_out: bool,
+}
+
+impl Finding {
+    pub(crate) fn new(result: GateResult, evidence: &str) -> Self {
+        Self { result, evidence: harmless(evidence.as_bytes()), timed_out: false }
+    }
+
+    /// The row was not run, or what it said is worth nothing, for a reason that is not the patch.
+    pub(crate) fn unverifiable(why: &str) -> Self {
+        Self::new(GateResult::Unverifiable, why)
+    }
+}
+
+/// What the ending of a row means. Pure and total; `trouble` is what is known to be wrong with
+/// the host after the row has ended.
+pub fn classify(ending: &Ending, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Finding {
+    match ending {
+        Ending::Exited(0) => green(said, row),
+        Ending::Exited(77) => {
+            let declared = said.unverifiable.as_deref().filter(|why| !why.is_empty());
+            let why = declared.unwrap_or_else(|| said.gist());
+            Finding::unverifiable(or(why, "exited 77 without saying why"))
+        }
+        Ending::Exited(code) => red_exit(*code, said, row, trouble),
+        Ending::Signaled(signal) => red_signal(*signal, said, trouble),
+        Ending::TimedOut => Finding {
+            timed_out: true,
+            ..red(&format!("timeout after {}s", row.timeout.as_secs()), said)
+        },
+        Ending::Stalled => Finding { timed_out: true, ..red("timeout: no sign of life", said) },
+        Ending::Cancelled => Finding::unverifiable("stopped before it ended"),
+        Ending::NotStarted { why, kind: _ } | Ending::Infra { why } => {
+            Finding::unverifiable(&match trouble {
+                Some(trouble) => format!("could not run: {trouble}"),
+                None => format!("could not run: {why}"),
+            })
+        }
+    }
+}
+
+fn green(said: &Said, row: &Row) -> Finding {
+    if let Some(why) = &said.unverifiable {
+        Finding::unverifiable(or(why, "the gate says that it could not check"))
+    } else if let Some(why) = said.deferred.as_ref().filter(|_| row.may_defer()) {
+        Finding::new(GateResult::Deferred, or(why, "publish runs it again"))
+    } else {
+        Finding::new(GateResult::Pass, said.gist())
+    }
+}
+
+fn red_exit(code: i32, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Finding {
+    let shell = matches!(row.command, Command::Shell(_));
+    match trouble {
+        Some(trouble @ Trouble::Program(_)) if shell && matches!(code, 126 | 127) => {
+            Finding::unverifiable(&format!("could not run: {trouble}"))
+        }
+        Some(trouble @ (Trouble::DiskFull { .. } | Trouble::LogLost { .. })) => {
+            Finding::unverifiable(&format!("{trouble} (exited {code})"))
+        }
+        Some(Trouble::Program(_)) | None if shell && code == 137 => {
+            Finding::unverifiable("killed: the shell reports SIGKILL (exited 137)")
+        }
+        Some(Trouble::Program(_)) | None => {
+            let without = format!("exited {code} without output");
+            Finding::new(GateResult::Fail, or(said.gist(), &without))
+        }
+    }
+}
+
+fn red_signal(signal: i32, said: &Said, trouble: Option<&Trouble>) -> Finding {
+    if is_from_outside(signal) {
+        return Finding::unverifiable(&format!("killed from outside by {}", name(signal)));
+    }
+    match trouble {
+        Some(trouble @ (Trouble::DiskFull { .. } | Trouble::LogLost { .. })) => {
+            Finding::unverifiable(&format!("{trouble} ({})", name(signal)))
+        }
+        Some(Trouble::Program(_)) | None => red(&format!("crashed with {}", name(signal)), said),
+    }
+}
+
+/// A failure that needs its cause said before what the gate last said.
+fn red(cause: &str, said: &Said) -> Finding {
+    let text = match said.gist() {
+        "" => cause.to_owned(),
+        gist => format!("{cause}: {gist}"),
+    };
+    Finding::new(GateResult::Fail, &text)
+}
+
+fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
+    if text.is_empty() { otherwise } else { text }
+}
+
+/// Signals that others send: hang-up, interrupt, quit, kill, terminate, and the two with which
+/// the system enforces its limits. All others are what a program brings upon itself.
+fn is_from_outside(signal: i32) -> bool {
+    matches!(signal, 1 | 2 | 3 | 9 | 15 | 24 | 25)
+}
+
+fn name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{marker::tests::said_by, preflight::ProgramFault, row::tests::row};
+    use GateResult::{Deferred, Fail, Pass, Unverifiable};
+    use pdca_process::Obstacle;
+
+    const SHELL: &str = "cmd = './gate'";
+    const ARGV: &str = "argv = ['./gate']";
+    const AT_PUBLISH: &str = "at_publish = true";
+
+    fn disk() -> Trouble {
+        Trouble::DiskFull { at: "here".into() }
+    }
+
+    fn absent() -> Trouble {
+        Trouble::Program(ProgramFault::Missing { program: "./gate".to_owned() })
+    }
+
+    fn result(ending: &Ending, said: &str, of: &str, trouble: Option<&Trouble>) -> GateResult {
+        classify(ending, &said_by(said), &row(of), trouble).result
+    }
+
+    #[test]
+    fn every_exit_status_with_every_marker_on_every_kind_of_row() {
+        let neither = "";
+        let unverifiable = "PDCA-UNVERIFIABLE: w\n";
+        let deferred = "PDCA-DEFERRED: w\n";
+        let both = "PDCA-DEFERRED: w\nPDCA-UNVERIFIABLE: w\n";
+        let evidence = "PDCA-EVIDENCE: PDCA-UNVERIFIABLE: w\n";
+        for of in [SHELL, ARGV, AT_PUBLISH] {
+            for said in [neither, unverifiable, deferred, both, evidence] {
+                for code in 0..=255 {
+                    let expected = match (code, said) {
+                        (0, said) if said == unverifiable || said == both => Unverifiable,
+                        (0, said) if said == deferred && of == AT_PUBLISH => Deferred,
+                        (0, _) => Pass,
+                        (77, _) => Unverifiable,
+                        (137, _) if of != ARGV => Unverifiable,
+                        _ => Fail,
+                    };
+                    let found = result(&Ending::Exited(code), said, of, None);
+                    assert_eq!(found, expected, "exit {code}, {said:?}, {of}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_status_outside_a_byte_is_a_failure() {
+        for code in [-1, 256, i32::MIN, i32::MAX] {
+            assert_eq!(result(&Ending::Exited(code), "", SHELL, None), Fail);
+        }
+    }
+
+    #[test]
+    fn every_signal_is_the_hosts_doing_or_the_programs() {
+        for signal in 1..=64 {
+            let expected = match signal {
+                1 | 2 | 3 | 9 | 15 | 24 | 25 => Unverifiable,
+                _ => Fail,
+            };
+            // No marker helps a program that did not end by itself.
+            for said in ["", "PDCA-UNVERIFIABLE: w\n", "PDCA-DEFERRED: w\n"] {
+                for of in [SHELL, ARGV, AT_PUBLISH] {
+                    let found = result(&Ending::Signaled(signal), said, of, None);
+                    assert_eq!(found, expected, "signal {signal}, {said:?}, {of}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_timeout_fails_the_row_and_says_so_whatever_the_gate_declared() {
+        let row = row("timeout_secs = 30");
+        let found = |said: &str| classify(&Ending::TimedOut, &said_by(said), &row, None);
+        assert_eq!(found("").evidence, "timeout after 30s");
+        assert_eq!(found("at 5\n").evidence, "timeout after 30s: at 5");
+        assert_eq!(found("PDCA-UNVERIFIABLE: x\n").result, Fail);
+        assert!(found("").timed_out);
+        let stalled = classify(&Ending::Stalled, &said_by(""), &row, None);
+        assert!(stalled.timed_out && stalled.result == Fail);
+        assert!(stalled.evidence.starts_with("timeout"), "{stalled:?}");
+    }
+
+    #[test]
+    fn lesson_11_a_full_disk_is_never_charged_to_the_patch() {
+        let disk = Some(disk());
+        for ending in [Ending::Exited(1), Ending::Exited(101), Ending::Signaled(7)] {
+            assert_eq!(result(&ending, "", SHELL, disk.as_ref()), Unverifiable);
+        }
+        let full = classify(&Ending::Exited(1), &said_by("x"), &row(SHELL), disk.as_ref());
+        assert_eq!(full.evidence, "disk full at here (exited 1)");
+        // But what passed in spite of it has passed, and what hung has hung.
+        assert_eq!(result(&Ending::Exited(0), "", SHELL, disk.as_ref()), Pass);
+        assert_eq!(result(&Ending::TimedOut, "", SHELL, disk.as_ref()), Fail);
+    }
+
+    #[test]
+    fn lesson_11_a_killed_gate_is_never_charged_to_the_patch() {
+        let found = classify(&Ending::Signaled(9), &said_by("half"), &row(SHELL), None);
+        assert_eq!(found, Finding::unverifiable("killed from outside by SIGKILL"));
+    }
+
+    #[test]
+    fn lesson_12_a_shell_that_finds_no_program_is_the_environments_fault() {
+        let absent = Some(absent());
+        let found = |code, of: &str, trouble: Option<&Trouble>| {
+            result(&Ending::Exited(code), "sh: not found\n", of, trouble)
+        };
+        assert_eq!(found(127, SHELL, absent.as_ref()), Unverifiable);
+        assert_eq!(found(126, SHELL, absent.as_ref()), Unverifiable);
+        assert_eq!(found(127, SHELL, None), Fail, "something else was missing");
+        assert_eq!(found(127, ARGV, absent.as_ref()), Fail, "it did run");
+        assert_eq!(found(1, SHELL, absent.as_ref()), Fail);
+    }
+
+    #[test]
+    fn what_could_not_be_started_says_why() {
+        let infra = Ending::Infra { why: "no memory".to_owned() };
+        let found = classify(&infra, &said_by(""), &row(ARGV), None);
+        assert_eq!(found, Finding::unverifiable("could not run: no memory"));
+        let not_started =
+            Ending::NotStarted { kind: Obstacle::NotFound, why: "no such file".to_owned() };
+        let found = classify(&not_started, &said_by(""), &row(ARGV), None);
+        assert_eq!(found, Finding::unverifiable("could not run: no such file"));
+        let found = classify(&not_started, &said_by(""), &row(ARGV), Some(&absent()));
+        assert_eq!(found.result, Unverifiable);
+        assert!(found.evidence.contains("./gate"), "{found:?}");
+        assert_eq!(result(&Ending::Cancelled, "", ARGV, None), Unverifiable);
+    }
+
+    #[test]
+    fn evidence_never_changes_the_verdict_and_always_fits() {
+        let long = format!("PDCA-EVIDENCE: {}\n", "x".repeat(500));
+        for code in 0..=255 {
+            let row = row(SHELL);
+            let ending = Ending::Exited(code);
+            let plain = classify(&ending, &said_by(""), &row, None);
+            let found = classify(&ending, &said_by(&long), &row, None);
+            assert_eq!(found.result, plain.result);
+            assert!(found.evidence.chars().count() <= 120);
+        }
+        let found = classify(&Ending::TimedOut, &said_by(&long), &row(SHELL), None);
+        assert_eq!(found.evidence.chars().count(), 120);
+    }
+
+    #[test]
+    fn silence_is_described() {
+        let evidence =
+            |code| classify(&Ending::Exited(code), &said_by(""), &row(SHELL), None).evidence;
+        assert_eq!(evidence(0), "");
+        assert_eq!(evidence(3), "exited 3 without output");
+        assert_eq!(evidence(77), "exited 77 without saying why");
+    }
+}

@@ -1,0 +1,11 @@
+//! Real commands through the real supervisor, on real checkouts.
+
+mod confirm_and_fix;
+mod hostile;
+mod report;
+mod resume;
+mod stage;
+mod together;
+mod tree;
+
+pdca_process::supervisor_entry!();
