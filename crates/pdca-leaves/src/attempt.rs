@@ -1,0 +1,189 @@
+//! One attempt judged: what it left, or what is wrong with it.
+
+use camino::Utf8Path;
+use fs_err as fs;
+use pdca_process::{Ending, Log, Verdict, read_log};
+use pdca_state::{Artifact, Review, files};
+
+use crate::{
+    call::Call,
+    config::Throttled,
+    error::LeafError,
+    outcome::{Found, Produced},
+    role::{Output, Role},
+    stage::Inputs,
+};
+
+/// The largest thing a leaf may leave that is no artifact of the bundle.
+const MAX_OTHER: u64 = 1024 * 1024;
+
+/// What an attempt amounts to.
+#[derive(Debug)]
+pub(crate) enum Judgment {
+    /// It left what its role must leave.
+    Done(Vec<Produced>),
+    /// It was told to come back later.
+    Throttled,
+    /// It ended as no finished leaf ends.
+    Failed,
+    /// It ended well and left nothing of use.
+    Nothing(Flaw),
+}
+
+/// What is wrong with what a leaf left.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// There is no file, and nothing was printed that could stand for it.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// The file has nothing in it.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    /// The file is as it was given.
+    #[error("{0} was left as it was")]
+    Untouched(&'static str),
+    /// The file is not one, leads elsewhere or is too large.
+    #[error("{name} cannot be taken: {why}")]
+    Unfit {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It was printed, and there was more of it than is kept.
+    #[error("{0} is missing, and too much was printed to take that in its place")]
+    Cut(&'static str),
+}
+
+/// Judges a finished attempt, whose process job is at `job`, by its ending and the files it left.
+pub(crate) fn judge(
+    call: &Call<'_>,
+    view: &Utf8Path,
+    job: &Utf8Path,
+    verdict: &Verdict,
+) -> Result<Judgment, LeafError> {
+    let throttled = &call.config.throttled;
+    let log = read_log(job).map_err(LeafError::Log)?;
+    if let Ending::Exited(code) = verdict.ending
+        && throttled.exit_codes.contains(&code)
+    {
+        return Ok(Judgment::Throttled);
+    }
+    let judgment = match verdict.ending {
+        Ending::Exited(0) => match collect(call, view, &log) {
+            Ok(produced) if says_nothing(&produced) && says_so(throttled, &log) => {
+                Judgment::Throttled
+            }
+            Ok(produced) => Judgment::Done(produced),
+            Err(flaw) => Judgment::Nothing(flaw),
+        },
+        Ending::Exited(_)
+        | Ending::Signaled(_)
+        | Ending::TimedOut
+        | Ending::Stalled
+        | Ending::Cancelled
+        | Ending::NotStarted { .. }
+        | Ending::Infra { .. } => Judgment::Failed,
+    };
+    Ok(match judgment {
+        Judgment::Failed | Judgment::Nothing(_) if says_so(throttled, &log) => Judgment::Throttled,
+        Judgment::Failed | Judgment::Nothing(_) | Judgment::Done(_) | Judgment::Throttled => {
+            judgment
+        }
+    })
+}
+
+/// Whether the configured words are in the output.
+fn says_so(throttled: &Throttled, log: &Log) -> bool {
+    throttled.pattern.as_ref().is_some_and(|pattern| {
+        !pattern.is_empty()
+            && log.bytes.windows(pattern.len()).any(|part| part == pattern.as_bytes())
+    })
+}
+
+/// Whether the leaf left no file, and what it printed holds neither a verdict nor a question. Such
+/// output may be a message about a limit; a review that talks about limits has verdicts.
+fn says_nothing(produced: &[Produced]) -> bool {
+    produced.iter().all(|one| match one.found {
+        Found::File | Found::Stub => false,
+        Found::Printed => {
+            let review = Review::parse(&String::from_utf8_lossy(&one.bytes));
+            review.rows.is_empty() && review.items.is_empty()
+        }
+    })
+}
+
+/// Takes what the leaf left out of the view.
+fn collect(call: &Call<'_>, view: &Utf8Path, log: &Log) -> Result<Vec<Produced>, Flaw> {
+    let role = call.inputs.role();
+    let mut produced = Vec::new();
+    let mut flaws = Vec::new();
+    for output in role.outputs() {
+        match take(call.inputs, view, *output) {
+            Ok(bytes) => produced.push(Produced { output: *output, bytes, found: Found::File }),
+            Err(flaw @ Flaw::Unfit { .. }) => return Err(flaw),
+            Err(flaw) => flaws.push((*output, flaw)),
+        }
+    }
+    let wanted = match role {
+        // What a builder did is in its checkout; whether that is a change is not seen here.
+        Role::Builder if call.places.worktree.is_some() => return Ok(produced),
+        Role::Builder => Output::Artifact(Artifact::Patch),
+        Role::Planner
+        | Role::Reviewer
+        | Role::Adviser
+        | Role::Signoff
+        | Role::Publisher
+        | Role::Act => role.output(),
+    };
+    match flaws.into_iter().find(|(output, _)| *output == wanted) {
+        None => Ok(produced),
+        // A person may leave the table without a decision.
+        Some((_, Flaw::Missing(_))) if role == Role::Signoff => Ok(produced),
+        Some((_, flaw @ (Flaw::Missing(_) | Flaw::Empty(_)))) if role.is_independent() => {
+            produced.push(printed(wanted, flaw, log)?);
+            Ok(produced)
+        }
+        Some((_, flaw)) => Err(flaw),
+    }
+}
+
+/// What a reviewer printed, in the place of the file it did not write.
+fn printed(output: Output, flaw: Flaw, log: &Log) -> Result<Produced, Flaw> {
+    if log.truncated {
+        return Err(Flaw::Cut(output.file_name()));
+    }
+    if is_blank(&log.bytes) {
+        return Err(flaw);
+    }
+    Ok(Produced { output, bytes: log.bytes.clone(), found: Found::Printed })
+}
+
+/// Reads one output from the view, which the leaf could do with as it liked.
+fn take(inputs: &Inputs, view: &Utf8Path, output: Output) -> Result<Vec<u8>, Flaw> {
+    let name = output.file_name();
+    let unfit = |why: String| Flaw::Unfit { name, why };
+    let real = fs::symlink_metadata(view).is_ok_and(|found| found.is_dir());
+    if !real {
+        return Err(unfit("the staged view was replaced".to_owned()));
+    }
+    let max = match output {
+        Output::Artifact(artifact) => artifact.max_len(),
+        Output::Advice => Artifact::Review.max_len(),
+        Output::Proposal | Output::ActEntry => MAX_OTHER,
+    };
+    let bytes = files::read_within(view, Utf8Path::new(name), max)
+        .map_err(|error| unfit(error.to_string()))?
+        .ok_or(Flaw::Missing(name))?;
+    if is_blank(&bytes) {
+        return Err(Flaw::Empty(name));
+    }
+    if inputs.get(name) == Some(bytes.as_slice()) {
+        return Err(Flaw::Untouched(name));
+    }
+    Ok(bytes)
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.trim_ascii().is_empty()
+}

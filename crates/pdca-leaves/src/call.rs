@@ -1,0 +1,175 @@
+//! One call of one leaf: what it is given, and where it may go.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_process::{Cancel, Held};
+
+use crate::{
+    command,
+    config::{Confinement, LeafConfig, Mode},
+    error::LeafError,
+    outcome::{LeafEvent, LeafOutcome},
+    role::Role,
+    session::Session,
+    stage::Inputs,
+    stub,
+};
+
+/// An error of the driver's own, passed through.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One call, described completely before anything happens.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The leaf.
+    pub config: &'a LeafConfig,
+    /// Its role and what it may see.
+    pub inputs: &'a Inputs,
+    /// The job directory, named by a key over all that determines the result. The driver removes
+    /// it once the result is published, or to have a finished failure tried afresh.
+    pub job: &'a Utf8Path,
+    /// Where things are.
+    pub places: Places<'a>,
+    /// What the leaf is told about the change.
+    pub facts: Facts<'a>,
+    /// Start nothing, whatever the configuration says.
+    pub force_stub: bool,
+    /// The model that the brief asks for, in place of the configured one.
+    pub model: Option<&'a str>,
+    /// What the kernel can enforce; asked where absent.
+    pub support: Option<&'a Held>,
+    /// Called before each try that is really started, with its number from 1: the place to bring a
+    /// checkout back to where an attempt begins.
+    pub prepare: Option<&'a dyn Fn(u32) -> Result<(), BoxError>>,
+    /// Names the present content of the fix, such as the id of its tree. For an independent role
+    /// it must be the same before and after.
+    pub fingerprint: Option<&'a dyn Fn() -> Result<String, BoxError>>,
+}
+
+impl<'a> Call<'a> {
+    /// A call with nothing but what every call has.
+    pub fn new(
+        config: &'a LeafConfig,
+        inputs: &'a Inputs,
+        job: &'a Utf8Path,
+        places: Places<'a>,
+    ) -> Self {
+        Self {
+            config,
+            inputs,
+            job,
+            places,
+            facts: Facts::default(),
+            force_stub: false,
+            model: None,
+            support: None,
+            prepare: None,
+            fingerprint: None,
+        }
+    }
+
+    /// Whether nothing will be started.
+    pub fn is_stub(&self) -> bool {
+        self.force_stub || self.config.mode == Mode::Stub
+    }
+
+    /// The sha256 over all that determines the result and is known here: inputs, configuration,
+    /// prompt, model, base. Part of the key that names [`Call::job`], on which it does not depend.
+    pub fn digest(&self) -> Result<String, LeafError> {
+        let config = json(self.config);
+        let prompt = command::raw_prompt(self)?.unwrap_or_default();
+        let mode = if self.is_stub() { "stub" } else { "command" };
+        let facts = self.facts;
+        let known = [self.model(), facts.base, facts.brief_base, facts.target];
+        let inputs = self.inputs.digest();
+        let parts = [inputs.as_str(), &config, &prompt, mode].into_iter().map(Some).chain(known);
+        let mut hashed = Vec::new();
+        for part in parts {
+            // Lengths keep the parts from running into each other, and none apart from an empty one.
+            let length = part.map_or(u64::MAX, |part| part.len() as u64);
+            hashed.extend_from_slice(&length.to_le_bytes());
+            hashed.extend_from_slice(part.unwrap_or_default().as_bytes());
+        }
+        Ok(pdca_state::sha256_hex(&hashed))
+    }
+
+    pub(crate) fn model(&self) -> Option<&'a str> {
+        self.model.or(self.config.model.as_deref())
+    }
+}
+
+/// Where things are, and which of them are out of bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The directory of `pdca.toml`. No leaf writes there, `writable` apart.
+    pub workspace: &'a Utf8Path,
+    /// Where the bundles are. No leaf writes there; an independent one cannot read it.
+    pub bundle_root: &'a Utf8Path,
+    /// Where the leaf works, if it has a checkout: a builder the lane's, a reviewer a throwaway
+    /// copy of it. It is the leaf's current directory, and its own to write.
+    pub worktree: Option<&'a Utf8Path>,
+    /// The checkout that holds the change under review. An independent role cannot write it.
+    pub fix: Option<&'a Utf8Path>,
+    /// The user's own checkout. No leaf writes there.
+    pub primary: Option<&'a Utf8Path>,
+    /// Further places that no leaf writes, such as the other lanes.
+    pub kept: &'a [Utf8PathBuf],
+    /// Further places that an independent role cannot read.
+    pub hidden: &'a [Utf8PathBuf],
+}
+
+/// What a leaf is told about the change, as environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// `PDCA_BASE`: the commit the change starts from.
+    pub base: Option<&'a str>,
+    /// `PDCA_BRIEF_BASE`: the branch the brief names.
+    pub brief_base: Option<&'a str>,
+    /// `PDCA_TARGET`: the name of the target.
+    pub target: Option<&'a str>,
+    /// `PDCA_RUN`: the run this belongs to.
+    pub run: Option<&'a str>,
+    /// What a lane adds: `PDCA_LANE`, `PDCA_PORT_BASE`, ….
+    pub lane: &'a BTreeMap<String, String>,
+}
+
+impl Default for Facts<'_> {
+    fn default() -> Self {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        Self { base: None, brief_base: None, target: None, run: None, lane: &NONE }
+    }
+}
+
+/// Has a leaf do its part, and returns what it left; the bundle is not written.
+///
+/// While it runs, nobody but the leaf is expected to change the bundle: whatever else the driver
+/// has to publish into the same bundle comes before or after.
+pub fn call(
+    call: &Call<'_>,
+    report: &mut dyn FnMut(LeafEvent),
+    cancel: &Cancel,
+) -> Result<LeafOutcome, LeafError> {
+    if call.is_stub() {
+        return stub::fill(call);
+    }
+    require_sandbox(call, call.inputs.role())?;
+    Session::open(call)?.run(report, cancel)
+}
+
+fn json(config: &LeafConfig) -> String {
+    serde_json::to_string(config).expect("because all its keys are strings")
+}
+
+fn require_sandbox(call: &Call<'_>, role: Role) -> Result<(), LeafError> {
+    match call.config.sandbox {
+        Confinement::Auto | Confinement::Off => return Ok(()),
+        Confinement::Require => {}
+    }
+    let why = match call.support.cloned().unwrap_or_else(pdca_process::sandbox_support) {
+        Held::Landlock { .. } => return Ok(()),
+        Held::NotAvailable { why } => why,
+        Held::Off => "there is none".to_owned(),
+    };
+    Err(LeafError::NoSandbox { role, why })
+}

@@ -1,0 +1,204 @@
+//! One leaf as a program to start: arguments, environment, prompt, limits, sandbox.
+
+use std::ffi::OsString;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use pdca_process::{Env, OutputCap, Spec, Stall, Stdin};
+use pdca_state::{Artifact, files};
+
+use crate::{
+    call::Call,
+    config::PromptVia,
+    error::LeafError,
+    guard,
+    template::{self, Placeholder, Template, Values},
+};
+
+/// The longest prompt that is read from a file.
+const MAX_PROMPT: u64 = 1024 * 1024;
+
+/// How much a leaf may print. A review that is printed has to fit into the head whole.
+const OUTPUT: OutputCap = OutputCap { head: 4 << 20, tail: 1 << 20 };
+
+/// Where the parts of a job lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    job: Utf8PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(job: &Utf8Path) -> Self {
+        Self { job: job.to_owned() }
+    }
+
+    /// The staged view.
+    pub(crate) fn view(&self) -> Utf8PathBuf {
+        self.job.join("bundle")
+    }
+
+    /// The prompt, where one is given.
+    pub(crate) fn prompt(&self) -> Utf8PathBuf {
+        self.job.join("prompt.md")
+    }
+
+    /// The job of one try of the leaf, counted from 1; throttled ones count here.
+    pub(crate) fn try_at(&self, n: u32) -> Utf8PathBuf {
+        self.job.join(format!("try-{n:03}"))
+    }
+
+    /// The mark that nothing had changed when that try was compared with its baseline.
+    pub(crate) fn mark(&self, n: u32) -> Utf8PathBuf {
+        self.try_at(n).join("unchanged")
+    }
+}
+
+/// Describes the leaf of a call completely; [`Spec::job`] is set anew for each try.
+pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafError> {
+    let config = call.config;
+    let mut values = values(call, layout);
+    let prompt = prompt(call, &values)?;
+    if let Some(prompt) = &prompt {
+        values.insert(Placeholder::Prompt, prompt.clone());
+        values.insert(Placeholder::PromptFile, layout.prompt().into());
+    }
+    let expand =
+        |text: &str| -> Result<String, LeafError> { Ok(Template::parse(text)?.expand(&values)?) };
+    let mut argv = config.argv.iter().map(|text| expand(text)).collect::<Result<Vec<_>, _>>()?;
+    let program = argv.first_mut().filter(|program| !program.is_empty());
+    let program = program.ok_or(LeafError::NoProgram { role: call.inputs.role() })?;
+    if program.contains('/') {
+        *program = call.places.workspace.join(&program).into();
+    }
+    let mut env = Env::default();
+    for (name, text) in &config.env {
+        env.set.insert(name.into(), expand(text)?.into());
+    }
+    env.set.extend(environment(call, layout, prompt.is_some()));
+    let writable = config
+        .writable
+        .iter()
+        .map(|text| expand(text).map(|path| call.places.workspace.join(path)));
+    let writable = writable.collect::<Result<Vec<_>, _>>()?;
+
+    let view = layout.view();
+    let prompt_file = prompt.as_ref().map(|_| layout.prompt());
+    let sandbox = guard::sandbox(call, &view, prompt_file.as_deref(), writable)?;
+    let mut spec = Spec::new(argv, call.places.worktree.unwrap_or(&view), call.job);
+    spec.env = env;
+    spec.stdin = match (config.interactive, config.prompt_via(), &prompt) {
+        (true, ..) => Stdin::Inherit,
+        (false, PromptVia::Stdin, Some(prompt)) => Stdin::Bytes(prompt.clone().into_bytes()),
+        (false, ..) => Stdin::Null,
+    };
+    spec.interactive = config.interactive;
+    spec.timeout = config.timeout();
+    spec.stall = config.stall_secs.map(|after| Stall {
+        after: after.get(),
+        watch: [Some(view.as_path()), call.places.worktree]
+            .into_iter()
+            .flatten()
+            .map(Utf8Path::to_owned)
+            .collect(),
+    });
+    spec.output = OUTPUT;
+    spec.sandbox = Some(sandbox);
+    if let Some(prompt) = prompt {
+        fs::create_dir_all(call.job).map_err(LeafError::Job)?;
+        files::replace_unsynced(layout.prompt(), prompt.as_bytes()).map_err(LeafError::Job)?;
+    }
+    Ok(spec)
+}
+
+/// What the placeholders stand for, the prompt's own apart.
+fn values(call: &Call<'_>, layout: &Layout) -> Values {
+    let role = call.inputs.role();
+    let view = layout.view();
+    let config = call.config;
+    let all = [
+        (Placeholder::Bundle, Some(view.as_str())),
+        (Placeholder::Inputs, Some(view.as_str())),
+        (Placeholder::Brief, Some(view.join(Artifact::Brief.file_name()).as_str())),
+        (Placeholder::Output, Some(view.join(role.output().file_name()).as_str())),
+        (Placeholder::Worktree, call.places.worktree.map(Utf8Path::as_str)),
+        (Placeholder::Workspace, Some(call.places.workspace.as_str())),
+        (Placeholder::Id, call.inputs.bundle().map(|bundle| bundle.id().as_ref())),
+        (Placeholder::Role, Some(role.as_str())),
+        (Placeholder::Base, call.facts.base),
+        (Placeholder::Target, call.facts.target),
+        (Placeholder::Model, call.model()),
+        (Placeholder::Effort, config.effort.as_deref()),
+        (Placeholder::Family, config.family.as_deref()),
+        (Placeholder::Agent, config.agent.as_deref()),
+    ]
+    .map(|(name, value)| value.map(|value| (name, value.to_owned())));
+    all.into_iter().flatten().collect()
+}
+
+/// The environment that every leaf gets; what has no value is not set.
+fn environment(
+    call: &Call<'_>,
+    layout: &Layout,
+    prompted: bool,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let role = call.inputs.role();
+    let view = layout.view();
+    let output = view.join(role.output().file_name());
+    let prompt = prompted.then(|| layout.prompt());
+    let facts = call.facts;
+    let fixed = [
+        ("PDCA_BUNDLE", Some(view.as_str())),
+        ("PDCA_OUTPUT", Some(output.as_str())),
+        ("PDCA_ROLE", Some(role.as_str())),
+        ("PDCA_PROMPT_FILE", prompt.as_deref().map(Utf8Path::as_str)),
+        ("PDCA_ISSUE", call.inputs.bundle().map(|bundle| bundle.id().as_ref())),
+        ("PDCA_WORKSPACE", Some(call.places.workspace.as_str())),
+        ("PDCA_WORKTREE", call.places.worktree.map(Utf8Path::as_str)),
+        ("PDCA_BASE", facts.base),
+        ("PDCA_BRIEF_BASE", facts.brief_base),
+        ("PDCA_TARGET", facts.target),
+        ("PDCA_RUN", facts.run),
+        ("PDCA_MODEL", call.model()),
+        ("PDCA_EFFORT", call.config.effort.as_deref()),
+        ("PDCA_FAMILY", call.config.family.as_deref()),
+        ("PDCA_AGENT", call.config.agent.as_deref()),
+    ];
+    let lane = facts.lane.iter().map(|(name, value)| (name.as_str(), Some(value.as_str())));
+    let all: Vec<_> = fixed
+        .into_iter()
+        .chain(lane)
+        .filter_map(|(name, value)| value.map(|value| (name.into(), value.into())))
+        .collect();
+    all.into_iter()
+}
+
+/// The prompt with its values, unless none is wanted.
+fn prompt(call: &Call<'_>, values: &Values) -> Result<Option<String>, LeafError> {
+    Ok(raw_prompt(call)?.map(|text| template::fill(&text, values)))
+}
+
+/// The prompt as configured or built in, unless none is wanted.
+pub(crate) fn raw_prompt(call: &Call<'_>) -> Result<Option<String>, LeafError> {
+    let config = call.config;
+    match (config.prompt_via(), &config.prompt, &config.prompt_file) {
+        (PromptVia::None, ..) => Ok(None),
+        (PromptVia::Stdin | PromptVia::File, Some(text), _) => Ok(Some(text.clone())),
+        (PromptVia::Stdin | PromptVia::File, None, Some(file)) => {
+            load_prompt(&call.places.workspace.join(file)).map(Some)
+        }
+        (PromptVia::Stdin | PromptVia::File, None, None) => {
+            Ok(Some(call.inputs.role().prompt().to_owned()))
+        }
+    }
+}
+
+fn load_prompt(path: &Utf8Path) -> Result<String, LeafError> {
+    let bytes = files::read_bounded(path, MAX_PROMPT)
+        .map_err(|source| LeafError::Prompt { path: path.to_owned(), source: source.into() })?
+        .ok_or_else(|| LeafError::Prompt {
+            path: path.to_owned(),
+            source: std::io::Error::from(std::io::ErrorKind::NotFound).into(),
+        })?;
+    String::from_utf8(bytes)
+        .map_err(|source| LeafError::Prompt { path: path.to_owned(), source: source.into() })
+}

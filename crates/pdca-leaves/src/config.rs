@@ -1,0 +1,332 @@
+//! `[leaves]` of `pdca.toml`: one table per role, and the advisers.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use crate::role::Role;
+
+/// `[leaves]`: who fills which artifact.
+///
+/// ```
+/// # let text = r#"
+/// [builder]
+/// mode = "command"
+/// argv = ["my-agent", "--model", "{model}", "--dir", "{worktree}"]
+/// model = "large"
+/// retries = 1
+/// throttled = { exit_codes = [75], backoff_secs = 30, max_wait_secs = 3600 }
+///
+/// [[advisory]]
+/// id = "security"
+/// mode = "command"
+/// argv = ["./advisers/security.sh", "{inputs}"]
+/// # "#;
+/// let leaves: pdca_leaves::Leaves = toml::from_str(text).unwrap();
+/// assert!(leaves.validate().is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Leaves {
+    /// Fills `brief.md`.
+    pub planner: LeafConfig,
+    /// Changes the checkout, or writes `patch.diff`; leaves `build-notes.md`.
+    pub builder: LeafConfig,
+    /// Fills `check-review.md`.
+    pub reviewer: LeafConfig,
+    /// Talks to a person at sign-off and proposes a decision.
+    pub signoff: LeafConfig,
+    /// Fills the commit message, the pull request's text and the tracker comment.
+    pub publisher: LeafConfig,
+    /// Fills an entry of the Act log.
+    pub act: LeafConfig,
+    /// Further advisers beside the reviewer, as independent as it is.
+    pub advisory: Vec<LeafConfig>,
+}
+
+impl Leaves {
+    /// The leaf of a role. Advisers are many: see [`Leaves::advisory`].
+    pub fn of(&self, role: Role) -> Option<&LeafConfig> {
+        match role {
+            Role::Planner => Some(&self.planner),
+            Role::Builder => Some(&self.builder),
+            Role::Reviewer => Some(&self.reviewer),
+            Role::Adviser => None,
+            Role::Signoff => Some(&self.signoff),
+            Role::Publisher => Some(&self.publisher),
+            Role::Act => Some(&self.act),
+        }
+    }
+}
+
+/// One leaf: what is started, and how far it is trusted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LeafConfig {
+    /// The name of an adviser; no other leaf has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether anything is started at all.
+    pub mode: Mode,
+    /// Whether the leaf talks to the person at the terminal.
+    pub interactive: bool,
+    /// The program and its arguments, with placeholders. A relative program that has a `/` in it
+    /// is looked for in the workspace.
+    pub argv: Vec<String>,
+    /// The prompt in place of the built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// A file with the prompt, relative to the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<Utf8PathBuf>,
+    /// How the prompt reaches the leaf; see [`LeafConfig::prompt_via`].
+    #[serde(rename = "prompt_via", skip_serializing_if = "Option::is_none")]
+    pub prompt_by: Option<PromptVia>,
+    /// The longest an attempt may take; see [`LeafConfig::timeout`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<Seconds>,
+    /// The longest an attempt may go without output or a changed file. Absent: for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_secs: Option<Seconds>,
+    /// How many failed attempts are followed by another.
+    pub retries: u32,
+    /// What is no failure but "come back later".
+    #[serde(alias = "throttle")]
+    pub throttled: Throttled,
+    /// Whether the kernel keeps the leaf to what its role may touch.
+    pub sandbox: Confinement,
+    /// Further places it may write, with placeholders, relative to the workspace.
+    pub writable: Vec<String>,
+    /// Further environment, with placeholders.
+    pub env: BTreeMap<String, String>,
+    /// Carried to the leaf as `PDCA_FAMILY` and `{family}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
+    /// Carried to the leaf as `PDCA_MODEL` and `{model}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Carried to the leaf as `PDCA_EFFORT` and `{effort}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Carried to the leaf as `PDCA_AGENT` and `{agent}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+impl LeafConfig {
+    /// The wall clock of an attempt where none is configured. A person is never hurried.
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+    /// How the prompt reaches the leaf: on stdin, or as a file where a person has the terminal.
+    pub fn prompt_via(&self) -> PromptVia {
+        self.prompt_by.unwrap_or(if self.interactive { PromptVia::File } else { PromptVia::Stdin })
+    }
+
+    /// The longest an attempt may take.
+    pub fn timeout(&self) -> Option<Duration> {
+        let default = (!self.interactive).then_some(Self::DEFAULT_TIMEOUT);
+        self.timeout_secs.map(Seconds::get).or(default)
+    }
+}
+
+/// Whether a leaf is a program or a stand-in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A deterministic stand-in that says it is one.
+    #[default]
+    Stub,
+    /// The program in `argv`.
+    Command,
+}
+
+/// How a prompt reaches the leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptVia {
+    /// On standard input, which then ends.
+    Stdin,
+    /// As a file, named by `PDCA_PROMPT_FILE`; standard input is empty.
+    File,
+    /// Not at all; `{prompt}` and `{prompt_file}` have no value.
+    None,
+}
+
+/// Whether the kernel confines a leaf.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confinement {
+    /// Where the kernel can; the outcome says whether it did.
+    #[default]
+    Auto,
+    /// The leaf is not started where the kernel cannot.
+    Require,
+    /// Not at all. The bundle is still digested before and after.
+    Off,
+}
+
+/// What counts as "come back later": the leaf is asked again after a pause, and no attempt is
+/// spent on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Throttled {
+    /// Exit codes that say so.
+    pub exit_codes: Vec<i32>,
+    /// Text in the output that says so, if the leaf failed or left nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The first pause; each further one is twice as long.
+    pub backoff_secs: Seconds,
+    /// All pauses together; after that the call gives up.
+    pub max_wait_secs: Seconds,
+}
+
+impl Default for Throttled {
+    fn default() -> Self {
+        Self {
+            exit_codes: Vec::new(),
+            pattern: None,
+            backoff_secs: Seconds(Duration::from_secs(30)),
+            max_wait_secs: Seconds(Duration::from_secs(3600)),
+        }
+    }
+}
+
+/// A span of time in seconds; fractions are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Seconds(Duration);
+
+impl Seconds {
+    /// The span.
+    pub fn get(self) -> Duration {
+        self.0
+    }
+}
+
+impl From<Duration> for Seconds {
+    fn from(span: Duration) -> Self {
+        Self(span)
+    }
+}
+
+impl TryFrom<f64> for Seconds {
+    type Error = std::time::TryFromFloatSecsError;
+
+    fn try_from(seconds: f64) -> Result<Self, Self::Error> {
+        Duration::try_from_secs_f64(seconds).map(Self)
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.0.subsec_nanos() == 0 {
+            to.serialize_u64(self.0.as_secs())
+        } else {
+            to.serialize_f64(self.0.as_secs_f64())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves(text: &str) -> Leaves {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn nothing_configured_is_a_stub_for_every_role() {
+        let leaves = leaves("");
+        for role in Role::ALL {
+            assert!(leaves.of(*role).is_none_or(|leaf| leaf.mode == Mode::Stub), "{role}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let leaf = leaves(
+            r#"
+            [builder]
+            mode = "command"
+            interactive = true
+            argv = ["a", "{id}"]
+            prompt = "p"
+            prompt_file = "f.md"
+            prompt_via = "none"
+            timeout_secs = 90
+            stall_secs = 0.5
+            retries = 2
+            throttled = { exit_codes = [75], pattern = "slow", backoff_secs = 1, max_wait_secs = 9 }
+            sandbox = "require"
+            writable = ["cache"]
+            env = { A = "b" }
+            family = "f"
+            model = "m"
+            effort = "e"
+            agent = "g"
+            "#,
+        )
+        .builder;
+        let expected = LeafConfig {
+            id: None,
+            mode: Mode::Command,
+            interactive: true,
+            argv: vec!["a".into(), "{id}".into()],
+            prompt: Some("p".into()),
+            prompt_file: Some("f.md".into()),
+            prompt_by: Some(PromptVia::None),
+            timeout_secs: Some(Duration::from_secs(90).into()),
+            stall_secs: Some(Duration::from_millis(500).into()),
+            retries: 2,
+            throttled: Throttled {
+                exit_codes: vec![75],
+                pattern: Some("slow".into()),
+                backoff_secs: Duration::from_secs(1).into(),
+                max_wait_secs: Duration::from_secs(9).into(),
+            },
+            sandbox: Confinement::Require,
+            writable: vec!["cache".into()],
+            env: BTreeMap::from([("A".into(), "b".into())]),
+            family: Some("f".into()),
+            model: Some("m".into()),
+            effort: Some("e".into()),
+            agent: Some("g".into()),
+        };
+        assert_eq!(leaf, expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = "[builder]\nstall_secs = 0.5\ntimeout_secs = 3\n[[advisory]]\nid = \"a\"\n";
+        let first = leaves(text);
+        assert_eq!(leaves(&toml::to_string(&first).unwrap()), first);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_by_name() {
+        let error = toml::from_str::<Leaves>("[builder]\nretry = 1\n").unwrap_err().to_string();
+        assert!(error.contains("unknown field `retry`"), "{error}");
+        let error = toml::from_str::<Leaves>("[biulder]\n").unwrap_err().to_string();
+        assert!(error.contains("unknown field `biulder`"), "{error}");
+    }
+
+    #[test]
+    fn a_span_that_is_no_span_is_refused() {
+        for wrong in ["-1", "nan", "inf", "\"1\""] {
+            let text = format!("[builder]\ntimeout_secs = {wrong}\n");
+            assert!(toml::from_str::<Leaves>(&text).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_person_at_the_terminal_gets_the_prompt_as_a_file_and_no_deadline() {
+        let leaf = leaves("[planner]\ninteractive = true\n").planner;
+        assert_eq!((leaf.prompt_via(), leaf.timeout()), (PromptVia::File, None));
+        let leaf = leaves("").planner;
+        let expected = (PromptVia::Stdin, Some(LeafConfig::DEFAULT_TIMEOUT));
+        assert_eq!((leaf.prompt_via(), leaf.timeout()), expected);
+    }
+}

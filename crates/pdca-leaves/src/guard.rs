@@ -1,0 +1,212 @@
+//! What keeps a leaf to what its role may touch.
+//!
+//! Two guards, one on top of the other. The kernel, where it can, denies: an independent role
+//! cannot read the bundles, the work directories of other leaves or anything else the driver
+//! hides, and cannot write the workspace, the fix or the primary checkout; every other role can
+//! write only its own places. And everywhere, whatever the kernel can, the bundle and the fix are
+//! digested before and after ([`Baseline`]): a changed byte voids what an independent leaf said.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use pdca_process::{Sandbox, SandboxMode};
+use pdca_state::{Bundle, BundleDigest, files};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::{BoxError, Call},
+    config::Confinement,
+    error::LeafError,
+    role::Role,
+};
+
+/// The work directory of the driver in a workspace: jobs, runs, whatever is not for leaves.
+const DRIVER_DIR: &str = ".pdca";
+
+/// The sandbox of one call. `view` is the staged view, `prompt` the prompt's file if there is one,
+/// `writable` what the configuration adds, already absolute.
+pub(crate) fn sandbox(
+    call: &Call<'_>,
+    view: &Utf8Path,
+    prompt: Option<&Utf8Path>,
+    writable: Vec<Utf8PathBuf>,
+) -> Result<Sandbox, LeafError> {
+    let role = call.inputs.role();
+    let places = &call.places;
+    for path in &writable {
+        if let Some(tree) = undone_by(path, role, call) {
+            return Err(LeafError::Writable { path: path.clone(), tree });
+        }
+    }
+    let mut no_write = vec![places.workspace.to_owned(), places.bundle_root.to_owned()];
+    no_write.extend(places.primary.map(Utf8Path::to_owned));
+    no_write.extend(places.kept.iter().cloned());
+    let mut no_read = Vec::new();
+    if role.is_independent() {
+        no_write.extend(places.fix.map(Utf8Path::to_owned));
+        no_read.push(places.bundle_root.to_owned());
+        no_read.extend(driver_dirs(call));
+        no_read.extend(places.hidden.iter().cloned());
+    }
+    let mut write = vec![view.to_owned()];
+    write.extend(places.worktree.map(Utf8Path::to_owned));
+    write.extend(writable);
+    Ok(Sandbox {
+        mode: match call.config.sandbox {
+            Confinement::Auto => SandboxMode::Auto,
+            Confinement::Require => SandboxMode::Require,
+            Confinement::Off => SandboxMode::Off,
+        },
+        no_read,
+        no_write,
+        read: prompt.map(Utf8Path::to_owned).into_iter().collect(),
+        write,
+    })
+}
+
+/// Where the driver keeps what leaves leave: the notes of the builder among them.
+fn driver_dirs(call: &Call<'_>) -> Vec<Utf8PathBuf> {
+    let mut dirs = vec![call.places.workspace.join(DRIVER_DIR)];
+    dirs.extend(call.job.parent().map(Utf8Path::to_owned));
+    dirs
+}
+
+/// The protected tree that a configured `writable` path would open again, if any.
+///
+/// A directory of the workspace may be opened; the bundles, the driver's own directory, the
+/// primary checkout and, for an independent role, the fix may not, and neither may anything
+/// above one of them.
+fn undone_by(path: &Utf8Path, role: Role, call: &Call<'_>) -> Option<Utf8PathBuf> {
+    let places = &call.places;
+    let mut inviolable = vec![places.bundle_root.to_owned()];
+    inviolable.extend(driver_dirs(call));
+    inviolable.extend(places.primary.map(Utf8Path::to_owned));
+    inviolable.extend(places.kept.iter().cloned());
+    if role.is_independent() {
+        inviolable.extend(places.fix.map(Utf8Path::to_owned));
+        inviolable.extend(places.hidden.iter().cloned());
+    }
+    let real = real(path);
+    let opened = |tree: &Utf8PathBuf| {
+        let tree = self::real(tree);
+        tree.starts_with(&real) || real.starts_with(&tree)
+    };
+    let workspace = places.workspace.to_owned();
+    if self::real(&workspace).starts_with(&real) {
+        return Some(workspace);
+    }
+    inviolable.into_iter().find(opened)
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Utf8Path) -> Utf8PathBuf {
+    for above in path.ancestors() {
+        if let Ok(found) = above.canonicalize_utf8() {
+            let rest = path.strip_prefix(above).expect("because a path starts with its ancestors");
+            return if rest.as_str().is_empty() { found } else { found.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
+/// The bundle and the fix as they were before a try was started.
+///
+/// Kept in the job directory until it was compared, so that a change which a driver did not live
+/// to see is found by the next.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    record: Record,
+    /// All files, where they are known one by one.
+    digest: Option<BundleDigest>,
+    file: Utf8PathBuf,
+}
+
+/// What a baseline compares with.
+pub(crate) struct Watched<'a> {
+    pub(crate) bundle: Option<&'a Bundle>,
+    pub(crate) fingerprint: Option<&'a dyn Fn() -> Result<String, BoxError>>,
+}
+
+/// What has changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// Files of the bundle; `.` where it is not known which.
+    pub(crate) files: Vec<Utf8PathBuf>,
+    /// Whether the fix did.
+    pub(crate) fix: bool,
+}
+
+impl Difference {
+    pub(crate) fn is_none(&self) -> bool {
+        self.files.is_empty() && !self.fix
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    bundle: Option<String>,
+    fix: Option<String>,
+}
+
+impl Baseline {
+    const FILE: &'static str = "before.json";
+
+    /// Looks at everything as it is now.
+    pub(crate) fn take(job: &Utf8Path, watched: &Watched<'_>) -> Result<Self, LeafError> {
+        let (record, digest) = watched.record()?;
+        Ok(Self { record, digest, file: job.join(Self::FILE) })
+    }
+
+    /// The one that is on record, if any. A torn record is none.
+    pub(crate) fn load(job: &Utf8Path, watched: &Watched<'_>) -> Result<Option<Self>, LeafError> {
+        let file = job.join(Self::FILE);
+        let record = match fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice::<Record>(&bytes).ok(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(LeafError::Job(error)),
+        };
+        let Some(record) = record else { return Ok(None) };
+        let (now, digest) = watched.record()?;
+        let digest = digest.filter(|_| record.bundle == now.bundle);
+        Ok(Some(Self { record, digest, file }))
+    }
+
+    /// Puts it on record, before anything is started.
+    pub(crate) fn keep(&self) -> Result<(), LeafError> {
+        let json = serde_json::to_vec(&self.record).expect("because two strings are plain JSON");
+        files::replace_unsynced(&self.file, &json).map_err(LeafError::Job)
+    }
+
+    /// Takes it off the record, once nothing is left to compare.
+    pub(crate) fn forget(&self) -> Result<(), LeafError> {
+        fs::remove_file(&self.file).map_err(LeafError::Job)
+    }
+
+    /// What is different now.
+    pub(crate) fn difference(&self, watched: &Watched<'_>) -> Result<Difference, LeafError> {
+        let (now, digest) = watched.record()?;
+        let files = match (&digest, &self.digest) {
+            (Some(now), Some(before)) => now.changed_since(before),
+            (_, None) | (None, _) if now.bundle != self.record.bundle => vec![".".into()],
+            (_, None) | (None, _) => Vec::new(),
+        };
+        Ok(Difference { files, fix: now.fix != self.record.fix })
+    }
+}
+
+impl Watched<'_> {
+    fn record(&self) -> Result<(Record, Option<BundleDigest>), LeafError> {
+        let digest = self.bundle.map(digest).transpose()?;
+        let fix =
+            self.fingerprint.map(|look| look()).transpose().map_err(LeafError::Fingerprint)?;
+        Ok((Record { bundle: digest.as_ref().map(BundleDigest::to_hex), fix }, digest))
+    }
+}
+
+/// The digest of a bundle without what a crashed driver left of files it was replacing: that may
+/// come and go between two drivers, and is nobody's change.
+fn digest(bundle: &Bundle) -> Result<BundleDigest, LeafError> {
+    bundle.sweep_temps().map_err(LeafError::Sweep)?;
+    bundle.digest().map_err(LeafError::Digest)
+}

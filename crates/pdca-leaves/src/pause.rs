@@ -1,0 +1,112 @@
+//! Waiting for a leaf that was told to come back later.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use pdca_process::Cancel;
+
+use crate::config::Throttled;
+
+/// However long a leaf has been throttled, it is asked again after this.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// How often a wait looks whether it was called off.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// The pauses of one call: each twice the last, together no longer than configured.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    next: Duration,
+    left: Duration,
+    waited: Duration,
+}
+
+impl Pauses {
+    pub(crate) fn new(config: &Throttled) -> Self {
+        Self {
+            next: config.backoff_secs.get().min(LONGEST),
+            left: config.max_wait_secs.get(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The next pause; none when the time is used up.
+    pub(crate) fn next(&mut self) -> Option<Duration> {
+        // A pause of no length would let a leaf be asked for ever.
+        let pause = self.next.max(Duration::from_millis(1)).min(self.left);
+        if pause.is_zero() {
+            return None;
+        }
+        self.left -= pause;
+        self.waited += pause;
+        self.next = self.next.saturating_mul(2).min(LONGEST);
+        Some(pause)
+    }
+
+    /// All pauses so far.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// Waits, unless called off; says whether it waited to the end.
+pub(crate) fn wait(pause: Duration, cancel: &Cancel) -> bool {
+    let start = Instant::now();
+    loop {
+        if cancel.is_cancelled() {
+            return false;
+        }
+        let left = pause.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(GLANCE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(backoff: u64, max_wait: u64) -> Vec<u64> {
+        let mut pauses = Pauses::new(&Throttled {
+            backoff_secs: Duration::from_secs(backoff).into(),
+            max_wait_secs: Duration::from_secs(max_wait).into(),
+            ..Throttled::default()
+        });
+        std::iter::from_fn(|| pauses.next()).map(|pause| pause.as_secs()).collect()
+    }
+
+    #[test]
+    fn pauses_double_and_never_exceed_the_total() {
+        assert_eq!(pauses(1, 20), [1, 2, 4, 8, 5]);
+        assert_eq!(pauses(30, 30), [30]);
+        assert_eq!(pauses(600, 4000), [600, 900, 900, 900, 700]);
+    }
+
+    #[test]
+    fn a_pause_longer_than_the_total_is_cut_to_it() {
+        assert_eq!(pauses(60, 10), [10]);
+        assert_eq!(pauses(u64::MAX, 10), [10]);
+    }
+
+    #[test]
+    fn pauses_of_no_length_come_to_an_end_too() {
+        let mut pauses = Pauses::new(&Throttled {
+            backoff_secs: Duration::ZERO.into(),
+            max_wait_secs: Duration::from_millis(5).into(),
+            ..Throttled::default()
+        });
+        assert_eq!(std::iter::from_fn(|| pauses.next()).count(), 5);
+    }
+
+    #[test]
+    fn a_wait_that_was_called_off_is_not_waited_for() {
+        let cancel = Cancel::new();
+        cancel.cancel();
+        assert!(!wait(Duration::from_secs(3600), &cancel));
+        assert!(wait(Duration::ZERO, &Cancel::new()));
+    }
+}

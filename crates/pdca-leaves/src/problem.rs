@@ -1,0 +1,318 @@
+//! What is wrong with a configuration, all of it at once.
+
+use std::{collections::BTreeSet, fmt};
+
+use thiserror::Error;
+
+use crate::{
+    config::{LeafConfig, Leaves, Mode, PromptVia, Seconds},
+    role::Role,
+    template::{Placeholder, Template, TemplateError},
+};
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {flaw}")]
+pub struct Problem {
+    /// The key, such as `leaves.builder.argv[1]`.
+    pub key: String,
+    /// What is wrong with it.
+    pub flaw: ConfigFlaw,
+}
+
+/// What can be wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigFlaw {
+    /// A command without a program.
+    #[error("mode = \"command\" needs a program here")]
+    NoProgram,
+    /// A text with a wrong placeholder.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A placeholder whose value this configuration does not give.
+    #[error("`{{{placeholder}}}` is used, but {missing}")]
+    NoValue {
+        /// The name between the braces.
+        placeholder: &'static str,
+        /// What would give it a value.
+        missing: &'static str,
+    },
+    /// Two keys of which one is enough.
+    #[error("{} and {} exclude each other", .0, .1)]
+    Both(&'static str, &'static str),
+    /// A span of no length.
+    #[error("must be more than zero")]
+    Zero,
+    /// An exit code that means something else, or cannot be.
+    #[error("{0} cannot mean throttled; use 1 to 255")]
+    ExitCode(i32),
+    /// A text that is empty.
+    #[error("must not be empty")]
+    Empty,
+    /// An environment name that cannot be set, or is not for the configuration to set.
+    #[error("cannot be set: {0}")]
+    Env(&'static str),
+    /// More retries than make sense.
+    #[error("{0} retries are too many; at most {max}", max = MAX_RETRIES)]
+    Retries(u32),
+    /// An adviser's name that cannot be part of a file name, or is missing.
+    #[error("an adviser needs a name of letters, digits, `-` and `_`, at most 50 of them")]
+    AdviserName,
+    /// Two advisers of one name.
+    #[error("another adviser has this name")]
+    AdviserTwice,
+    /// A name on a leaf that is no adviser.
+    #[error("only an adviser has a name")]
+    NameWithoutAdviser,
+    /// A prompt on an input that a person holds.
+    #[error("an interactive leaf cannot get its prompt on stdin; use \"file\" or \"none\"")]
+    PromptOnTerminal,
+    /// A role in which nobody may sit at the terminal.
+    #[error("a {0} runs unattended")]
+    Unattended(Role),
+}
+
+/// The most retries that are accepted.
+const MAX_RETRIES: u32 = 100;
+
+impl Leaves {
+    /// Everything that is wrong, in the order of the file's tables.
+    pub fn validate(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        for role in Role::ALL {
+            if let Some(leaf) = self.of(*role) {
+                problems.leaf(*role, &format!("leaves.{role}"), leaf);
+                if leaf.id.is_some() {
+                    problems.add(format_args!("leaves.{role}.id"), ConfigFlaw::NameWithoutAdviser);
+                }
+            }
+        }
+        let mut names = BTreeSet::new();
+        for (place, leaf) in self.advisory.iter().enumerate() {
+            let table = format!("leaves.advisory[{place}]");
+            match leaf.id.as_deref() {
+                Some(name) if is_adviser_name(name) => {
+                    if !names.insert(name) {
+                        problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserTwice);
+                    }
+                }
+                Some(_) | None => problems.add(format_args!("{table}.id"), ConfigFlaw::AdviserName),
+            }
+            problems.leaf(Role::Adviser, &table, leaf);
+        }
+        problems.0
+    }
+}
+
+/// Whether an adviser may have this name: it becomes part of a file's name.
+pub(crate) fn is_adviser_name(name: &str) -> bool {
+    let allowed = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+    (1..=50).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(allowed)
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, key: fmt::Arguments<'_>, flaw: ConfigFlaw) {
+        self.0.push(Problem { key: key.to_string(), flaw });
+    }
+
+    fn leaf(&mut self, role: Role, table: &str, leaf: &LeafConfig) {
+        if leaf.mode == Mode::Command && leaf.argv.first().is_none_or(String::is_empty) {
+            self.add(format_args!("{table}.argv"), ConfigFlaw::NoProgram);
+        }
+        for (place, text) in leaf.argv.iter().enumerate() {
+            self.text(&format!("{table}.argv[{place}]"), text, leaf);
+        }
+        for (place, text) in leaf.writable.iter().enumerate() {
+            self.text(&format!("{table}.writable[{place}]"), text, leaf);
+            if text.is_empty() {
+                self.add(format_args!("{table}.writable[{place}]"), ConfigFlaw::Empty);
+            }
+        }
+        for (name, text) in &leaf.env {
+            self.text(&format!("{table}.env.{name}"), text, leaf);
+            if let Some(why) = forbidden_name(name) {
+                self.add(format_args!("{table}.env.{name}"), ConfigFlaw::Env(why));
+            }
+        }
+        self.terminal(role, table, leaf);
+        self.spans(table, leaf);
+        if leaf.retries > MAX_RETRIES {
+            self.add(format_args!("{table}.retries"), ConfigFlaw::Retries(leaf.retries));
+        }
+    }
+
+    /// The prompt, and the person who may be in its way.
+    fn terminal(&mut self, role: Role, table: &str, leaf: &LeafConfig) {
+        if leaf.prompt.is_some() && leaf.prompt_file.is_some() {
+            self.add(format_args!("{table}.prompt"), ConfigFlaw::Both("prompt", "prompt_file"));
+        }
+        if leaf.prompt_file.as_ref().is_some_and(|path| path.as_str().is_empty()) {
+            self.add(format_args!("{table}.prompt_file"), ConfigFlaw::Empty);
+        }
+        if leaf.interactive && leaf.prompt_via() == PromptVia::Stdin {
+            self.add(format_args!("{table}.prompt_via"), ConfigFlaw::PromptOnTerminal);
+        }
+        if leaf.interactive && role.is_independent() {
+            self.add(format_args!("{table}.interactive"), ConfigFlaw::Unattended(role));
+        }
+    }
+
+    fn spans(&mut self, table: &str, leaf: &LeafConfig) {
+        let throttled = &leaf.throttled;
+        let spans = [
+            ("timeout_secs", leaf.timeout_secs),
+            ("stall_secs", leaf.stall_secs),
+            // A pause of no length would be asked for without end.
+            ("throttled.backoff_secs", Some(throttled.backoff_secs)),
+            ("throttled.max_wait_secs", Some(throttled.max_wait_secs)),
+        ];
+        for (key, span) in spans {
+            if span.map(Seconds::get).is_some_and(|span| span.is_zero()) {
+                self.add(format_args!("{table}.{key}"), ConfigFlaw::Zero);
+            }
+        }
+        for code in throttled.exit_codes.iter().filter(|code| !(1..=255).contains(*code)) {
+            self.add(format_args!("{table}.throttled.exit_codes"), ConfigFlaw::ExitCode(*code));
+        }
+        if throttled.pattern.as_deref() == Some("") {
+            self.add(format_args!("{table}.throttled.pattern"), ConfigFlaw::Empty);
+        }
+    }
+
+    /// A text with placeholders, each of which has a value or may have one in some call.
+    fn text(&mut self, key: &str, text: &str, leaf: &LeafConfig) {
+        let template = match Template::parse(text) {
+            Ok(template) => template,
+            Err(error) => return self.add(format_args!("{key}"), error.into()),
+        };
+        for placeholder in template.placeholders() {
+            if let Some(missing) = missing(placeholder, leaf) {
+                let flaw = ConfigFlaw::NoValue { placeholder: placeholder.name(), missing };
+                self.add(format_args!("{key}"), flaw);
+            }
+        }
+    }
+}
+
+/// Why a placeholder can have no value with this leaf.
+fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> {
+    match placeholder {
+        Placeholder::Prompt | Placeholder::PromptFile => {
+            (leaf.prompt_via() == PromptVia::None).then_some("prompt_via is \"none\"")
+        }
+        Placeholder::Model => leaf.model.is_none().then_some("model is not set"),
+        Placeholder::Effort => leaf.effort.is_none().then_some("effort is not set"),
+        Placeholder::Family => leaf.family.is_none().then_some("family is not set"),
+        Placeholder::Agent => leaf.agent.is_none().then_some("agent is not set"),
+        Placeholder::Bundle
+        | Placeholder::Inputs
+        | Placeholder::Brief
+        | Placeholder::Output
+        | Placeholder::Worktree
+        | Placeholder::Workspace
+        | Placeholder::Id
+        | Placeholder::Role
+        | Placeholder::Base
+        | Placeholder::Target => None,
+    }
+}
+
+/// Why an environment name is not for the configuration to set.
+fn forbidden_name(name: &str) -> Option<&'static str> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        Some("no program could read a variable of that name")
+    } else if name.starts_with("PDCA_") {
+        Some("names that start with PDCA_ belong to the driver")
+    } else if matches!(name, "TMPDIR" | "GIT_DIR" | "GIT_WORK_TREE" | "GIT_INDEX_FILE") {
+        Some("it would lead the leaf out of its checkout or its temporary directory")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn problems(text: &str) -> String {
+        let leaves: Leaves = toml::from_str(text).unwrap();
+        let all = leaves.validate();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let text = r#"
+            [planner]
+            interactive = true
+            prompt_via = "stdin"
+            [builder]
+            mode = "command"
+            timeout_secs = 0
+            retries = 101
+            env = { PDCA_RUN = "x", "A=B" = "", OK = "{nope}" }
+            [reviewer]
+            mode = "command"
+            argv = ["r", "{bundel}", "{", "{model}", "{prompt}"]
+            prompt = "p"
+            prompt_file = "p.md"
+            prompt_via = "none"
+            interactive = true
+            writable = [""]
+            throttled = { exit_codes = [0, 75, 256], pattern = "", backoff_secs = 0 }
+            [act]
+            id = "x"
+            [[advisory]]
+            [[advisory]]
+            id = "a"
+            [[advisory]]
+            id = "a"
+            [[advisory]]
+            id = "../x"
+        "#;
+        assert_snapshot!(problems(text), @r#"
+        leaves.planner.prompt_via: an interactive leaf cannot get its prompt on stdin; use "file" or "none"
+        leaves.builder.argv: mode = "command" needs a program here
+        leaves.builder.env.A=B: cannot be set: no program could read a variable of that name
+        leaves.builder.env.OK: unknown placeholder `{nope}`
+        leaves.builder.env.PDCA_RUN: cannot be set: names that start with PDCA_ belong to the driver
+        leaves.builder.timeout_secs: must be more than zero
+        leaves.builder.retries: 101 retries are too many; at most 100
+        leaves.reviewer.argv[1]: unknown placeholder `{bundel}`; did you mean `{bundle}`?
+        leaves.reviewer.argv[2]: a lone `{` at byte 0; write `{{` for a brace
+        leaves.reviewer.argv[3]: `{model}` is used, but model is not set
+        leaves.reviewer.argv[4]: `{prompt}` is used, but prompt_via is "none"
+        leaves.reviewer.writable[0]: must not be empty
+        leaves.reviewer.prompt: prompt and prompt_file exclude each other
+        leaves.reviewer.interactive: a reviewer runs unattended
+        leaves.reviewer.throttled.backoff_secs: must be more than zero
+        leaves.reviewer.throttled.exit_codes: 0 cannot mean throttled; use 1 to 255
+        leaves.reviewer.throttled.exit_codes: 256 cannot mean throttled; use 1 to 255
+        leaves.reviewer.throttled.pattern: must not be empty
+        leaves.act.id: only an adviser has a name
+        leaves.advisory[0].id: an adviser needs a name of letters, digits, `-` and `_`, at most 50 of them
+        leaves.advisory[2].id: another adviser has this name
+        leaves.advisory[3].id: an adviser needs a name of letters, digits, `-` and `_`, at most 50 of them
+        "#);
+    }
+
+    #[test]
+    fn a_stub_may_keep_the_program_it_had() {
+        assert_eq!(problems("[builder]\nmode = \"stub\"\nargv = [\"agent\", \"{id}\"]\n"), "");
+    }
+
+    #[test]
+    fn the_name_of_an_adviser_cannot_lead_anywhere() {
+        for good in ["a", "Sec-1", "x_y"] {
+            assert!(is_adviser_name(good), "{good}");
+        }
+        for bad in ["", "a/b", "..", ".", "-a", "a b", "é", "a\0", &"x".repeat(51)] {
+            assert!(!is_adviser_name(bad), "{bad:?}");
+        }
+    }
+}

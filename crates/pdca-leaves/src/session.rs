@@ -1,0 +1,306 @@
+//! A call of a command: stage, start, judge, and again where that is allowed.
+//!
+//! # What is in the job directory
+//! `bundle/` is the staged view, laid out anew before each try. `prompt.md` is the prompt. `try-001/`,
+//! `try-002/`, … are the process jobs, one per start. `before.json` is the baseline: put on record
+//! before a try is started, gone when it was compared after its end and nothing had changed; the
+//! try then carries the mark `unchanged`. So whatever way the driver is killed, the next one knows
+//! whether a comparison is still due, and what the driver itself writes into the bundle after a
+//! call is never taken for the leaf's doing.
+//!
+//! A try with a final verdict is never run again: it is judged again, with the same result, so the
+//! next driver goes on where the last one stopped, with the same count of attempts. A try without
+//! one is run again in its place. The last try that was run owns the view.
+
+use std::io;
+
+use camino::Utf8Path;
+use fs_err as fs;
+use pdca_process::{Cancel, Ending, Obstacle, RunError, Sign, Spec, Verdict};
+
+use crate::{
+    attempt::{Flaw, Judgment, judge},
+    call::Call,
+    command::{Layout, describe},
+    error::{LeafError, changes},
+    guard::{Baseline, Difference, Watched},
+    outcome::{ErrorLog, Guard, LeafEvent, LeafOutcome, Produced},
+    pause::{Pauses, wait},
+    role::Role,
+};
+
+/// A call of a command, from its first try to its result.
+pub(crate) struct Session<'a> {
+    call: &'a Call<'a>,
+    role: Role,
+    layout: Layout,
+    spec: Spec,
+    watched: Watched<'a>,
+}
+
+/// How far a call has come.
+struct Progress {
+    /// The attempt that is due, from 1.
+    attempt: u32,
+    of: u32,
+    throttled: u32,
+    pauses: Pauses,
+    log: ErrorLog,
+}
+
+/// One try that came to a final end.
+struct Try {
+    verdict: Verdict,
+    reused: bool,
+    /// What changed while it ran.
+    difference: Difference,
+}
+
+/// Who is told, and who may call it off.
+struct Watch<'w> {
+    report: &'w mut dyn FnMut(LeafEvent),
+    cancel: &'w Cancel,
+}
+
+impl<'a> Session<'a> {
+    /// Describes the leaf; nothing is started yet.
+    pub(crate) fn open(call: &'a Call<'a>) -> Result<Self, LeafError> {
+        let role = call.inputs.role();
+        let layout = Layout::new(call.job);
+        let spec = describe(call, &layout)?;
+        let fingerprint = call.fingerprint.filter(|_| role.is_independent());
+        let watched = Watched { bundle: call.inputs.bundle(), fingerprint };
+        Ok(Self { call, role, layout, spec, watched })
+    }
+
+    /// Tries until there is a result or no further attempt.
+    pub(crate) fn run(
+        &self,
+        report: &mut dyn FnMut(LeafEvent),
+        cancel: &Cancel,
+    ) -> Result<LeafOutcome, LeafError> {
+        let mut watch = Watch { report, cancel };
+        let mut progress = Progress {
+            attempt: 1,
+            of: self.call.config.retries.saturating_add(1),
+            throttled: 0,
+            pauses: Pauses::new(&self.call.config.throttled),
+            log: ErrorLog::default(),
+        };
+        for number in 1.. {
+            let tried = self.try_once(number, &progress, &mut watch)?;
+            let job = self.layout.try_at(number);
+            let Progress { attempt, of, .. } = progress;
+            let title = format!("{} {attempt} of {of}: {}", self.role, tried.verdict.ending);
+            if self.is_void(&tried.difference) {
+                progress.log.note(&title, &job);
+                let guard = Guard::Sandbox(tried.verdict.held);
+                return Err(self.void(tried.difference, Some(guard), progress.log));
+            }
+            let flaw = match judge(self.call, &self.layout.view(), &job, &tried.verdict)? {
+                Judgment::Done(produced) => return Ok(self.done(produced, tried, progress)),
+                Judgment::Throttled => {
+                    progress.throttled += 1;
+                    progress.log.note(&format!("{title}, throttled"), &job);
+                    if !tried.reused {
+                        self.pause(&mut progress, &mut watch)?;
+                    }
+                    continue;
+                }
+                Judgment::Failed => {
+                    progress.log.note(&title, &job);
+                    None
+                }
+                Judgment::Nothing(flaw) => {
+                    progress.log.note(&format!("{title}, but {flaw}"), &job);
+                    Some(flaw)
+                }
+            };
+            if attempt == of {
+                return Err(self.give_up(attempt, flaw, tried.verdict.ending, progress.log));
+            }
+            progress.attempt += 1;
+        }
+        unreachable!("because a call ends long before it was tried four billion times")
+    }
+
+    /// Uses the final verdict of this try, or runs it.
+    fn try_once(
+        &self,
+        number: u32,
+        progress: &Progress,
+        watch: &mut Watch<'_>,
+    ) -> Result<Try, LeafError> {
+        let tried = match self.load(number)? {
+            Some(tried) => tried,
+            None => self.start(number, progress, watch)?,
+        };
+        (watch.report)(LeafEvent::Ended {
+            attempt: progress.attempt,
+            ending: tried.verdict.ending.clone(),
+            held: tried.verdict.held.clone(),
+            reused: tried.reused,
+        });
+        Ok(tried)
+    }
+
+    /// A try that came to its end under an earlier driver, if it can be vouched for.
+    fn load(&self, number: u32) -> Result<Option<Try>, LeafError> {
+        let job = self.layout.try_at(number);
+        // A verdict that cannot be read is as good as none: the try is run again.
+        let verdict = pdca_process::load_verdict(&job).ok().flatten();
+        let Some(verdict) = verdict.filter(|verdict| verdict.ending.is_final()) else {
+            return Ok(None);
+        };
+        let difference = if self.layout.mark(number).exists() {
+            Difference::default()
+        } else if let Some(baseline) = Baseline::load(self.call.job, &self.watched)? {
+            self.compare(number, &baseline)?
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Try { verdict, reused: true, difference }))
+    }
+
+    /// Starts the leaf, watches it, and returns once nothing of it is alive.
+    fn start(
+        &self,
+        number: u32,
+        progress: &Progress,
+        watch: &mut Watch<'_>,
+    ) -> Result<Try, LeafError> {
+        if watch.cancel.is_cancelled() {
+            return Err(LeafError::Cancelled);
+        }
+        let baseline = self.baseline(number, progress)?;
+        (watch.report)(LeafEvent::Attempt { n: progress.attempt, of: progress.of });
+        self.call.inputs.write_to(&self.layout.view())?;
+        if let Some(prepare) = self.call.prepare {
+            prepare(number).map_err(LeafError::Prepare)?;
+        }
+        let spec = Spec { job: self.layout.try_at(number), ..self.spec.clone() };
+        let report = &mut watch.report;
+        let verdict = pdca_process::run(&spec, watch.cancel, &mut |sign| match sign {
+            Sign::Started { pid } => report(LeafEvent::Started { pid }),
+            Sign::Output { bytes, last_line } => report(LeafEvent::Output { bytes, last_line }),
+            Sign::Tick => {}
+        });
+        let difference = self.compare(number, &baseline)?;
+        let verdict = self.require_end(verdict)?;
+        Ok(Try { verdict, reused: false, difference })
+    }
+
+    /// The baseline of a try that is about to be started, on record. One that is on record already
+    /// belongs to a try that an earlier driver did not see the end of.
+    fn baseline(&self, number: u32, progress: &Progress) -> Result<Baseline, LeafError> {
+        let baseline = match Baseline::load(self.call.job, &self.watched)? {
+            Some(baseline) => {
+                let difference = baseline.difference(&self.watched)?;
+                if self.is_void(&difference) {
+                    return Err(self.void(difference, None, progress.log.clone()));
+                }
+                baseline
+            }
+            None => Baseline::take(self.call.job, &self.watched)?,
+        };
+        fs::create_dir_all(self.layout.try_at(number)).map_err(LeafError::Job)?;
+        remove(&self.layout.mark(number)).map_err(LeafError::Job)?;
+        baseline.keep()?;
+        Ok(baseline)
+    }
+
+    /// Compares after the end of a try; where nothing changed, that is settled for good.
+    fn compare(&self, number: u32, baseline: &Baseline) -> Result<Difference, LeafError> {
+        let difference = baseline.difference(&self.watched)?;
+        if difference.is_none() {
+            fs::write(self.layout.mark(number), "").map_err(LeafError::Job)?;
+            baseline.forget()?;
+        }
+        Ok(difference)
+    }
+
+    fn is_void(&self, difference: &Difference) -> bool {
+        self.role.is_independent() && !difference.is_none()
+    }
+
+    /// The verdict of a leaf that came to an end of its own.
+    fn require_end(&self, verdict: Result<Verdict, RunError>) -> Result<Verdict, LeafError> {
+        let role = self.role;
+        let verdict = verdict.map_err(|error| match error {
+            RunError::NoSandbox { why } => LeafError::NoSandbox { role, why },
+            error @ (RunError::NoProgram
+            | RunError::NoSupervisor
+            | RunError::Job { .. }
+            | RunError::Supervisor { .. }) => LeafError::Run(error),
+        })?;
+        match &verdict.ending {
+            Ending::Cancelled => Err(LeafError::Cancelled),
+            Ending::NotStarted { kind: Obstacle::NotFound | Obstacle::NotExecutable, why } => {
+                Err(LeafError::NotStarted { role, why: why.clone() })
+            }
+            ending if ending.is_host_fault() => {
+                Err(LeafError::Host { role, ending: ending.clone() })
+            }
+            Ending::Exited(_)
+            | Ending::Signaled(_)
+            | Ending::TimedOut
+            | Ending::Stalled
+            | Ending::NotStarted { .. }
+            | Ending::Infra { .. } => Ok(verdict),
+        }
+    }
+
+    fn pause(&self, progress: &mut Progress, watch: &mut Watch<'_>) -> Result<(), LeafError> {
+        let Some(pause) = progress.pauses.next() else {
+            return Err(LeafError::Throttled {
+                role: self.role,
+                times: progress.throttled,
+                waited: progress.pauses.waited(),
+                log: progress.log.clone().into_text(),
+            });
+        };
+        (watch.report)(LeafEvent::Throttled { wait: pause });
+        if wait(pause, watch.cancel) { Ok(()) } else { Err(LeafError::Cancelled) }
+    }
+
+    fn done(&self, produced: Vec<Produced>, tried: Try, progress: Progress) -> LeafOutcome {
+        LeafOutcome {
+            role: self.role,
+            produced,
+            guard: Guard::Sandbox(tried.verdict.held),
+            attempts: progress.attempt,
+            throttled: progress.throttled,
+            duration: tried.verdict.duration,
+            reused: tried.reused,
+            bundle_changed: tried.difference.files,
+            earlier_failures: progress.log.into_option(),
+        }
+    }
+
+    fn give_up(
+        &self,
+        attempts: u32,
+        flaw: Option<Flaw>,
+        ending: Ending,
+        log: ErrorLog,
+    ) -> LeafError {
+        let (role, log) = (self.role, log.into_text());
+        match flaw {
+            Some(flaw) => LeafError::NoArtifact { role, attempts, flaw, log },
+            None => LeafError::Failed { role, attempts, ending, log },
+        }
+    }
+
+    fn void(&self, difference: Difference, guard: Option<Guard>, mut log: ErrorLog) -> LeafError {
+        let (changed, fix) = (difference.files, difference.fix);
+        log.line(&format!("void: {} while it ran", changes(&changed, fix)));
+        LeafError::Voided { role: self.role, changed, fix, guard, log: log.into_text() }
+    }
+}
+
+fn remove(file: &Utf8Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,12 @@
+//! Leaves as real processes, under a real supervisor, on a real filesystem.
+
+#![expect(clippy::unwrap_used, reason = "a fixture that cannot be set up fails its test")]
+
+mod artifact;
+mod attempts;
+mod command;
+mod independence;
+mod scene;
+mod stubs;
+
+pdca_process::supervisor_entry!();
