@@ -1,0 +1,233 @@
+//! What the process is made of, file by file, so that two moments can be compared.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{files, sha256_hex};
+use serde::{Deserialize, Serialize};
+
+use crate::records;
+
+/// How much is looked at: a baseline is made of texts for people.
+const MAX_FILES: usize = 2_000;
+const MAX_DEPTH: usize = 8;
+const MAX_LEN: u64 = 16 << 20;
+
+/// Stands for the digest of a file that cannot be read.
+const UNREADABLE: &str = "unreadable";
+
+/// The digest of every part of the process, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Baseline {
+    files: BTreeMap<String, String>,
+}
+
+/// A part of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Every file below a directory, named `name/…`. What this crate itself writes is left out.
+    Directory {
+        /// What its files are named after.
+        name: String,
+        /// Where it is.
+        path: Utf8PathBuf,
+    },
+    /// One file.
+    File {
+        /// Its name.
+        name: String,
+        /// Where it is.
+        path: Utf8PathBuf,
+    },
+    /// A part of a file, as text.
+    Text {
+        /// Its name.
+        name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// What is different between two baselines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// In both, with another digest.
+    pub changed: Vec<Change>,
+    /// Only in the later one.
+    pub added: Vec<Change>,
+    /// Only in the earlier one.
+    pub removed: Vec<Change>,
+}
+
+/// One part that is different.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Its name.
+    pub file: String,
+    /// Its digest in the earlier baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Its digest in the later one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl Baseline {
+    /// Digests every part that is there. What cannot be read is named in the second value.
+    pub fn collect(sources: &[Source]) -> (Self, Vec<String>) {
+        let mut taken = Self::default();
+        let mut problems = Vec::new();
+        for source in sources {
+            match source {
+                Source::Directory { name, path } => taken.add_directory(name, path, &mut problems),
+                Source::File { name, path } => taken.add_file(name, path, &mut problems),
+                Source::Text { name, text } => {
+                    taken.files.insert(name.clone(), sha256_hex(text.as_bytes()));
+                }
+            }
+        }
+        (taken, problems)
+    }
+
+    /// The digests by name.
+    pub fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
+    /// What became different since an earlier one.
+    pub fn changes_since(&self, earlier: &Baseline) -> Changes {
+        let mut changes = Changes::default();
+        for (file, after) in &self.files {
+            let before = earlier.files.get(file);
+            let change =
+                Change { file: file.clone(), before: before.cloned(), after: Some(after.clone()) };
+            match before {
+                None => changes.added.push(change),
+                Some(before) if before != after => changes.changed.push(change),
+                Some(_) => {}
+            }
+        }
+        let gone = earlier.files.iter().filter(|(file, _)| !self.files.contains_key(*file));
+        changes.removed = gone
+            .map(|(file, before)| Change {
+                file: file.clone(),
+                before: Some(before.clone()),
+                after: None,
+            })
+            .collect();
+        changes
+    }
+
+    fn add_file(&mut self, name: &str, path: &Utf8Path, problems: &mut Vec<String>) {
+        match files::read_bounded(path, MAX_LEN) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                self.files.insert(name.to_owned(), sha256_hex(&bytes));
+            }
+            Err(error) => {
+                problems.push(error.to_string());
+                self.files.insert(name.to_owned(), UNREADABLE.to_owned());
+            }
+        }
+    }
+
+    fn add_directory(&mut self, name: &str, path: &Utf8Path, problems: &mut Vec<String>) {
+        let mut open = vec![(name.to_owned(), path.to_owned(), 0)];
+        let mut count = 0;
+        while let Some((name, path, depth)) = open.pop() {
+            let mut entries = match path.read_dir_utf8() {
+                Ok(entries) => entries.filter_map(Result::ok).collect::<Vec<_>>(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    problems.push(format!("cannot list {path}: {error}"));
+                    continue;
+                }
+            };
+            entries.sort_unstable_by(|a, b| a.file_name().cmp(b.file_name()));
+            for entry in entries {
+                let file = entry.file_name();
+                // Hidden files are temporary, or locks, or ours.
+                if file.starts_with('.') || (depth == 0 && records::is_ours(file)) {
+                    continue;
+                }
+                let named = format!("{name}/{file}");
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_directory && depth < MAX_DEPTH {
+                    open.push((named, entry.path().to_owned(), depth + 1));
+                } else if count >= MAX_FILES || is_directory {
+                    problems.push(format!("{named} is not looked at: {path} holds too much"));
+                } else {
+                    count += 1;
+                    self.add_file(&named, entry.path(), problems);
+                }
+            }
+        }
+    }
+}
+
+impl FromIterator<(String, String)> for Baseline {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(iter: I) -> Self {
+        Self { files: iter.into_iter().collect() }
+    }
+}
+
+impl Changes {
+    /// Whether nothing is different.
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    fn sources(scene: &Scene) -> [Source; 2] {
+        let path = scene.path().join("process");
+        [
+            Source::Directory { name: "process".to_owned(), path },
+            Source::Text { name: "pdca.toml [gates]".to_owned(), text: "x".to_owned() },
+        ]
+    }
+
+    fn names(changes: &[Change]) -> Vec<&str> {
+        changes.iter().map(|change| change.file.as_str()).collect()
+    }
+
+    #[test]
+    fn changed_added_and_removed_files_are_told_apart() {
+        let scene = Scene::new();
+        scene.write("process/rules.md", "1");
+        scene.write("process/deep/gone.md", "1");
+        scene.write("process/act-log.md", "ours");
+        scene.write("process/.act-reviewed", "ours");
+        let (before, problems) = Baseline::collect(&sources(&scene));
+        assert_eq!(problems, [""; 0]);
+        scene.write("process/rules.md", "2");
+        scene.write("process/new.md", "1");
+        scene.write("process/act-log.md", "ours, longer");
+        scene.remove("process/deep/gone.md");
+        let (after, _) = Baseline::collect(&sources(&scene));
+        let changes = after.changes_since(&before);
+        assert_eq!(names(&changes.changed), ["process/rules.md"]);
+        assert_eq!(names(&changes.added), ["process/new.md"]);
+        assert_eq!(names(&changes.removed), ["process/deep/gone.md"]);
+        assert!(after.changes_since(&after).is_empty());
+        assert!(after.files().contains_key("pdca.toml [gates]"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_told_and_does_not_count_as_removed() {
+        let scene = Scene::new();
+        scene.write("process/rules.md", "1");
+        let (before, _) = Baseline::collect(&sources(&scene));
+        scene.remove("process/rules.md");
+        scene.write("outside.md", "1");
+        std::os::unix::fs::symlink("../outside.md", scene.path().join("process/rules.md")).unwrap();
+        let (after, problems) = Baseline::collect(&sources(&scene));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(names(&after.changes_since(&before).changed), ["process/rules.md"]);
+    }
+}

@@ -1,0 +1,301 @@
+//! One cycle that has ended, as its bundle tells it.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{
+    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, LoadError, Outcome, State,
+    Summary, files,
+};
+use serde::{Serialize, Serializer};
+
+use crate::patch::changed_paths;
+use crate::touches::Touches;
+use crate::wording::{bullets, one_line};
+
+/// How many earlier attempts of one bundle are looked at.
+const MAX_ATTEMPTS: usize = 200;
+
+/// One cycle that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cycle {
+    /// Its bundle.
+    pub id: BundleId,
+    /// The bundle's directory.
+    pub dir: Utf8PathBuf,
+    /// How it ended.
+    #[serde(serialize_with = "state_name")]
+    pub state: State,
+    /// The slug of its brief.
+    pub slug: Option<String>,
+    /// §6: what a person had to decide.
+    pub needs_human: Vec<NeedsHuman>,
+    /// §7: what was proven and what was not.
+    pub proven: Vec<String>,
+    /// §9: the decision.
+    pub signoff: Signoff,
+    /// §10: hints for this very review.
+    pub candidates: Vec<String>,
+    /// How many attempts came before the one that ended it.
+    pub iterations: u32,
+    /// Why they were sent back, oldest first.
+    pub deltas: Vec<String>,
+    /// The checks that failed in some attempt, each once.
+    pub failed_checks: Vec<String>,
+    /// What the gates cost over all attempts.
+    pub gates: GateCost,
+    /// What the brief said would change, against what did.
+    pub touches: Touches,
+    /// What of the bundle could not be used.
+    pub problems: Vec<String>,
+    /// What the brief carries forward from earlier attempts.
+    #[serde(skip)]
+    pub(crate) carried: Vec<String>,
+}
+
+/// One item of §6.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NeedsHuman {
+    /// What it says.
+    pub text: String,
+    /// Its box was never ticked.
+    pub open: bool,
+    /// It is the question that is asked of every bundle.
+    pub standing: bool,
+}
+
+/// §9.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Signoff {
+    /// What was decided.
+    pub outcome: Option<Outcome>,
+    /// By whom.
+    pub by: String,
+    /// When.
+    pub date: String,
+    /// What was said of the disposition.
+    pub disposition: String,
+    /// Why, where it is said.
+    pub note: Option<String>,
+}
+
+/// What gates cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct GateCost {
+    /// The time all rows took that say how long they took.
+    pub ms: u64,
+    /// How many rows say so.
+    pub timed: usize,
+    /// How many rows decided something.
+    pub rows: usize,
+}
+
+impl Cycle {
+    /// Reads the cycle of a bundle; `None` where it has not ended.
+    pub(crate) fn load(bundle: &Bundle) -> Result<Option<Self>, LoadError> {
+        let snapshot = bundle.load()?;
+        if !snapshot.state.is_terminal() {
+            return Ok(None);
+        }
+        let mut problems: Vec<String> = snapshot.problems.iter().map(ToString::to_string).collect();
+        let (attempts, hidden) = earlier_attempts(bundle.dir());
+        problems.extend(hidden);
+        let patch = bundle.read(Artifact::Patch).unwrap_or_else(|error| {
+            problems.push(error.to_string());
+            None
+        });
+        let declared = snapshot.brief.as_ref().map(Brief::touches).unwrap_or_default();
+        let summary = snapshot.summary.unwrap_or_default();
+        let reports: Vec<&GateReport> = attempts
+            .iter()
+            .filter_map(|attempt| attempt.gates.as_ref())
+            .chain(&snapshot.gates)
+            .collect();
+        Ok(Some(Self {
+            id: snapshot.id,
+            dir: snapshot.dir,
+            state: snapshot.state,
+            slug: snapshot.brief.as_ref().and_then(Brief::slug).map(|slug| one_line(&slug)),
+            needs_human: needs_human(&summary),
+            proven: summary.section(7).map(bullets).unwrap_or_default(),
+            signoff: signoff(&summary),
+            candidates: summary.section(10).map(bullets).unwrap_or_default(),
+            iterations: snapshot.iterations,
+            deltas: deltas(&attempts, &summary),
+            failed_checks: failed_checks(&reports),
+            gates: reports
+                .iter()
+                .copied()
+                .map(GateCost::of)
+                .fold(GateCost::default(), GateCost::plus),
+            touches: Touches::compare(
+                declared,
+                patch.as_deref().map(changed_paths).unwrap_or_default(),
+            ),
+            carried: carried(bundle),
+            problems,
+        }))
+    }
+
+    /// Everything the cycle said that may be said again, with where it was said.
+    ///
+    /// §7 is left out: it is put together from the gate report, the same words in every bundle. So is
+    /// the standing question of §6.
+    pub(crate) fn said(&self) -> Vec<(&'static str, String)> {
+        let findings = self.needs_human.iter().filter(|item| !item.standing);
+        let mut said: Vec<(&'static str, String)> =
+            findings.map(|item| ("§6", item.text.clone())).collect();
+        said.extend(self.candidates.iter().map(|text| ("§10", text.clone())));
+        said.extend(self.reasons().map(|text| ("§9", text.clone())));
+        said.extend(self.failed_checks.iter().map(|check| ("gates", format!("{check} failed"))));
+        said
+    }
+
+    /// Why attempts were sent back: the deltas, or what the brief carries of them.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = &String> {
+        if self.deltas.is_empty() { self.carried.iter() } else { self.deltas.iter() }
+    }
+}
+
+impl GateCost {
+    fn of(report: &GateReport) -> Self {
+        let decided = report.rows.iter().filter(|row| row.result != GateResult::None);
+        let timed = report.rows.iter().filter_map(|row| row.duration_ms);
+        Self {
+            rows: decided.count(),
+            timed: timed.clone().count(),
+            ms: timed.fold(0, u64::saturating_add),
+        }
+    }
+
+    /// The cost of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            ms: self.ms.saturating_add(other.ms),
+            timed: self.timed + other.timed,
+            rows: self.rows + other.rows,
+        }
+    }
+}
+
+/// An attempt that was archived.
+struct Attempt {
+    summary: Option<Summary>,
+    gates: Option<GateReport>,
+}
+
+/// The attempts that lie archived below a bundle: every directory with a summary or a gate report.
+fn earlier_attempts(dir: &Utf8Path) -> (Vec<Attempt>, Vec<String>) {
+    let mut problems = Vec::new();
+    let mut names: Vec<String> = match dir.read_dir_utf8() {
+        Ok(entries) => entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.file_name().to_owned())
+            .collect(),
+        Err(error) => {
+            problems.push(format!("cannot list {dir}: {error}"));
+            Vec::new()
+        }
+    };
+    // Shorter names first, so that v2 comes before v10.
+    names.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+    if names.len() > MAX_ATTEMPTS {
+        problems
+            .push(format!("{dir} has {} directories; {MAX_ATTEMPTS} are looked at", names.len()));
+        names.truncate(MAX_ATTEMPTS);
+    }
+    let mut read = |name: &str, artifact: Artifact| {
+        let file = Utf8Path::new(name).join(artifact.file_name());
+        files::read_within(dir, &file, artifact.max_len()).unwrap_or_else(|error| {
+            problems.push(error.to_string());
+            None
+        })
+    };
+    let mut attempts = Vec::new();
+    for name in &names {
+        let summary = read(name, Artifact::Summary);
+        let gates = read(name, Artifact::GatesJson);
+        if summary.is_some() || gates.is_some() {
+            attempts.push(Attempt {
+                summary: summary.map(|bytes| Summary::parse(&String::from_utf8_lossy(&bytes))),
+                gates: gates.and_then(|bytes| GateReport::parse(&bytes).ok()),
+            });
+        }
+    }
+    (attempts, problems)
+}
+
+fn needs_human(summary: &Summary) -> Vec<NeedsHuman> {
+    let open: std::collections::HashSet<&str> = summary
+        .open_items()
+        .iter()
+        .map(|line| line.trim_start_matches("- [ ]").trim_start())
+        .collect();
+    let item = |text: &String| NeedsHuman {
+        open: open.contains(text.as_str()),
+        standing: is_standing(text),
+        text: one_line(text),
+    };
+    summary.items().iter().map(item).collect()
+}
+
+fn is_standing(item: &str) -> bool {
+    let item = item.strip_prefix("V ").unwrap_or(item);
+    let rest = item.strip_prefix(Element::V.title());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" — "))
+}
+
+fn signoff(summary: &Summary) -> Signoff {
+    let recorded = summary.signoff();
+    let disposition = one_line(summary.disposition());
+    match recorded {
+        None => Signoff { disposition, ..Signoff::default() },
+        Some(recorded) => Signoff {
+            outcome: Some(recorded.outcome),
+            by: one_line(&recorded.by),
+            date: one_line(&recorded.date),
+            note: recorded.note.as_deref().map(one_line),
+            disposition,
+        },
+    }
+}
+
+fn deltas(attempts: &[Attempt], last: &Summary) -> Vec<String> {
+    let summaries = attempts.iter().filter_map(|attempt| attempt.summary.as_ref()).chain([last]);
+    let texts = summaries.map(|summary| one_line(summary.iteration_delta()));
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+fn failed_checks(reports: &[&GateReport]) -> Vec<String> {
+    let rows = reports.iter().flat_map(|report| &report.rows);
+    let failed = rows.filter(|row| row.result == GateResult::Fail);
+    let mut checks: Vec<String> = failed.map(|row| one_line(&row.check)).collect();
+    checks.sort_unstable();
+    checks.dedup();
+    checks
+}
+
+/// The carry-forward sections of the brief, each on one line.
+fn carried(bundle: &Bundle) -> Vec<String> {
+    let Ok(Some(bytes)) = bundle.read(Artifact::Brief) else { return Vec::new() };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut sections: Vec<String> = Vec::new();
+    let mut open = false;
+    for line in text.lines() {
+        if line.starts_with('#') {
+            open = line.starts_with("## Iteration ") && line.contains("carry-forward");
+            if open {
+                sections.push(String::new());
+            }
+        } else if let Some(section) = sections.last_mut().filter(|_| open) {
+            section.push_str(line.trim_start_matches(['>', ' ']));
+            section.push('\n');
+        }
+    }
+    sections.iter().map(|section| one_line(section)).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field as a reference")]
+fn state_name<S: Serializer>(state: &State, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(state.as_str())
+}

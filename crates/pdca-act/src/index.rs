@@ -1,0 +1,263 @@
+//! The look back: every cycle that ended since the last review, and what they have in common.
+
+use camino::Utf8PathBuf;
+use pdca_state::{Bundle, BundleId, survey_bundles};
+use serde::Serialize;
+
+use crate::cycle::{Cycle, GateCost};
+use crate::pattern::{self, BlamedField, Class, JudgedSignal, Pattern};
+use crate::records::Records;
+
+/// Which cycles are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that no review has considered.
+    SinceLastReview,
+    /// All that have ended.
+    All,
+}
+
+/// What the cycles show.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Index {
+    /// The date of the latest review.
+    pub last_review: Option<String>,
+    /// How many bundles earlier reviews considered.
+    pub reviewed: usize,
+    /// The cycles, by directory name.
+    pub cycles: Vec<Cycle>,
+    /// Bundles that cannot be read; whether they have ended nobody can say.
+    pub unreadable: Vec<Unreadable>,
+    /// What the gates of all of them cost.
+    pub gates: GateCost,
+    /// What several of them said.
+    pub patterns: Vec<Pattern>,
+    /// The items of §6 by class.
+    pub needs_human: Vec<Class>,
+    /// The fields of briefs that were blamed.
+    pub blamed_fields: Vec<BlamedField>,
+    /// What earlier reviews said should no longer be seen.
+    pub signals: Vec<JudgedSignal>,
+}
+
+/// A bundle that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// Its id.
+    pub id: BundleId,
+    /// Its directory.
+    pub dir: Utf8PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// Looks at bundles in whatever order they are given.
+///
+/// A cycle has ended when its bundle is frozen or was discontinued; the others are left out.
+pub fn index(bundles: &[Bundle], records: &Records, scope: Scope) -> Index {
+    let covered = records.covered();
+    let mut wanted: Vec<Bundle> = bundles
+        .iter()
+        .filter(|bundle| scope == Scope::All || !covered.contains(bundle.id()))
+        .cloned()
+        .collect();
+    wanted.sort_unstable_by(|a, b| a.id().cmp(b.id()).then_with(|| a.dir().cmp(b.dir())));
+    wanted.dedup();
+    let mut index = Index {
+        last_review: records.log.last_review().map(str::to_owned),
+        reviewed: covered.len(),
+        ..Index::default()
+    };
+    for (bundle, row) in wanted.iter().zip(survey_bundles(&wanted)) {
+        let loaded = match row.result {
+            Ok(glance) if !glance.state.is_terminal() => continue,
+            Ok(_) => Cycle::load(bundle),
+            Err(error) => Err(error),
+        };
+        match loaded {
+            Ok(cycle) => index.cycles.extend(cycle),
+            Err(error) => index.unreadable.push(Unreadable {
+                id: row.id,
+                dir: row.dir,
+                why: error.to_string(),
+            }),
+        }
+    }
+    index.compare(records);
+    index
+}
+
+impl Index {
+    fn compare(&mut self, records: &Records) {
+        let mut signals: Vec<_> = records.log.signals().cloned().collect();
+        signals.extend(records.ledger.applied());
+        self.gates =
+            self.cycles.iter().map(|cycle| cycle.gates).fold(GateCost::default(), GateCost::plus);
+        self.patterns = pattern::recurring(&self.cycles);
+        self.needs_human = pattern::classes(&self.cycles);
+        self.blamed_fields = pattern::blamed_fields(&self.cycles);
+        // The cycles that a review considered show its signals: they are why it named them.
+        let covered = records.covered();
+        let fresh: Vec<&Cycle> =
+            self.cycles.iter().filter(|cycle| !covered.contains(&cycle.id)).collect();
+        self.signals = pattern::judged(signals, &fresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pattern::Fate;
+    use crate::testing::Scene;
+
+    /// Three cycles that ended, one that did not.
+    fn scene() -> Scene {
+        let scene = Scene::new();
+        scene.frozen(
+            "36",
+            &["T5 Judgment — decide whether src/a.rs:12 fits"],
+            &["the T3 gate leaked /tmp/x1/a.md of issue_500"],
+        );
+        scene.frozen(
+            "12",
+            &["T5 Judgment — decide whether src/b.rs:7 fits"],
+            &["The T3 gate leaked /tmp/y2/b.md of issue_7!"],
+        );
+        scene.frozen("9", &["external dependency: `copier`"], &[]);
+        scene.write("results/issue_50/brief.md", "- **Slug:** still-planned\n");
+        scene
+    }
+
+    fn shown(index: &Index) -> String {
+        let mut lines = Vec::new();
+        for cycle in &index.cycles {
+            let items = cycle.needs_human.len();
+            lines.push(format!("{} {} {items}", cycle.id, cycle.state));
+        }
+        for pattern in &index.patterns {
+            let ids: Vec<&str> = pattern.cycles.iter().map(AsRef::as_ref).collect();
+            lines.push(format!("{}: {}", ids.join(" "), pattern.text));
+        }
+        for class in &index.needs_human {
+            lines.push(format!("{} × {}", class.items, class.class));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn what_two_cycles_share_is_a_pattern() {
+        let scene = scene();
+        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        insta::assert_snapshot!(shown(&index), @r"
+        12 COMPLETE 2
+        36 COMPLETE 2
+        9 COMPLETE 2
+        12 36: t5 judgment decide whether path fits
+        12 36: the t3 gate leaked path of n
+        3 × Validation — fitness-to-purpose
+        2 × T5 Judgment
+        1 × external dependency
+        ");
+    }
+
+    #[test]
+    fn the_name_of_an_element_alone_is_no_pattern() {
+        let scene = Scene::new();
+        scene.frozen("1", &["C4 Verification (red→green) — one thing or other"], &[]);
+        scene.frozen("2", &["C4 Verification (red→green) — something else entirely"], &[]);
+        let index = index(&scene.bundles(), &Records::default(), Scope::All);
+        assert_eq!(index.patterns, []);
+    }
+
+    #[test]
+    fn what_a_review_considered_is_left_out_until_all_is_asked_for() {
+        let scene = scene();
+        scene.write("process/act-log.md", "# Act review — 2026-10-01 — cycles considered: 36\n");
+        scene.write("process/.act-reviewed", "issue_12\n");
+        let records = scene.records();
+        let ids = |scope| {
+            let index = index(&scene.bundles(), &records, scope);
+            index.cycles.iter().map(|cycle| cycle.id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(Scope::SinceLastReview), ["9"]);
+        assert_eq!(ids(Scope::All), ["12", "36", "9"]);
+    }
+
+    #[test]
+    fn a_bundle_that_cannot_be_read_is_one_bad_row() {
+        let scene = scene();
+        scene.write("results/issue_12/brief.md", b"caf\xe9");
+        scene.write("results/issue_13/SUMMARY.md/x", "");
+        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        let bad: Vec<&str> = index.unreadable.iter().map(|row| row.id.as_ref()).collect();
+        assert_eq!(bad, ["12", "13"]);
+        assert_eq!(index.cycles.len(), 2);
+    }
+
+    #[test]
+    fn iterations_gate_cost_touches_and_blame_are_gathered_over_all_attempts() {
+        let scene = Scene::new();
+        scene.frozen("36", &[], &[]);
+        scene.write(
+            "results/issue_36/brief.md",
+            "- **Slug:** a\n- **Touches:** src/**, docs\n\n## Iteration 1 — carry-forward\n\n> the brief's scope\n",
+        );
+        scene.write("results/issue_36/patch.diff", "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-x\n+y\n--- a/Cargo.toml\n+++ b/Cargo.toml\n");
+        let gates = |result: &str, ms: u32| {
+            format!(
+                r#"{{"issue_dir": "issue_36", "overall": "{result}", "rows": [{{"check": "C4 verified", "result": "{result}",
+                "oracle": "x", "rule_id": "C4", "path_line": "", "gating": true, "element": "C4", "duration_ms": {ms}}}]}}"#
+            )
+        };
+        scene.write("results/issue_36/check-gates.json", gates("pass", 200));
+        scene.write("results/issue_36/iteration-v1/check-gates.json", gates("fail", 100));
+        scene.write(
+            "results/issue_36/iteration-v1/SUMMARY.md",
+            "## 9. Check sign-off\n- Outcome: iterated-to-Do\n- Iteration delta (if iterating): the success criterion was unclear\n",
+        );
+        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        let cycle = &index.cycles[0];
+        assert_eq!((cycle.iterations, cycle.gates.ms, cycle.gates.timed), (1, 300, 2));
+        assert_eq!(cycle.failed_checks, ["C4 verified"]);
+        assert_eq!(
+            (&cycle.touches.undeclared[..], &cycle.touches.untouched[..]),
+            (&["Cargo.toml".to_owned()][..], &["docs".to_owned()][..])
+        );
+        let blamed: Vec<&str> = index.blamed_fields.iter().map(|field| field.field).collect();
+        assert_eq!(blamed, ["Success criterion"]);
+    }
+
+    #[test]
+    fn a_signal_that_came_back_is_told() {
+        let scene = scene();
+        scene.write(
+            "process/act-log.md",
+            "# Act review — 2026-10-01 — cycles considered: 1\n\n## How effectiveness will be judged\n\
+             - Signal: T3 gate leaked /tmp/z/c.md (seen in 1, 2)\n- Signal: the moon is made of cheese\n\
+             - Watch the next five cycles.\n",
+        );
+        let index = index(&scene.bundles(), &scene.records(), Scope::SinceLastReview);
+        let fates: Vec<&Fate> = index.signals.iter().map(|judged| &judged.fate).collect();
+        let back = Fate::Back { cycles: vec!["12".parse().unwrap(), "36".parse().unwrap()] };
+        assert_eq!(fates, [&back, &Fate::NotSeen, &Fate::Unclear]);
+        scene.write("process/.act-reviewed", "issue_9\nissue_12\nissue_36\n");
+        let all = super::index(&scene.bundles(), &scene.records(), Scope::All);
+        assert_eq!(all.cycles.len(), 3);
+        let is_unclear = |judged: &JudgedSignal| judged.fate == Fate::Unclear;
+        assert!(all.signals.iter().all(is_unclear), "no cycle ended since: {:?}", all.signals);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn the_order_of_the_bundles_changes_nothing(order in Just((0..4_usize).collect::<Vec<_>>()).prop_shuffle()) {
+            let scene = scene();
+            let bundles = scene.bundles();
+            let shuffled: Vec<Bundle> = order.iter().map(|at| bundles[*at].clone()).collect();
+            let records = Records::default();
+            prop_assert_eq!(index(&shuffled, &records, Scope::All), index(&bundles, &records, Scope::All));
+        }
+    }
+}

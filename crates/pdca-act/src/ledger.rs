@@ -1,0 +1,160 @@
+//! `act-ledger.json`: what the process looked like at each review.
+//!
+//! A JSON list. Each of our reviews is an object with its heading and the digest of every file of the
+//! baseline. Older instances keep signals in the same list, which are read, and kept as they are.
+
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::baseline::Baseline;
+use crate::log::Signal;
+use crate::reviewed::pretty;
+
+/// The ledger.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    items: Vec<Value>,
+}
+
+/// One review in the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
+    /// The heading of its entry in the log, by which the two belong together.
+    pub review: String,
+    /// Its date.
+    pub date: String,
+    /// The cycles it considered.
+    pub cycles: Vec<BundleId>,
+    /// The process as it was then.
+    pub baseline: Baseline,
+    /// The baseline was taken later, by a command that finished an interrupted one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// Why a file is no ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// It is not JSON.
+    #[error("not JSON (line {line}, column {column})")]
+    Malformed {
+        /// Where reading stopped, from 1.
+        line: usize,
+        /// The column there.
+        column: usize,
+        /// What the reader said.
+        source: serde_json::Error,
+    },
+    /// It is JSON of another kind.
+    #[error("not a list")]
+    NotAList,
+}
+
+impl Ledger {
+    /// Reads the list; an empty file is an empty one.
+    pub fn parse(bytes: &[u8]) -> Result<Self, LedgerError> {
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let value = serde_json::from_slice(bytes).map_err(|source| LedgerError::Malformed {
+            line: source.line(),
+            column: source.column(),
+            source,
+        })?;
+        match value {
+            Value::Array(items) => Ok(Self { items }),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => Err(LedgerError::NotAList),
+        }
+    }
+
+    /// The reviews, in the order they were recorded.
+    pub fn reviews(&self) -> Vec<Review> {
+        let review = |item: &Value| Review::deserialize(item).ok();
+        self.items.iter().filter_map(review).collect()
+    }
+
+    /// Whether the review of this heading is there.
+    pub fn has(&self, heading: &str) -> bool {
+        let is_it = |item: &Value| item.get("review").and_then(Value::as_str) == Some(heading);
+        self.items.iter().any(is_it)
+    }
+
+    /// Signals that an older instance says were dealt with.
+    pub(crate) fn applied(&self) -> Vec<Signal> {
+        let signal = |item: &Value| {
+            let text = |key: &str| item.get(key).and_then(Value::as_str);
+            let key = text("signal").filter(|_| text("status") == Some("applied"))?;
+            let since = text("applied_date").unwrap_or_default();
+            Some(Signal::applied(text("raw").unwrap_or(key), key, since))
+        };
+        self.items.iter().filter_map(signal).collect()
+    }
+
+    /// The file with these reviews in it too.
+    pub fn with(&self, reviews: &[Review]) -> Result<Vec<u8>, serde_json::Error> {
+        let mut items = self.items.clone();
+        for review in reviews {
+            items.push(serde_json::to_value(review)?);
+        }
+        Ok(pretty(&Value::Array(items)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn review() -> Review {
+        Review {
+            review: "# Act review — 2026-11-16 — cycles considered: 36".to_owned(),
+            date: "2026-11-16".to_owned(),
+            cycles: vec!["36".parse().unwrap()],
+            baseline: [("pdca.toml [gates]".to_owned(), "ab".to_owned())].into_iter().collect(),
+            late: false,
+        }
+    }
+
+    #[test]
+    fn a_review_is_read_again_and_what_an_older_instance_kept_stays() {
+        let old = br#"[{"signal": "the t3 gate is red", "raw": "The T3 gate is red", "status": "applied", "applied_date": "2026-01-02"},
+                       {"signal": "open one", "status": "open"}, 7]"#;
+        let ledger = Ledger::parse(old).unwrap();
+        assert!(ledger.reviews().is_empty() && !ledger.has(&review().review));
+        let signals: Vec<String> = ledger.applied().into_iter().map(|signal| signal.text).collect();
+        assert_eq!(signals, ["The T3 gate is red"]);
+        let again = Ledger::parse(&ledger.with(&[review()]).unwrap()).unwrap();
+        assert_eq!(again.reviews(), [review()]);
+        assert!(again.has(&review().review));
+        assert_eq!(again.items[..3], ledger.items[..]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_ledger_says_so() {
+        assert!(Ledger::parse(b" \n").unwrap().reviews().is_empty());
+        assert!(matches!(Ledger::parse(b"{}"), Err(LedgerError::NotAList)));
+        assert!(matches!(Ledger::parse(b"[{"), Err(LedgerError::Malformed { line: 1, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(ledger) = Ledger::parse(&bytes) {
+                prop_assert!(ledger.reviews().len() <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn arbitrary_json_never_panics(text in "\\[(\\{\"(review|signal|baseline|status)\": (\"applied\"|\\{\\}|7|\\[\\])\\},?){0,4}\\]") {
+            if let Ok(ledger) = Ledger::parse(text.as_bytes()) {
+                prop_assert!(ledger.applied().len() + ledger.reviews().len() <= ledger.items.len());
+            }
+        }
+    }
+}

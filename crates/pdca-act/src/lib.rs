@@ -1,0 +1,54 @@
+//! Patterns across frozen bundles.
+//!
+//! Act looks back over cycles that have ended and asks what the process should learn from them. This
+//! crate gathers what their records show; which change follows from it is for people to decide.
+//!
+//! ```
+//! use pdca_act::{Records, Scope, index};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
+//! let records = Records::load(&path.join("process"))?;
+//! let index = index(&[], &records, Scope::SinceLastReview);
+//! assert!(index.cycles.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - It reads only. It runs nothing, and what is to be written comes back as bytes.
+//! - It decides nothing: no disposition, no delta, no brief.
+//! - The order in which bundles are given changes nothing, and one that cannot be read is one bad row.
+//! - What is not understood of an older log, marker or ledger stays in it, byte for byte.
+
+mod wording;
+
+mod glob;
+mod patch;
+mod touches;
+
+mod baseline;
+mod ledger;
+mod log;
+mod records;
+mod reviewed;
+
+mod cycle;
+mod index;
+mod pattern;
+mod scaffold;
+
+#[cfg(test)]
+mod testing;
+
+pub use baseline::{Baseline, Change, Changes, Source};
+pub use cycle::{Cycle, GateCost, NeedsHuman, Signoff};
+pub use index::{Index, Scope, Unreadable, index};
+pub use ledger::{Ledger, LedgerError, Review};
+pub use log::{ActLog, Entry, Signal, append};
+pub use patch::changed_paths;
+pub use pattern::{BlamedField, Class, Fate, JudgedSignal, Pattern};
+pub use records::{LEDGER, LOG, REVIEWED, Records, RecordsError, Step};
+pub use reviewed::Reviewed;
+pub use scaffold::{Places, scaffold};
+pub use touches::Touches;
+pub use wording::normalise;

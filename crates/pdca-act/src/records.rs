@@ -1,0 +1,241 @@
+//! The three files a review leaves, and how one gets into them.
+//!
+//! Recording is three replacements, in this order: the log, the ledger, the list of reviewed bundles. A
+//! cycle counts as reviewed as soon as the log names it, so a crash after the first step duplicates
+//! nothing; and the list names it last, so a review that is in the log and not in the list is one that
+//! was interrupted, and [`Records::unfinished`] finds it.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::BundleId;
+use pdca_state::files::{ReadError, read_bounded};
+
+use crate::baseline::Baseline;
+use crate::ledger::{Ledger, LedgerError, Review};
+use crate::log::{ActLog, Entry, append};
+use crate::reviewed::Reviewed;
+
+/// The log of the reviews.
+pub const LOG: &str = "act-log.md";
+/// What the process looked like at each of them.
+pub const LEDGER: &str = "act-ledger.json";
+/// Which bundles they considered.
+pub const REVIEWED: &str = ".act-reviewed";
+
+const MAX_LEN: u64 = 64 << 20;
+
+/// Whether a file of the process directory is one of the three.
+pub(crate) fn is_ours(file: &str) -> bool {
+    [LOG, LEDGER, REVIEWED].contains(&file)
+}
+
+/// The three files, read.
+#[derive(Debug, Default)]
+pub struct Records {
+    dir: Utf8PathBuf,
+    log_bytes: Option<Vec<u8>>,
+    /// The log.
+    pub log: ActLog,
+    /// The bundles on the list.
+    pub reviewed: Reviewed,
+    /// The ledger.
+    pub ledger: Ledger,
+    /// Why the ledger cannot be read. Then it counts as empty, and nothing may be recorded.
+    pub ledger_error: Option<LedgerError>,
+}
+
+/// Why the records cannot be used. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordsError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The ledger is not one, and writing it would lose what it holds.
+    #[error("{path} is no ledger")]
+    Ledger {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        source: LedgerError,
+    },
+    /// A review cannot be written as JSON.
+    #[error("the review cannot be written")]
+    Write(#[from] serde_json::Error),
+}
+
+/// One file to put in place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The file.
+    pub path: Utf8PathBuf,
+    /// What it is to hold.
+    pub bytes: Vec<u8>,
+}
+
+impl Records {
+    /// Reads what the process directory holds; files that are not there are empty.
+    pub fn load(dir: &Utf8Path) -> Result<Self, RecordsError> {
+        let read = |name: &str| read_bounded(dir.join(name), MAX_LEN);
+        let log_bytes = read(LOG)?;
+        let (ledger, ledger_error) = match Ledger::parse(&read(LEDGER)?.unwrap_or_default()) {
+            Ok(ledger) => (ledger, None),
+            Err(error) => (Ledger::default(), Some(error)),
+        };
+        Ok(Self {
+            dir: dir.to_owned(),
+            log: ActLog::parse(log_bytes.as_deref().unwrap_or_default()),
+            log_bytes,
+            reviewed: Reviewed::parse(&read(REVIEWED)?.unwrap_or_default()),
+            ledger,
+            ledger_error,
+        })
+    }
+
+    /// Every bundle that some review considered, by the log or by the list.
+    pub fn covered(&self) -> BTreeSet<BundleId> {
+        let logged = self.log.entries.iter().flat_map(|entry| &entry.cycles);
+        logged.chain(self.reviewed.ids()).cloned().collect()
+    }
+
+    /// The reviews that are in the log and were not recorded to the end.
+    pub fn unfinished(&self) -> Vec<&Entry> {
+        let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
+        let entries = self.log.entries.iter();
+        entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
+    }
+
+    /// What finishes the reviews that were interrupted; nothing where there are none.
+    ///
+    /// Nobody knows the baseline of that moment any more where the ledger lacks it, so the present one
+    /// is recorded and marked as late.
+    pub fn finish(&self, baseline: &Baseline, date: &str) -> Result<Vec<Step>, RecordsError> {
+        let unfinished = self.unfinished();
+        if unfinished.is_empty() {
+            return Ok(Vec::new());
+        }
+        let missing = unfinished.iter().filter(|entry| !self.ledger.has(&entry.heading));
+        let reviews: Vec<Review> = missing.map(|entry| review(entry, baseline, true)).collect();
+        let ids = unfinished.iter().flat_map(|entry| &entry.cycles);
+        self.last_steps(&reviews, &self.reviewed.with(ids, date))
+    }
+
+    /// What records a new entry, in order. `entry` is the text that [`crate::scaffold`] gave, or an
+    /// edited one that kept its heading.
+    pub fn record(
+        &self,
+        entry: &str,
+        baseline: &Baseline,
+        date: &str,
+    ) -> Result<Vec<Step>, RecordsError> {
+        let added = ActLog::parse(entry.as_bytes()).entries;
+        let reviews: Vec<Review> =
+            added.iter().map(|entry| review(entry, baseline, false)).collect();
+        let ids = added.iter().flat_map(|entry| &entry.cycles);
+        let mut steps = vec![Step {
+            path: self.dir.join(LOG),
+            bytes: append(self.log_bytes.as_deref(), entry),
+        }];
+        steps.extend(self.last_steps(&reviews, &self.reviewed.with(ids, date))?);
+        Ok(steps)
+    }
+
+    fn last_steps(&self, reviews: &[Review], reviewed: &[u8]) -> Result<Vec<Step>, RecordsError> {
+        let ledger = Step { path: self.dir.join(LEDGER), bytes: self.ledger.with(reviews)? };
+        let reviewed = Step { path: self.dir.join(REVIEWED), bytes: reviewed.to_vec() };
+        Ok(if reviews.is_empty() { vec![reviewed] } else { vec![ledger, reviewed] })
+    }
+
+    /// Refuses to go on where recording would lose what is in the ledger.
+    pub fn require_writable(self) -> Result<Self, RecordsError> {
+        match self.ledger_error {
+            Some(source) => Err(RecordsError::Ledger { path: self.dir.join(LEDGER), source }),
+            None => Ok(self),
+        }
+    }
+}
+
+fn review(entry: &Entry, baseline: &Baseline, late: bool) -> Review {
+    Review {
+        review: entry.heading.clone(),
+        date: entry.date.clone(),
+        cycles: entry.cycles.clone(),
+        baseline: baseline.clone(),
+        late,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    const ENTRY: &str =
+        "# Act review — 2026-11-16 — cycles considered: 36, 41\n\n## Process deltas\n";
+
+    fn baseline(digest: &str) -> Baseline {
+        [("process/rules.md".to_owned(), digest.to_owned())].into_iter().collect()
+    }
+
+    fn load(scene: &Scene) -> Records {
+        Records::load(&scene.path().join("process")).unwrap()
+    }
+
+    fn apply(steps: &[Step]) {
+        for step in steps {
+            fs_err::create_dir_all(step.path.parent().unwrap()).unwrap();
+            fs_err::write(&step.path, &step.bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_crash_after_any_step_loses_and_duplicates_nothing() {
+        for done in 0..=3 {
+            let scene = Scene::new();
+            let steps = load(&scene).record(ENTRY, &baseline("then"), "2026-11-16").unwrap();
+            assert_eq!(steps.len(), 3);
+            apply(&steps[..done]);
+            let records = load(&scene);
+            let covered = records.covered().len();
+            assert_eq!(covered, if done == 0 { 0 } else { 2 }, "after {done}");
+            assert_eq!(
+                records.unfinished().len(),
+                usize::from(done == 1 || done == 2),
+                "after {done}"
+            );
+            apply(&records.finish(&baseline("later"), "2026-11-17").unwrap());
+            let records = load(&scene);
+            assert_eq!(records.finish(&baseline("later"), "2026-11-17").unwrap(), []);
+            let entries = usize::from(done > 0);
+            assert_eq!(
+                (records.log.entries.len(), records.ledger.reviews().len()),
+                (entries, entries),
+                "after {done}"
+            );
+            assert_eq!(records.reviewed.ids().len(), 2 * entries);
+            let late: Vec<bool> =
+                records.ledger.reviews().iter().map(|review| review.late).collect();
+            assert_eq!(
+                late,
+                vec![done == 1; entries],
+                "only where the ledger had no baseline of that moment"
+            );
+        }
+    }
+
+    #[test]
+    fn a_ledger_that_is_none_is_read_as_empty_and_never_written() {
+        let scene = Scene::new();
+        scene.write("process/act-ledger.json", "{\"mine\": 1}");
+        let records = load(&scene);
+        assert!(records.ledger.reviews().is_empty());
+        assert!(matches!(records.require_writable(), Err(RecordsError::Ledger { .. })));
+    }
+
+    #[test]
+    fn a_log_that_is_a_directory_is_an_error() {
+        let scene = Scene::new();
+        scene.write("process/act-log.md/x", "");
+        assert!(matches!(Records::load(&scene.path().join("process")), Err(RecordsError::Read(_))));
+    }
+}
