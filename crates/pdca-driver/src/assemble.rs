@@ -1,0 +1,48 @@
+//! Check's last act: the result document for the person who signs.
+
+use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
+
+use crate::drive::{DriveError, Driver, REVIEW_LOG};
+use crate::step::Step;
+
+impl Driver<'_> {
+    pub(crate) fn assemble(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        let (Some(brief), Some(gates)) = (snapshot.authored_brief(), &snapshot.gates) else {
+            return Err(DriveError::NoProgress { step: Step::Assemble });
+        };
+        let text = |artifact| {
+            let bytes = bundle.read(artifact)?;
+            Ok::<_, DriveError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        };
+        let review = text(Artifact::Review)?;
+        let notes = text(Artifact::BuildNotes)?;
+        let advisories: Vec<Advisory<'_>> =
+            snapshot.advisories.iter().map(|(id, text)| Advisory { id, text }).collect();
+        let attachments: Vec<String> = [
+            Artifact::Patch,
+            Artifact::BuildNotes,
+            Artifact::CloseDisposition,
+            Artifact::GatesMarkdown,
+            Artifact::Review,
+        ]
+        .into_iter()
+        .filter(|artifact| snapshot.artifacts.contains(*artifact))
+        .map(|artifact| artifact.file_name().to_owned())
+        .collect();
+        let missing_review = if snapshot.has_error_log(REVIEW_LOG) {
+            MissingReview::Failed
+        } else {
+            MissingReview::NotRun
+        };
+        let inputs = SummaryInputs {
+            review: review.as_deref(),
+            missing_review,
+            advisories: &advisories,
+            build_notes: notes.as_deref(),
+            close_disposition: snapshot.close_disposition.as_deref(),
+            attachments: &attachments,
+            ..SummaryInputs::new(bundle.id(), brief, gates)
+        };
+        self.publish(bundle, Artifact::Summary, assemble(&inputs).as_bytes())
+    }
+}

@@ -1,0 +1,191 @@
+//! Do: the builder changes the code in a private checkout, and the patch is what came of it.
+
+use camino::Utf8PathBuf;
+use pdca_lanes::ApplyError;
+use pdca_leaves::{BoxError, Call, Inputs, LeafOutcome, Output, Places, Role};
+use pdca_state::{Artifact, Bundle, Snapshot};
+
+use crate::drive::{DriveError, Driver, chain};
+use crate::ground::{Ground, GroundError, message};
+
+/// The name of the builder's error log.
+const LOG: &str = "builder";
+
+/// Where a builder's call lies, and whose the checkout is meanwhile.
+struct BuilderJob {
+    dir: Utf8PathBuf,
+    owner: String,
+}
+
+impl Driver<'_> {
+    pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        let ground = self.ground(bundle, snapshot, true)?;
+        if ground.is_none() {
+            self.warn(bundle, "no target is configured: the builder has no checkout");
+        }
+        let ground = ground.as_ref();
+        let inputs = match Inputs::gather(Role::Builder, bundle) {
+            Ok(inputs) => inputs,
+            Err(error) => {
+                return Err(self.leaf_failed(bundle, LOG, Role::Builder, error.into())?);
+            }
+        };
+        let job = self.builder_job(bundle, snapshot, ground, &inputs)?;
+        let done = || self.site.jobs().remove(&job.dir);
+        let built = self
+            .call_builder(bundle, snapshot, ground, &inputs, &job)
+            .and_then(|outcome| Ok((self.take_patch(bundle, ground, &outcome)?, outcome)));
+        let ((patch, head), outcome) = match built {
+            Ok(built) => built,
+            Err(error) => {
+                if !matches!(error, DriveError::Interrupted) {
+                    // It failed for good, so the next run asks afresh.
+                    done().map_err(DriveError::Own)?;
+                }
+                return Err(error);
+            }
+        };
+        self.publish_change(bundle, snapshot, &outcome, &patch)?;
+        if let (Some(ground), Some(head)) = (ground, head) {
+            // The checkout stands at base + patch already: Check need not build that again.
+            self.occupy(ground, &ground.change_name(bundle, &patch), Some(&head))?;
+        }
+        self.effects.perform("job-done", done).map_err(DriveError::Own)
+    }
+
+    fn builder_job(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        ground: Option<&Ground>,
+        inputs: &Inputs,
+    ) -> Result<BuilderJob, DriveError> {
+        let base = ground.map_or("", |ground| &ground.attempt.base);
+        let attempt = snapshot.iterations.to_string();
+        let parts = [("base", base), ("attempt", &attempt)];
+        let key = Self::leaf_key(inputs, &self.site.leaves.builder, &parts);
+        let jobs = self.site.jobs();
+        let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
+        let owner = format!("{}-builder-{key}", bundle.id());
+        if ground.is_some_and(|ground| !ground.is_of(&owner)) {
+            // The end of a builder whose work is no longer in the checkout is worth nothing.
+            jobs.remove(&dir).map_err(DriveError::Own)?;
+        }
+        Ok(BuilderJob { dir, owner })
+    }
+
+    /// Has the builder work, and rejects what it did if it wrote anywhere else.
+    fn call_builder(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        ground: Option<&Ground>,
+        inputs: &Inputs,
+        job: &BuilderJob,
+    ) -> Result<LeafOutcome, DriveError> {
+        let prepare = |_try: u32| -> Result<(), BoxError> {
+            Ok(ground.map_or(Ok(()), |ground| self.clear(bundle, ground, &job.owner))?)
+        };
+        let places = Places {
+            workspace: &self.site.workspace,
+            bundle_root: self.site.bundles.path(),
+            worktree: ground.map(|ground| ground.lane.path()),
+            fix: None,
+            primary: ground.map(|ground| ground.target.path()),
+            kept: &[],
+            hidden: &[],
+        };
+        let request = Call {
+            facts: self.facts(ground),
+            force_stub: self.site.force_stubs,
+            model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
+            prepare: Some(&prepare),
+            ..Call::new(&self.site.leaves.builder, inputs, &job.dir, places)
+        };
+        if let (true, Some(ground)) = (request.is_stub(), ground) {
+            self.clear(bundle, ground, &job.owner)?;
+        }
+        let wire = ground.map(Self::watch).transpose()?;
+        let built = self.leaf(bundle, &request);
+        let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+        let outcome = match built {
+            Ok(outcome) => outcome,
+            Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
+        };
+        let inside =
+            outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
+        written.extend(inside);
+        if written.is_empty() {
+            return Ok(outcome);
+        }
+        let text = format!(
+            "The builder's attempt is rejected. Written outside its checkout:\n- {}\n",
+            written.join("\n- ")
+        );
+        let log = self.keep_log(bundle, LOG, &text)?;
+        Err(DriveError::Breach { role: Role::Builder.as_str(), log, written })
+    }
+
+    /// Puts the result of Do in place; the patch comes last, because it is what moves the state.
+    fn publish_change(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        outcome: &LeafOutcome,
+        patch: &[u8],
+    ) -> Result<(), DriveError> {
+        if let Some(earlier) = &outcome.earlier_failures {
+            self.keep_log(bundle, LOG, earlier)?;
+        }
+        if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
+            self.publish(bundle, Artifact::BuildNotes, notes)?;
+        }
+        // A verdict from before this patch must not count for it.
+        self.set_aside_verdicts(bundle, snapshot)?;
+        self.publish(bundle, Artifact::Patch, patch)
+    }
+
+    /// The patch and the commit it makes: what the builder wrote down as one, or what it did to the
+    /// checkout.
+    fn take_patch(
+        &self,
+        bundle: &Bundle,
+        ground: Option<&Ground>,
+        outcome: &LeafOutcome,
+    ) -> Result<(Vec<u8>, Option<String>), DriveError> {
+        let written = outcome.get(Output::Artifact(Artifact::Patch));
+        let (patch, head) = match (written, ground) {
+            (Some(written), None) => (written.to_vec(), None),
+            (None, None) => (Vec::new(), None),
+            (None, Some(ground)) => self.harvest(bundle, ground)?,
+            (Some(written), Some(ground)) => {
+                let reset = || ground.lane.reset(&ground.attempt.base);
+                self.effects.perform("reset", reset).map_err(GroundError::from)?;
+                match self.effects.perform("apply", || ground.lane.apply(written)) {
+                    Ok(()) => self.harvest(bundle, ground)?,
+                    Err(ApplyError::Lane(source)) => return Err(GroundError::from(source).into()),
+                    Err(source) => {
+                        let text =
+                            format!("The builder's patch cannot be taken: {}\n", chain(&source));
+                        let log = self.keep_log(bundle, LOG, &text)?;
+                        return Err(DriveError::Patch { log, source });
+                    }
+                }
+            }
+        };
+        if patch.is_empty() {
+            let text = "The builder ended well and changed nothing.\n";
+            return Err(DriveError::NoChange { log: self.keep_log(bundle, LOG, text)? });
+        }
+        Ok((patch, head))
+    }
+
+    fn harvest(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+    ) -> Result<(Vec<u8>, Option<String>), GroundError> {
+        let (patch, head) = self.effects.perform("commit", || ground.harvest(&message(bundle)))?;
+        Ok((patch, Some(head)))
+    }
+}

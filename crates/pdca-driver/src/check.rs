@@ -1,0 +1,151 @@
+//! Check: the gates over exactly base + patch.
+
+use pdca_gates::{GateEvent, GatesError, Outcome, Purpose, Scene, Tree, close_report, run_checks};
+use pdca_state::{Artifact, Bundle, Snapshot};
+
+use crate::drive::{DriveError, Driver};
+use crate::effect::{Point, When};
+use crate::event::What;
+use crate::ground::{Ground, Patched};
+
+impl Driver<'_> {
+    /// Runs the gates and publishes the report.
+    pub(crate) fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
+            return Err(DriveError::Signed);
+        }
+        // Whatever says something about the change by now says it about another one, or is torn.
+        self.set_aside_verdicts(bundle, snapshot)?;
+        let report = if snapshot.artifacts.contains(Artifact::Patch) {
+            self.judge(bundle, snapshot, true)?.report
+        } else {
+            close_report(bundle)
+        };
+        bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
+        self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())
+    }
+
+    /// Runs the gates over a bundle's patch. Only logs are written, and those only if `keep`.
+    pub fn judge(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        keep: bool,
+    ) -> Result<Outcome, DriveError> {
+        let ground = self.ground(bundle, snapshot, false)?;
+        let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+        let jobs = self.site.jobs().of(bundle.id());
+        let digest = pdca_state::sha256_hex(&patch);
+        let mut scene = Scene::new(Purpose::Bundle, &self.site.workspace, &jobs);
+        scene.bundle = Some(bundle);
+        scene.brief = snapshot.authored_brief();
+        scene.run = Some(&self.site.run);
+        scene.patch_digest = Some(&digest);
+        scene.keep_logs = keep;
+        scene.search_path = self.site.search_path.as_deref();
+        scene.supervisor = self.site.supervisor.clone();
+        let outcome = match &ground {
+            None => self.run_rows(bundle, &scene, None)?,
+            Some(ground) => {
+                let mut patched = Patched::stand(self, bundle, ground, patch)?;
+                scene.worktree = Some(ground.lane.path());
+                scene.base = Some(&ground.attempt.base);
+                scene.brief_base = Some(&ground.attempt.branch);
+                scene.target = Some(&ground.attempt.target);
+                self.run_watched(bundle, ground, &scene, &mut patched)?
+            }
+        };
+        for warning in &outcome.warnings {
+            self.warn(bundle, warning.to_string());
+        }
+        Ok(outcome)
+    }
+
+    /// Gates are code of the project; that they leave the user's own checkout alone is checked.
+    fn run_watched(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        scene: &Scene<'_>,
+        tree: &mut Patched<'_>,
+    ) -> Result<Outcome, DriveError> {
+        let wire = Self::watch(ground)?;
+        let outcome = self.run_rows(bundle, scene, Some(tree))?;
+        for written in wire.breaches() {
+            self.warn(
+                bundle,
+                format!("while the gates ran, the primary checkout changed: {written}"),
+            );
+        }
+        Ok(outcome)
+    }
+
+    fn run_rows(
+        &self,
+        bundle: &Bundle,
+        scene: &Scene<'_>,
+        tree: Option<&mut dyn Tree>,
+    ) -> Result<Outcome, DriveError> {
+        let mut tell = |event| {
+            if let GateEvent::RowEnded { reused: false, .. } = event {
+                self.effects.reached(Point { name: "gate", when: When::After });
+            }
+            let begins = matches!(event, GateEvent::RowStarted { .. });
+            self.tell_gate(bundle, event);
+            if begins {
+                self.effects.reached(Point { name: "gate", when: When::Before });
+            }
+        };
+        run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell).map_err(|error| {
+            if matches!(error, GatesError::Cancelled) {
+                DriveError::Interrupted
+            } else {
+                DriveError::Gates(error)
+            }
+        })
+    }
+
+    fn tell_gate(&self, bundle: &Bundle, event: GateEvent) {
+        self.tell(
+            bundle,
+            match event {
+                GateEvent::RowStarted { rule_id, label: _, k, n } => {
+                    What::GateBegan { rule_id, k, n }
+                }
+                GateEvent::Alive { rule_id, last_line } => {
+                    let Some(line) = last_line else { return };
+                    What::Alive { what: rule_id, line }
+                }
+                GateEvent::RowSkipped { rule_id, result, why } => {
+                    What::Warning { text: format!("{rule_id} is not run here ({result}): {why}") }
+                }
+                GateEvent::RowAgain { rule_id, why } => {
+                    let why = match why {
+                        pdca_gates::Again::Confirm => "is red and runs once more",
+                        pdca_gates::Again::Fix => "is red and its fix runs",
+                    };
+                    What::Warning { text: format!("{rule_id} {why}") }
+                }
+                GateEvent::Fixed { rule_id, changed } => {
+                    let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();
+                    What::Warning {
+                        text: format!(
+                            "the fix of {rule_id} is now part of the patch: {}",
+                            files.join(", ")
+                        ),
+                    }
+                }
+                GateEvent::RowEnded { rule_id, result, evidence, gating, duration, reused } => {
+                    What::GateEnded {
+                        rule_id,
+                        result: result.as_str().to_owned(),
+                        evidence,
+                        gating,
+                        reused,
+                        duration,
+                    }
+                }
+            },
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! One bundle, step by step, until a person is due.
+
+use std::io;
+use std::time::Instant;
+
+use pdca_process::Cancel;
+use pdca_state::{
+    ArchiveError, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError, archive_plan,
+    close_disposition, close_text,
+};
+
+use crate::admission::AdmissionError;
+use crate::effect::Effects;
+use crate::event::{Event, Report, What};
+use crate::ground::GroundError;
+use crate::site::{Site, TargetChoiceError};
+use crate::step::{Halt, Position, Reviewed, Step, step};
+
+/// Drives bundles of one site, one at a time.
+#[derive(Clone, Copy)]
+pub struct Driver<'a> {
+    /// What is configured.
+    pub site: &'a Site,
+    /// Who is told of every effect.
+    pub effects: &'a dyn Effects,
+    /// Who is told what happens.
+    pub report: Report<'a>,
+    /// What stops the driver.
+    pub cancel: &'a Cancel,
+}
+
+impl std::fmt::Debug for Driver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("site", &self.site).finish_non_exhaustive()
+    }
+}
+
+/// What driving one bundle came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drive {
+    /// Where it stopped.
+    pub halt: Halt,
+    /// How many steps it took to get there; none means that there was nothing to do.
+    pub steps: u32,
+    /// Whether a gating row is red in the report that the bundle has now.
+    pub red: bool,
+}
+
+/// Why a bundle could not go on. What it has on disk is whole, and the next run goes on from it.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The driver was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Somebody else has the bundle.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The bundle cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// An earlier attempt cannot be archived.
+    #[error("the attempt cannot be archived")]
+    Archive(#[from] ArchiveError),
+    /// It is not known where the bundle is to be built.
+    #[error(transparent)]
+    Target(#[from] TargetChoiceError),
+    /// The private checkout cannot be used. That is no fault of the bundle.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
+    /// The gates could not be run to their end.
+    #[error(transparent)]
+    Gates(pdca_gates::GatesError),
+    /// A leaf failed for good. What it said is in its error log in the bundle.
+    #[error("the {role} failed; see {log}")]
+    Leaf {
+        /// Which one.
+        role: &'static str,
+        /// The error log.
+        log: camino::Utf8PathBuf,
+        /// How it failed.
+        source: Box<pdca_leaves::LeafError>,
+    },
+    /// The builder changed nothing, which is neither success nor a reason to try again unasked.
+    #[error("the builder changed nothing; see {log}")]
+    NoChange {
+        /// The error log.
+        log: camino::Utf8PathBuf,
+    },
+    /// The builder's patch cannot be taken.
+    #[error("the builder's patch cannot be taken; see {log}")]
+    Patch {
+        /// The error log.
+        log: camino::Utf8PathBuf,
+        /// Why not.
+        source: pdca_lanes::ApplyError,
+    },
+    /// Something was written outside the checkout while a leaf ran. Nothing was restored.
+    #[error("the {role} wrote where it must not; see {log}")]
+    Breach {
+        /// Which leaf.
+        role: &'static str,
+        /// The error log.
+        log: camino::Utf8PathBuf,
+        /// What was written.
+        written: Vec<String>,
+    },
+    /// The patch on disk no longer applies to its base.
+    #[error("patch.diff does not apply to {base}")]
+    Stale {
+        /// The base.
+        base: String,
+        /// Why not.
+        source: pdca_lanes::ApplyError,
+    },
+    /// The bundle is signed off, and the gate report it was signed on cannot be read.
+    #[error("the bundle is signed off, and its gate report cannot be read; it is not judged again")]
+    Signed,
+    /// A step ended without moving the bundle: a defect, caught before it loops.
+    #[error("the step {step:?} left the bundle where it was")]
+    NoProgress {
+        /// The step.
+        step: Step,
+    },
+    /// The driver's own directory cannot be used.
+    #[error("the driver's own files cannot be used")]
+    Own(#[source] io::Error),
+}
+
+impl Driver<'_> {
+    /// Drives one bundle until it halts.
+    pub fn drive(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
+        let _taken = self.site.take(bundle.id())?;
+        let driven = self.steps(bundle);
+        match &driven {
+            Ok(drive) => self.tell(bundle, What::Halted { halt: drive.halt }),
+            Err(DriveError::Interrupted) => {}
+            Err(error) => self.tell(bundle, What::Failed { error: chain(error) }),
+        }
+        driven
+    }
+
+    fn steps(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
+        let mut snapshot = bundle.load()?;
+        let mut steps = 0;
+        loop {
+            let position = self.position(&snapshot)?;
+            let next = step(position);
+            if let Step::Halt(halt) = next {
+                self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
+                let red = snapshot
+                    .gates
+                    .as_ref()
+                    .is_some_and(|gates| gates.failed_gating().next().is_some());
+                return Ok(Drive { halt, steps, red });
+            }
+            if self.cancel.is_cancelled() {
+                return Err(DriveError::Interrupted);
+            }
+            self.tell(bundle, What::Began { step: next, from: snapshot.state });
+            let begun = Instant::now();
+            self.carry_out(next, bundle, &snapshot)?;
+            snapshot = bundle.load()?;
+            if self.position(&snapshot)? == position {
+                return Err(DriveError::NoProgress { step: next });
+            }
+            steps += 1;
+            let duration = begun.elapsed();
+            self.tell(bundle, What::Finished { step: next, to: snapshot.state, duration });
+        }
+    }
+
+    /// Where a bundle stands, as far as the next step depends on it.
+    pub fn position(&self, snapshot: &Snapshot) -> Result<Position, LoadError> {
+        let brief = snapshot.authored_brief();
+        let closes =
+            brief.is_some_and(|brief| close_disposition(brief, &self.site.close_words).is_some());
+        let has = |artifact| snapshot.artifacts.contains(artifact);
+        // Only there does the answer decide anything, and it costs a look at the whole patch.
+        let outdated =
+            snapshot.state == State::Checked && snapshot.coverage()? == Coverage::Changed;
+        Ok(Position {
+            state: snapshot.state,
+            close: closes && !snapshot.reopened,
+            closing: has(Artifact::CloseDisposition) && !has(Artifact::Patch),
+            outdated: outdated && has(Artifact::Patch),
+            review: match (has(Artifact::Review), snapshot.has_error_log(REVIEW_LOG)) {
+                (true, _) => Reviewed::Yes,
+                (false, true) => Reviewed::Failed,
+                (false, false) => Reviewed::No,
+            },
+        })
+    }
+
+    fn carry_out(
+        &self,
+        next: Step,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<(), DriveError> {
+        match next {
+            Step::Halt(_) => Ok(()),
+            Step::Close => self.close(bundle, snapshot),
+            Step::Build => self.build(bundle, snapshot),
+            Step::Gate => self.gate(bundle, snapshot),
+            Step::Review => self.review(bundle, snapshot),
+            Step::Assemble => self.assemble(bundle, snapshot),
+            Step::Archive(reentry) => {
+                for one in archive_plan(bundle, reentry)?.steps {
+                    self.effects.perform(one.name(), || one.apply())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn close(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        let words = &self.site.close_words;
+        let found = snapshot.authored_brief().and_then(|brief| close_disposition(brief, words));
+        match found {
+            Some(found) => {
+                self.publish(bundle, Artifact::CloseDisposition, close_text(&found).as_bytes())
+            }
+            // `position` and this look at the same brief.
+            None => Err(DriveError::NoProgress { step: Step::Close }),
+        }
+    }
+
+    /// Puts an artifact in place, as one effect.
+    pub(crate) fn publish(
+        &self,
+        bundle: &Bundle,
+        artifact: Artifact,
+        bytes: &[u8],
+    ) -> Result<(), DriveError> {
+        Ok(self.effects.perform(artifact.file_name(), || bundle.publish(artifact, bytes))?)
+    }
+
+    /// Moves whatever judges a change out of the way, because it was not this one; nothing of it is lost.
+    pub(crate) fn set_aside_verdicts(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<(), DriveError> {
+        for artifact in [Artifact::Summary, Artifact::Review, Artifact::GatesJson] {
+            if !snapshot.artifacts.contains(artifact) {
+                continue;
+            }
+            if let Some(kept) = self.effects.perform("set-aside", || bundle.set_aside(artifact))? {
+                let name = artifact.file_name();
+                self.warn(
+                    bundle,
+                    format!("{name} does not count for this patch; it was kept as {kept}"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tell(&self, bundle: &Bundle, what: What) {
+        (self.report)(Event { id: bundle.id().clone(), what });
+    }
+
+    pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {
+        self.tell(bundle, What::Warning { text: text.into() });
+    }
+}
+
+/// The name of the error log that stands in for a review.
+pub(crate) const REVIEW_LOG: &str = "check-review";
+
+/// An error with everything behind it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

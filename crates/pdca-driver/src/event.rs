@@ -1,0 +1,136 @@
+//! What happened, told once: the human renderer, `--events` and later the journal read the same.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_state::{BundleId, State};
+use serde::Serialize;
+
+use crate::step::{Halt, Step};
+
+/// Who is told. Called from the thread in which it happened.
+pub type Report<'a> = &'a (dyn Fn(Event) + Sync);
+
+/// One thing that happened to one bundle.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// The bundle it happened to.
+    pub id: BundleId,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// A step begins.
+    Began {
+        /// The step.
+        step: Step,
+        /// The state the bundle is in.
+        from: State,
+    },
+    /// A step is done.
+    Finished {
+        /// The step.
+        step: Step,
+        /// The state the bundle is in now.
+        to: State,
+        /// How long it took.
+        #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+        duration: Duration,
+    },
+    /// The private checkout is at the base.
+    Checkout {
+        /// Where it lies.
+        path: Utf8PathBuf,
+        /// The commit it stands at.
+        base: String,
+    },
+    /// Work of an unfinished attempt was kept before the checkout was reset.
+    Rescued {
+        /// The commit that holds it now.
+        commit: String,
+        /// The checkout whose repository has the commit.
+        checkout: Utf8PathBuf,
+    },
+    /// A gate row begins.
+    GateBegan {
+        /// The row's id.
+        rule_id: String,
+        /// Its place among the rows of this run, from 1.
+        k: usize,
+        /// How many rows this run has.
+        n: usize,
+    },
+    /// A gate row has its result.
+    GateEnded {
+        /// The row's id.
+        rule_id: String,
+        /// The result as it stands in the report.
+        result: String,
+        /// One line of evidence.
+        evidence: String,
+        /// Whether a red row blocks.
+        gating: bool,
+        /// Whether a verdict that an earlier driver paid for was used.
+        reused: bool,
+        /// How long it took.
+        #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+        duration: Duration,
+    },
+    /// A leaf begins.
+    LeafBegan {
+        /// Which one.
+        role: String,
+        /// Which attempt, from 1.
+        attempt: u32,
+    },
+    /// A leaf was told to come back later; that is no attempt.
+    LeafThrottled {
+        /// Which one.
+        role: String,
+        /// How long the driver waits.
+        #[serde(rename = "wait_ms", serialize_with = "milliseconds")]
+        wait: Duration,
+    },
+    /// A leaf has ended.
+    LeafEnded {
+        /// Which one.
+        role: String,
+        /// How it ended, in words.
+        ending: String,
+        /// What kept it to its inputs.
+        guard: String,
+        /// Whether an ending that an earlier driver paid for was used.
+        reused: bool,
+    },
+    /// The last sign of life of whatever runs now.
+    Alive {
+        /// What runs.
+        what: String,
+        /// Its last line of output, made printable.
+        line: String,
+    },
+    /// Something a person should know of that does not stop the bundle.
+    Warning {
+        /// The whole sentence.
+        text: String,
+    },
+    /// The driver leaves the bundle alone.
+    Halted {
+        /// Why.
+        halt: Halt,
+    },
+    /// The bundle could not go on.
+    Failed {
+        /// The error with its causes.
+        error: String,
+    },
+}
+
+fn milliseconds<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,326 @@
+//! Where a bundle is built and checked: a private checkout that stands at base, or at base + patch.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+use pdca_gates::{Change, Tree, TreeFault};
+use pdca_lanes::{
+    ApplyError, ArmError, ClaimError, Lane, LaneError, Lanes, ResolveError, Signature, Target,
+    TargetError, Tripwire,
+};
+use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
+
+use crate::attempt::{Attempt, Occupant, Tenancy};
+use crate::drive::{DriveError, Driver};
+use crate::event::What;
+use crate::site::TargetSpec;
+
+/// The one slot of a driver that runs one bundle at a time.
+const SLOT: u32 = 0;
+
+/// Who commits in a checkout. Fixed, so that the same change is the same commit everywhere.
+const COMMITTER: Signature<'static> =
+    Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
+
+/// A claimed checkout and what it is claimed for.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) target: Target,
+    pub(crate) lane: Lane,
+    pub(crate) attempt: Attempt,
+    occupant: Occupant,
+}
+
+/// Why there is no usable checkout. None of these is the bundle's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum GroundError {
+    /// The target cannot be used.
+    #[error("the target `{name}` cannot be used")]
+    Target {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: TargetError,
+    },
+    /// The base is not known.
+    #[error("the target `{name}` has no base to build on")]
+    Base {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: ResolveError,
+    },
+    /// The checkout is not to be had.
+    #[error("no private checkout of `{name}`")]
+    Claim {
+        /// The target's name.
+        name: String,
+        /// Why not.
+        source: ClaimError,
+    },
+    /// The checkout does not do as it is told.
+    #[error("the private checkout fails")]
+    Lane(#[from] LaneError),
+    /// The primary checkout cannot be watched.
+    #[error("the primary checkout cannot be watched")]
+    Watch(#[from] ArmError),
+    /// What is known of the checkout cannot be written down.
+    #[error("the record of the checkout cannot be written")]
+    Record(#[source] io::Error),
+}
+
+impl Driver<'_> {
+    /// Claims the checkout for a bundle; `None` where no target is configured.
+    ///
+    /// `fresh` begins an attempt: unless one with the same brief is under way, the base is the
+    /// branch's tip now. Otherwise the base of the attempt is taken as written down.
+    pub(crate) fn ground(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        fresh: bool,
+    ) -> Result<Option<Ground>, DriveError> {
+        let Some(brief) = snapshot.authored_brief() else {
+            return Ok(None);
+        };
+        let Some(spec) = self.site.target_of(brief)? else {
+            return Ok(None);
+        };
+        let name = || spec.name.clone();
+        let target = Target::open(&spec.name, &spec.path)
+            .map_err(|source| GroundError::Target { name: name(), source })?;
+        let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+        let known = self.site.attempts().load(bundle.id()).filter(|known| {
+            known.iterations == snapshot.iterations
+                && known.target == spec.name
+                && (!fresh || known.brief == digest)
+        });
+        let attempt = if let Some(known) = known {
+            known
+        } else {
+            let branch = self.branch(brief, &spec);
+            let base = target
+                .resolve(branch.as_deref())
+                .map_err(|source| GroundError::Base { name: name(), source })?;
+            let attempt = Attempt {
+                iterations: snapshot.iterations,
+                brief: digest,
+                target: spec.name.clone(),
+                branch: base.branch,
+                base: base.commit,
+            };
+            let store = || self.site.attempts().store(bundle.id(), &attempt);
+            self.effects.perform("attempt", store).map_err(GroundError::Record)?;
+            attempt
+        };
+        let lane = Lanes::new(&self.site.lanes_root)
+            .claim(SLOT, &target)
+            .map_err(|source| GroundError::Claim { name: name(), source })?;
+        let occupant = self.site.occupant(SLOT, &spec.name);
+        self.tell(
+            bundle,
+            What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
+        );
+        Ok(Some(Ground { target, lane, attempt, occupant }))
+    }
+
+    fn branch(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
+        let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
+        let named = || brief.repo_target().and_then(|named| named.branch);
+        onto.or_else(named)
+            .or_else(|| target.branch.clone())
+            .or_else(|| self.site.default_branch.clone())
+    }
+
+    /// Makes the checkout `job`'s, at the base. What an attempt before it left unfinished is kept
+    /// under a ref first.
+    pub(crate) fn clear(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        job: &str,
+    ) -> Result<(), GroundError> {
+        let before = ground.occupant.load();
+        if before.as_ref().is_none_or(|before| before.head.is_none()) {
+            let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
+            let kept = self.effects.perform("rescue", || ground.lane.rescue(&name))?;
+            if let Some(commit) = kept {
+                self.tell(
+                    bundle,
+                    What::Rescued { commit, checkout: ground.lane.path().to_owned() },
+                );
+            }
+        }
+        self.effects.perform("reset", || ground.lane.reset(&ground.attempt.base))?;
+        self.occupy(ground, job, None)
+    }
+
+    /// Writes down whose work lies in the checkout now.
+    pub(crate) fn occupy(
+        &self,
+        ground: &Ground,
+        job: &str,
+        head: Option<&str>,
+    ) -> Result<(), GroundError> {
+        let tenancy = Tenancy { job: job.to_owned(), head: head.map(str::to_owned) };
+        self.effects
+            .perform("occupy", || ground.occupant.store(&tenancy))
+            .map_err(GroundError::Record)
+    }
+
+    /// Watches the primary checkout of a ground.
+    pub(crate) fn watch(ground: &Ground) -> Result<Tripwire, GroundError> {
+        Ok(Tripwire::arm(&ground.target)?)
+    }
+}
+
+impl Ground {
+    /// Whether the work of `job` lies in the checkout.
+    pub(crate) fn is_of(&self, job: &str) -> bool {
+        self.occupant.load().is_some_and(|tenancy| tenancy.job == job)
+    }
+
+    /// Commits what is in the checkout on top of the base, and derives the patch and the commit.
+    pub(crate) fn harvest(&self, message: &str) -> Result<(Vec<u8>, String), GroundError> {
+        self.lane.commit_all(message, &COMMITTER)?;
+        let head = self.head()?;
+        Ok((self.lane.diff(&self.attempt.base, &head)?, head))
+    }
+
+    /// The commit the checkout stands at; the base where it has never been reset.
+    fn head(&self) -> Result<String, GroundError> {
+        Ok(self.lane.head()?.unwrap_or_else(|| self.attempt.base.clone()))
+    }
+
+    /// The name of a change: whoever finds it in the checkout need not build it again.
+    pub(crate) fn change_name(&self, bundle: &Bundle, patch: &[u8]) -> String {
+        format!("{}-{}-{}", bundle.id(), self.attempt.base, &sha256_hex(patch)[..16])
+    }
+}
+
+/// The checkout of a bundle at base + patch, as the gates want it.
+pub(crate) struct Patched<'d> {
+    driver: &'d Driver<'d>,
+    bundle: &'d Bundle,
+    ground: &'d Ground,
+    /// The commit that base and the expected patch make.
+    head: String,
+    change: Change,
+    patch: Vec<u8>,
+    /// Nobody has touched the checkout since an earlier driver left it at this change.
+    as_left: bool,
+    /// The change that a fix proposed it in place of.
+    before: Option<(String, Change, Vec<u8>)>,
+}
+
+impl<'d> Patched<'d> {
+    /// Brings the checkout to base + patch, or finds it there.
+    ///
+    /// A checkout that already stands at the change is left as it is: a driver that was killed
+    /// while a gate ran there must be able to see what that gate did to it.
+    pub(crate) fn stand(
+        driver: &'d Driver<'d>,
+        bundle: &'d Bundle,
+        ground: &'d Ground,
+        patch: Vec<u8>,
+    ) -> Result<Self, DriveError> {
+        let name = ground.change_name(bundle, &patch);
+        let stands = ground
+            .occupant
+            .load()
+            .filter(|tenancy| tenancy.job == name)
+            .and_then(|tenancy| tenancy.head);
+        let (head, as_left) = match stands {
+            Some(head) if ground.head()? == head => (head, true),
+            Some(_) | None => (Self::build(driver, bundle, ground, &patch, &name)?, false),
+        };
+        let tree = ground.lane.tree_of(&head).map_err(GroundError::from)?;
+        let change = Change { tree, patch_digest: Some(sha256_hex(&patch)) };
+        Ok(Self { driver, bundle, ground, head, change, patch, as_left, before: None })
+    }
+
+    fn build(
+        driver: &Driver<'_>,
+        bundle: &Bundle,
+        ground: &Ground,
+        patch: &[u8],
+        name: &str,
+    ) -> Result<String, DriveError> {
+        driver.clear(bundle, ground, name)?;
+        if !patch.is_empty() {
+            let stale = |source| match source {
+                ApplyError::Lane(source) => DriveError::Ground(source.into()),
+                ApplyError::Refused(_) | ApplyError::DoesNotApply { .. } => {
+                    DriveError::Stale { base: ground.attempt.base.clone(), source }
+                }
+            };
+            driver.effects.perform("apply", || ground.lane.apply(patch)).map_err(stale)?;
+        }
+        let message = message(bundle);
+        let commit = || ground.lane.commit_all(&message, &COMMITTER);
+        driver.effects.perform("commit", commit).map_err(GroundError::from)?;
+        let head = ground.head()?;
+        driver.occupy(ground, name, Some(&head))?;
+        Ok(head)
+    }
+
+    /// The tree that the gates judge.
+    pub(crate) fn tree(&self) -> &str {
+        &self.change.tree
+    }
+}
+
+/// The message of the one commit that an attempt is.
+pub(crate) fn message(bundle: &Bundle) -> String {
+    format!("pdca: {}\n", bundle.id().dir_name())
+}
+
+impl Tree for Patched<'_> {
+    fn expected(&self) -> Change {
+        self.change.clone()
+    }
+
+    fn is_as_left(&self) -> bool {
+        self.as_left
+    }
+
+    fn prepare(&mut self) -> Result<String, TreeFault> {
+        self.as_left = false;
+        self.ground.lane.reset(&self.head)?;
+        Ok(self.ground.lane.tree()?)
+    }
+
+    fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
+        Ok(self.ground.lane.changed_tracked()?)
+    }
+
+    fn propose(&mut self) -> Result<Change, TreeFault> {
+        self.ground.lane.commit_all(&message(self.bundle), &COMMITTER)?;
+        let head = self.ground.head()?;
+        let patch = self.ground.lane.diff(&self.ground.attempt.base, &head)?;
+        let change = Change {
+            tree: self.ground.lane.tree_of(&head)?,
+            patch_digest: Some(sha256_hex(&patch)),
+        };
+        self.before = Some((
+            std::mem::replace(&mut self.head, head),
+            std::mem::replace(&mut self.change, change.clone()),
+            std::mem::replace(&mut self.patch, patch),
+        ));
+        Ok(change)
+    }
+
+    fn accept(&mut self) -> Result<(), TreeFault> {
+        self.before = None;
+        self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
+        let name = self.ground.change_name(self.bundle, &self.patch);
+        Ok(self.driver.occupy(self.ground, &name, Some(&self.head))?)
+    }
+
+    fn withdraw(&mut self) -> Result<(), TreeFault> {
+        if let Some((head, change, patch)) = self.before.take() {
+            (self.head, self.change, self.patch) = (head, change, patch);
+        }
+        Ok(self.ground.lane.reset(&self.head)?)
+    }
+}

@@ -1,0 +1,116 @@
+//! What calling a leaf is like from the driver's side, whatever its role.
+
+use camino::Utf8PathBuf;
+use pdca_leaves::{Call, Facts, LeafConfig, LeafError, LeafEvent, LeafOutcome, Role, call};
+use pdca_state::{Bundle, WriteError};
+
+use crate::drive::{DriveError, Driver};
+use crate::effect::{Point, When};
+use crate::event::What;
+use crate::ground::Ground;
+use crate::job::Key;
+
+impl Driver<'_> {
+    /// Calls a leaf, with its signs of life told and its ends announced as effects.
+    pub(crate) fn leaf(
+        &self,
+        bundle: &Bundle,
+        request: &Call<'_>,
+    ) -> Result<LeafOutcome, LeafError> {
+        let role = request.inputs.role();
+        self.effects.reached(Point { name: role.as_str(), when: When::Before });
+        let mut tell = |event| {
+            if let LeafEvent::Started { .. } = event {
+                self.effects.reached(Point { name: "leaf-started", when: When::After });
+            }
+            self.tell_leaf(bundle, role, event);
+        };
+        let outcome = call(request, &mut tell, self.cancel)?;
+        self.effects.reached(Point { name: role.as_str(), when: When::After });
+        if !outcome.guard.is_enforced() {
+            self.warn(
+                bundle,
+                format!("the {role} was not confined by the kernel: {}", outcome.guard),
+            );
+        }
+        Ok(outcome)
+    }
+
+    /// What every leaf is told about the change.
+    pub(crate) fn facts<'a>(&'a self, ground: Option<&'a Ground>) -> Facts<'a> {
+        Facts {
+            base: ground.map(|ground| ground.attempt.base.as_str()),
+            brief_base: ground.map(|ground| ground.attempt.branch.as_str()),
+            target: ground.map(|ground| ground.attempt.target.as_str()),
+            run: Some(&self.site.run),
+            ..Facts::default()
+        }
+    }
+
+    fn tell_leaf(&self, bundle: &Bundle, role: Role, event: LeafEvent) {
+        let role = role.as_str().to_owned();
+        self.tell(
+            bundle,
+            match event {
+                LeafEvent::Attempt { n, of: _ } => What::LeafBegan { role, attempt: n },
+                LeafEvent::Started { .. } => return,
+                LeafEvent::Output { bytes: _, last_line } => {
+                    What::Alive { what: role, line: last_line }
+                }
+                LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait },
+                LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
+                    role,
+                    ending: ending.to_string(),
+                    guard: held.to_string(),
+                    reused,
+                },
+            },
+        );
+    }
+
+    /// The key of a leaf's job: its inputs, its configuration, the attempt and the base.
+    pub(crate) fn leaf_key(
+        inputs: &pdca_leaves::Inputs,
+        config: &LeafConfig,
+        more: &[(&str, &str)],
+    ) -> Key {
+        // What is not a number or a string in the configuration has a fixed order of its own.
+        let config = serde_json::to_vec(config).unwrap_or_default();
+        let digest = inputs.digest();
+        let fixed = [("inputs", digest.as_bytes()), ("config", config.as_slice())];
+        let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
+        Key::over(fixed.into_iter().chain(more))
+    }
+
+    /// Publishes a leaf's error log and says where it lies.
+    pub(crate) fn keep_log(
+        &self,
+        bundle: &Bundle,
+        name: &str,
+        text: &str,
+    ) -> Result<Utf8PathBuf, WriteError> {
+        let relative = Bundle::error_log(name);
+        let write = || bundle.publish_file(&relative, text.as_bytes());
+        self.effects.perform("error-log", write)?;
+        Ok(bundle.dir().join(relative))
+    }
+
+    /// What a leaf's failure is for the bundle: its log published, or an interruption.
+    pub(crate) fn leaf_failed(
+        &self,
+        bundle: &Bundle,
+        name: &str,
+        role: Role,
+        error: LeafError,
+    ) -> Result<DriveError, WriteError> {
+        if matches!(error, LeafError::Cancelled) {
+            return Ok(DriveError::Interrupted);
+        }
+        let text = match error.error_log() {
+            Some(text) => text.to_owned(),
+            None => format!("{}\n", crate::drive::chain(&error)),
+        };
+        let log = self.keep_log(bundle, name, &text)?;
+        Ok(DriveError::Leaf { role: role.as_str(), log, source: Box::new(error) })
+    }
+}

@@ -1,0 +1,51 @@
+//! Step, beats, events: the cycle as code.
+//!
+//! [`step`] decides what comes next for a bundle, from the files present and nothing else.
+//! [`Driver::drive`] carries that out until a person is due: the builder in a private checkout, the
+//! gates over exactly base + patch, the reviewer with a copy of its own, the result document.
+//!
+//! ```
+//! use pdca_driver::{Halt, Position, Reviewed, Step, step};
+//! use pdca_state::State;
+//!
+//! let checked = Position {
+//!     state: State::Checked, close: false, closing: false, outdated: false, review: Reviewed::No,
+//! };
+//! assert_eq!(step(checked), Step::Review);
+//! let signed = Position { state: State::AwaitingSignoff, ..checked };
+//! assert_eq!(step(signed), Step::Halt(Halt::AwaitingSignoff));
+//! ```
+//!
+//! # Invariants
+//! - It prints nothing and reads neither environment nor clock; what happens is told as [`Event`]s.
+//! - It keeps no state that the disk does not already say: killed anywhere, the next driver goes on
+//!   from the files, and nothing that produced its artifact, or only ended, runs again.
+//! - Every change it makes goes through [`Effects`], so a test can stop it at each of them.
+//! - Nobody but it writes a bundle, and it writes one only while it holds the bundle's lock.
+
+mod effect;
+mod event;
+mod step;
+
+mod admission;
+mod attempt;
+mod job;
+mod site;
+
+mod drive;
+mod ground;
+mod leaf;
+
+mod assemble;
+mod build;
+mod check;
+mod review;
+
+pub use admission::{AdmissionError, Held};
+pub use drive::{Drive, DriveError, Driver, chain};
+pub use effect::{Effects, Point, Unwatched, When};
+pub use event::{Event, Report, What};
+pub use ground::GroundError;
+pub use job::Jobs;
+pub use site::{Site, TargetChoiceError, TargetSpec};
+pub use step::{Halt, Position, Reviewed, Step, step};

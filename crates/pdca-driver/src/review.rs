@@ -1,0 +1,181 @@
+//! Check: the reviewer, and advisers beside it, judge the change without its builder's notes.
+
+use camino::Utf8Path;
+use pdca_leaves::{BoxError, Call, Inputs, LeafConfig, LeafError, LeafOutcome, Places, Role};
+use pdca_state::{Artifact, Bundle, Snapshot};
+
+use crate::drive::{DriveError, Driver, REVIEW_LOG};
+use crate::ground::{Ground, GroundError, Patched};
+
+impl Driver<'_> {
+    pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        let ground = self.ground(bundle, snapshot, false)?;
+        let patched = match &ground {
+            Some(ground) => {
+                let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+                Some(Patched::stand(self, bundle, ground, patch)?)
+            }
+            None => None,
+        };
+        let fixed = patched.as_ref().map(Patched::tree);
+        for adviser in &self.site.leaves.advisory {
+            self.advise(bundle, snapshot, ground.as_ref(), fixed, adviser)?;
+        }
+        let config = &self.site.leaves.reviewer;
+        match self.ask(bundle, snapshot, ground.as_ref(), fixed, Role::Reviewer, config) {
+            Ok(outcome) => {
+                let text = outcome.get(Role::Reviewer.output()).unwrap_or_default();
+                self.publish(bundle, Artifact::Review, text)
+            }
+            Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+                self.warn(bundle, format!("there is no review: {}", crate::drive::chain(&source)));
+                let text = source.error_log().unwrap_or_default().to_owned();
+                self.keep_log(bundle, REVIEW_LOG, &text)?;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+        // The job goes with the bundle's other jobs when it halts.
+    }
+
+    /// One adviser. Its advice is welcome, and its failure is only told.
+    fn advise(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        ground: Option<&Ground>,
+        fixed: Option<&str>,
+        config: &LeafConfig,
+    ) -> Result<(), DriveError> {
+        let id = config.id.as_deref().unwrap_or("adviser");
+        let place = Bundle::advisory(id);
+        if bundle.dir().join(&place).exists() {
+            return Ok(());
+        }
+        match self.ask(bundle, snapshot, ground, fixed, Role::Adviser, config) {
+            Ok(outcome) => {
+                let text = outcome.get(Role::Adviser.output()).unwrap_or_default();
+                Ok(self.effects.perform("advisory", || bundle.publish_file(&place, text))?)
+            }
+            Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+                self.warn(
+                    bundle,
+                    format!("the adviser {id} has no advice: {}", crate::drive::chain(&source)),
+                );
+                self.keep_log(
+                    bundle,
+                    &format!("check-advisory-{id}"),
+                    source.error_log().unwrap_or_default(),
+                )?;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has one independent leaf look at the change, in a copy of the checkout that is its own.
+    fn ask(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        ground: Option<&Ground>,
+        fixed: Option<&str>,
+        role: Role,
+        config: &LeafConfig,
+    ) -> Result<LeafOutcome, DriveError> {
+        let failed = |error| DriveError::Leaf {
+            role: role.as_str(),
+            log: bundle.dir().to_owned(),
+            source: Box::new(error),
+        };
+        let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+        let attempt = snapshot.iterations.to_string();
+        let key = Self::leaf_key(
+            &inputs,
+            config,
+            &[("tree", fixed.unwrap_or("")), ("attempt", &attempt)],
+        );
+        let name = config
+            .id
+            .as_deref()
+            .map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
+        let job = self.site.jobs().path(bundle.id(), &name, &key);
+        let copy = job.join("checkout");
+        let stubbed = self.site.force_stubs || config.mode == pdca_leaves::Mode::Stub;
+        let prepare = |_try: u32| -> Result<(), BoxError> {
+            ground.map_or(Ok(()), |ground| lay_out(ground, &copy))
+        };
+        let fingerprint = || -> Result<String, BoxError> {
+            ground.map_or(Ok(String::new()), |ground| Ok(ground.lane.tree()?))
+        };
+        let places = Places {
+            workspace: &self.site.workspace,
+            bundle_root: self.site.bundles.path(),
+            worktree: (ground.is_some() && !stubbed).then_some(copy.as_path()),
+            fix: ground.map(|ground| ground.lane.path()),
+            primary: ground.map(|ground| ground.target.path()),
+            kept: &[],
+            hidden: &[],
+        };
+        let request = Call {
+            facts: self.facts(ground),
+            force_stub: self.site.force_stubs,
+            prepare: Some(&prepare),
+            fingerprint: Some(&fingerprint),
+            ..Call::new(config, &inputs, &job, places)
+        };
+        let before = ground.map(Self::watch).transpose()?;
+        let answer = self.leaf(bundle, &request);
+        let breaches = before.map(|wire| wire.breaches()).unwrap_or_default();
+        if !breaches.is_empty() {
+            let text = format!(
+                "The {role} is void. Written in the primary checkout:\n- {}\n",
+                breaches.join("\n- ")
+            );
+            let log = self.keep_log(bundle, REVIEW_LOG, &text)?;
+            return Err(DriveError::Breach { role: role.as_str(), log, written: breaches });
+        }
+        answer.map_err(|error| {
+            if matches!(error, LeafError::Cancelled) {
+                DriveError::Interrupted
+            } else {
+                failed(error)
+            }
+        })
+    }
+}
+
+/// A throwaway copy of the checkout, made anew.
+fn lay_out(ground: &Ground, copy: &Utf8Path) -> Result<(), BoxError> {
+    match fs_err::remove_dir_all(copy) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        Ok(()) | Err(_) => {}
+    }
+    Ok(ground.lane.copy_to(copy).map_err(GroundError::from)?)
+}
+
+/// Whether a failure says something about the leaf, so that a person should weigh it, rather than
+/// about the host, where trying again is all that helps.
+fn speaks_of_the_leaf(error: &LeafError) -> bool {
+    match error {
+        LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => true,
+        LeafError::Stage(_)
+        | LeafError::NoProgram { .. }
+        | LeafError::Template(_)
+        | LeafError::NoValue(_)
+        | LeafError::Prompt { .. }
+        | LeafError::Writable { .. }
+        | LeafError::NoSandbox { .. }
+        | LeafError::Prepare(_)
+        | LeafError::Fingerprint(_)
+        | LeafError::Digest(_)
+        | LeafError::Sweep(_)
+        | LeafError::Job(_)
+        | LeafError::Log(_)
+        | LeafError::Run(_)
+        | LeafError::NotStarted { .. }
+        | LeafError::Host { .. }
+        | LeafError::Cancelled
+        | LeafError::Throttled { .. } => false,
+    }
+}

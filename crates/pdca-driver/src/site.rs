@@ -1,0 +1,213 @@
+//! Everything a driver is given, read and checked before anything starts.
+
+use std::ffi::OsString;
+
+use camino::Utf8PathBuf;
+use pdca_gates::Rows;
+use pdca_leaves::Leaves;
+use pdca_process::Supervisor;
+use pdca_state::{Brief, Bundle, BundleId, BundleRoot};
+
+use crate::admission::{AdmissionError, Held, admit};
+use crate::attempt::{Attempts, Occupant};
+use crate::job::Jobs;
+
+/// A workspace as the driver sees it.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The directory that holds `pdca.toml`.
+    pub workspace: Utf8PathBuf,
+    /// Where the bundles are.
+    pub bundles: BundleRoot,
+    /// The configured gates.
+    pub rows: Rows,
+    /// The configured leaves.
+    pub leaves: Leaves,
+    /// Whether stubs stand in for every leaf, whatever is configured.
+    pub force_stubs: bool,
+    /// The repositories under change.
+    pub targets: Vec<TargetSpec>,
+    /// The branch to build on where neither brief nor target names one.
+    pub default_branch: Option<String>,
+    /// Where the private checkouts are.
+    pub lanes_root: Utf8PathBuf,
+    /// The words of a disposition hint that mean "no fix".
+    pub close_words: Vec<String>,
+    /// Where programs are looked for.
+    pub search_path: Option<OsString>,
+    /// Which program supervises children.
+    pub supervisor: Supervisor,
+    /// The name of this run, for `PDCA_RUN`.
+    pub run: String,
+    /// Who drives, for the people who find a lock taken.
+    pub holder: String,
+}
+
+/// A repository under change, as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetSpec {
+    /// Its name, which is also a directory name.
+    pub name: String,
+    /// Its primary checkout.
+    pub path: Utf8PathBuf,
+    /// How briefs name it, as `owner/repo`.
+    pub repo: Option<String>,
+    /// The branch to build on where the brief names none.
+    pub branch: Option<String>,
+}
+
+/// Why it is not known where a bundle is to be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetChoiceError {
+    /// The brief names a repository that is not configured.
+    #[error("no target is configured for `{repo}`, which the brief names in line {line}")]
+    Unknown {
+        /// What the brief says.
+        repo: String,
+        /// Where it says so.
+        line: usize,
+        /// The targets there are.
+        configured: Vec<String>,
+    },
+    /// The brief names none, and there are several.
+    #[error("the brief names no target, and several are configured")]
+    Ambiguous {
+        /// The targets there are.
+        configured: Vec<String>,
+    },
+}
+
+impl Site {
+    /// Where jobs are.
+    pub fn jobs(&self) -> Jobs {
+        Jobs::new(self.private().join("jobs"))
+    }
+
+    pub(crate) fn attempts(&self) -> Attempts {
+        Attempts::new(self.private().join("attempts"))
+    }
+
+    pub(crate) fn occupant(&self, slot: u32, target: &str) -> Occupant {
+        Occupant::at(&self.private().join("occupants").join(format!("lane-{slot}-{target}")))
+    }
+
+    /// The driver's own directory, which no leaf may touch.
+    pub fn private(&self) -> Utf8PathBuf {
+        self.workspace.join(".pdca")
+    }
+
+    /// Admits one driver to the workspace, for as long as the guard lives.
+    pub fn admit(&self) -> Result<Held, AdmissionError> {
+        admit(&self.private().join("driver.lock"), "the workspace", &self.holder)
+    }
+
+    /// Takes one bundle, so that nobody else writes it meanwhile.
+    pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
+        let name = id.dir_name();
+        admit(&self.private().join("locks").join(format!("{name}.lock")), &name, &self.holder)
+    }
+
+    /// The target a brief is about; `None` where no target is configured at all.
+    pub fn target_of(&self, brief: &Brief) -> Result<Option<TargetSpec>, TargetChoiceError> {
+        let configured = || self.targets.iter().map(|target| target.name.clone()).collect();
+        let Some(named) = brief.repo_target() else {
+            return match self.targets.as_slice() {
+                [] => Ok(None),
+                [only] => Ok(Some(only.clone())),
+                [..] => Err(TargetChoiceError::Ambiguous { configured: configured() }),
+            };
+        };
+        let found = self.targets.iter().find(|target| target.answers_to(&named.repo)).cloned();
+        match (found, self.targets.as_slice()) {
+            (Some(found), _) => Ok(Some(found)),
+            (None, []) => Ok(None),
+            // One that has no `owner/repo` of its own has nothing that could contradict the brief.
+            (None, [only]) if only.repo.is_none() => Ok(Some(only.clone())),
+            (None, [..]) => Err(TargetChoiceError::Unknown {
+                line: brief.field("repo + branch target").map_or(0, |field| field.line),
+                repo: named.repo,
+                configured: configured(),
+            }),
+        }
+    }
+
+    /// Bundles that must be complete before this one may start, and are not.
+    pub fn blocked_by(&self, brief: &Brief) -> Vec<BundleId> {
+        let complete = |id: &BundleId| {
+            let bundle: Bundle = self.bundles.bundle(id);
+            bundle.load().is_ok_and(|found| found.state == pdca_state::State::Complete)
+        };
+        let completed = |id: &BundleId| {
+            let archived = BundleRoot::new(self.bundles.path().join("completed")).bundle(id);
+            archived.load().is_ok_and(|found| found.state == pdca_state::State::Complete)
+        };
+        brief.depends_on().ids.into_iter().filter(|id| !complete(id) && !completed(id)).collect()
+    }
+}
+
+impl TargetSpec {
+    /// Whether a brief that says `repo` means this target.
+    fn answers_to(&self, repo: &str) -> bool {
+        self.repo.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(repo))
+            || self.name.eq_ignore_ascii_case(repo)
+            || self.repo.is_none() && repo.rsplit('/').next() == Some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str, repo: Option<&str>) -> TargetSpec {
+        TargetSpec {
+            name: name.into(),
+            path: format!("/{name}").into(),
+            repo: repo.map(Into::into),
+            branch: None,
+        }
+    }
+
+    fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
+        let site = Site {
+            workspace: "/w".into(),
+            bundles: BundleRoot::new("/w/results"),
+            rows: Rows::default(),
+            leaves: Leaves::default(),
+            force_stubs: false,
+            targets: targets.to_vec(),
+            default_branch: None,
+            lanes_root: "/w.lanes".into(),
+            close_words: Vec::new(),
+            search_path: None,
+            supervisor: Supervisor::default(),
+            run: "r".into(),
+            holder: "h".into(),
+        };
+        Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))
+    }
+
+    #[test]
+    fn a_brief_finds_its_target() {
+        let (a, b) = (target("a", Some("team/a")), target("b", None));
+        let both = [a.clone(), b.clone()];
+        let says =
+            |repo: &str| format!("- **Slug:** x\n- **Repo + branch target:** {repo} @ main\n");
+        let silent = "- **Slug:** x\n";
+        assert_eq!(chosen(&[], &says("team/a")), Ok(None));
+        assert_eq!(chosen(&both, &says("Team/A")), Ok(Some("a".into())));
+        assert_eq!(chosen(&both, &says("b")), Ok(Some("b".into())));
+        assert_eq!(chosen(&both, &says("team/b")), Ok(Some("b".into())));
+        assert_eq!(chosen(&[b], &says("team/c")), Ok(Some("b".into())));
+        assert_eq!(chosen(std::slice::from_ref(&a), silent), Ok(Some("a".into())));
+        let configured = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(
+            chosen(&both, silent),
+            Err(TargetChoiceError::Ambiguous { configured: configured.clone() })
+        );
+        assert_eq!(
+            chosen(&both, &says("team/c")),
+            Err(TargetChoiceError::Unknown { repo: "team/c".into(), line: 2, configured })
+        );
+        assert!(chosen(&[a], &says("team/c")).is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! The one decision of the driver: what comes next, from where a bundle stands.
+//!
+//! [`step`] is pure and exhaustive: a new state does not compile until somebody has said here
+//! what the driver does about it. Everything the decision looks at is in [`Position`], which is
+//! read from the bundle's files, so a driver that was killed decides the same again.
+
+use pdca_state::{Reentry, State};
+use serde::Serialize;
+
+/// Where a bundle stands, as far as the next step depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The state derived from the files present.
+    pub state: State,
+    /// Plan concluded that no fix is due, and nobody has reopened that since.
+    pub close: bool,
+    /// Whether the change under check is a close record rather than a patch.
+    pub closing: bool,
+    /// Whether the gate report there is about another patch than the one there is.
+    pub outdated: bool,
+    /// What the reviewer left.
+    pub review: Reviewed,
+}
+
+/// What the reviewer left in the bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reviewed {
+    /// Nobody has reviewed yet.
+    No,
+    /// A review is there.
+    Yes,
+    /// The reviewer failed for good, or its review was void; the record of that is there.
+    Failed,
+}
+
+/// What the driver does next with one bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Nothing: the bundle waits for a person, or is finished.
+    Halt(Halt),
+    /// Record that Plan closed the issue without a fix.
+    Close,
+    /// Do: have the builder change the code.
+    Build,
+    /// Check: run the gates over the change.
+    Gate,
+    /// Check: have the change reviewed.
+    Review,
+    /// Check: write the result document.
+    Assemble,
+    /// Put an attempt that a person sent back into the archive.
+    Archive(Reentry),
+}
+
+/// Why the driver leaves a bundle alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Halt {
+    /// It has no brief yet: Plan is a person's beat.
+    Unplanned,
+    /// The tracker resolved it before any cycle ran.
+    Resolved,
+    /// It waits for a person's sign-off.
+    AwaitingSignoff,
+    /// It is accepted and frozen.
+    Complete,
+    /// A person stopped it for good.
+    Discontinued,
+}
+
+impl Halt {
+    /// Whether a person has to act before the bundle can go on.
+    pub fn waits_for_a_person(self) -> bool {
+        match self {
+            Halt::Unplanned | Halt::AwaitingSignoff => true,
+            Halt::Resolved | Halt::Complete | Halt::Discontinued => false,
+        }
+    }
+}
+
+/// What comes next for a bundle at `position`.
+pub fn step(position: Position) -> Step {
+    match position.state {
+        State::Unplanned => Step::Halt(Halt::Unplanned),
+        State::Resolved => Step::Halt(Halt::Resolved),
+        State::Planned if position.close => Step::Close,
+        State::Planned => Step::Build,
+        State::Built => Step::Gate,
+        // The patch was edited since: what the gates said, they said about another one.
+        State::Checked if position.outdated => Step::Gate,
+        State::Checked => match position.review {
+            // A close has no patch that anybody could review.
+            _ if position.closing => Step::Assemble,
+            Reviewed::No => Step::Review,
+            Reviewed::Yes | Reviewed::Failed => Step::Assemble,
+        },
+        State::AwaitingSignoff => Step::Halt(Halt::AwaitingSignoff),
+        State::Complete => Step::Halt(Halt::Complete),
+        State::Iterate(reentry) => Step::Archive(reentry),
+        State::Discontinued => Step::Halt(Halt::Discontinued),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [State; 10] = [
+        State::Unplanned,
+        State::Resolved,
+        State::Planned,
+        State::Built,
+        State::Checked,
+        State::AwaitingSignoff,
+        State::Complete,
+        State::Iterate(Reentry::Do),
+        State::Iterate(Reentry::Plan),
+        State::Discontinued,
+    ];
+
+    /// Every position there is, in a fixed order.
+    fn positions() -> impl Iterator<Item = Position> {
+        STATES.into_iter().flat_map(|state| {
+            [false, true].into_iter().flat_map(move |close| {
+                [false, true].into_iter().flat_map(move |closing| {
+                    [false, true].into_iter().flat_map(move |outdated| {
+                        [Reviewed::No, Reviewed::Yes, Reviewed::Failed].map(|review| Position {
+                            state,
+                            close,
+                            closing,
+                            outdated,
+                            review,
+                        })
+                    })
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn every_position_has_the_step_the_table_says() {
+        for at in positions() {
+            let expected = match (at.state.as_str(), at.close, at.closing, at.review) {
+                ("CHECKED", ..) if at.outdated => Step::Gate,
+                ("UNPLANNED", ..) => Step::Halt(Halt::Unplanned),
+                ("RESOLVED", ..) => Step::Halt(Halt::Resolved),
+                ("PLANNED", true, ..) => Step::Close,
+                ("PLANNED", false, ..) => Step::Build,
+                ("BUILT", ..) => Step::Gate,
+                ("CHECKED", _, false, Reviewed::No) => Step::Review,
+                ("CHECKED", ..) => Step::Assemble,
+                ("AWAITING_SIGNOFF", ..) => Step::Halt(Halt::AwaitingSignoff),
+                ("COMPLETE", ..) => Step::Halt(Halt::Complete),
+                ("DISCONTINUED", ..) => Step::Halt(Halt::Discontinued),
+                ("ITERATE_DO", ..) => Step::Archive(Reentry::Do),
+                ("ITERATE_PLAN", ..) => Step::Archive(Reentry::Plan),
+                (other, ..) => panic!("{other} is missing from the table"),
+            };
+            assert_eq!(step(at), expected, "{at:?}");
+        }
+    }
+
+    #[test]
+    fn a_bundle_that_a_person_holds_is_never_touched() {
+        for at in positions() {
+            let frozen = matches!(
+                at.state,
+                State::Unplanned
+                    | State::Resolved
+                    | State::AwaitingSignoff
+                    | State::Complete
+                    | State::Discontinued
+            );
+            assert_eq!(matches!(step(at), Step::Halt(_)), frozen, "{at:?}");
+        }
+    }
+
+    #[test]
+    fn no_model_is_called_for_a_close() {
+        for at in positions().filter(|at| at.close || at.closing) {
+            if at.state == State::Planned && !at.close {
+                continue;
+            }
+            if at.state == State::Checked && !at.closing {
+                continue;
+            }
+            assert!(!matches!(step(at), Step::Build | Step::Review), "{at:?}");
+        }
+    }
+}
