@@ -1,0 +1,197 @@
+//! What a process finds around itself: read once, then passed down as values.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// One of the three standard streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard input.
+    In,
+    /// Standard output: data.
+    Out,
+    /// Standard error: progress and errors.
+    Err,
+}
+
+/// Which streams are terminals, and how wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terminal {
+    /// A person can type.
+    pub stdin: bool,
+    /// A person reads the data.
+    pub stdout: bool,
+    /// A person reads the progress.
+    pub stderr: bool,
+    /// Columns, where a terminal says so.
+    pub width: Option<u16>,
+}
+
+impl Terminal {
+    /// Whether this stream is a terminal.
+    pub fn is_terminal(self, stream: Stream) -> bool {
+        match stream {
+            Stream::In => self.stdin,
+            Stream::Out => self.stdout,
+            Stream::Err => self.stderr,
+        }
+    }
+}
+
+/// Where "today" comes from. Asked only by commands that write a date, so that no other pays for time zones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Clock {
+    /// The system's clock and time zone.
+    System,
+    /// A fixed moment, in seconds since the epoch, for tests.
+    Fixed(i64),
+}
+
+/// Environment, current directory, terminal and clock.
+#[derive(Debug, Clone)]
+pub struct Ambient {
+    /// The environment.
+    pub env: BTreeMap<OsString, OsString>,
+    /// The current directory, absolute.
+    pub cwd: Utf8PathBuf,
+    /// The terminal.
+    pub terminal: Terminal,
+    /// The clock.
+    pub clock: Clock,
+    /// This program, for scripts that call it again.
+    pub program: Option<Utf8PathBuf>,
+}
+
+impl Ambient {
+    /// Reads all of it from the process.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the environment"
+    )]
+    pub fn read() -> Result<Self, Failure> {
+        let cwd = std::env::current_dir().map_err(|error| {
+            Failure::new(Exit::Usage, "the current directory cannot be read")
+                .cause(&error)
+                .hint("cd to a directory that exists, or use `-C DIR`")
+        })?;
+        let cwd = Utf8PathBuf::from_path_buf(cwd).map_err(|path| {
+            Failure::new(
+                Exit::Usage,
+                format!("the current directory {} is not UTF-8", path.display()),
+            )
+            .hint("work in a directory whose path is UTF-8")
+        })?;
+        let terminal = Terminal {
+            stdin: std::io::stdin().is_terminal(),
+            stdout: std::io::stdout().is_terminal(),
+            stderr: std::io::stderr().is_terminal(),
+            width: terminal_size::terminal_size().map(|(width, _)| width.0),
+        };
+        Ok(Ambient {
+            env: std::env::vars_os().collect(),
+            cwd,
+            terminal,
+            clock: Clock::System,
+            program: std::env::current_exe()
+                .ok()
+                .and_then(|path| Utf8PathBuf::from_path_buf(path).ok()),
+        })
+    }
+
+    /// One variable.
+    pub fn env(&self, name: &str) -> Option<&OsStr> {
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// One variable as text; empty counts as unset.
+    pub fn env_text(&self, name: &str) -> Option<&str> {
+        self.env(name).and_then(OsStr::to_str).filter(|value| !value.is_empty())
+    }
+
+    /// The user's config directory by the XDG rules.
+    pub fn config_home(&self) -> Option<Utf8PathBuf> {
+        self.env_text("XDG_CONFIG_HOME")
+            .map(Utf8PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| self.env_text("HOME").map(|home| Utf8Path::new(home).join(".config")))
+    }
+
+    /// Where a program of that name stands on `PATH`.
+    pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
+        std::env::split_paths(self.env("PATH")?)
+            .filter_map(|dir| Utf8PathBuf::from_path_buf(dir).ok())
+            .map(|dir| dir.join(name))
+            .find(|path| is_executable(path))
+    }
+
+    /// Now, in seconds since the epoch.
+    pub fn now(&self) -> i64 {
+        match self.clock {
+            Clock::System => jiff::Timestamp::now().as_second(),
+            Clock::Fixed(seconds) => seconds,
+        }
+    }
+
+    /// Today's date here, as `2026-11-16`.
+    pub fn today(&self) -> String {
+        match self.clock {
+            Clock::System => jiff::Zoned::now().date().to_string(),
+            Clock::Fixed(seconds) => jiff::Timestamp::from_second(seconds)
+                .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+                .to_zoned(jiff::tz::TimeZone::UTC)
+                .date()
+                .to_string(),
+        }
+    }
+
+    /// Surroundings made of values only: no terminal, 16 November 2026.
+    #[cfg(test)]
+    pub(crate) fn for_tests(cwd: &str, env: &[(&str, &str)]) -> Self {
+        Ambient {
+            env: env
+                .iter()
+                .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+                .collect(),
+            cwd: Utf8PathBuf::from(cwd),
+            terminal: Terminal::default(),
+            clock: Clock::Fixed(1_794_830_400),
+            program: None,
+        }
+    }
+}
+
+fn is_executable(path: &Utf8Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs_err::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_clock_says_a_fixed_date() {
+        assert_eq!(Ambient::for_tests("/", &[]).today(), "2026-11-16");
+    }
+
+    #[test]
+    fn the_user_file_is_looked_for_by_the_xdg_rules() {
+        let home = |env: &[(&str, &str)]| {
+            Ambient::for_tests("/", env).config_home().map(Utf8PathBuf::into_string)
+        };
+        assert_eq!(home(&[("HOME", "/h")]).as_deref(), Some("/h/.config"));
+        assert_eq!(home(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]).as_deref(), Some("/x"));
+        assert_eq!(
+            home(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "relative")]).as_deref(),
+            Some("/h/.config")
+        );
+        assert_eq!(home(&[]), None);
+    }
+}

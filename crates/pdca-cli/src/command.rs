@@ -1,0 +1,229 @@
+//! The command line: one variant per command, one file each.
+
+mod act;
+mod batch;
+mod completions;
+mod config_show;
+mod demo;
+mod doctor;
+mod gates;
+mod help;
+mod init;
+mod man;
+mod new;
+mod next;
+mod queue;
+mod run;
+mod signoff;
+mod status;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::ambient::{Ambient, Stream};
+use crate::context::{Context, Globals};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::style::{ColorWhen, Palette};
+
+/// Carry issues through Plan, Do, Check and Act
+///
+/// A deterministic driver: models and people fill one artifact each, everything else is code. A bundle is a directory
+/// of files, `results/issue_<id>/`, and its state is read from the files that are there. Without a command, `pdca`
+/// prints the status and the one next command.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "pdca",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = false,
+    after_help = "`pdca <command> --help` has examples; `pdca help exit-codes` and `pdca help config` explain the rest.",
+    after_long_help = "\
+First steps:
+  pdca demo                    # six issues from brief to sign-off, no model, no network
+  pdca init                    # make a workspace here
+  pdca new 36 --title \"…\"      # a bundle with a brief to fill in
+  pdca run 36                  # build, gate, review, stop at sign-off
+  pdca queue                   # what waits for a person, cheapest first
+  pdca signoff 36 accept
+
+Ids are written 36, #36, issue_36 or PROJ-12.
+`pdca help exit-codes` lists the exit codes, `pdca help config` the config layers and variables."
+)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What can be asked for, in the order of the help.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Init(init::Args),
+    #[command(alias = "init-issue")]
+    New(new::Args),
+    Status(status::Args),
+    Why(why::Args),
+    Run(run::Args),
+    #[command(alias = "flow")]
+    Batch(batch::Args),
+    #[command(alias = "gate")]
+    Gates(gates::Args),
+    Queue(queue::Args),
+    #[command(alias = "sign-off")]
+    Signoff(signoff::Args),
+    Act(act::Args),
+    #[command(hide = true)]
+    ActIndex(act::index::Args),
+    #[command(hide = true)]
+    ActLog(act::log::Args),
+    #[command(hide = true)]
+    ActDiff(act::diff::Args),
+    Demo(demo::Args),
+    Doctor(doctor::Args),
+    Config(config_show::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    Help(help::Args),
+}
+
+/// A command line that was understood.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) globals: Globals,
+    command: Option<Command>,
+}
+
+/// What the words meant.
+pub(crate) enum Parsed {
+    /// A command to carry out.
+    Line(Box<Line>),
+    /// Answered already: help, the version, a completion, or a mistake in the words.
+    Answered(Result<Exit, Failure>),
+}
+
+/// Reads the command line.
+pub(crate) fn parse(
+    args: &[OsString],
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Parsed {
+    if let Some(answer) = completions::answer(args, ambient, out) {
+        return Parsed::Answered(answer);
+    }
+    let mut cli = tree(ambient);
+    let parsed =
+        cli.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    match parsed {
+        Ok(Cli { globals, command }) => Parsed::Line(Box::new(Line { globals, command })),
+        Err(error) => Parsed::Answered(explain(&error, ambient, out, err)),
+    }
+}
+
+/// The commands as clap knows them, as wide as the terminal.
+fn tree(ambient: &Ambient) -> clap::Command {
+    Cli::command()
+        .term_width(ambient.terminal.width.map_or(100, |width| usize::from(width).clamp(40, 120)))
+}
+
+/// Prints what clap has to say: help on `out` with exit code 0, a mistake on `err` with 2.
+fn explain(
+    error: &clap::Error,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let (stream, exit) =
+        if error.use_stderr() { (Stream::Err, Exit::Usage) } else { (Stream::Out, Exit::Done) };
+    let palette = Palette::decide(ColorWhen::Auto, ambient, stream);
+    let text = error.render();
+    let text = if palette.has_colours() { text.ansi().to_string() } else { text.to_string() };
+    match stream {
+        Stream::Err => err.write_all(text.as_bytes())?,
+        Stream::In | Stream::Out => out.write_all(text.as_bytes())?,
+    }
+    Ok(exit)
+}
+
+/// Carries a command out.
+pub(crate) fn dispatch(
+    line: Line,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let cx = Context::new(ambient, line.globals);
+    if line.command.as_ref().is_none_or(Command::needs_workspace) {
+        tell_warnings(&cx, err)?;
+    }
+    match &line.command {
+        None => next::run(&cx, out),
+        Some(Command::Init(args)) => init::run(args, &cx, out, err),
+        Some(Command::New(args)) => new::run(args, &cx, out),
+        Some(Command::Status(args)) => status::run(args, &cx, out, err),
+        Some(Command::Why(args)) => why::run(args, &cx, out),
+        Some(Command::Run(args)) => run::run(args, &cx, out, err),
+        Some(Command::Batch(args)) => batch::run(args, &cx, out, err),
+        Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
+        Some(Command::Queue(args)) => queue::run(args, &cx, out),
+        Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
+        Some(Command::Act(args)) => act::run(args, &cx, out, err),
+        Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
+        Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
+        Some(Command::ActDiff(args)) => act::diff::run(args, &cx, out),
+        Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
+        Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
+        Some(Command::Config(args)) => config_show::run(args, &cx, out),
+        Some(Command::Completions(args)) => completions::run(args, out),
+        Some(Command::Man(args)) => man::run(args, &cx, out),
+        Some(Command::Help(args)) => help::run(args, &cx, out),
+    }
+}
+
+impl Command {
+    /// Whether it works on a workspace, so that one must be there and its config right.
+    fn needs_workspace(&self) -> bool {
+        match self {
+            Command::New(_)
+            | Command::Status(_)
+            | Command::Why(_)
+            | Command::Run(_)
+            | Command::Batch(_)
+            | Command::Gates(_)
+            | Command::Queue(_)
+            | Command::Signoff(_)
+            | Command::Act(_)
+            | Command::ActIndex(_)
+            | Command::ActLog(_)
+            | Command::ActDiff(_)
+            | Command::Config(_) => true,
+            Command::Init(_)
+            | Command::Demo(_)
+            | Command::Doctor(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Help(_) => false,
+        }
+    }
+}
+
+/// What `--compat` tolerated: one line each, so that it can be grepped.
+fn tell_warnings(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+    for warning in &cx.workspace()?.warnings {
+        let place = warning.place.as_ref().map_or_else(String::new, |place| {
+            let line = crate::failure::Place { column: None, ..place.clone() };
+            format!("{}: ", line.show(&cx.ambient.cwd))
+        });
+        let text = crate::style::printable(&warning.what);
+        cx.note(err, &format!("{} {place}{text}", cx.err.warn("warning:")))?;
+    }
+    Ok(())
+}

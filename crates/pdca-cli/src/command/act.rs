@@ -1,0 +1,140 @@
+//! `pdca act`: what the cycles that ended have in common, and what the process learns from it.
+//!
+//! Also spelled `act-index`, `act-log` and `act-diff`.
+
+pub(super) mod diff;
+pub(super) mod index;
+pub(super) mod log;
+
+use std::io::Write;
+
+use pdca_act::{Baseline, RecordsError, Source};
+use pdca_state::{Bundle, BundleId, RootError};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::workspace::{FILE, Workspace};
+
+/// Look back over the cycles that ended, and record what the process learns
+///
+/// `index` shows what they exposed, `log` starts a dated entry of the Act log, `diff` shows what changed in the
+/// process since the last one. Which change follows from it is yours to decide.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca act index               # what the cycles since the last review show
+  pdca act log                 # the entry, to read
+  pdca act log --record        # append it to process/act-log.md
+  pdca act diff                # what changed in templates, gates, leaves and process since
+
+The spellings `act-index`, `act-log` and `act-diff` work too.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Index(index::Args),
+    Log(log::Args),
+    Diff(diff::Args),
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    match &args.action {
+        Action::Index(args) => index::run(args, cx, out),
+        Action::Log(args) => log::run(args, cx, out, err),
+        Action::Diff(args) => diff::run(args, cx, out),
+    }
+}
+
+/// Every bundle there is, put away or not.
+fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
+    let root = &workspace.bundle_root;
+    let mut bundles = match root.list() {
+        Err(RootError::Missing { .. }) => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    bundles.extend(root.list_completed()?);
+    Ok(bundles)
+}
+
+/// What the process is made of: the templates, the process directory, the prompts, and of `pdca.toml` the tables that
+/// say how cycles are run. Comments and the order of keys in them do not count.
+fn baseline(workspace: &Workspace) -> Result<(Baseline, Vec<String>), Failure> {
+    let paths = &workspace.config.paths;
+    let mut sources = vec![
+        Source::Directory {
+            name: paths.templates_dir.to_string(),
+            path: workspace.templates_dir.clone(),
+        },
+        Source::Directory {
+            name: paths.process_dir.to_string(),
+            path: workspace.process_dir.clone(),
+        },
+    ];
+    for prompt in prompts(workspace) {
+        sources.push(Source::File { path: workspace.root.join(&prompt), name: prompt });
+    }
+    if let Some(file) = &workspace.file {
+        let text = fs_err::read_to_string(file)?;
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            Failure::from_error(Exit::Usage, &error).at(Place::file(&**file))
+        })?;
+        for key in ["driver", "gates", "leaves"] {
+            if let Some(value) = table.get(key) {
+                sources.push(Source::Text {
+                    name: format!("{FILE} [{key}]"),
+                    text: value.to_string(),
+                });
+            }
+        }
+    }
+    Ok(Baseline::collect(&sources))
+}
+
+/// The files with the prompts of leaves, as configured.
+fn prompts(workspace: &Workspace) -> Vec<String> {
+    let leaves = &workspace.config.leaves;
+    let mut files: Vec<String> = [
+        &leaves.planner,
+        &leaves.builder,
+        &leaves.reviewer,
+        &leaves.signoff,
+        &leaves.publisher,
+        &leaves.act,
+    ]
+    .into_iter()
+    .chain(&leaves.advisory)
+    .filter_map(|leaf| leaf.prompt_file.as_ref().map(ToString::to_string))
+    .collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+fn ids(ids: &[BundleId]) -> String {
+    ids.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ")
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+impl From<RecordsError> for Failure {
+    fn from(error: RecordsError) -> Self {
+        match error {
+            RecordsError::Read(error) => error.into(),
+            RecordsError::Ledger { ref path, .. } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**path))
+                .hint("mend the file, or move it away: then a new one is begun"),
+            RecordsError::Write(_) => Failure::from_error(Exit::Unexpected, &error),
+        }
+    }
+}

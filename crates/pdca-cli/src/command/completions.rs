@@ -1,0 +1,170 @@
+//! `pdca completions`: a script for the shell, and the answers to its questions.
+//!
+//! The script asks `pdca` itself at every Tab, with `PDCA_COMPLETE=<shell>` in the environment, so that the ids of the
+//! bundles that exist right now complete like everything else.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use clap_complete::CompletionCandidate;
+use clap_complete::engine::ArgValueCompleter;
+use clap_complete::env::Shells;
+
+use crate::ambient::Ambient;
+use crate::context::Globals;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// The variable by which the script asks.
+const ASKED_BY: &str = "PDCA_COMPLETE";
+
+/// Print a completion script for a shell
+///
+/// Commands, flags and bundle ids complete. The script asks `pdca` at every Tab, so it never goes stale.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca completions bash > ~/.local/share/bash-completion/completions/pdca
+  pdca completions zsh > ~/.zfunc/_pdca
+  pdca completions fish > ~/.config/fish/completions/pdca.fish")]
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_name = "SHELL", value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    shell: String,
+}
+
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell).ok_or_else(|| unknown(&args.shell))?;
+    shell.write_registration(ASKED_BY, "pdca", "pdca", "pdca", out)?;
+    Ok(Exit::Done)
+}
+
+fn unknown(shell: &str) -> Failure {
+    let known: Vec<&str> = Shells::builtins().names().collect();
+    Failure::usage(format!("no completions for the shell `{shell}`"))
+        .hint(format!("one of: {}", known.join(", ")))
+}
+
+/// Answers a script's question, if this is one.
+pub(crate) fn answer(
+    args: &[OsString],
+    ambient: &Ambient,
+    out: &mut dyn Write,
+) -> Option<Result<Exit, Failure>> {
+    let shell = ambient.env_text(ASKED_BY)?;
+    // The script calls `pdca -- pdca run 3`: what follows the first `--` is the line being typed.
+    let words = args.iter().skip(1).skip_while(|word| *word != "--").skip(1).cloned().collect();
+    Some(complete(shell, words, ambient, out))
+}
+
+fn complete(
+    shell: &str,
+    words: Vec<OsString>,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(shell).ok_or_else(|| unknown(shell))?;
+    let mut tree = with_ids(super::tree(ambient), &Ids::new(&words, ambient));
+    shell.write_complete(&mut tree, words, Some(ambient.cwd.as_std_path()), out)?;
+    Ok(Exit::Done)
+}
+
+/// Every argument that is a bundle id completes to the ids there are.
+fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
+    let is_id = |arg: &clap::Arg| {
+        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "ID"))
+    };
+    command
+        .mut_args(|arg| {
+            if is_id(&arg) {
+                let ids = ids.clone();
+                arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.candidates(typed)))
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(|command| with_ids(command, ids))
+}
+
+/// Where the ids are to be looked for: the surroundings and the `-C` typed so far.
+#[derive(Clone)]
+struct Ids {
+    ambient: Ambient,
+    directory: Option<Utf8PathBuf>,
+}
+
+impl Ids {
+    fn new(words: &[OsString], ambient: &Ambient) -> Self {
+        let after = words.windows(2).find(|pair| pair[0] == "-C").and_then(|pair| pair[1].to_str());
+        Ids { ambient: ambient.clone(), directory: after.map(Utf8PathBuf::from) }
+    }
+
+    fn candidates(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
+        let Some(typed) = typed.to_str() else { return Vec::new() };
+        // Whatever is wrong with the workspace, Tab is not the place to say so.
+        let globals =
+            Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
+        let Ok(workspace) = Workspace::load(&globals, &self.ambient) else { return Vec::new() };
+        let Ok(bundles) = workspace.bundle_root.list() else { return Vec::new() };
+        let spelled = |bundle: &pdca_state::Bundle| {
+            let id = bundle.id();
+            [id.to_string(), format!("#{id}"), id.dir_name()]
+                .into_iter()
+                .find(|name| name.starts_with(typed))
+        };
+        bundles.iter().filter_map(spelled).map(CompletionCandidate::new).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::testing::Desk;
+
+    #[test]
+    fn every_shell_gets_a_script_that_asks_pdca() {
+        for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+            let run = Desk::new().run(&["completions", shell]);
+            assert_eq!(run.exit, Exit::Done, "{shell}");
+            assert!(run.out.contains(ASKED_BY), "{shell}: {run}");
+        }
+    }
+
+    #[test]
+    fn the_ids_of_the_bundles_that_exist_complete() {
+        let desk = Desk::new();
+        for id in ["36", "37", "PROJ-1"] {
+            desk.workspace.brief(id, &[]);
+        }
+        let ids = |typed: &str| {
+            let ids = Ids::new(&[], &desk.ambient);
+            let found = ids.candidates(OsStr::new(typed));
+            found
+                .iter()
+                .map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(""), ["36", "37", "PROJ-1"]);
+        assert_eq!(ids("3"), ["36", "37"]);
+        assert_eq!(ids("#36"), ["#36"]);
+        assert_eq!(ids("issue_P"), ["issue_PROJ-1"]);
+        assert_eq!(ids("x"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_script_s_question_is_answered_with_ids_and_flags() {
+        let desk = Desk::new().with_env(ASKED_BY, "fish");
+        desk.workspace.brief("36", &[]);
+        let answer = |words: &[&str]| desk.run(&[&["--", "pdca"], words].concat()).out;
+        assert!(answer(&["status", ""]).contains("36"), "{}", answer(&["status", ""]));
+        assert!(answer(&["sta"]).starts_with("status"), "{}", answer(&["sta"]));
+        let elsewhere = desk.workspace.around();
+        assert!(!answer(&["-C", elsewhere.as_str(), "status", "3"]).contains("36"));
+    }
+}

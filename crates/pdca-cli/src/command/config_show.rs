@@ -1,0 +1,164 @@
+//! `pdca config show`: each value in force, and where it came from.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::config::{Layer, Origin};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::style::printable;
+
+/// Show the config in force and where each value came from
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca config show                 # -v: the defaults of unused leaves too
+  pdca config show driver          # only what begins with `driver`
+  pdca config show --json
+  PDCA_LANES=4 pdca config show driver.lanes
+
+`pdca help config` explains the layers.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print each value with its source: default, user, workspace, env or flag
+    Show {
+        /// Only keys that begin with this
+        key: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    workspace: &'a str,
+    values: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    key: String,
+    value: toml::Value,
+    source: Layer,
+    #[serde(rename = "where")]
+    place: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let workspace = cx.workspace()?;
+    let prefix = match &args.action {
+        Some(Action::Show { key }) => key.as_deref().unwrap_or(""),
+        None => "",
+    };
+    let flat =
+        workspace.config.flat().map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
+    let values: Vec<Entry> = flat
+        .into_iter()
+        .filter(|(key, _)| is_below(key, prefix))
+        .map(|(key, value)| {
+            let Origin { layer, place } = workspace.sources.of(&key);
+            let place = place
+                .map(|place| crate::failure::Place { column: None, ..place }.show(&cx.ambient.cwd));
+            Entry { key, value, source: layer, place }
+        })
+        .collect();
+    if values.is_empty() {
+        return Err(Failure::usage(format!("no key begins with `{prefix}`"))
+            .hint("`pdca config show` lists all"));
+    }
+    if cx.globals.json {
+        cx.emit_json(out, "config", &Document { workspace: workspace.root.as_str(), values })?;
+        return Ok(Exit::Done);
+    }
+    for entry in values.iter().filter(|entry| {
+        !prefix.is_empty() || cx.globals.verbose > 0 || is_worth_a_line(entry, &values)
+    }) {
+        let source = match (entry.source, &entry.place) {
+            (Layer::Default, _) | (_, None) => "default".to_owned(),
+            (Layer::User | Layer::Workspace | Layer::Env | Layer::Flag, Some(place)) => {
+                place.clone()
+            }
+        };
+        let value = entry.value.to_string();
+        writeln!(
+            out,
+            "{} = {}  {}",
+            entry.key,
+            printable(&value),
+            cx.out.faint(format!("# {source}"))
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Of a leaf nobody configured, that it is a stub says all; `-v` shows the rest.
+fn is_worth_a_line(entry: &Entry, all: &[Entry]) -> bool {
+    let Some(role) = entry.key.strip_prefix("leaves.").and_then(|rest| rest.split('.').next())
+    else {
+        return true;
+    };
+    let table = format!("leaves.{role}");
+    let configured = |other: &Entry| is_below(&other.key, &table) && other.source != Layer::Default;
+    entry.key == format!("{table}.mode") || all.iter().any(configured)
+}
+
+fn is_below(key: &str, prefix: &str) -> bool {
+    key.strip_prefix(prefix).is_some_and(|rest| {
+        prefix.is_empty() || rest.is_empty() || rest.starts_with('.') || rest.starts_with('[')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exit::Exit;
+    use crate::testing::Desk;
+
+    #[test]
+    fn everything_is_listed_with_its_source() {
+        let desk = Desk::new();
+        desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
+        insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
+        driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]  # default
+        driver.lanes = 1  # default
+        gates.checks[0].at_publish = false  # default
+        gates.checks[0].cmd = "true"  # pdca.toml:7
+        gates.checks[0].confirm = false  # default
+        gates.checks[0].id = "a"  # pdca.toml:5
+        gates.checks[0].label = ""  # default
+        gates.checks[0].needs_lane = false  # default
+        gates.checks[0].scope = "repo"  # default
+        gates.checks[0].tier = "T1"  # pdca.toml:6
+        gates.cwd = "auto"  # default
+        gates.parallel = false  # default
+        leaves.act.mode = "stub"  # default
+        leaves.builder.argv = []  # default
+        leaves.builder.interactive = false  # default
+        leaves.builder.mode = "stub"  # default
+        leaves.builder.retries = 2  # pdca.toml:2
+        leaves.builder.sandbox = "auto"  # default
+        leaves.builder.throttled.backoff_secs = 30  # default
+        leaves.builder.throttled.exit_codes = []  # default
+        leaves.builder.throttled.max_wait_secs = 3600  # default
+        leaves.builder.writable = []  # default
+        leaves.planner.mode = "stub"  # default
+        leaves.publisher.mode = "stub"  # default
+        leaves.reviewer.mode = "stub"  # default
+        leaves.signoff.mode = "stub"  # default
+        paths.bundle_root = "results"  # default
+        paths.process_dir = "process"  # default
+        paths.templates_dir = "templates"  # default
+        targets = []  # default
+        "#);
+        assert!(desk.run(&["config", "show", "-v"]).out.contains("leaves.act.retries = 0"));
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_refused() {
+        assert_eq!(Desk::new().run(&["config", "show", "drivers"]).exit, Exit::Usage);
+    }
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Stands in for a coding agent: it works in the private checkout ($PWD) and leaves its notes in
+# the staged view ($PDCA_BUNDLE), where it found the brief.
+set -eu
+notes=$PDCA_BUNDLE/build-notes.md
+mkdir -p tests
+case $1 in
+12)
+  cat > greet.sh <<'END'
+#!/bin/sh
+name=${1:-world}
+echo "Hello, $name!"
+END
+  echo '[ "$(sh greet.sh)" = "Hello, world!" ]' > tests/issue-12.sh
+  echo "An empty name greets the world." > "$notes"
+  ;;
+15)
+  cat > farewell.sh <<'END'
+#!/bin/sh
+sh greet.sh "$@"
+echo "Goodbye, ${1:-world}!"
+END
+  echo 'sh farewell.sh | grep -q "Goodbye, world!"' > tests/issue-15.sh
+  echo "Says goodbye after the greeting of issue 12." > "$notes"
+  ;;
+20)
+  cat > count.sh <<'END'
+#!/bin/sh
+grep -c . || true
+END
+  printf '%s\n' '[ "$(printf "a\n\nb\n" | sh count.sh)" = 2 ]' > tests/issue-20.sh
+  echo "SECRET RATIONALE: nobody but the person at sign-off should read this." > "$notes"
+  ;;
+23)
+  # The first attempt is wrong. The second finds the person's words in the brief.
+  if grep -q 'carry-forward' "$PDCA_BUNDLE/brief.md"; then
+    printf '#!/bin/sh\necho "$1" | tr a-z A-Z\n' > shout.sh
+  else
+    printf '#!/bin/sh\necho "$1"\n' > shout.sh
+  fi
+  echo '[ "$(sh shout.sh hey)" = HEY ]' > tests/issue-23.sh
+  echo "Shouts." > "$notes"
+  ;;
+42)
+  # A builder that reaches beyond its checkout: into the user's own one.
+  printf '#!/bin/sh\ndate +%%Y\n' > year.sh
+  echo 'sh year.sh | grep -q "^[0-9][0-9][0-9][0-9]$"' > tests/issue-42.sh
+  if echo 'oops' 2> /dev/null >> "$PDCA_WORKSPACE/greeter/greet.sh"; then
+    echo "Wrote into the user's checkout." > "$notes"
+  else
+    echo "Tried to write into the user's checkout; the kernel refused." > "$notes"
+    echo "builder: tried to write the user's own greet.sh: refused"
+  fi
+  ;;
+esac
+sleep 0.3

@@ -1,0 +1,333 @@
+//! `pdca doctor`: what works here, what does not, and the remedy.
+
+use std::io::Write;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use pdca_driver::Site;
+use pdca_lanes::Target;
+use pdca_leaves::{LeafConfig, Mode};
+use pdca_process::{Cancel, Ending, Held, Spec, Tool, sandbox_support};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+use crate::workspace::Workspace;
+
+/// Look at the host and the workspace, and name each problem with its remedy
+///
+/// Nothing is changed. Exit codes: 0 nothing is broken, 2 something is.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  pdca doctor
+  pdca doctor --json")]
+pub(crate) struct Args {}
+
+/// How one thing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Warning,
+    Broken,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Row {
+    what: String,
+    health: Health,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Row {
+    fn new(what: impl Into<String>, health: Health, found: impl Into<String>) -> Self {
+        Self { what: what.into(), health, found: found.into(), remedy: None }
+    }
+
+    fn ok(what: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::new(what, Health::Ok, found)
+    }
+
+    fn warning(
+        what: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { remedy: Some(remedy.into()), ..Self::new(what, Health::Warning, found) }
+    }
+
+    fn broken(
+        what: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { remedy: Some(remedy.into()), ..Self::new(what, Health::Broken, found) }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    rows: Vec<Row>,
+}
+
+pub(crate) fn run(_args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let mut rows = host(cx);
+    match cx.workspace() {
+        Ok(workspace) => {
+            rows.push(Row::ok(
+                "config",
+                workspace.file.as_ref().map_or("PDCA_BUNDLE_ROOT only", |file| file.as_str()),
+            ));
+            rows.extend(of_workspace(workspace, &session::site(cx)?, cx));
+        }
+        Err(failure) => rows.extend(failure.problems.iter().map(|problem| {
+            let place = problem
+                .place
+                .as_ref()
+                .map_or(String::new(), |place| format!("{}: ", place.show(&cx.ambient.cwd)));
+            let remedy = problem.hint.clone().unwrap_or_else(|| "mend the file".to_owned());
+            Row::broken("config", format!("{place}{}", problem.what), remedy)
+        })),
+    }
+    let broken = rows.iter().any(|row| row.health == Health::Broken);
+    if cx.globals.json {
+        cx.emit_json(out, "doctor", &Report { rows })?;
+    } else {
+        print(&rows, cx, out)?;
+    }
+    Ok(if broken { Exit::Usage } else { Exit::Done })
+}
+
+fn print(rows: &[Row], cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let p = cx.out;
+    for row in rows {
+        let mark = match row.health {
+            Health::Ok => p.good("✓ ok     ").to_string(),
+            Health::Warning => p.warn("! warning").to_string(),
+            Health::Broken => p.bad("✗ broken ").to_string(),
+        };
+        writeln!(out, "{mark}  {:<18} {}", row.what, row.found)?;
+        if let Some(remedy) = &row.remedy {
+            writeln!(out, "           {} {remedy}", p.accent("hint:"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the machine offers.
+fn host(cx: &Context<'_>) -> Vec<Row> {
+    vec![git(cx), sandbox(), supervision(&cx.ambient.cwd)]
+}
+
+fn git(cx: &Context<'_>) -> Row {
+    const OLDEST: (u32, u32) = (2, 41);
+    let said = Tool::new("git").args(["--version"]).cwd(&cx.ambient.cwd).run();
+    let version = match said {
+        Ok(said) if said.code == 0 => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+        Ok(_) | Err(_) => {
+            return Row::broken("git", "not found", "install git 2.41 or newer and put it on PATH");
+        }
+    };
+    let numbers: Vec<u32> =
+        version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
+    match numbers.as_slice() {
+        [major, minor, ..] if (*major, *minor) >= OLDEST => Row::ok("git", version),
+        _ => Row::warning("git", version, "git 2.41 or newer is what pdca is tested with"),
+    }
+}
+
+fn sandbox() -> Row {
+    match sandbox_support() {
+        Held::Landlock { abi } => Row::ok(
+            "sandbox",
+            format!(
+                "Landlock, interface version {abi}: leaves are kept from the bundles and the primary by the kernel"
+            ),
+        ),
+        Held::NotAvailable { why } => Row::warning(
+            "sandbox",
+            format!(
+                "none ({why}): what a leaf changes beyond its artifact is found by digests and voids it"
+            ),
+            "a Linux kernel 5.13 or newer with Landlock switched on enforces it; `sandbox = \"require\"` insists",
+        ),
+        Held::Off => Row::warning("sandbox", "off", "set `sandbox = \"auto\"`"),
+    }
+}
+
+/// Starts a program the way gates and leaves are started.
+fn supervision(cwd: &Utf8Path) -> Row {
+    let remedy = "run `pdca doctor` again; if it stays, the host keeps pdca from starting itself";
+    let Ok(dir) = tempfile::tempdir() else {
+        return Row::broken(
+            "supervision",
+            "no temporary directory",
+            "set TMPDIR to a writable directory",
+        );
+    };
+    let Some(job) = Utf8Path::from_path(dir.path()) else {
+        return Row::broken(
+            "supervision",
+            "the temporary directory is not UTF-8",
+            "set TMPDIR to one that is",
+        );
+    };
+    let mut spec = Spec::new(["true"], cwd, job.join("job"));
+    spec.timeout = Some(Duration::from_secs(10));
+    match pdca_process::run(&spec, &Cancel::new(), &mut |_| {}) {
+        Ok(verdict) if verdict.ending == Ending::Exited(0) => {
+            Row::ok("supervision", "children are supervised")
+        }
+        Ok(verdict) => Row::broken("supervision", verdict.ending.to_string(), remedy),
+        Err(error) => Row::broken("supervision", pdca_driver::chain(&error), remedy),
+    }
+}
+
+/// What the workspace needs.
+fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
+    let mut rows = vec![bundles(workspace)];
+    rows.extend(
+        workspace
+            .targets
+            .iter()
+            .map(|target| self::target(&target.name, &target.path, target.branch.as_deref())),
+    );
+    if workspace.targets.is_empty() {
+        rows.push(Row::warning(
+            "targets",
+            "none",
+            "add a [[targets]] to pdca.toml, or builders have no checkout",
+        ));
+    }
+    rows.push(driver(site));
+    rows.extend(gates(site, cx));
+    rows.extend(leaves(workspace, site, cx));
+    rows
+}
+
+fn bundles(workspace: &Workspace) -> Row {
+    let path = workspace.bundle_root.path();
+    match pdca_state::survey(&workspace.bundle_root) {
+        Err(error) => Row::warning(
+            "bundles",
+            pdca_driver::chain(&error),
+            "`pdca new <id>` makes the first bundle",
+        ),
+        Ok(found) => match found.iter().find_map(|row| row.result.as_ref().err()) {
+            None => Row::ok("bundles", format!("{} in {path}", found.len())),
+            Some(error) => Row::broken(
+                "bundles",
+                pdca_driver::chain(error),
+                "`pdca status` shows every bundle that cannot be read",
+            ),
+        },
+    }
+}
+
+fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
+    let what = format!("target {name}");
+    let opened = match Target::open(name, path) {
+        Ok(opened) => opened,
+        Err(error) => {
+            return Row::broken(
+                what,
+                pdca_driver::chain(&error),
+                "mend `path` of its [[targets]] in pdca.toml",
+            );
+        }
+    };
+    match opened.resolve(branch) {
+        Ok(base) => match opened.notes() {
+            [] => Row::ok(what, format!("{path}, {} at {:.12}", base.branch, base.commit)),
+            notes => Row::warning(
+                what,
+                notes.join("; "),
+                "the private checkout differs there; the primary is untouched",
+            ),
+        },
+        Err(error) => Row::broken(
+            what,
+            pdca_driver::chain(&error),
+            "name a branch that exists as `branch` of its [[targets]]",
+        ),
+    }
+}
+
+fn driver(site: &Site) -> Row {
+    match site.admit() {
+        Ok(_) => Row::ok("driver", "none is at work here"),
+        Err(error) => {
+            Row::warning("driver", error.to_string(), "wait for it; a second one would be refused")
+        }
+    }
+}
+
+fn gates(site: &Site, cx: &Context<'_>) -> Vec<Row> {
+    if site.rows.is_empty() {
+        return vec![Row::warning(
+            "gates",
+            "none configured",
+            "add [[gates.checks]] to pdca.toml: nothing real is checked",
+        )];
+    }
+    let rows = site.rows.as_slice().iter().map(|row| {
+        let what = format!("gate {}", row.id);
+        match row.command.argv().first() {
+            Some(program) if found(program, &site.workspace, cx) => {
+                Row::ok(what, row.command.shown())
+            }
+            Some(program) => Row::broken(
+                what,
+                format!("no program `{program}`"),
+                "install it, or mend the row in pdca.toml",
+            ),
+            None => Row::broken(what, "nothing to run", "give the row a `cmd` or an `argv`"),
+        }
+    });
+    rows.collect()
+}
+
+fn leaves(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
+    let config = &workspace.config.leaves;
+    let advisers =
+        config.advisory.iter().map(|leaf| (leaf.id.as_deref().unwrap_or("adviser"), leaf));
+    let named = [("builder", &config.builder), ("reviewer", &config.reviewer)];
+    named.into_iter().chain(advisers).map(|(name, leaf)| self::leaf(name, leaf, site, cx)).collect()
+}
+
+fn leaf(name: &str, leaf: &LeafConfig, site: &Site, cx: &Context<'_>) -> Row {
+    let what = format!("leaf {name}");
+    if site.force_stubs || leaf.mode == Mode::Stub {
+        return Row::warning(
+            what,
+            "stub: no program is called",
+            format!("set `mode = \"command\"` and `argv` of [leaves.{name}]"),
+        );
+    }
+    match leaf.argv.first() {
+        Some(program) if program.contains('{') || found(program, &site.workspace, cx) => {
+            Row::ok(what, leaf.argv.join(" "))
+        }
+        Some(program) => Row::broken(
+            what,
+            format!("no program `{program}`"),
+            format!("install it, or mend [leaves.{name}]"),
+        ),
+        None => Row::broken(what, "no `argv`", format!("give [leaves.{name}] an `argv`")),
+    }
+}
+
+/// Whether a program is there: on `PATH`, or in the workspace where it is a path.
+fn found(program: &str, workspace: &Utf8Path, cx: &Context<'_>) -> bool {
+    if program.contains('/') {
+        return workspace.join(program).is_file();
+    }
+
+    cx.ambient.find_program(program).is_some()
+}

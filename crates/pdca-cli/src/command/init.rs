@@ -1,0 +1,415 @@
+//! `pdca init`: a workspace in a directory that has none.
+
+mod detect;
+
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::files;
+
+use self::detect::{Found, GateRow};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::workspace::{FILE, start_dir};
+
+/// The brief that `new` fills where the workspace has no template.
+pub(crate) const BRIEF_TEMPLATE: &str = include_str!("init/brief.md.tpl");
+const CONFIG_TEMPLATE: &str = include_str!("init/pdca.toml.tpl");
+const ACT_LOG: &str = include_str!("init/act-log.md");
+const WORKFLOW: &str = include_str!("init/workflow.yml");
+
+/// Make a workspace: pdca.toml, a brief template, an Act log, a CI workflow
+///
+/// Looks for cargo, npm, pytest and make and proposes gate rows, for claude and codex on PATH and proposes leaves
+/// (commented out), and for the git repository around the directory and proposes it as target. Shows what it will
+/// write and asks; `--yes` does not ask. A file that exists is never overwritten.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca init                 # in the directory that is to become a workspace
+  pdca -C ../cycle init -y  # elsewhere, from a script
+  pdca init --dry-run       # only show what would be written
+
+Without a terminal and without --yes nothing is written and the exit code is 2.")]
+pub(crate) struct Args {}
+
+/// One file to write.
+struct Item {
+    path: Utf8PathBuf,
+    text: String,
+    /// The file is there and gets a line more.
+    appends: bool,
+}
+
+pub(crate) fn run(
+    _: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let dir = start_dir(&cx.globals, cx.ambient)?;
+    let found = detect::detect(&dir, cx.ambient);
+    let items = plan(&dir, &found)?;
+    if items.is_empty() {
+        writeln!(out, "{} is a workspace already; nothing to write", cx.show(&dir))?;
+        return Ok(Exit::NothingToDo);
+    }
+    show_plan(cx, &dir, &found, &items, out)?;
+    if cx.globals.dry_run {
+        return Ok(Exit::Done);
+    }
+    if !cx.globals.yes {
+        if !cx.may_ask() {
+            return Err(Failure::usage("nothing was written: there is no terminal to ask on")
+                .hint("`pdca init --yes`"));
+        }
+        out.flush()?;
+        if !cx.ask("Write these files?", err)? {
+            writeln!(out, "nothing was written")?;
+            return Ok(Exit::Done);
+        }
+    }
+    for item in &items {
+        write_item(item)?;
+    }
+    writeln!(out)?;
+    writeln!(out, "{} a workspace in {}", cx.out.good("done:"), cx.show(&dir))?;
+    writeln!(out, "next: {}", cx.out.accent("pdca new <id> --title \"…\""))?;
+    Ok(Exit::Done)
+}
+
+/// Everything that is not there yet.
+fn plan(dir: &Utf8Path, found: &Found) -> Result<Vec<Item>, Failure> {
+    let mut files = vec![
+        ("templates/brief.md.tpl", BRIEF_TEMPLATE.to_owned()),
+        ("process/act-log.md", ACT_LOG.to_owned()),
+    ];
+    // In .config it counts too.
+    if !exists(&dir.join(".config").join(FILE)) {
+        files.insert(0, (FILE, config_text(dir, found)));
+    }
+    if found.repository.as_deref() == Some(Utf8Path::new(".")) {
+        files.push((".github/workflows/pdca.yml", WORKFLOW.to_owned()));
+    }
+    let mut items: Vec<Item> = files
+        .into_iter()
+        .map(|(path, text)| Item { path: dir.join(path), text, appends: false })
+        .filter(|item| !exists(&item.path))
+        .collect();
+    if found.repository.is_some() {
+        items.extend(ignore_item(&dir.join(".gitignore"))?);
+    }
+    Ok(items)
+}
+
+fn exists(path: &Utf8Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// `.pdca/` holds the driver's own files, which are nobody else's business.
+fn ignore_item(path: &Utf8Path) -> Result<Option<Item>, Failure> {
+    const LINE: &str = ".pdca/";
+    if !exists(path) {
+        return Ok(Some(Item { path: path.to_owned(), text: format!("{LINE}\n"), appends: false }));
+    }
+    let bytes = fs_err::read(path)?;
+    let Ok(mut text) = String::from_utf8(bytes) else { return Ok(None) };
+    if text.lines().any(|line| matches!(line.trim(), ".pdca" | ".pdca/" | "/.pdca" | "/.pdca/")) {
+        return Ok(None);
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(LINE);
+    text.push('\n');
+    Ok(Some(Item { path: path.to_owned(), text, appends: true }))
+}
+
+fn show_plan(
+    cx: &Context<'_>,
+    dir: &Utf8Path,
+    found: &Found,
+    items: &[Item],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let list =
+        |words: &[&str]| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+    writeln!(out, "workspace: {}", cx.show(dir))?;
+    writeln!(out, "build tools found: {}", list(&found.tools))?;
+    let gates: Vec<&str> = found.gates.iter().map(|row| row.id).collect();
+    writeln!(out, "gate rows proposed: {}", list(&gates))?;
+    writeln!(out, "agents on PATH: {}", list(&found.leaves))?;
+    match &found.repository {
+        Some(path) => writeln!(out, "target: the repository at `{path}`")?,
+        None => {
+            writeln!(out, "target: none (no git repository here); add a [[targets]] to {FILE}")?;
+        }
+    }
+    for item in items {
+        let verb = if item.appends { "append to" } else { "write" };
+        let path = item.path.strip_prefix(dir).unwrap_or(&item.path);
+        writeln!(out, "  {} {path}", cx.out.accent(verb))?;
+    }
+    Ok(())
+}
+
+fn write_item(item: &Item) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::from_error(Exit::Unexpected, &error)
+            .at(Place::file(&*item.path))
+            .hint("make the directory writable")
+    };
+    if let Some(parent) = item.path.parent() {
+        fs_err::create_dir_all(parent).map_err(failed)?;
+    }
+    files::replace(&item.path, item.text.as_bytes()).map_err(failed)
+}
+
+fn config_text(dir: &Utf8Path, found: &Found) -> String {
+    let name = dir.file_name().unwrap_or("workspace");
+    // The directory's name comes last: it is the only text here that could look like a place to fill.
+    CONFIG_TEMPLATE
+        .replace("{targets}\n", &targets_text(found.repository.as_deref()))
+        .replace("{gates}\n", &gates_text(&found.gates))
+        .replace("{leaves}\n", &leaves_text(&found.leaves))
+        .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
+        .replace("{name}", &quoted(name))
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn targets_text(repository: Option<&Utf8Path>) -> String {
+    let (mark, path) = match repository {
+        Some(path) => ("", path),
+        None => ("#", Utf8Path::new("../repo")),
+    };
+    format!(
+        "{mark}[[targets]]\n{mark}path = {}\n#name = \"repo\"\n#repo = \"owner/repo\"\n#branch = \"main\"\n\n",
+        quoted(path.as_str())
+    )
+}
+
+fn gates_text(rows: &[GateRow]) -> String {
+    let row = |row: &GateRow| {
+        format!(
+            "\n[[gates.checks]]\nid = {}\ntier = {}\nlabel = {}\ncmd = {}\nscope = \"repo\"\ngating = {}\n",
+            quoted(row.id),
+            quoted(row.tier),
+            quoted(row.label),
+            quoted(row.cmd),
+            row.gating
+        )
+    };
+    rows.iter().map(row).collect::<String>() + "\n"
+}
+
+/// Agents are proposed, never switched on: that is a decision about money and trust.
+fn leaves_text(agents: &[&str]) -> String {
+    let line = |agent: &str, role: &str| match agent {
+        "codex" => format!(
+            "#[leaves.{role}]\n#mode = \"command\"\n#argv = [\"codex\", \"exec\", \"--sandbox\", \"workspace-write\", \"--skip-git-repo-check\", \"-\"]\n"
+        ),
+        _ => format!(
+            "#[leaves.{role}]\n#mode = \"command\"\n#argv = [\"claude\", \"-p\", \"--permission-mode\", \"acceptEdits\"]\n"
+        ),
+    };
+    match agents {
+        [] => "\n".to_owned(),
+        [only] => {
+            format!("# Found on PATH; remove the `#` to use it.\n{}\n", line(only, "builder"))
+        }
+        [first, second, ..] => format!(
+            "# Found on PATH; remove the `#` to use them. A reviewer of another family is more independent.\n{}{}\n",
+            line(first, "builder"),
+            line(second, "reviewer")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use crate::ambient::Ambient;
+    use crate::exit::Exit;
+    use crate::testing::{Desk, Run};
+
+    /// An empty directory beside the workspace of a desk.
+    fn empty(files: &[(&str, &str)]) -> (Desk, Utf8PathBuf) {
+        let mut desk = Desk::new();
+        let dir = desk.workspace.around().join("fresh");
+        for (name, text) in files {
+            let path = dir.join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        fs_err::create_dir_all(&dir).unwrap();
+        desk.ambient = Ambient::for_tests(dir.as_str(), &[]);
+        (desk, dir)
+    }
+
+    fn init(desk: &Desk, args: &[&str]) -> Run {
+        desk.run(&[&["init"], args].concat())
+    }
+
+    #[test]
+    fn it_shows_what_it_writes() {
+        let (desk, _) = empty(&[("Cargo.toml", ""), (".git/HEAD", "")]);
+        insta::assert_snapshot!(init(&desk, &["--yes"]), @r#"
+        workspace: .
+        build tools found: cargo
+        gate rows proposed: T1-fmt, T2-clippy, T3-test
+        agents on PATH: nothing
+        target: the repository at `.`
+          write pdca.toml
+          write templates/brief.md.tpl
+          write process/act-log.md
+          write .github/workflows/pdca.yml
+          write .gitignore
+
+        done: a workspace in .
+        next: pdca new <id> --title "…"
+        "#);
+        assert_eq!(init(&desk, &["--yes"]).exit, Exit::NothingToDo);
+    }
+
+    #[test]
+    fn without_a_terminal_and_without_yes_nothing_is_written() {
+        let (desk, dir) = empty(&[]);
+        insta::assert_snapshot!(init(&desk, &[]), @"
+        workspace: .
+        build tools found: nothing
+        gate rows proposed: nothing
+        agents on PATH: nothing
+        target: none (no git repository here); add a [[targets]] to pdca.toml
+          write pdca.toml
+          write templates/brief.md.tpl
+          write process/act-log.md
+        --- stderr
+        error: nothing was written: there is no terminal to ask on
+        hint: `pdca init --yes`
+        --- exit 2
+        ");
+        assert_eq!(init(&desk, &["--dry-run"]).exit, Exit::Done);
+        assert_eq!(dir.read_dir_utf8().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_exists_is_never_overwritten() {
+        let (desk, dir) =
+            empty(&[("pdca.toml", "# mine\n"), (".git/HEAD", ""), (".gitignore", "target")]);
+        assert_eq!(init(&desk, &["--yes"]).exit, Exit::Done);
+        assert_eq!(fs_err::read_to_string(dir.join("pdca.toml")).unwrap(), "# mine\n");
+        assert_eq!(fs_err::read_to_string(dir.join(".gitignore")).unwrap(), "target\n.pdca/\n");
+        assert!(dir.join("templates/brief.md.tpl").is_file());
+    }
+
+    #[test]
+    fn what_it_writes_loads_without_a_word() {
+        for files in [
+            &[][..],
+            &[
+                ("Cargo.toml", ""),
+                (".git/HEAD", ""),
+                ("package.json", "{}"),
+                ("Makefile", "test:\n"),
+            ],
+        ] {
+            let (desk, _) = empty(files);
+            assert_eq!(init(&desk, &["--yes"]).exit, Exit::Done);
+            let run = desk.run(&["status"]);
+            assert_eq!(run.to_string(), "no bundles in results\n");
+            assert_eq!(desk.run(&["new", "1"]).exit, Exit::Done);
+        }
+    }
+
+    #[test]
+    fn agents_on_path_are_proposed_and_not_switched_on() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (mut desk, dir) = empty(&[("bin/claude", ""), ("bin/codex", "")]);
+        for name in ["claude", "codex"] {
+            fs_err::set_permissions(
+                dir.join("bin").join(name),
+                std::fs::Permissions::from_mode(0o755),
+            )
+            .unwrap();
+        }
+        desk.ambient.env.insert("PATH".into(), dir.join("bin").as_str().into());
+        init(&desk, &["--yes"]);
+        let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
+        assert!(
+            text.contains("\n#[leaves.builder]\n#mode = \"command\"\n#argv = [\"claude\""),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n#[leaves.reviewer]\n#mode = \"command\"\n#argv = [\"codex\""),
+            "{text}"
+        );
+        assert!(desk.run(&["config", "show", "leaves.builder.mode"]).out.contains("\"stub\""));
+    }
+
+    /// The file with every example switched on: `#key = …` and `#[table]`.
+    fn switched_on(text: &str) -> String {
+        let is_example = |line: &&str| {
+            line.strip_prefix('#')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '['))
+        };
+        text.lines()
+            .map(|line| if is_example(&line) { &line[1..] } else { line })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn every_example_in_the_file_is_legal() {
+        let (desk, dir) = empty(&[]);
+        init(&desk, &["--yes"]);
+        let text = switched_on(&fs_err::read_to_string(dir.join("pdca.toml")).unwrap());
+        fs_err::write(dir.join("pdca.toml"), &text).unwrap();
+        let run = desk.run(&["status"]);
+        assert_eq!(run.to_string(), "no bundles in results\n", "{text}");
+    }
+
+    #[test]
+    fn every_key_there_is_stands_in_the_file() {
+        let (desk, dir) = empty(&[]);
+        init(&desk, &["--yes"]);
+        let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
+        let tables = [
+            "[project]",
+            "[paths]",
+            "[driver]",
+            "[lanes]",
+            "[tracker]",
+            "[[targets]]",
+            "[gates]",
+            "[[gates.checks]]",
+            "[leaves]",
+            "[leaves.builder]",
+            "[leaves.builder.throttled]",
+        ];
+        for table in tables {
+            // A key nobody has makes the reader list those it knows.
+            fs_err::write(dir.join("pdca.toml"), format!("{table}\nzzqqxx = 1\n")).unwrap();
+            let told = desk.run(&["status"]).err;
+            let known = told
+                .split("known here: ")
+                .nth(1)
+                .and_then(|rest| rest.split(';').next())
+                .unwrap_or_else(|| panic!("{told}"));
+            for key in known.split(", ") {
+                let there = ["", "#"]
+                    .iter()
+                    .any(|mark| text.contains(&format!("\n{mark}{key} = ")))
+                    || text.contains(&format!("{key} = "))
+                    || text.contains(&format!("[leaves.{key}]"))
+                    || text.lines().any(|line| line.starts_with("# Roles:") && line.contains(key))
+                    || ["throttle", "prompt", "subcmd", "checks"].contains(&key);
+                assert!(there, "`{key}` of {table} is not explained");
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+# pdca.toml: what this workspace does.
+#
+# `pdca config show` says which value is in force and where it came from; an unknown key is an
+# error. A line such as `#lanes = 1` shows a key with its default, or an example of it.
+# Later layers win: defaults, ~/.config/pdca/config.toml, this file, PDCA_* variables, flags.
+
+[project]
+# The name shown to people; the directory's name if unset.
+name = {name}
+# The branch changes are based on where neither the brief nor the target names one; the
+# target's current branch if unset.
+#default_branch = "main"
+# Who signs off where `--by` is not given. PDCA_AUTHOR wins over it.
+#author = "Your Name"
+
+[paths]
+# One directory per issue, `issue_<id>/`. PDCA_BUNDLE_ROOT wins over it.
+#bundle_root = "results"
+# The Act log.
+#process_dir = "process"
+# brief.md.tpl, which `pdca new` fills.
+#templates_dir = "templates"
+
+[driver]
+# How many bundles may be in flight at once. PDCA_LANES wins over it. For now one is driven at
+# a time, whatever stands here.
+#lanes = 1
+# A brief whose `Disposition hint` contains one of these words (in any case) needs no builder and
+# no reviewer: it goes straight to sign-off.
+#close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]
+
+[lanes]
+# The private checkouts work is done in; beside the workspace if unset.
+#root = {lanes}
+
+[tracker]
+# The address of an issue, shown by `pdca status <id>`.
+#issue_url_pattern = "https://github.com/owner/repo/issues/{id}"
+
+# The repositories under change. Your own checkout is read and never written: work happens in a
+# private clone of it. `repo` is how briefs name it in `Repo + branch target`.
+{targets}
+# The gates: deterministic commands, told apart by exit status alone: 0 pass, 77 unverifiable,
+# anything else fail. They run over each patch, and in CI by `pdca gates --working-tree`.
+# With no row at all every gate element passes as a stub, and every report says so.
+[gates]
+# Where commands run: "worktree" (the checkout with the patch), "workspace" (this directory), or
+# "auto": the checkout where there is a target, this directory where there is none.
+#cwd = "auto"
+# Whether rows may run at the same time.
+#parallel = false
+# How long a row may take.
+#default_timeout_secs = 3600
+# What the `subcmd` of a row is handed to.
+#runner = "cargo xtask"
+{gates}
+# All a row may say. `tier` is the element of the check matrix it fills: C1 … C5, T1 … T5, V.
+#[[gates.checks]]
+#id = "C4-verify"
+#tier = "C4"
+#label = "the bundle's test is red without the change and green with it"
+#cmd = "./scripts/verify.sh"                # for `sh -c`; or argv = ["program", "argument"]
+#scope = "bundle"                           # about one bundle; "repo" rows run in CI too
+#gating = true                              # red blocks
+#timeout_secs = 600
+#when = { field = "Surfaces", substring = "api" }   # only where the brief says so
+#fix = "./scripts/format.sh"                # on red: run this once, then the row again
+#confirm = false                            # on red: once more; green then is flaky, and recorded
+#at_publish = false                         # publish runs it again, so it may defer to that
+#needs_lane = false                         # uses the private names of a lane
+#parallel = false                           # as in [gates], for this row
+#cwd = "workspace"                          # as in [gates], for this row
+
+# The leaves: outside commands that fill one artifact each. Without one a stub stands in, so
+# everything here works with no model; PDCA_LEAVES_MODE=stub forces that.
+# Roles: planner, builder, reviewer, signoff, publisher, act, and any number of [[leaves.advisory]].
+{leaves}
+# All a leaf may say, and its defaults.
+#[leaves.reviewer]
+#mode = "command"                           # "stub" starts nothing
+#interactive = false                        # hands over the terminal
+#argv = ["./leaves/review.sh", "{inputs}", "{worktree}"]
+#prompt_file = "leaves/review.md"           # or prompt = "…"; the built-in one if unset
+#prompt_via = "stdin"                       # "file" ({prompt_file}) or "none"
+#timeout_secs = 3600                        # an attempt
+#stall_secs = 900                           # without output or a changed file; unset: for ever
+#retries = 0
+#throttled = { exit_codes = [75], pattern = "rate limit", backoff_secs = 30, max_wait_secs = 3600 }
+#sandbox = "auto"                           # "require" or "off": whether the kernel confines it
+#writable = ["/var/cache/tool"]             # places it may write besides its own
+#env = { TOOL_HOME = "/opt/tool" }
+#family = "vendor"                          # these four are handed on as {family}, {model}, …
+#model = "large"
+#effort = "high"
+#agent = "reviewer"
+#[[leaves.advisory]]
+#id = "security"
+#mode = "stub"

@@ -1,0 +1,59 @@
+//! `pdca man`: the manual pages.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+
+/// Print the manual page, or write all of them into a directory
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca man | man -l -
+  pdca man --dir ~/.local/share/man/man1")]
+pub(crate) struct Args {
+    /// Write one page per command into DIR
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    dir: Option<Utf8PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let tree = super::tree(cx.ambient);
+    let Some(dir) = &args.dir else {
+        clap_mangen::Man::new(tree).render(out)?;
+        return Ok(Exit::Done);
+    };
+    let dir = cx.ambient.cwd.join(dir);
+    let failed = |error: std::io::Error| {
+        Failure::from_error(Exit::Unexpected, &error)
+            .at(Place::file(&*dir))
+            .hint("name a directory that can be written")
+    };
+    if cx.globals.dry_run {
+        writeln!(out, "would write the pages into {}", cx.show(&dir))?;
+        return Ok(Exit::Done);
+    }
+    fs_err::create_dir_all(&dir).map_err(failed)?;
+    clap_mangen::generate_to(tree, &dir).map_err(failed)?;
+    writeln!(out, "pages written to {}", cx.show(&dir))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exit::Exit;
+    use crate::testing::Desk;
+
+    #[test]
+    fn the_page_goes_to_standard_output_or_all_pages_to_a_directory() {
+        let desk = Desk::new();
+        let run = desk.run(&["man"]);
+        assert!(run.out.contains(".TH pdca 1"), "{run}");
+        assert_eq!(desk.run(&["man", "--dir", "pages"]).exit, Exit::Done);
+        assert!(desk.workspace.has("pages/pdca.1"));
+        assert!(desk.workspace.has("pages/pdca-signoff.1"));
+    }
+}

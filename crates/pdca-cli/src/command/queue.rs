@@ -1,0 +1,220 @@
+//! `pdca queue`: what waits for sign-off, cheapest first.
+
+use std::io::Write;
+
+use pdca_state::{
+    Bundle, BundleId, Coverage, Element, LoadError, Overall, Snapshot, State, Summary,
+};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::overview::Overview;
+use crate::style::one_line;
+
+/// List what waits for your sign-off, cheapest first
+///
+/// Ordered by the number of open decisions in §6, then by id. The standing question, whether the result is fit for
+/// its purpose, is asked of every bundle: it is counted apart from the findings.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca queue
+  pdca queue --json | jq -r '.items[] | select(.cheap) | .id'")]
+pub(crate) struct Args {}
+
+/// One bundle that waits.
+#[derive(Debug, Serialize)]
+struct Item {
+    id: BundleId,
+    /// Nothing is open: one look confirms it.
+    cheap: bool,
+    /// Open decisions, the standing one included.
+    needs_human: usize,
+    disposition: Option<String>,
+    overall: Option<Overall>,
+    /// How many of the open decisions are the standing one.
+    standing: usize,
+    /// It closes without a change.
+    closes: bool,
+    patch_changed: bool,
+    open_items: Vec<String>,
+    slug: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    items: Vec<Item>,
+}
+
+pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let overview = Overview::load(cx.workspace()?)?;
+    let waiting =
+        overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
+    // One that became unreadable since the survey is shown by `status`; here it can wait for nobody.
+    let mut items: Vec<Item> =
+        waiting.filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten()).collect();
+    items.sort_by(|a, b| a.needs_human.cmp(&b.needs_human).then_with(|| a.id.cmp(&b.id)));
+    if cx.globals.json {
+        cx.emit_json(out, "queue", &Document { items })?;
+        return Ok(Exit::Done);
+    }
+    show(cx, &items, out)?;
+    Ok(Exit::Done)
+}
+
+fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
+    let snapshot = bundle.load()?;
+    let coverage = snapshot.coverage()?;
+    let Snapshot { id, summary, gates, brief, close_disposition, state, .. } = snapshot;
+    if state != State::AwaitingSignoff {
+        return Ok(None);
+    }
+    let summary = summary.unwrap_or_default();
+    let open = summary.open_items().len();
+    let hint = brief.as_ref().and_then(|brief| brief.disposition_hint()).map(str::to_owned);
+    Ok(Some(Item {
+        id,
+        cheap: open == 0,
+        needs_human: open,
+        closes: close_disposition.is_some(),
+        disposition: close_disposition
+            .and_then(|text| text.lines().next().map(str::to_owned))
+            .or(hint),
+        overall: gates.map(|gates| gates.overall),
+        standing: summary.open_standing(),
+        patch_changed: coverage == Coverage::Changed,
+        open_items: open_texts(&summary),
+        slug: brief.and_then(|brief| brief.slug()),
+    }))
+}
+
+/// The open items without their boxes.
+pub(super) fn open_texts(summary: &Summary) -> Vec<String> {
+    summary
+        .open_items()
+        .iter()
+        .map(|item| item.trim_start().trim_start_matches("- [ ]").trim().to_owned())
+        .collect()
+}
+
+/// Which of the open items is the standing question, where it is told apart.
+pub(super) fn standing_index(summary: &Summary) -> Option<usize> {
+    let title =
+        |text: &str| text.strip_prefix("V ").unwrap_or(text).starts_with(Element::V.title());
+    if summary.open_standing() == 1 {
+        open_texts(summary).iter().position(|text| title(text))
+    } else {
+        None
+    }
+}
+
+fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Failure> {
+    if items.is_empty() {
+        writeln!(out, "nothing waits for sign-off")?;
+        return Ok(());
+    }
+    let cheap = items.iter().filter(|item| item.cheap).count();
+    writeln!(
+        out,
+        "{} wait for sign-off: {cheap} to confirm, {} to decide",
+        items.len(),
+        items.len() - cheap
+    )?;
+    let ids = items.iter().map(|item| item.id.as_ref().len()).max().unwrap_or(0);
+    for item in items {
+        let verdict = match item.overall {
+            Some(Overall::Pass) => cx.out.good("gates pass"),
+            Some(Overall::Fail) => cx.out.bad("gates FAIL"),
+            None => cx.out.warn("no gates  "),
+        };
+        let what = match (item.needs_human - item.standing, item.standing) {
+            (0, 0) if item.closes => "confirm the close".to_owned(),
+            (0, 0) => "confirm".to_owned(),
+            (0, _) => "only the standing question".to_owned(),
+            (1, 0) => "1 finding".to_owned(),
+            (1, _) => "1 finding, and the standing question".to_owned(),
+            (count, 0) => format!("{count} findings"),
+            (count, _) => format!("{count} findings, and the standing question"),
+        };
+        let slug = one_line(item.slug.as_deref().unwrap_or("-"), 36);
+        let changed = if item.patch_changed { " [patch edited after Check]" } else { "" };
+        writeln!(out, "  {:<ids$}  {verdict}  {what:<36}  {slug}{changed}", item.id)?;
+    }
+    if let Some(first) = items.first() {
+        writeln!(out, "next: {}", cx.out.accent(format!("pdca status {}", first.id)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    const STANDING: &str = "Validation — fitness-to-purpose — does it serve the user?";
+
+    fn desk() -> Desk {
+        let desk = Desk::new();
+        desk.awaiting("10", &["T5 — naming", STANDING], "pass");
+        desk.awaiting("9", &[], "pass");
+        desk.awaiting("8", &["a", "b", "c"], "fail");
+        desk.awaiting("11", &[STANDING], "pass");
+        desk.awaiting("7", &[], "pass");
+        fs_err::remove_file(desk.workspace.bundle("7").join("patch.diff")).unwrap();
+        desk.workspace.write("results/issue_7/close-disposition", "duplicate\n");
+        let gates = desk.workspace.read("results/issue_7/check-gates.json");
+        desk.workspace
+            .write("results/issue_7/check-gates.json", gates.replace("patch_digest", "other"));
+        desk.workspace.brief("12", &[]);
+        desk
+    }
+
+    #[test]
+    fn the_cheapest_comes_first_and_the_standing_question_is_counted_apart() {
+        insta::assert_snapshot!(desk().run(&["queue"]), @"
+        5 wait for sign-off: 2 to confirm, 3 to decide
+          7   gates pass  confirm the close                     a-small-thing
+          9   gates pass  confirm                               a-small-thing
+          11  gates pass  only the standing question            a-small-thing
+          10  gates pass  1 finding, and the standing question  a-small-thing
+          8   gates FAIL  3 findings                            a-small-thing
+        next: pdca status 7
+        ");
+    }
+
+    #[test]
+    fn scripts_get_the_items_in_order() {
+        let run = desk().run(&["queue", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        let ids: Vec<&str> = json["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["7", "9", "11", "10", "8"]);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json["items"][3]).unwrap(), @r#"
+        {
+          "cheap": false,
+          "closes": false,
+          "disposition": "fix",
+          "id": "10",
+          "needs_human": 2,
+          "open_items": [
+            "T5 — naming",
+            "Validation — fitness-to-purpose — does it serve the user?"
+          ],
+          "overall": "pass",
+          "patch_changed": false,
+          "slug": "a-small-thing",
+          "standing": 1
+        }
+        "#);
+    }
+
+    #[test]
+    fn an_empty_queue_is_said() {
+        assert_eq!(Desk::new().run(&["queue"]).to_string(), "nothing waits for sign-off\n");
+    }
+}

@@ -1,0 +1,320 @@
+//! `pdca signoff`: a person's decision, into §9; and the boxes of §6, one by one.
+
+mod boxes;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use pdca_state::{
+    Action, Artifact, Bundle, Coverage, Decision, Reentry, SignoffError, Snapshot, State,
+    archive_plan, record, sha256_hex,
+};
+use serde::Serialize;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::session;
+
+/// Record your decision about a bundle
+///
+/// `accept` is refused while §6 has an open box, while a gating check is red, or when the patch was edited after
+/// Check. `iterate-do` and `iterate-plan` archive the attempt and hand your note on to the next one. `discontinue`
+/// needs a note. `clear` ticks boxes of §6: do that when you have decided them, or edit SUMMARY.md by hand.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca signoff 36 show                                  # §6 with its numbers
+  pdca signoff 36 clear 1 3 --note \"seen on staging\"
+  pdca signoff 36 accept --by \"Ada\"
+  pdca signoff 36 iterate-do --note \"the test passes without the fix\"
+  pdca signoff 36 discontinue --note \"superseded by 41\"
+
+Who signs: --by, then [project] author or PDCA_AUTHOR, then $USER. Your text is recorded as it is.
+The older spellings `--accept`, `--iterate-do`, `--iterate-plan` and `--delta` work too.")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: IdArg,
+
+    /// What you decided
+    #[arg(value_name = "ACTION", value_enum, required_unless_present_any = ["accept", "iterate_do", "iterate_plan", "discontinue"])]
+    action: Option<Verb>,
+
+    /// With `clear`: the numbers of the boxes, or `all`
+    #[arg(value_name = "N")]
+    items: Vec<String>,
+
+    /// Who decided
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+
+    /// Why; the next attempt gets to read it
+    #[arg(long, visible_alias = "delta", value_name = "TEXT")]
+    note: Option<String>,
+
+    /// The date to record, if not today
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    date: Option<String>,
+
+    #[command(flatten)]
+    older: Older,
+}
+
+/// How older instances spell the actions.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that somebody's script still types"
+)]
+struct Older {
+    #[arg(long, hide = true, conflicts_with = "action")]
+    accept: bool,
+    #[arg(long, hide = true, conflicts_with = "action")]
+    iterate_do: bool,
+    #[arg(long, hide = true, conflicts_with = "action")]
+    iterate_plan: bool,
+    #[arg(long, hide = true, conflicts_with = "action")]
+    discontinue: bool,
+}
+
+/// What can be done at sign-off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Verb {
+    /// Freeze it as done
+    Accept,
+    /// Build it again from the same brief
+    IterateDo,
+    /// Plan it again
+    IteratePlan,
+    /// Give it up
+    Discontinue,
+    /// Tick boxes of §6
+    Clear,
+    /// Show §6 and change nothing
+    Show,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let verb = match (args.action, &args.older) {
+        (Some(verb), _) => verb,
+        (None, Older { iterate_do: true, .. }) => Verb::IterateDo,
+        (None, Older { iterate_plan: true, .. }) => Verb::IteratePlan,
+        (None, Older { discontinue: true, .. }) => Verb::Discontinue,
+        (None, Older { .. }) => Verb::Accept,
+    };
+    if verb != Verb::Clear && !args.items.is_empty() {
+        return Err(
+            Failure::usage("only `clear` takes numbers").hint("`pdca signoff <id> clear 1 2`")
+        );
+    }
+    let bundle = cx.require_bundle(&args.id)?;
+    // Whoever drives the bundle right now must not find it changed under its hands.
+    let _taken = match verb {
+        Verb::Show => None,
+        Verb::Accept | Verb::IterateDo | Verb::IteratePlan | Verb::Discontinue | Verb::Clear => {
+            Some(session::site(cx)?.take(bundle.id()).map_err(|error| session::refused(&error))?)
+        }
+    };
+    let snapshot = bundle.load()?;
+    match verb {
+        Verb::Show => boxes::show(cx, &snapshot, out),
+        Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref(), out),
+        Verb::Accept => decide(Action::Accept, args, cx, &bundle, &snapshot, out, err),
+        Verb::IterateDo => decide(Action::IterateDo, args, cx, &bundle, &snapshot, out, err),
+        Verb::IteratePlan => decide(Action::IteratePlan, args, cx, &bundle, &snapshot, out, err),
+        Verb::Discontinue => decide(Action::Discontinue, args, cx, &bundle, &snapshot, out, err),
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    id: &'a str,
+    action: &'a str,
+    outcome: &'a str,
+    by: &'a str,
+    date: &'a str,
+    state: &'a str,
+    archived: Option<String>,
+}
+
+fn decide(
+    action: Action,
+    args: &Args,
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    require_awaiting(bundle, snapshot)?;
+    let decision =
+        Decision { action, by: signer(args, cx)?, date: date(args, cx)?, note: args.note.clone() };
+    if action == Action::Accept {
+        require_same_patch(bundle, snapshot)?;
+    }
+    let text = summary_text(bundle)?;
+    let signed = record(&text, snapshot.gates.as_ref(), &decision)
+        .map_err(|error| refusal(&error, bundle, snapshot))?;
+    if cx.globals.dry_run {
+        writeln!(
+            out,
+            "would record {} by {} / {} for {}",
+            action.outcome(),
+            decision.by,
+            decision.date,
+            bundle.id()
+        )?;
+        return Ok(Exit::Done);
+    }
+    bundle.publish(Artifact::Summary, signed.as_bytes())?;
+    // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
+    let archived = match action {
+        Action::Accept | Action::Discontinue => None,
+        Action::IterateDo => Some(archive(bundle, Reentry::Do)?),
+        Action::IteratePlan => Some(archive(bundle, Reentry::Plan)?),
+    };
+    let state = bundle.load()?.state;
+    if cx.globals.json {
+        let document = Document {
+            id: bundle.id().as_ref(),
+            action: action.as_str(),
+            outcome: action.outcome().as_str(),
+            by: &decision.by,
+            date: &decision.date,
+            state: state.as_str(),
+            archived,
+        };
+        cx.emit_json(out, "signoff", &document)?;
+        return Ok(Exit::Done);
+    }
+    writeln!(
+        out,
+        "{} is {}",
+        cx.out.strong(bundle.id()),
+        super::status::paint(cx.out, Some(state), state.as_str())
+    )?;
+    if let Some(archived) = archived {
+        cx.note(err, &format!("the attempt is in {}", cx.show(&bundle.dir().join(archived))))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
+    let id = bundle.id();
+    let what = format!("{id} is {}, so there is nothing to sign", snapshot.state);
+    let (exit, hint) = match snapshot.state {
+        State::AwaitingSignoff => return Ok(()),
+        State::Complete | State::Discontinued => {
+            (Exit::Usage, format!("a decision is final; `pdca why {id}` shows it"))
+        }
+        State::Unplanned | State::Resolved => {
+            (Exit::Usage, format!("`pdca why {id}` says what is missing"))
+        }
+        State::Planned | State::Built | State::Checked | State::Iterate(_) => {
+            (Exit::Usage, format!("`pdca run {id}` carries it to sign-off"))
+        }
+    };
+    Err(Failure::new(exit, what).at(Place::file(bundle.dir())).hint(hint))
+}
+
+fn signer(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
+    let config = cx.workspace()?.config.project.author.as_deref();
+    let user = cx.ambient.env_text("USER").or_else(|| cx.ambient.env_text("LOGNAME"));
+    let by = args.by.as_deref().or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
+    by.map(str::to_owned).ok_or_else(|| {
+        Failure::usage("nobody is named who decided")
+            .hint("add `--by NAME`, or `author` in [project]")
+    })
+}
+
+fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
+    let Some(given) = &args.date else { return Ok(cx.ambient.today()) };
+    match given.parse::<jiff::civil::Date>() {
+        Ok(date) => Ok(date.to_string()),
+        Err(_) => {
+            Err(Failure::usage(format!("`{given}` is not a date")).hint("write it as 2026-11-16"))
+        }
+    }
+}
+
+/// What was checked must be what is accepted.
+fn require_same_patch(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
+    if snapshot.coverage()? != Coverage::Changed {
+        return Ok(());
+    }
+    let checked =
+        snapshot.gates.as_ref().and_then(|gates| gates.patch_digest.clone()).unwrap_or_default();
+    let now = bundle
+        .read(Artifact::Patch)?
+        .map_or_else(|| "no patch at all".to_owned(), |patch| sha256_hex(&patch));
+    Err(Failure::usage("patch edited after Check: what was gated is not what is there")
+        .at(Place::file(bundle.path(Artifact::Patch)))
+        .detail(format!("gated: {}", checked.trim_start_matches("sha256:")))
+        .detail(format!("now:   {now}"))
+        .hint(format!(
+            "put the gated patch back, or `pdca signoff {} iterate-do --note \"…\"` to build and check again",
+            bundle.id()
+        )))
+}
+
+fn summary_text(bundle: &Bundle) -> Result<String, Failure> {
+    let bytes = bundle.read(Artifact::Summary)?.unwrap_or_default();
+    // `load` has read it as text before; between the two it can only have been edited.
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::usage("the summary is not UTF-8")
+            .at(Place::file(bundle.path(Artifact::Summary)))
+            .hint("save it as UTF-8")
+    })
+}
+
+fn archive(bundle: &Bundle, reentry: Reentry) -> Result<String, Failure> {
+    let plan = archive_plan(bundle, reentry)?;
+    for step in &plan.steps {
+        step.apply()?;
+    }
+    Ok(format!("iteration-v{}", plan.number))
+}
+
+fn refusal(error: &SignoffError, bundle: &Bundle, snapshot: &Snapshot) -> Failure {
+    let id = bundle.id();
+    let failure =
+        Failure::from_error(Exit::Usage, error).at(Place::file(bundle.path(Artifact::Summary)));
+    match error {
+        SignoffError::Unrecordable { .. } => failure.hint(
+            "mend the headings of SUMMARY.md; §9 must be there once, with its `- Outcome:` line",
+        ),
+        SignoffError::AlreadyDecided { .. } => {
+            failure.hint(format!("a decision is final; `pdca why {id}` shows it"))
+        }
+        SignoffError::NoSigner => failure.hint("add `--by NAME`"),
+        SignoffError::NoteRequired { .. } => failure.hint("add `--note \"why\"`"),
+        SignoffError::NoNeedsHuman => failure.hint(format!(
+            "a summary without §6 cannot be accepted; `pdca signoff {id} iterate-do`"
+        )),
+        SignoffError::NoGateReport => failure.hint(format!("`pdca gates {id}` checks it again")),
+        SignoffError::NotAcceptable { failed, .. } => {
+            let mut failure = Failure::usage(format!("{id} cannot be accepted yet"))
+                .at(Place::file(bundle.path(Artifact::Summary)));
+            let open = snapshot.summary.as_ref().map(super::queue::open_texts).unwrap_or_default();
+            for (index, item) in open.iter().enumerate() {
+                failure = failure.detail(format!("open in §6: {} {item}", index + 1));
+            }
+            for check in failed {
+                failure = failure.detail(format!("gate red: {check}"));
+            }
+            failure.hint(if failed.is_empty() {
+                format!("decide each, then `pdca signoff {id} clear <n>…`, then accept again")
+            } else {
+                format!("a red gate is never accepted; `pdca signoff {id} iterate-do --note \"…\"`")
+            })
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! `pdca status`: the state of every bundle, or all about one.
+
+mod detail;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use camino::Utf8Path;
+use pdca_state::{Coverage, LoadError, Overall, State};
+use serde::Serialize;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::{Failure, shorter};
+use crate::overview::{Entry, Overview, UNREADABLE};
+use crate::style::{Painted, Palette, one_line, printable};
+
+/// Show the state of every bundle, or all about one
+///
+/// The state is read from the files that are there. Bundles that need a person come first. `[blocked-by: …]` names
+/// what a bundle depends on that is not COMPLETE. A bundle that cannot be read is one bad row; the exit code is 0
+/// whenever the bundles could be listed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca status
+  pdca status 36              # brief, gates, open decisions, problems
+  pdca status --watch
+  pdca status --json | jq -r '.bundles[] | select(.state == \"PLANNED\") | .id'")]
+pub(crate) struct Args {
+    /// The bundle to show in full
+    #[arg(value_name = "ID")]
+    id: Option<IdArg>,
+
+    /// Show again whenever something changed, until interrupted
+    #[arg(long)]
+    watch: bool,
+}
+
+/// How often `--watch` looks.
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    if !args.watch {
+        show(args, cx, out)?;
+        return Ok(Exit::Done);
+    }
+    cx.note(err, "watching; Ctrl-C ends it")?;
+    let mut last = Vec::new();
+    loop {
+        let mut now = Vec::new();
+        show(args, cx, &mut now)?;
+        if now != last {
+            if cx.ambient.terminal.stdout {
+                write!(out, "\x1b[H\x1b[2J")?;
+            }
+            out.write_all(&now)?;
+            out.flush()?;
+            last = now;
+        }
+        std::thread::sleep(PERIOD);
+    }
+}
+
+fn show(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    if let Some(id) = &args.id {
+        let bundle = cx.require_bundle(id)?;
+        return detail::show(cx, &bundle, out);
+    }
+    let overview = Overview::load(cx.workspace()?)?;
+    if cx.globals.json { emit_all(cx, &overview, out) } else { show_all(cx, &overview, out) }
+}
+
+/// What scripts get of one bundle.
+#[derive(Debug, Serialize)]
+pub(super) struct Row<'a> {
+    id: &'a str,
+    dir: &'a Utf8Path,
+    state: &'static str,
+    blocked_by: Vec<&'a str>,
+    conflicts_with: Vec<&'a str>,
+    touches: &'a [String],
+    /// The slot it is in work in.
+    lane: Option<u32>,
+    /// When its directory last changed, in UTC.
+    since: Option<String>,
+    slug: Option<&'a str>,
+    open_items: usize,
+    disposition: Option<&'a str>,
+    overall: Option<Overall>,
+    patch_changed: bool,
+    iterations: u32,
+    error: Option<BadRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct BadRow {
+    message: String,
+    file: String,
+    line: Option<usize>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of(entry: &'a Entry) -> Self {
+        let empty = Row {
+            id: entry.id.as_ref(),
+            dir: &entry.dir,
+            state: UNREADABLE,
+            blocked_by: entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect(),
+            conflicts_with: Vec::new(),
+            touches: &[],
+            lane: None,
+            since: since(&entry.dir),
+            slug: None,
+            open_items: 0,
+            disposition: None,
+            overall: None,
+            patch_changed: false,
+            iterations: 0,
+            error: None,
+        };
+        match &entry.glance {
+            Err(error) => Row { error: Some(BadRow::of(error)), ..empty },
+            Ok(glance) => Row {
+                state: glance.state.as_str(),
+                conflicts_with: glance.conflicts_with.ids.iter().map(AsRef::as_ref).collect(),
+                touches: &glance.touches,
+                slug: glance.slug.as_deref(),
+                open_items: glance.open_items,
+                disposition: glance.disposition_hint.as_deref(),
+                overall: glance.overall,
+                patch_changed: glance.coverage == Coverage::Changed,
+                iterations: glance.iterations,
+                ..empty
+            },
+        }
+    }
+}
+
+impl BadRow {
+    fn of(error: &LoadError) -> Self {
+        BadRow { message: message(error), file: error.path().to_string(), line: error.line() }
+    }
+}
+
+fn message(error: &LoadError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn since(dir: &Utf8Path) -> Option<String> {
+    let modified = fs_err::metadata(dir).ok()?.modified().ok()?;
+    let seconds = i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
+    Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    bundles: Vec<Row<'a>>,
+    strangers: Vec<Odd<'a>>,
+    next: super::next::Next,
+}
+
+#[derive(Serialize)]
+struct Odd<'a> {
+    name: &'a str,
+    why: String,
+}
+
+/// `status --json`.
+pub(super) fn emit_all(
+    cx: &Context<'_>,
+    overview: &Overview,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
+    let all = All {
+        bundles: overview.entries.iter().map(Row::of).collect(),
+        strangers: overview
+            .strangers
+            .iter()
+            .map(|stranger| Odd { name: &stranger.name, why: odd(stranger) })
+            .collect(),
+        next: super::next::next(overview, &cx.ambient.cwd),
+    };
+    cx.emit_json(out, "status", &all)
+}
+
+/// The table for people.
+pub(super) fn show_all(
+    cx: &Context<'_>,
+    overview: &Overview,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    if overview.entries.is_empty() {
+        writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
+    }
+    let widest = |of: fn(&Entry) -> usize| overview.entries.iter().map(of).max().unwrap_or(0);
+    let ids = widest(|entry| entry.id.as_ref().len()).min(24);
+    let slugs = widest(|entry| {
+        entry
+            .glance
+            .as_ref()
+            .ok()
+            .and_then(|glance| glance.slug.as_deref())
+            .map_or(0, |slug| slug.chars().count())
+    })
+    .min(36);
+    for entry in &overview.entries {
+        let state = entry.state().map_or(UNREADABLE, State::as_str);
+        let state = paint(cx.out, entry.state(), format!("{state:<16}"));
+        match &entry.glance {
+            Err(error) => {
+                let what = shorter(&message(error), &cx.ambient.cwd);
+                writeln!(out, "{state}  {:<ids$}  {}", entry.id, printable(&what))?;
+            }
+            Ok(glance) => {
+                let slug = one_line(glance.slug.as_deref().unwrap_or("-"), slugs.max(1));
+                let line = format!(
+                    "{state}  {:<ids$}  {slug:<slugs$}  {}",
+                    entry.id,
+                    remarks(cx.out, entry)
+                );
+                writeln!(out, "{}", line.trim_end())?;
+            }
+        }
+    }
+    for stranger in &overview.strangers {
+        let name = printable(&stranger.name).into_owned();
+        writeln!(
+            out,
+            "{}  {name} is not a bundle: {}",
+            cx.out.warn("ignored"),
+            printable(&stranger.why.to_string())
+        )?;
+    }
+    if overview.entries.len() > 1 {
+        let counts: Vec<String> =
+            overview.counts().iter().map(|(state, count)| format!("{count} {state}")).collect();
+        writeln!(
+            out,
+            "{}",
+            cx.out.faint(format!("{} bundles: {}", overview.entries.len(), counts.join(", ")))
+        )?;
+    }
+    Ok(())
+}
+
+/// What a person should know about a bundle besides its state.
+fn remarks(palette: Palette, entry: &Entry) -> String {
+    let mut remarks: Vec<String> = Vec::new();
+    if !entry.blocked_by.is_empty() {
+        let ids: Vec<&str> = entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect();
+        remarks.push(palette.warn(format!("[blocked-by: {}]", ids.join(", "))).to_string());
+    }
+    let Ok(glance) = &entry.glance else { return String::new() };
+    if glance.state == State::AwaitingSignoff {
+        remarks.push(match (glance.open_items, glance.closes) {
+            (0, true) => palette.good("[confirm the close]").to_string(),
+            (0, false) => palette.good("[nothing open]").to_string(),
+            (count, _) => format!("[{count} to decide]"),
+        });
+    }
+    if glance.overall == Some(Overall::Fail) && !glance.state.is_terminal() {
+        remarks.push(palette.bad("[gates: fail]").to_string());
+    }
+    if glance.coverage == Coverage::Changed {
+        remarks.push(palette.bad("[patch edited after Check]").to_string());
+    }
+    if !glance.conflicts_with.ids.is_empty() && !glance.state.is_terminal() {
+        let ids: Vec<&str> = glance.conflicts_with.ids.iter().map(AsRef::as_ref).collect();
+        remarks.push(format!("[not beside: {}]", ids.join(", ")));
+    }
+    if glance.iterations > 0 {
+        remarks.push(palette.faint(format!("[attempt {}]", glance.iterations + 1)).to_string());
+    }
+    remarks.join(" ")
+}
+
+/// A state in the colour of who must act.
+pub(super) fn paint<T: std::fmt::Display>(
+    palette: Palette,
+    state: Option<State>,
+    text: T,
+) -> Painted<T> {
+    match state {
+        None => palette.bad(text),
+        Some(State::AwaitingSignoff | State::Unplanned) => palette.warn(text),
+        Some(State::Planned | State::Built | State::Checked | State::Iterate(_)) => {
+            palette.accent(text)
+        }
+        Some(State::Complete) => palette.good(text),
+        Some(State::Discontinued | State::Resolved) => palette.faint(text),
+    }
+}

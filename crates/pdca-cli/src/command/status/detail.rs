@@ -1,0 +1,276 @@
+//! `pdca status <id>`: all about one bundle.
+
+use std::io::Write;
+
+use pdca_state::{
+    Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
+    Snapshot, State, Summary,
+};
+use serde::Serialize;
+
+use crate::command::queue::{open_texts, standing_index};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::overview::Overview;
+use crate::style::{one_line, printable};
+
+use super::{Row, paint};
+
+/// `status <id> --json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    row: Row<'a>,
+    url: Option<String>,
+    fields: Vec<FieldRow>,
+    gates: Option<&'a GateReport>,
+    needs_human: Option<NeedsHuman>,
+    signoff: Option<Signoff>,
+    artifacts: Vec<&'static str>,
+    problems: Vec<ProblemRow>,
+}
+
+#[derive(Serialize)]
+struct FieldRow {
+    label: String,
+    value: String,
+    line: usize,
+}
+
+#[derive(Serialize)]
+struct NeedsHuman {
+    open: Vec<String>,
+    cleared: Vec<String>,
+    standing: usize,
+}
+
+#[derive(Serialize)]
+struct Signoff {
+    outcome: &'static str,
+    by: String,
+    date: String,
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ProblemRow {
+    file: String,
+    what: String,
+}
+
+pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Result<(), Failure> {
+    let snapshot = bundle.load()?;
+    let workspace = cx.workspace()?;
+    let overview = Overview::load(workspace)?;
+    let url = workspace
+        .config
+        .tracker
+        .issue_url_pattern
+        .as_ref()
+        .map(|pattern| pattern.replace("{id}", snapshot.id.as_ref()));
+    if cx.globals.json {
+        let Some(entry) = overview.get(&snapshot.id) else {
+            return Err(Failure::unexpected(format!(
+                "{} vanished while it was read",
+                snapshot.id.dir_name()
+            )));
+        };
+        return cx.emit_json(out, "bundle", &document(&snapshot, Row::of(entry), url));
+    }
+    heading(cx, &snapshot, &overview, url.as_deref(), out)?;
+    if let Some(brief) = &snapshot.brief {
+        fields(cx, brief, out)?;
+    }
+    if let Some(report) = &snapshot.gates {
+        gates(cx, report, out)?;
+    }
+    if let Some(summary) = &snapshot.summary {
+        needs_human(cx, summary, out)?;
+    }
+    problems(cx, &snapshot, out)?;
+    if snapshot.state == State::AwaitingSignoff {
+        decisions(cx, &snapshot, out)?;
+    }
+    Ok(())
+}
+
+fn document<'a>(snapshot: &'a Snapshot, row: Row<'a>, url: Option<String>) -> Document<'a> {
+    let summary = snapshot.summary.as_ref();
+    let field = |label: &Label| {
+        let field = snapshot.brief.as_ref()?.known(*label)?;
+        Some(FieldRow { label: field.label.to_owned(), value: field.whole(), line: field.line })
+    };
+    Document {
+        row,
+        url,
+        fields: Label::ALL.iter().filter_map(field).collect(),
+        gates: snapshot.gates.as_ref(),
+        needs_human: summary.map(|summary| NeedsHuman {
+            open: open_texts(summary),
+            cleared: summary.cleared_items().to_vec(),
+            standing: summary.open_standing(),
+        }),
+        signoff: summary.and_then(Summary::signoff).map(
+            |RecordedSignoff { outcome, by, date, note }| Signoff {
+                outcome: outcome.as_str(),
+                by,
+                date,
+                note,
+            },
+        ),
+        artifacts: snapshot.artifacts.iter().map(Artifact::file_name).collect(),
+        problems: snapshot
+            .problems
+            .iter()
+            .map(|problem| ProblemRow {
+                file: problem.file.to_string(),
+                what: problem.what.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn heading(
+    cx: &Context<'_>,
+    snapshot: &Snapshot,
+    overview: &Overview,
+    url: Option<&str>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let state = paint(cx.out, Some(snapshot.state), snapshot.state.as_str());
+    writeln!(out, "{}  {state}", cx.out.strong(snapshot.id.dir_name()))?;
+    writeln!(out, "  directory  {}", cx.show(&snapshot.dir))?;
+    if let Some(url) = url {
+        writeln!(out, "  issue      {}", printable(url))?;
+    }
+    if snapshot.iterations > 0 {
+        writeln!(out, "  attempt    {}", snapshot.iterations + 1)?;
+    }
+    if let Some(text) = &snapshot.close_disposition {
+        writeln!(out, "  closes     {}", one_line(text, 80))?;
+    }
+    for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
+        writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;
+    }
+    if let Some(signoff) = snapshot.summary.as_ref().and_then(Summary::signoff) {
+        let note = signoff.note.map_or_else(String::new, |note| format!(": {note}"));
+        writeln!(
+            out,
+            "  sign-off   {}",
+            printable(&format!("{} by {} / {}{note}", signoff.outcome, signoff.by, signoff.date))
+        )?;
+    }
+    Ok(())
+}
+
+fn fields(cx: &Context<'_>, brief: &Brief, out: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(out, "{}", cx.out.strong("Brief"))?;
+    if brief.is_placeholder() {
+        writeln!(out, "  a template nobody filled in yet")?;
+        return Ok(());
+    }
+    let room = cx.width().saturating_sub(28).max(20);
+    for field in Label::ALL.iter().filter_map(|label| brief.known(*label)) {
+        let value = field.whole();
+        let more = if value.lines().count() > 1 { " …" } else { "" };
+        let label = one_line(field.label, 22);
+        writeln!(out, "  {label:<22}  {}{more}", one_line(&value, room))?;
+    }
+    Ok(())
+}
+
+fn gates(cx: &Context<'_>, report: &GateReport, out: &mut dyn Write) -> Result<(), Failure> {
+    let overall = match report.overall {
+        Overall::Pass => cx.out.good("pass"),
+        Overall::Fail => cx.out.bad("fail"),
+    };
+    writeln!(out, "{} {overall}", cx.out.strong("Gates"))?;
+    let shown =
+        report.rows.iter().filter(|row| cx.globals.verbose > 0 || row.result != GateResult::None);
+    for row in shown {
+        let word = match row.result {
+            GateResult::Pass => cx.out.good("pass        "),
+            GateResult::Fail => cx.out.bad("fail        "),
+            GateResult::Unverifiable => cx.out.warn("unverifiable"),
+            GateResult::Deferred => cx.out.faint("deferred    "),
+            GateResult::None => cx.out.faint("none        "),
+        };
+        let weight = if row.gating { "" } else { " (advisory)" };
+        let line = format!(
+            "  {word}  {}{weight}  {}",
+            one_line(&row.check, 60),
+            one_line(&row.path_line, 120)
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// The findings first; the question that is asked every time stands apart.
+fn needs_human(cx: &Context<'_>, summary: &Summary, out: &mut dyn Write) -> Result<(), Failure> {
+    let open = open_texts(summary);
+    let cleared = summary.cleared_items().len();
+    writeln!(out, "{} {} open, {cleared} cleared", cx.out.strong("§6 NEEDS-HUMAN"), open.len())?;
+    let standing_at = standing_index(summary);
+    let standing = |index: usize| Some(index) == standing_at;
+    for (index, item) in open.iter().enumerate().filter(|(index, _)| !standing(*index)) {
+        writeln!(out, "  {:>2} [ ] {}", index + 1, printable(item))?;
+    }
+    for (index, item) in open.iter().enumerate().filter(|(index, _)| standing(*index)) {
+        writeln!(
+            out,
+            "  {:>2} [ ] {} {}",
+            index + 1,
+            cx.out.faint("(asked every time)"),
+            printable(item)
+        )?;
+    }
+    Ok(())
+}
+
+fn problems(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), Failure> {
+    let changed = snapshot.coverage()? == Coverage::Changed;
+    if snapshot.problems.is_empty() && snapshot.leftovers.is_empty() && !changed {
+        return Ok(());
+    }
+    writeln!(out, "{}", cx.out.strong("Problems"))?;
+    if changed {
+        writeln!(
+            out,
+            "  patch.diff was edited after Check: the gates' verdict is about another patch"
+        )?;
+    }
+    for problem in &snapshot.problems {
+        writeln!(out, "  {}: {}", cx.show(&problem.file), printable(&problem.what))?;
+    }
+    for name in &snapshot.leftovers {
+        writeln!(out, "  left by an earlier step: {}", printable(name))?;
+    }
+    Ok(())
+}
+
+/// What can be typed now.
+fn decisions(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), Failure> {
+    let id = &snapshot.id;
+    let open = snapshot.summary.as_ref().is_some_and(|summary| !summary.open_items().is_empty());
+    writeln!(
+        out,
+        "next: read {}, then",
+        cx.show(&snapshot.dir.join(Artifact::Summary.file_name()))
+    )?;
+    if open {
+        writeln!(
+            out,
+            "  {}",
+            cx.out.accent(format!("pdca signoff {id} clear <n>… --note \"why\""))
+        )?;
+    }
+    writeln!(
+        out,
+        "  {}",
+        cx.out.accent(format!(
+            "pdca signoff {id} accept | iterate-do | iterate-plan | discontinue --note \"why\""
+        ))
+    )?;
+    Ok(())
+}

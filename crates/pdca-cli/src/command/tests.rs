@@ -1,0 +1,217 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
+use clap::CommandFactory as _;
+
+use super::Cli;
+use crate::exit::Exit;
+use crate::testing::{Desk, Run};
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_has_an_imperative_line_and_an_example() {
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        let about =
+            command.get_about().unwrap_or_else(|| panic!("{name} says nothing")).to_string();
+        assert!(!about.ends_with('.'), "{name}: {about}");
+        assert!(about.starts_with(char::is_uppercase), "{name}: {about}");
+        let after = command.get_after_long_help().or(command.get_after_help());
+        let long = after.map(ToString::to_string).unwrap_or_default();
+        assert!(
+            command.is_hide_set() || long.contains(&format!("pdca {name}")),
+            "{name} has no example"
+        );
+    }
+}
+
+#[test]
+fn the_short_help_names_every_command() {
+    insta::assert_snapshot!(Desk::new().run(&["-h"]), @r#"
+    Carry issues through Plan, Do, Check and Act
+
+    Usage: pdca [OPTIONS] [COMMAND]
+
+    Commands:
+      init         Make a workspace: pdca.toml, a brief template, an Act log, a CI workflow
+      new          Make a bundle with a brief to fill in
+      status       Show the state of every bundle, or all about one
+      why          Say why a bundle is not running, and what would change that
+      run          Build, gate and review bundles, and stop where a person is due
+      batch        Drive all bundles that are not finished, one after the other
+      gates        Run the configured checks over a bundle's patch, or over the working tree
+      queue        List what waits for your sign-off, cheapest first
+      signoff      Record your decision about a bundle
+      act          Look back over the cycles that ended, and record what the process learns
+      demo         Watch issues go from brief to sign-off, with no model, no key and no network
+      doctor       Look at the host and the workspace, and name each problem with its remedy
+      config       Show the config in force and where each value came from
+      completions  Print a completion script for a shell
+      man          Print the manual page, or write all of them into a directory
+      help         Print help for a command or a topic
+
+    Options:
+      -h, --help     Print help (see more with '--help')
+      -V, --version  Print version
+
+    Global options:
+      -C <DIR>                  Work in DIR, as if `pdca` had been started there
+      -n, --dry-run             Say what would be done, and change nothing
+      -y, --yes                 Do not ask, answer yes
+      -q, --quiet               Print results and errors only
+      -v, --verbose...          Print more; twice for everything
+          --color <WHEN>        When to use colours [default: auto]
+          --json                Print data as JSON: {"schema": 1, "kind": …, …}
+          --compat              Read the workspace of an older instance: keys that are not known are
+                                warnings
+          --config <KEY=VALUE>  Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
+
+    `pdca <command> --help` has examples; `pdca help exit-codes` and `pdca help config` explain the
+    rest.
+    "#);
+}
+
+#[test]
+fn help_needs_no_workspace() {
+    let mut desk = Desk::new();
+    desk.ambient.cwd = "/".into();
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["help"],
+        &["status", "--help"],
+        &["completions", "bash"],
+    ] {
+        assert_eq!(desk.run(args).exit, Exit::Done, "{args:?}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_is_a_usage_error_with_a_suggestion() {
+    let run = Desk::new().run(&["stauts"]);
+    insta::assert_snapshot!(run, @"
+    --- stderr
+    error: unrecognized subcommand 'stauts'
+
+      tip: a similar subcommand exists: 'status'
+
+    Usage: pdca [OPTIONS] [COMMAND]
+
+    For more information, try '--help'.
+    --- exit 2
+    ");
+}
+
+#[test]
+fn colours_are_used_when_asked_for() {
+    let desk = Desk::new();
+    desk.workspace.brief("36", &[]);
+    assert!(desk.run(&["status", "--color", "always"]).out.contains("\u{1b}[36mPLANNED"));
+    assert!(!desk.run(&["status"]).out.contains('\u{1b}'));
+}
+
+#[test]
+fn the_directory_may_be_given() {
+    let mut desk = Desk::new();
+    desk.workspace.brief("36", &[]);
+    desk.ambient.cwd = desk.workspace.around();
+    assert!(desk.run(&["-C", "work", "status"]).out.starts_with("PLANNED"));
+    assert_eq!(desk.run(&["-C", "nowhere", "status"]).exit, Exit::Usage);
+}
+
+/// Refused with exit code 2, a hint, and not a byte changed.
+fn refused(desk: &Desk, args: &[OsString]) -> Run {
+    let before = desk.all_files();
+    let run = desk.run_os(args);
+    assert_eq!(run.exit, Exit::Usage, "{args:?}: {run}");
+    assert!(run.err.contains("error:"), "{args:?}: {run}");
+    assert_eq!(desk.all_files(), before, "{args:?}");
+    run
+}
+
+#[test]
+fn hostile_ids_are_refused_before_any_path_is_built() {
+    let desk = Desk::new();
+    desk.workspace.brief("36", &[]);
+    let long = "9".repeat(300);
+    let ids: [&[u8]; 12] = [
+        b"../x",
+        b"-rf",
+        b"a/b",
+        long.as_bytes(),
+        b"a\0b",
+        b"",
+        b".",
+        b"..",
+        b"a b",
+        b"caf\xff",
+        b"issue_",
+        b"\x1b[2J",
+    ];
+    for id in ids {
+        for command in ["new", "status", "why", "signoff"] {
+            let id = OsString::from_vec(id.to_vec());
+            let mut args: Vec<OsString> = vec![command.into(), "--".into(), id];
+            if command == "signoff" {
+                args.push("accept".into());
+            }
+            let run = refused(&desk, &args);
+            assert!(run.err.contains("hint: ids look like"), "{args:?}: {run}");
+            assert!(!run.err.contains('\u{1b}'), "{args:?}: {run}");
+        }
+    }
+}
+
+#[test]
+fn hostile_briefs_are_told_with_file_and_hint() {
+    let desk = Desk::new();
+    let at = |name: &str| desk.workspace.path().join(name);
+    fs_err::create_dir_all(at("results/issue_1/brief.md")).unwrap();
+    fs_err::create_dir_all(at("results/issue_2")).unwrap();
+    fs_err::write(desk.workspace.around().join("outside.md"), "- **Slug:** out\n").unwrap();
+    std::os::unix::fs::symlink("../../../outside.md", at("results/issue_2/brief.md")).unwrap();
+    desk.workspace.write("results/issue_3/brief.md", vec![b'x'; 50 << 20]);
+    desk.workspace.write("results/issue_4/brief.md", b"- **Slug:** ok\n\n- **Scope:** caf\xe9\n");
+    fs_err::create_dir_all(desk.workspace.around().join("issue_5")).unwrap();
+    std::os::unix::fs::symlink("../../issue_5", at("results/issue_5")).unwrap();
+    let told = |id: &str| refused(&desk, &["status".into(), id.into()]).err;
+    insta::assert_snapshot!(told("1"), @"
+    error: results/issue_1/brief.md is a directory, not a file
+      --> results/issue_1/brief.md
+    hint: replace it by a regular file
+    ");
+    insta::assert_snapshot!(told("2"), @"
+    error: results/issue_2/brief.md leads out of results/issue_2, to [TMP]/outside.md
+      --> results/issue_2/brief.md
+    hint: replace the link by a copy of the file
+    ");
+    insta::assert_snapshot!(told("3"), @"
+    error: results/issue_3/brief.md has 2097152 bytes or more, the limit is 1048576
+      --> results/issue_3/brief.md
+    hint: an artifact is a text for people; check what was written there
+    ");
+    insta::assert_snapshot!(told("4"), @"
+    error: results/issue_4/brief.md:3: byte 0xe9 is not UTF-8
+      --> results/issue_4/brief.md:3
+    hint: save the file as UTF-8, e.g. `iconv -f latin1 -t utf-8`
+    ");
+    insta::assert_snapshot!(told("5"), @"
+    error: the bundle results/issue_5 leads out of the bundle root, to [TMP]/issue_5
+      --> results/issue_5
+    hint: replace the link by a directory
+    ");
+    let all = desk.run(&["status"]);
+    assert_eq!(all.exit, Exit::Done, "one bad bundle is one bad row: {all}");
+    assert_eq!(all.out.matches("UNREADABLE").count(), 6, "{all}");
+}
+
+#[test]
+fn a_brief_with_carriage_returns_is_fine() {
+    let desk = Desk::new();
+    desk.workspace.write("results/issue_1/brief.md", "- **Slug:** crlf\r\n- **Depends on:** 2\r\n");
+    assert!(desk.run(&["status"]).out.contains("crlf  [blocked-by: 2]"));
+}

@@ -1,0 +1,282 @@
+//! `pdca why`: what a bundle waits for.
+
+use std::io::Write;
+
+use pdca_state::{Artifact, Bundle, Coverage, Reentry, Snapshot, State};
+use serde::Serialize;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::overview::{Entry, Overview, Standing};
+use crate::style::printable;
+
+/// Say why a bundle is not running, and what would change that
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca why 36
+  pdca why 36 --json")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: IdArg,
+}
+
+/// Why, in sentences, and what to do.
+#[derive(Debug, Serialize)]
+struct Explanation {
+    id: String,
+    state: &'static str,
+    blocked_by: Vec<String>,
+    reasons: Vec<String>,
+    next: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let bundle = cx.require_bundle(&args.id)?;
+    let snapshot = bundle.load()?;
+    let overview = Overview::load(cx.workspace()?)?;
+    let entry = overview.get(bundle.id());
+    let mut reasons = Explanation {
+        id: snapshot.id.to_string(),
+        state: snapshot.state.as_str(),
+        blocked_by: entry.map_or_else(Vec::new, |entry| {
+            entry.blocked_by.iter().map(|by| by.id.to_string()).collect()
+        }),
+        reasons: Vec::new(),
+        next: None,
+    };
+    explain(cx, &bundle, &snapshot, &overview, entry, &mut reasons)?;
+    for problem in &snapshot.problems {
+        reasons.reasons.push(format!("{}: {}", cx.show(&problem.file), problem.what));
+    }
+    if cx.globals.json {
+        cx.emit_json(out, "why", &reasons)?;
+        return Ok(Exit::Done);
+    }
+    writeln!(
+        out,
+        "{} is {}",
+        cx.out.strong(&reasons.id),
+        super::status::paint(cx.out, Some(snapshot.state), reasons.state)
+    )?;
+    for reason in &reasons.reasons {
+        writeln!(out, "  {}", printable(reason))?;
+    }
+    if let Some(next) = &reasons.next {
+        writeln!(out, "next: {}", cx.out.accent(next))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn explain(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    overview: &Overview,
+    entry: Option<&Entry>,
+    to: &mut Explanation,
+) -> Result<(), Failure> {
+    let id = &snapshot.id;
+    let mut say = |text: String| to.reasons.push(text);
+    let next = match snapshot.state {
+        State::Unplanned => {
+            if snapshot.artifacts.contains(Artifact::Brief) {
+                say("its brief is a template still: the slug is missing or `<…>`".to_owned());
+                Some(format!("$EDITOR {}", cx.show(&bundle.path(Artifact::Brief))))
+            } else {
+                say("it has no brief: nobody has planned it yet".to_owned());
+                Some(format!("pdca new {id}"))
+            }
+        }
+        State::Resolved => {
+            say("the tracker says it is settled, and no cycle ran here".to_owned());
+            None
+        }
+        State::Planned | State::Built | State::Checked | State::Iterate(_) => {
+            say(work_left(snapshot));
+            let blocked = entry.is_some_and(|entry| !entry.blocked_by.is_empty());
+            if let Some(entry) = entry {
+                blockers(overview, entry, &mut say);
+            }
+            if blocked { None } else { Some(format!("pdca run {id}")) }
+        }
+        State::AwaitingSignoff => {
+            awaiting(snapshot, &mut say)?;
+            Some(format!("pdca status {id}"))
+        }
+        State::Complete | State::Discontinued => {
+            if let Some(signoff) = snapshot.summary.as_ref().and_then(pdca_state::Summary::signoff)
+            {
+                let by = if signoff.by.is_empty() { "somebody" } else { signoff.by.as_str() };
+                say(format!("{} by {by}, {}", signoff.outcome, signoff.date));
+                if let Some(note) = signoff.note {
+                    say(format!("note: {note}"));
+                }
+            }
+            None
+        }
+    };
+    for name in &snapshot.leftovers {
+        to.reasons.push(format!("an earlier step left {}", cx.show(&bundle.dir().join(name))));
+    }
+    to.next = next;
+    Ok(())
+}
+
+fn work_left(snapshot: &Snapshot) -> String {
+    match snapshot.state {
+        State::Planned => "it is planned; the builder has not delivered a patch yet".to_owned(),
+        State::Built => "it is built; the gates have not run to their end yet".to_owned(),
+        State::Checked => "the gates ran; the review or the summary is still to be made".to_owned(),
+        State::Iterate(Reentry::Do) => {
+            "it was sent back to Do; the attempt is not archived to its end yet".to_owned()
+        }
+        State::Iterate(Reentry::Plan) => {
+            "it was sent back to Plan; the attempt is not archived to its end yet".to_owned()
+        }
+        State::Unplanned
+        | State::Resolved
+        | State::AwaitingSignoff
+        | State::Complete
+        | State::Discontinued => String::new(),
+    }
+}
+
+fn blockers(overview: &Overview, entry: &Entry, say: &mut dyn FnMut(String)) {
+    for blocker in &entry.blocked_by {
+        let id = &blocker.id;
+        say(match blocker.standing {
+            Standing::In(State::Discontinued) => {
+                format!("it depends on {id}, which was discontinued: change `Depends on`")
+            }
+            Standing::In(state) => format!("it depends on {id}, which is {state}: `pdca why {id}`"),
+            Standing::Unreadable => {
+                format!("it depends on {id}, which cannot be read: `pdca status {id}`")
+            }
+            Standing::Missing => {
+                format!("it depends on {id}, and there is no such bundle: `pdca new {id}`")
+            }
+        });
+    }
+    if let Some(way) = overview.cycle(&entry.id) {
+        let way: Vec<&str> = way.iter().map(AsRef::as_ref).collect();
+        say(format!("the way leads back to itself: {}; remove one `Depends on`", way.join(" → ")));
+    }
+    let Ok(glance) = &entry.glance else { return };
+    for id in &glance.conflicts_with.ids {
+        if let Some(state) =
+            overview.get(id).and_then(Entry::state).filter(|state| !state.is_terminal())
+        {
+            say(format!("it is never in work beside {id}, which is {state}"));
+        }
+    }
+    for warning in glance.depends_on.warnings.iter().chain(&glance.conflicts_with.warnings) {
+        say(format!("brief: {warning}"));
+    }
+}
+
+fn awaiting(snapshot: &Snapshot, say: &mut dyn FnMut(String)) -> Result<(), Failure> {
+    let Some(summary) = &snapshot.summary else { return Ok(()) };
+    if let Some(flaw) = summary.unrecordable() {
+        say(format!("its summary cannot be signed: {flaw}"));
+    }
+    match summary.open_items().len() {
+        0 => say("it waits for your sign-off; nothing is open in §6".to_owned()),
+        count => say(format!("it waits for your sign-off; {count} open in §6")),
+    }
+    for row in snapshot.gates.iter().flat_map(pdca_state::GateReport::failed_gating) {
+        say(format!("gate {} failed: {}", row.check, row.path_line));
+    }
+    if snapshot.coverage()? == Coverage::Changed {
+        say("patch.diff was edited after Check: accept is refused".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    #[test]
+    fn a_blocked_bundle_names_what_it_waits_for() {
+        let desk = Desk::new();
+        desk.awaiting("2", &["x"], "pass");
+        desk.workspace.brief("4", &[]);
+        desk.workspace.brief("3", &[("Depends on", "2, 99"), ("Conflicts with", "4")]);
+        insta::assert_snapshot!(desk.run(&["why", "3"]), @"
+        3 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it depends on 2, which is AWAITING_SIGNOFF: `pdca why 2`
+          it depends on 99, and there is no such bundle: `pdca new 99`
+          it is never in work beside 4, which is PLANNED
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "3", "--json"]), @r#"
+        {
+          "schema": 1,
+          "kind": "why",
+          "id": "3",
+          "state": "PLANNED",
+          "blocked_by": [
+            "2",
+            "99"
+          ],
+          "reasons": [
+            "it is planned; the builder has not delivered a patch yet",
+            "it depends on 2, which is AWAITING_SIGNOFF: `pdca why 2`",
+            "it depends on 99, and there is no such bundle: `pdca new 99`",
+            "it is never in work beside 4, which is PLANNED"
+          ],
+          "next": null
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_circle_of_dependencies_is_shown() {
+        let desk = Desk::new();
+        desk.workspace.brief("1", &[("Depends on", "2")]);
+        desk.workspace.brief("2", &[("Depends on", "3")]);
+        desk.workspace.brief("3", &[("Depends on", "1")]);
+        assert!(desk.run(&["why", "1"]).out.contains("1 → 2 → 3 → 1"));
+        desk.workspace.brief("4", &[("Depends on", "4")]);
+        assert!(desk.run(&["why", "4"]).out.contains(": 4 → 4;"));
+        desk.workspace.brief("5", &[("Depends on", "1")]);
+        assert!(!desk.run(&["why", "5"]).out.contains("leads back"));
+    }
+
+    #[test]
+    fn each_state_has_its_reason() {
+        let desk = Desk::new();
+        desk.workspace.brief("1", &[]);
+        insta::assert_snapshot!(desk.run(&["why", "1"]), @"
+        1 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+        next: pdca run 1
+        ");
+        desk.workspace.write("results/issue_2/brief.md", "- **Slug:** <x>\n");
+        insta::assert_snapshot!(desk.run(&["why", "2"]), @"
+        2 is UNPLANNED
+          its brief is a template still: the slug is missing or `<…>`
+        next: $EDITOR results/issue_2/brief.md
+        ");
+        desk.awaiting("3", &["a", "b"], "fail");
+        insta::assert_snapshot!(desk.run(&["why", "3"]), @"
+        3 is AWAITING_SIGNOFF
+          it waits for your sign-off; 2 open in §6
+          gate C4 verified failed: 1 test
+        next: pdca status 3
+        ");
+        desk.complete("4");
+        insta::assert_snapshot!(desk.run(&["why", "4"]), @"
+        4 is COMPLETE
+          merged-wider by Ada, 2026-11-15
+        ");
+        desk.workspace.write("results/issue_5/notes.json", r#"{"resolved": {"by": "x"}}"#);
+        insta::assert_snapshot!(desk.run(&["why", "5"]), @"
+        5 is RESOLVED
+          the tracker says it is settled, and no cycle ran here
+        ");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a workspace is configured to do, and where each value came from.
+//!
+//! Five layers, later ones win: the defaults in the types below, the user's file, the workspace's `pdca.toml`, `PDCA_*`
+//! variables, flags. Each layer is a TOML document and is checked on its own against [`Config`], so a mistake is
+//! reported with the file and line it stands in, and all mistakes of a file at once. The types of the gates and the
+//! leaves live in the crates that use them.
+
+mod check;
+mod compat;
+mod document;
+mod layer;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+pub use document::{Document, MAX_BYTES};
+pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
+
+/// Everything `pdca.toml` may say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `[project]`: names.
+    pub project: Project,
+    /// `[paths]`: where things are.
+    pub paths: Paths,
+    /// `[driver]`: how bundles are driven.
+    pub driver: Driver,
+    /// `[lanes]`: private checkouts.
+    pub lanes: LaneRoot,
+    /// `[tracker]`: where issues come from.
+    pub tracker: Tracker,
+    /// `[[targets]]`: the repositories under change.
+    pub targets: Vec<TargetEntry>,
+    /// `[gates]`: the deterministic checks.
+    pub gates: pdca_gates::Checks,
+    /// `[leaves]`: the outside commands that fill one artifact each.
+    pub leaves: pdca_leaves::Leaves,
+}
+
+/// `[project]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Project {
+    /// The project's name; the workspace's directory name if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The branch changes are based on where neither brief nor target names one; the target's current branch if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_branch: Option<String>,
+    /// Who signs off where `--by` is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// `[paths]`, each relative to the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Paths {
+    /// The directory of the bundles.
+    pub bundle_root: Utf8PathBuf,
+    /// The directory of the Act log.
+    pub process_dir: Utf8PathBuf,
+    /// The directory of `brief.md.tpl`.
+    pub templates_dir: Utf8PathBuf,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Paths {
+            bundle_root: "results".into(),
+            process_dir: "process".into(),
+            templates_dir: "templates".into(),
+        }
+    }
+}
+
+/// `[driver]`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Driver {
+    /// How many bundles may be in flight at once. `batch` is serial so far and does not look at it.
+    pub lanes: u32,
+    /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
+    pub close_dispositions: Vec<String>,
+}
+
+impl Default for Driver {
+    fn default() -> Self {
+        let words = [
+            "likely-close",
+            "wontfix",
+            "by-design",
+            "duplicate",
+            "not-reproducible",
+            "manual-verification",
+            "upstream",
+            "external",
+        ];
+        Driver { lanes: 1, close_dispositions: words.map(str::to_owned).to_vec() }
+    }
+}
+
+/// `[lanes]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaneRoot {
+    /// The directory of the private checkouts, relative to the workspace; `../<workspace>.lanes` if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<Utf8PathBuf>,
+}
+
+/// `[tracker]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tracker {
+    /// The address of an issue, with `{id}` for its id; shown by `status <id>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issue_url_pattern: Option<String>,
+}
+
+/// `[[targets]]`: a repository under change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetEntry {
+    /// A short name, also the directory of its private checkouts; the last part of `repo` or of the path if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The user's checkout, relative to the workspace. It is never written.
+    pub path: Utf8PathBuf,
+    /// `owner/repo`, as briefs name it in `Repo + branch target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// The branch changes are based on where the brief names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+impl TargetEntry {
+    /// The name in use: the configured one, the last part of `repo`, or the last part of the path.
+    pub fn name(&self) -> String {
+        let of_repo =
+            || self.repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(str::to_owned);
+        let of_path = || self.path.file_name().map(str::to_owned);
+        self.name.clone().or_else(of_repo).or_else(of_path).unwrap_or_else(|| "target".to_owned())
+    }
+}
+
+impl Config {
+    /// The config as a flat list, `driver.lanes` → `1`, in the order of the file `pdca init` writes.
+    pub fn flat(&self) -> Result<Vec<(String, toml::Value)>, toml::ser::Error> {
+        let mut flat = BTreeMap::new();
+        let table = toml::Table::try_from(self)?;
+        layer::flatten(&toml::Value::Table(table), "", &mut |path, value| {
+            flat.insert(path.to_owned(), value.clone());
+        });
+        Ok(flat.into_iter().collect())
+    }
+}

@@ -1,0 +1,341 @@
+//! Checks one document against the config types, and finds all that is wrong with it.
+//!
+//! A deserializer stops at its first complaint. So the document is read into [`Config`], the part that was complained
+//! about is taken out, and it is read again, until there is no complaint left. That keeps the types the only list of
+//! legal keys.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize as _;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue, Deserializer};
+
+use super::{Config, Document, compat};
+use crate::failure::{Place, Problem};
+
+/// After this many, the file is not a config file and more of them help nobody.
+const MAX_PROBLEMS: usize = 50;
+
+/// A document after the check.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// What is legal in it.
+    pub(super) table: toml::Table,
+    /// Where each key and item stands, by its path.
+    pub(super) places: BTreeMap<String, Node>,
+    /// What is wrong with it.
+    pub(super) problems: Vec<Problem>,
+    /// What is tolerated.
+    pub(super) warnings: Vec<Problem>,
+}
+
+/// A key or an item of a list, and where it stands.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    /// It holds a value and not further keys.
+    pub(super) is_value: bool,
+}
+
+/// Checks `document`; with `tolerant`, keys that are not known are warnings and older spellings are understood.
+pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
+    let mut checked = Checked::default();
+    let (mut root, errors) = DeTable::parse_recoverable(&document.text);
+    if !errors.is_empty() {
+        checked.problems =
+            errors.iter().take(MAX_PROBLEMS).map(|error| syntax(document, error)).collect();
+        return checked;
+    }
+    if tolerant {
+        compat::translate(&mut root, &mut |what, span| {
+            checked.warnings.push(Problem::new(what).at(document.place(&span)));
+        });
+    }
+    while let Err(error) = Config::deserialize(Deserializer::from(root.clone())) {
+        let Some(found) = error.span().and_then(|span| find(root.get_ref(), &span)) else {
+            checked.problems.push(Problem::new(error.message()).at(Place::file(&*document.name)));
+            break;
+        };
+        let complaint = Complaint::read(error.message());
+        let problem = complaint.problem(&found).at(document.place(&found.span));
+        if tolerant && matches!(complaint, Complaint::Unknown { .. }) && found.is_key {
+            checked.warnings.push(problem);
+        } else {
+            checked.problems.push(problem);
+        }
+        if checked.problems.len() >= MAX_PROBLEMS || !take_out(root.get_mut(), &found.path) {
+            break;
+        }
+    }
+    note_places(root.get_ref(), "", &mut |path, span, is_value| {
+        checked.places.insert(path.to_owned(), Node { place: document.place(&span), is_value });
+    });
+    match toml::Table::deserialize(Deserializer::from(root)) {
+        Ok(table) => checked.table = table,
+        Err(error) => checked.problems.push(syntax(document, &error)),
+    }
+    checked
+}
+
+fn syntax(document: &Document, error: &toml::de::Error) -> Problem {
+    let place =
+        error.span().map_or_else(|| Place::file(&*document.name), |span| document.place(&span));
+    let message = error.message().lines().collect::<Vec<_>>().join(", ");
+    Problem::new(format!("not valid TOML: {message}"))
+        .at(place)
+        .hint("mend the line; https://toml.io/en/v1.1.0 has the rules")
+}
+
+/// One step from a table or array to what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Item(usize),
+}
+
+/// The node an error speaks of.
+#[derive(Debug)]
+struct Found {
+    path: Vec<Step>,
+    span: Range<usize>,
+    /// The error speaks of the key, not of what stands behind it.
+    is_key: bool,
+}
+
+impl Found {
+    /// The last key on the way: `timeout_secs`.
+    fn key(&self) -> &str {
+        self.path
+            .iter()
+            .rev()
+            .find_map(|step| if let Step::Key(key) = step { Some(key.as_str()) } else { None })
+            .unwrap_or("")
+    }
+
+    /// The table it stands in, as its header is written: `[[gates.checks]]`.
+    fn table(&self) -> String {
+        let last_key = self.path.iter().rposition(|step| matches!(step, Step::Key(_))).unwrap_or(0);
+        header(&self.path[..last_key])
+    }
+}
+
+fn header(path: &[Step]) -> String {
+    let keys: Vec<&str> = path
+        .iter()
+        .filter_map(|step| if let Step::Key(key) = step { Some(key.as_str()) } else { None })
+        .collect();
+    match path.last() {
+        None => "at the top level".to_owned(),
+        Some(Step::Key(_)) => format!("in [{}]", keys.join(".")),
+        Some(Step::Item(_)) => format!("in [[{}]]", keys.join(".")),
+    }
+}
+
+/// What a deserializer complains about. Its words are the only thing it gives; serde keeps them stable.
+enum Complaint<'a> {
+    Unknown { known: Vec<&'a str> },
+    Variant { given: &'a str, known: Vec<&'a str> },
+    Type { found: &'a str, expected: &'a str },
+    Missing { field: &'a str },
+    Other { message: &'a str },
+}
+
+impl<'a> Complaint<'a> {
+    fn read(message: &'a str) -> Self {
+        let message = message.trim();
+        if let Some(rest) = message.strip_prefix("unknown field ") {
+            return Complaint::Unknown { known: quoted(rest).skip(1).collect() };
+        }
+        if let Some(rest) = message.strip_prefix("unknown variant ") {
+            let mut words = quoted(rest);
+            return Complaint::Variant {
+                given: words.next().unwrap_or(""),
+                known: words.collect(),
+            };
+        }
+        if let Some(rest) = message.strip_prefix("missing field ") {
+            return Complaint::Missing { field: quoted(rest).next().unwrap_or(rest) };
+        }
+        let typed = message
+            .strip_prefix("invalid type: ")
+            .or_else(|| message.strip_prefix("invalid value: "));
+        if let Some((found, expected)) = typed.and_then(|rest| rest.rsplit_once(", expected ")) {
+            return Complaint::Type { found, expected };
+        }
+        Complaint::Other { message }
+    }
+
+    fn problem(&self, at: &Found) -> Problem {
+        let (key, table) = (at.key(), at.table());
+        match self {
+            Complaint::Variant { given, known } if at.is_key => unknown_key(given, &table, known),
+            Complaint::Unknown { known } => unknown_key(key, &table, known),
+            Complaint::Variant { given, known } => {
+                let problem = Problem::new(format!("`{key}` {table} cannot be `{given}`"));
+                match nearest(given, known) {
+                    Some(near) => {
+                        problem.hint(format!("did you mean `{near}`? One of: {}", known.join(", ")))
+                    }
+                    None => problem.hint(format!("write one of: {}", known.join(", "))),
+                }
+            }
+            Complaint::Type { found, expected } => {
+                let expected = in_words(expected);
+                Problem::new(format!("`{key}` {table} must be {expected}, not {found}"))
+                    .hint(format!("write {expected} there, or remove the line to get the default"))
+            }
+            Complaint::Missing { field } => {
+                Problem::new(format!("`{field}` is missing {}", header(&at.path)))
+                    .hint(format!("add `{field} = …`"))
+            }
+            Complaint::Other { message } => Problem::new(format!("`{key}` {table}: {message}"))
+                .hint("`pdca config show` lists every key with its value"),
+        }
+    }
+}
+
+fn unknown_key(key: &str, table: &str, known: &[&str]) -> Problem {
+    let problem = Problem::new(format!("unknown key `{key}` {table}"));
+    match nearest(key, known) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() => {
+            problem.hint("remove it; `--compat` makes unknown keys warnings")
+        }
+        None => problem.hint(format!(
+            "known here: {}; `--compat` makes unknown keys warnings",
+            known.join(", ")
+        )),
+    }
+}
+
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The known word that was probably meant.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate))
+        .filter(|(likeness, _)| *likeness >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a string" | "string" | "path string" | "a path string" => "a text in quotes",
+        "a boolean" => "true or false",
+        "a sequence" => "a list [ … ]",
+        other if other.starts_with("struct ") || other == "a map" => "a table",
+        other => other,
+    }
+}
+
+/// The node at exactly this span, the deepest one if several share it.
+fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
+    fn in_value(
+        value: &Spanned<DeValue<'_>>,
+        span: &Range<usize>,
+        path: &mut Vec<Step>,
+    ) -> Option<Found> {
+        let deeper = match value.get_ref() {
+            DeValue::Table(table) => in_table(table, span, path),
+            DeValue::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+                path.push(Step::Item(index));
+                let found = in_value(item, span, path);
+                path.pop();
+                found
+            }),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => None,
+        };
+        let here = || Found { path: path.clone(), span: span.clone(), is_key: false };
+        deeper.or_else(|| (value.span() == *span).then(here))
+    }
+    fn in_table(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<Step>) -> Option<Found> {
+        table.iter().find_map(|(key, value)| {
+            path.push(Step::Key(key.get_ref().to_string()));
+            let found = if key.span() == *span {
+                Some(Found { path: path.clone(), span: span.clone(), is_key: true })
+            } else {
+                in_value(value, span, path)
+            };
+            path.pop();
+            found
+        })
+    }
+    in_table(table, span, &mut Vec::new())
+}
+
+/// Takes one node out; false where it is not there.
+fn take_out(table: &mut DeTable<'_>, path: &[Step]) -> bool {
+    match path {
+        [Step::Key(key)] => table.remove(key.as_str()).is_some(),
+        [Step::Key(key), rest @ ..] => table
+            .get_mut(key.as_str())
+            .is_some_and(|value| take_out_of_value(value.get_mut(), rest)),
+        [] | [Step::Item(_), ..] => false,
+    }
+}
+
+fn take_out_of_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
+    match (value, path) {
+        (DeValue::Table(table), path) => take_out(table, path),
+        (DeValue::Array(items), [Step::Item(gone)]) => {
+            let before = items.len();
+            let mut kept = DeArray::new();
+            for (index, item) in items.iter().enumerate() {
+                if index != *gone {
+                    kept.push(item.clone());
+                }
+            }
+            *items = kept;
+            items.len() < before
+        }
+        (DeValue::Array(items), [Step::Item(index), rest @ ..]) => {
+            items.get_mut(*index).is_some_and(|item| take_out_of_value(item.get_mut(), rest))
+        }
+        _ => false,
+    }
+}
+
+/// Tells the path and the place of every key and item.
+fn note_places(table: &DeTable<'_>, prefix: &str, note: &mut dyn FnMut(&str, Range<usize>, bool)) {
+    for (key, value) in table {
+        let path = super::layer::join(prefix, key.get_ref());
+        note(&path, key.span(), !holds_keys(value.get_ref()));
+        note_inside(value.get_ref(), &path, note);
+    }
+}
+
+/// A table, or a list of tables: what is configured is what stands in it.
+fn holds_keys(value: &DeValue<'_>) -> bool {
+    let is_table = |item: &Spanned<DeValue<'_>>| item.get_ref().is_table();
+    value.is_table() || value.as_array().is_some_and(|items| items.iter().any(is_table))
+}
+
+fn note_inside(value: &DeValue<'_>, path: &str, note: &mut dyn FnMut(&str, Range<usize>, bool)) {
+    match value {
+        DeValue::Table(table) => note_places(table, path, note),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let path = format!("{path}[{index}]");
+                note(&path, item.span(), !holds_keys(item.get_ref()));
+                note_inside(item.get_ref(), &path, note);
+            }
+        }
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => {}
+    }
+}

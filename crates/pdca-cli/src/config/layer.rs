@@ -1,0 +1,284 @@
+//! The layers of the config, laid over each other.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Deserialize as _;
+use toml::{Table, Value};
+
+use super::check::{Checked, check};
+use super::{Config, Document, rules};
+use crate::ambient::Ambient;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place, Problem};
+
+/// Which layer a value came from; later ones win.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// Built in.
+    Default,
+    /// The user's file.
+    User,
+    /// The workspace's `pdca.toml`.
+    Workspace,
+    /// A `PDCA_*` variable.
+    Env,
+    /// A flag.
+    Flag,
+}
+
+/// Where one value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The layer.
+    pub layer: Layer,
+    /// The file and line, or the name of the variable or flag.
+    pub place: Option<Place>,
+}
+
+/// Where each value came from, by its path (`gates.checks[0].id`).
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    values: BTreeMap<String, Origin>,
+    places: BTreeMap<String, Place>,
+}
+
+impl Sources {
+    /// What set a value.
+    pub fn of(&self, path: &str) -> Origin {
+        let origin = self.values.get(path).cloned();
+        origin.unwrap_or(Origin { layer: Layer::Default, place: None })
+    }
+
+    /// Where a key stands, or the nearest table or list it would stand in.
+    pub fn place(&self, path: &str) -> Option<Place> {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.places.get(path) {
+                return Some(place.clone());
+            }
+            path = &path[..path.rfind(['.', '['])?];
+        }
+    }
+
+    /// Forgets everything at a path and below it.
+    fn forget(&mut self, path: &str) {
+        let is_inside = |other: &str| {
+            let rest = other.strip_prefix(path);
+            rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('.') || rest.starts_with('[')
+            })
+        };
+        self.values.retain(|other, _| !is_inside(other));
+        self.places.retain(|other, _| !is_inside(other));
+    }
+}
+
+/// What is to be loaded.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The workspace's file, if there is one.
+    pub file: Option<&'a Utf8Path>,
+    /// `--config KEY=VALUE`, in order.
+    pub flags: &'a [String],
+    /// Unknown keys are warnings.
+    pub compat: bool,
+}
+
+/// The config in force, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The config.
+    pub config: Config,
+    /// Where each value came from.
+    pub sources: Sources,
+    /// What was tolerated, for a person to read.
+    pub warnings: Vec<Problem>,
+    /// The user's file, if one was read.
+    pub user_file: Option<Utf8PathBuf>,
+}
+
+/// Loads all layers. Every problem of every layer is in the failure.
+pub fn load(request: Request<'_>, ambient: &Ambient) -> Result<Loaded, Failure> {
+    let mut stack = Stack { compat: request.compat, ..Stack::default() };
+    let user_path = ambient.config_home().map(|home| home.join("pdca").join("config.toml"));
+    let user_file = user_path.filter(|path| stack.add_file(Layer::User, path));
+    if let Some(path) = request.file {
+        stack.add_file(Layer::Workspace, path);
+    }
+    for (name, text) in variables(ambient) {
+        match text {
+            Ok(text) => stack.add(Layer::Env, &Document::new(name, text)),
+            Err(problem) => stack.problems.push(problem.at(Place::file(name))),
+        }
+    }
+    for flag in request.flags {
+        match flag_line(flag) {
+            Some(text) => stack.add(Layer::Flag, &Document::new("--config", text)),
+            None => stack.problems.push(
+                Problem::new(format!("`--config {flag}` is not KEY=VALUE"))
+                    .hint("write for example `--config driver.lanes=2`"),
+            ),
+        }
+    }
+    stack.finish(user_file)
+}
+
+#[derive(Default)]
+struct Stack {
+    compat: bool,
+    merged: Table,
+    sources: Sources,
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl Stack {
+    /// Adds a file; false where there is none.
+    fn add_file(&mut self, layer: Layer, path: &Utf8Path) -> bool {
+        match Document::load(path) {
+            Ok(Some(document)) => {
+                self.add(layer, &document);
+                true
+            }
+            Ok(None) => false,
+            Err(problem) => {
+                self.problems.push(*problem);
+                false
+            }
+        }
+    }
+
+    fn add(&mut self, layer: Layer, document: &Document) {
+        let Checked { table, places, mut problems, mut warnings } = check(document, self.compat);
+        let line =
+            |problem: &Problem| problem.place.as_ref().map(|place| (place.line, place.column));
+        problems.sort_by_key(line);
+        warnings.sort_by_key(line);
+        // A variable or flag is one value: a line number in it says nothing.
+        let seen = |place: Place| match layer {
+            Layer::Env | Layer::Flag => Place::file(place.file),
+            Layer::Default | Layer::User | Layer::Workspace => place,
+        };
+        let told = |problem: Problem| Problem { place: problem.place.clone().map(seen), ..problem };
+        self.problems.extend(problems.into_iter().map(told));
+        self.warnings.extend(warnings.into_iter().map(told));
+        let sources = &mut self.sources;
+        overlay(&mut self.merged, &table, "", &mut |path| sources.forget(path));
+        for (path, node) in places {
+            let place = seen(node.place);
+            if node.is_value {
+                self.sources
+                    .values
+                    .insert(path.clone(), Origin { layer, place: Some(place.clone()) });
+            }
+            self.sources.places.insert(path, place);
+        }
+    }
+
+    fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, Failure> {
+        let Stack { merged, sources, mut problems, warnings, .. } = self;
+        let config = match Config::deserialize(Value::Table(merged)) {
+            Ok(config) => config,
+            Err(error) => {
+                problems.push(Problem::new(format!(
+                    "the layers do not fit together: {}",
+                    error.message()
+                )));
+                return Err(Failure::of(Exit::Usage, problems));
+            }
+        };
+        problems.extend(rules::broken(&config, &sources));
+        if problems.is_empty() {
+            Ok(Loaded { config, sources, warnings, user_file })
+        } else {
+            Err(Failure::of(Exit::Usage, problems))
+        }
+    }
+}
+
+/// Lays `over` on `base`: tables are merged, everything else is replaced and what stood there forgotten.
+fn overlay(base: &mut Table, over: &Table, prefix: &str, replaced: &mut dyn FnMut(&str)) {
+    for (key, value) in over {
+        let path = join(prefix, key);
+        match (base.get_mut(key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => {
+                overlay(below, above, &path, replaced);
+            }
+            (_, value) => {
+                replaced(&path);
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The path of `key` below `prefix`; a key that is not a bare word is quoted.
+pub(super) fn join(prefix: &str, key: &str) -> String {
+    let bare = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let key = if bare { key.to_owned() } else { Value::String(key.to_owned()).to_string() };
+    if prefix.is_empty() { key } else { format!("{prefix}.{key}") }
+}
+
+/// Tells every value that is not a table, with its path; lists of tables are gone into, other lists are one value.
+pub(super) fn flatten(value: &Value, path: &str, tell: &mut dyn FnMut(&str, &Value)) {
+    match value {
+        Value::Table(table) => {
+            for (key, value) in table {
+                flatten(value, &join(path, key), tell);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_table) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(item, &format!("{path}[{index}]"), tell);
+            }
+        }
+        Value::Array(_)
+        | Value::String(_)
+        | Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_) => {
+            tell(path, value);
+        }
+    }
+}
+
+/// The variables that stand for a key. Others that begin with `PDCA_` are what gates and leaves are told.
+fn variables(ambient: &Ambient) -> Vec<(&'static str, Result<String, Problem>)> {
+    let text = |name| ambient.env_text(name);
+    let mut found = Vec::new();
+    if let Some(root) = text("PDCA_BUNDLE_ROOT") {
+        let root = ambient.cwd.join(root);
+        found.push(("PDCA_BUNDLE_ROOT", Ok(line("paths.bundle_root", root.as_str()))));
+    }
+    if let Some(author) = text("PDCA_AUTHOR") {
+        found.push(("PDCA_AUTHOR", Ok(line("project.author", author))));
+    }
+    if let Some(lanes) = text("PDCA_LANES") {
+        let number =
+            lanes.parse::<u32>().map(|lanes| format!("driver.lanes = {lanes}")).map_err(|_| {
+                Problem::new(format!("PDCA_LANES must be a whole number, not `{lanes}`"))
+                    .hint("unset it, or `PDCA_LANES=1`")
+            });
+        found.push(("PDCA_LANES", number));
+    }
+    found
+}
+
+fn line(key: &str, value: &str) -> String {
+    format!("{key} = {}", Value::String(value.to_owned()))
+}
+
+/// `KEY=VALUE` as a line of TOML; a value that is not TOML by itself is taken for text.
+fn flag_line(flag: &str) -> Option<String> {
+    let (key, value) = flag.split_once('=')?;
+    let (key, value) = (key.trim(), value.trim());
+    if key.is_empty() || value.contains('\n') || key.contains('\n') {
+        return None;
+    }
+    let as_is = format!("{key} = {value}");
+    if as_is.parse::<Table>().is_ok() { Some(as_is) } else { Some(line(key, value)) }
+}

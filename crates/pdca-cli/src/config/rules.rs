@@ -1,0 +1,141 @@
+//! What must hold between values that are each legal by themselves.
+
+use std::collections::BTreeMap;
+
+use pdca_gates::{ConfigFault, ConfigProblem};
+use pdca_leaves::ConfigFlaw;
+
+use super::{Config, Sources};
+use crate::failure::Problem;
+
+/// Everything that does not hold, each with its place.
+pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if config.driver.lanes == 0 {
+        let problem =
+            Problem::new("`lanes` in [driver] must be at least 1").hint("write `lanes = 1`");
+        problems.push(at(sources, "driver.lanes", problem));
+    }
+    for (index, word) in config.driver.close_dispositions.iter().enumerate() {
+        if word.trim().is_empty() {
+            let path = format!("driver.close_dispositions[{index}]");
+            let problem =
+                Problem::new("an empty word in `close_dispositions` would close every bundle")
+                    .hint("remove the empty word");
+            problems.push(at(sources, &path, problem));
+        }
+    }
+    targets(config, sources, &mut problems);
+    problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
+    problems.extend(config.leaves.validate().iter().map(|problem| {
+        let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
+            .hint(leaf_hint(&problem.flaw));
+        at(sources, &problem.key, told)
+    }));
+    problems
+}
+
+fn at(sources: &Sources, path: &str, problem: Problem) -> Problem {
+    match sources.place(path) {
+        Some(place) => problem.at(place),
+        None => problem,
+    }
+}
+
+fn leaf_hint(flaw: &ConfigFlaw) -> &'static str {
+    match flaw {
+        ConfigFlaw::NoProgram => "add `argv = [\"program\", …]`, or use `mode = \"stub\"`",
+        ConfigFlaw::Template(_) => {
+            "placeholders are {bundle}, {inputs}, {brief}, {worktree}, {id} and so on; a brace is `{{`"
+        }
+        ConfigFlaw::NoValue { .. } => "set the key it stands for, or take the placeholder out",
+        ConfigFlaw::Both(..) => "keep one of the two",
+        ConfigFlaw::Zero => "write a number of seconds, or remove the line",
+        ConfigFlaw::ExitCode(_) => {
+            "name the exit code the program uses for `come back later`, such as 75"
+        }
+        ConfigFlaw::Empty => "write a value, or remove the line",
+        ConfigFlaw::Env(_) => "use another name",
+        ConfigFlaw::Retries(_) => {
+            "a leaf that fails that often needs a person; use `throttled` for limits"
+        }
+        ConfigFlaw::AdviserName | ConfigFlaw::AdviserTwice => {
+            "give each [[leaves.advisory]] its own `id`"
+        }
+        ConfigFlaw::NameWithoutAdviser => "remove the `id`",
+        ConfigFlaw::PromptOnTerminal => "remove `prompt_via`, or use \"file\"",
+        ConfigFlaw::Unattended(_) => "remove `interactive`",
+    }
+}
+
+fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
+    let row = problem.row.map_or_else(|| "gates".to_owned(), |row| format!("gates.checks[{row}]"));
+    let path = format!("{row}.{}", problem.key);
+    let told = match &problem.fault {
+        ConfigFault::DuplicateId { first } => {
+            let other =
+                sources.place(&format!("gates.checks[{first}].id")).and_then(|place| place.line);
+            let there =
+                other.map_or_else(String::new, |line| format!(", first used in line {line}"));
+            Problem::new(format!("gate id `{}` is used twice{there}", problem.id))
+                .hint("give each [[gates.checks]] its own id; it names the row's log")
+        }
+        ConfigFault::UnknownTier { .. } => {
+            let told = Problem::new(problem.to_string());
+            match problem.suggestion() {
+                Some(near) => told.hint(format!("did you mean `{near}`?")),
+                None => told.hint("write one of C1 … C5, T1 … T5, V"),
+            }
+        }
+        ConfigFault::NoCommand => Problem::new(problem.to_string()).hint("add `cmd = \"…\"`"),
+        ConfigFault::Empty => {
+            Problem::new(problem.to_string()).hint(format!("write a value for `{}`", problem.key))
+        }
+        ConfigFault::NotAFileName => Problem::new(problem.to_string())
+            .hint("use letters, digits, `.`, `_` and `-`, such as `C4-verify`"),
+        ConfigFault::SeveralCommands => {
+            Problem::new(problem.to_string()).hint("keep one of `cmd`, `argv`, `subcmd`")
+        }
+        ConfigFault::NoRunner => {
+            Problem::new(problem.to_string()).hint("add `runner = \"…\"` in [gates], or use `cmd`")
+        }
+        ConfigFault::TimeoutOutOfRange { .. } => {
+            Problem::new(problem.to_string()).hint("write a number of seconds, such as 600")
+        }
+        ConfigFault::ControlCharacter => {
+            Problem::new(problem.to_string()).hint("remove the control character")
+        }
+    };
+    at(sources, &path, told)
+}
+
+/// A target's name becomes a directory of the lanes, so it must be one and no other may have it.
+fn targets(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
+    let mut seen = BTreeMap::new();
+    for (index, target) in config.targets.iter().enumerate() {
+        let path = |key: &str| format!("targets[{index}].{key}");
+        if target.path.as_str().is_empty() {
+            let problem = Problem::new("`path` in [[targets]] is empty")
+                .hint("write the path of the checkout");
+            problems.push(at(sources, &path("path"), problem));
+        }
+        let name = target.name();
+        if !is_plain(&name) {
+            let problem = Problem::new(format!("`{name}` cannot be the name of a target"))
+                .hint("add `name = \"…\"` of letters, digits, `.`, `_` and `-`");
+            problems.push(at(sources, &path("name"), problem));
+        } else if let Some(first) = seen.insert(name.to_lowercase(), index) {
+            let other = sources.place(&format!("targets[{first}]")).and_then(|place| place.line);
+            let there =
+                other.map_or_else(String::new, |line| format!(", first used in line {line}"));
+            let problem = Problem::new(format!("target name `{name}` is used twice{there}"))
+                .hint("give each its own `name`");
+            problems.push(at(sources, &path("name"), problem));
+        }
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=100).contains(&name.len()) && !name.starts_with(['.', '-']) && name.bytes().all(allowed)
+}

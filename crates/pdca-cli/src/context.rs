@@ -1,0 +1,190 @@
+//! What every command is given: the surroundings, the global flags, the workspace.
+
+use std::cell::OnceCell;
+use std::ffi::OsString;
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{Bundle, BundleId};
+use serde::Serialize;
+
+use crate::ambient::{Ambient, Stream};
+use crate::failure::Failure;
+use crate::json::write_json;
+use crate::style::{ColorWhen, Palette, printable};
+use crate::workspace::Workspace;
+
+/// The flags every command takes.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Global options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub struct Globals {
+    /// Work in DIR, as if `pdca` had been started there
+    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    pub directory: Option<Utf8PathBuf>,
+
+    /// Say what would be done, and change nothing
+    #[arg(short = 'n', long, global = true)]
+    pub dry_run: bool,
+
+    /// Do not ask, answer yes
+    #[arg(short = 'y', long, global = true)]
+    pub yes: bool,
+
+    /// Print results and errors only
+    #[arg(short = 'q', long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print more; twice for everything
+    #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// When to use colours
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        global = true,
+        hide_possible_values = true
+    )]
+    pub color: ColorWhen,
+
+    /// Print data as JSON: {"schema": 1, "kind": …, …}
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Read the workspace of an older instance: keys that are not known are warnings
+    #[arg(long, global = true)]
+    pub compat: bool,
+
+    /// Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
+    #[arg(long, value_name = "KEY=VALUE", global = true)]
+    pub config: Vec<String>,
+}
+
+/// A bundle id as it was typed: `36`, `#36`, `issue_36`, `PROJ-12`.
+///
+/// It is parsed by the command, not by the command line parser, so that the refusal of a hostile one reads like every
+/// other error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdArg(OsString);
+
+impl From<OsString> for IdArg {
+    fn from(text: OsString) -> Self {
+        IdArg(text)
+    }
+}
+
+impl IdArg {
+    /// The id, or why it is none.
+    pub fn parse(&self) -> Result<BundleId, Failure> {
+        const HINT: &str = "ids look like 36, #36, issue_36 or PROJ-12";
+        let Some(text) = self.0.to_str() else {
+            let shown = self.0.to_string_lossy().into_owned();
+            return Err(Failure::usage(format!(
+                "`{}` is not an id: it is not UTF-8",
+                printable(&shown)
+            ))
+            .hint(HINT));
+        };
+        text.parse::<BundleId>().map_err(Failure::from)
+    }
+}
+
+/// What every command is given.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Environment, directory, terminal, clock.
+    pub ambient: &'a Ambient,
+    /// The global flags.
+    pub globals: Globals,
+    /// Colours of standard output.
+    pub out: Palette,
+    /// Colours of standard error.
+    pub err: Palette,
+    workspace: OnceCell<Result<Workspace, Failure>>,
+}
+
+impl<'a> Context<'a> {
+    /// A context for one command.
+    pub fn new(ambient: &'a Ambient, globals: Globals) -> Self {
+        Context {
+            out: Palette::decide(globals.color, ambient, Stream::Out),
+            err: Palette::decide(globals.color, ambient, Stream::Err),
+            ambient,
+            globals,
+            workspace: OnceCell::new(),
+        }
+    }
+
+    /// The workspace around the current directory, found and loaded when first asked for.
+    pub fn workspace(&self) -> Result<&Workspace, Failure> {
+        let loaded = self.workspace.get_or_init(|| Workspace::load(&self.globals, self.ambient));
+        loaded.as_ref().map_err(Clone::clone)
+    }
+
+    /// The bundle a person named, which must exist.
+    pub fn require_bundle(&self, id: &IdArg) -> Result<Bundle, Failure> {
+        let id = id.parse()?;
+        self.workspace()?.require_bundle(&id)
+    }
+
+    /// The bundles a person named, in that order, each once; all of them must exist.
+    pub fn require_bundles(&self, ids: &[IdArg]) -> Result<Vec<Bundle>, Failure> {
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for id in ids {
+            let bundle = self.require_bundle(id)?;
+            if bundles.iter().all(|other| other.id() != bundle.id()) {
+                bundles.push(bundle);
+            }
+        }
+        Ok(bundles)
+    }
+
+    /// Writes `{"schema": 1, "kind": kind, …body}`.
+    pub fn emit_json<T: Serialize>(
+        &self,
+        out: &mut dyn Write,
+        kind: &str,
+        body: &T,
+    ) -> Result<(), Failure> {
+        Ok(write_json(out, kind, body)?)
+    }
+
+    /// A path as it is shown: relative to the current directory where it lies below.
+    pub fn show<'p>(&self, path: &'p Utf8Path) -> &'p str {
+        match path.strip_prefix(&self.ambient.cwd) {
+            Ok(below) if below.as_str().is_empty() => ".",
+            Ok(below) => below.as_str(),
+            Err(_) => path.as_str(),
+        }
+    }
+
+    /// Columns to fill: those of the terminal, or 100 where there is none.
+    pub fn width(&self) -> usize {
+        self.ambient.terminal.width.map_or(100, |width| usize::from(width).max(40))
+    }
+
+    /// Whether a person is there to be asked.
+    pub fn may_ask(&self) -> bool {
+        self.ambient.terminal.stdin && self.ambient.terminal.stderr
+    }
+
+    /// Asks a person a yes-or-no question on the terminal; a bare Enter is yes.
+    pub fn ask(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
+        write!(err, "{} [Y/n] ", self.err.strong(question))?;
+        err.flush()?;
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer)?;
+        Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+    }
+
+    /// Tells a person something that is not a result; `--quiet` keeps it back.
+    pub fn note(&self, err: &mut dyn Write, text: &str) -> Result<(), Failure> {
+        if !self.globals.quiet {
+            writeln!(err, "{text}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Each error of a library, with the remedy and the exit code it deserves.
+
+use pdca_state::files::ReadError;
+use pdca_state::{ArchiveError, CreateError, IdError, LoadError, RootError, WriteError};
+
+use super::{Failure, Place};
+use crate::exit::Exit;
+
+impl From<IdError> for Failure {
+    fn from(error: IdError) -> Self {
+        Failure::from_error(Exit::Usage, &error).hint("ids look like 36, #36, issue_36 or PROJ-12")
+    }
+}
+
+impl From<RootError> for Failure {
+    fn from(error: RootError) -> Self {
+        match &error {
+            RootError::Missing { path } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**path))
+                .hint("`pdca new <id>` makes it; [paths] bundle_root or PDCA_BUNDLE_ROOT names another"),
+            RootError::List { path, .. } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**path))
+                .hint("[paths] bundle_root must be a readable directory; see `pdca config show paths`"),
+        }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let failure = Failure::from_error(Exit::Usage, &error);
+        let place = match error.line() {
+            Some(line) => Place::line(error.path(), line),
+            None => Place::file(error.path()),
+        };
+        failure.at(place).hint(match &error {
+            LoadError::Missing { .. } => "`pdca status` lists the bundles there are",
+            LoadError::LeadsOut { .. } => "replace the link by a directory",
+            LoadError::List { .. } => "make the directory readable",
+            LoadError::File(error) => read_hint(error),
+            LoadError::NotUtf8 { .. } => "save the file as UTF-8, e.g. `iconv -f latin1 -t utf-8`",
+            LoadError::Pending { .. } => {
+                "move what is left of the attempt by hand, then remove the record"
+            }
+        })
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Failure::from_error(Exit::Usage, &error)
+            .at(Place::file(error.path()))
+            .hint(read_hint(&error))
+    }
+}
+
+fn read_hint(error: &ReadError) -> &'static str {
+    match error {
+        ReadError::NotAFile { .. } => "replace it by a regular file",
+        ReadError::LeadsOut { .. } => "replace the link by a copy of the file",
+        ReadError::TooLarge { .. } => {
+            "an artifact is a text for people; check what was written there"
+        }
+        ReadError::Io { .. } => "make the file readable",
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match &error {
+            WriteError::Outside { dir, .. } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**dir))
+                .hint("a bundle's files stay inside its directory"),
+            WriteError::Io { path, .. } => Failure::from_error(Exit::Unexpected, &error)
+                .at(Place::file(&**path))
+                .hint("make room and make the directory writable, then repeat the command"),
+        }
+    }
+}
+
+impl From<CreateError> for Failure {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Write(error) => error.into(),
+            CreateError::Exists { ref dir } => Failure::from_error(Exit::Usage, &error)
+                .at(Place::file(&**dir))
+                .hint("`pdca status <id>` shows what is there"),
+        }
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Load(error) => error.into(),
+            ArchiveError::Write(error) => error.into(),
+            ArchiveError::NoNumberLeft { ref dir } => Failure::from_error(Exit::Unexpected, &error)
+                .at(Place::file(&**dir))
+                .hint("an `iteration-v…` directory has an absurd number; rename it"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The `pdca` command: words in, words out.
+//!
+//! Everything the command does can be done in-process, against two writers and surroundings made of values, which is
+//! how the tests run it:
+//!
+//! ```
+//! use pdca_cli::{Ambient, Exit, run};
+//!
+//! let ambient = Ambient::read().expect("the current directory exists");
+//! let (mut out, mut err) = (Vec::new(), Vec::new());
+//! let args = ["pdca", "--version"].into_iter().map(Into::into);
+//! assert_eq!(run(args, &ambient, &mut out, &mut err), Exit::Done);
+//! assert!(String::from_utf8_lossy(&out).starts_with("pdca "));
+//! ```
+//!
+//! # Invariants
+//! - This is the only crate that prints, reads config files, the environment and the clock, and picks exit codes.
+//! - Data goes to `out`, progress and errors go to `err`.
+//! - A command that ends in [`Exit::Usage`] has changed nothing.
+
+pub mod ambient;
+mod command;
+pub mod config;
+pub mod context;
+pub mod exit;
+pub mod failure;
+pub mod json;
+pub mod overview;
+mod progress;
+mod session;
+pub mod style;
+pub mod workspace;
+
+#[cfg(test)]
+mod testing;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+pub use ambient::Ambient;
+pub use exit::Exit;
+
+use failure::Failure;
+use style::{ColorWhen, Palette};
+
+/// The whole of `main`, after the supervisor had its chance: the real streams, the real surroundings.
+pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout());
+    let mut err = io::stderr();
+    match Ambient::read() {
+        Ok(ambient) => run(args, &ambient, &mut out, &mut err).into(),
+        Err(failure) => report(&failure, Palette::PLAIN, "".into(), &mut err).into(),
+    }
+}
+
+/// Runs one command line, the program's name first.
+pub fn run(
+    args: impl Iterator<Item = OsString>,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Exit {
+    let args: Vec<OsString> = args.collect();
+    let (result, palette) = match command::parse(&args, ambient, out, err) {
+        command::Parsed::Line(line) => {
+            let palette = Palette::decide(line.globals.color, ambient, ambient::Stream::Err);
+            (command::dispatch(*line, ambient, out, err), palette)
+        }
+        command::Parsed::Answered(result) => {
+            (result, Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err))
+        }
+    };
+    let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
+    match result {
+        Ok(exit) => exit,
+        Err(failure) => {
+            // What was printed before the failure comes first; if that is lost, so is its reader.
+            let flushed = out.flush();
+            drop(flushed);
+            report(&failure, palette, &ambient.cwd, err)
+        }
+    }
+}
+
+fn report(
+    failure: &Failure,
+    palette: Palette,
+    base: &camino::Utf8Path,
+    err: &mut dyn Write,
+) -> Exit {
+    // Where nobody can be told, the exit code still says it.
+    drop(failure.render(palette, base, err));
+    failure.exit
+}

@@ -1,0 +1,341 @@
+//! What a run shows while it goes on: one line per fact, and on a terminal one live line.
+//!
+//! The driver works on its own thread and sends events; this thread owns the writer, so output of
+//! several lanes never mixes. Off a terminal there is no live line and no escape sequence.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use pdca_driver::{Event, Halt, Step, What};
+use pdca_state::Reentry;
+
+use crate::style::{Palette, one_line};
+
+/// How often the live line is drawn again.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// How much a person asked to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Failures and warnings only.
+    Quiet,
+    /// One line per step and gate.
+    Usual,
+    /// Also what leaves and gates print as they go.
+    More,
+}
+
+/// Renders events for a person.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    palette: Palette,
+    detail: Detail,
+    live: Option<Live>,
+    width: usize,
+}
+
+/// The line that is drawn again and again on a terminal.
+#[derive(Debug)]
+struct Live {
+    text: String,
+    sign: String,
+    since: Instant,
+    drawn: bool,
+}
+
+impl Progress {
+    /// A renderer; `terminal` says whether a live line may be drawn.
+    pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
+        let live = terminal && detail != Detail::Quiet;
+        let live = live.then(|| Live {
+            text: String::new(),
+            sign: String::new(),
+            since: Instant::now(),
+            drawn: false,
+        });
+        Self { palette, detail, live, width }
+    }
+
+    /// Shows events until nobody is left who could send one; `record` sees each of them first.
+    pub(crate) fn follow(
+        &mut self,
+        events: &Receiver<Event>,
+        err: &mut dyn Write,
+        record: &mut dyn FnMut(&Event) -> io::Result<()>,
+    ) -> io::Result<()> {
+        loop {
+            match events.recv_timeout(REDRAW) {
+                Ok(event) => {
+                    record(&event)?;
+                    self.show(&event, err)?;
+                }
+                Err(RecvTimeoutError::Timeout) => self.draw(err)?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.wipe(err)?;
+        err.flush()
+    }
+
+    fn show(&mut self, event: &Event, err: &mut dyn Write) -> io::Result<()> {
+        self.note(event);
+        if let Some(line) = self.line(event) {
+            self.wipe(err)?;
+            writeln!(err, "{line}")?;
+        }
+        self.draw(err)
+    }
+
+    /// Keeps the live line in step with what is going on.
+    fn note(&mut self, event: &Event) {
+        let Some(live) = &mut self.live else { return };
+        let now = match &event.what {
+            What::Began { step, .. } => word(*step).to_owned(),
+            What::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
+            What::LeafBegan { role, attempt: 1 } => role.clone(),
+            What::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
+            What::Alive { line, .. } => {
+                live.sign.clone_from(line);
+                return;
+            }
+            What::Halted { .. } | What::Failed { .. } => String::new(),
+            What::Finished { .. }
+            | What::Checkout { .. }
+            | What::Rescued { .. }
+            | What::GateEnded { .. }
+            | What::LeafThrottled { .. }
+            | What::LeafEnded { .. }
+            | What::Warning { .. } => return,
+        };
+        live.text = if now.is_empty() { now } else { format!("{}  {now}", event.id.dir_name()) };
+        live.sign.clear();
+        live.since = Instant::now();
+    }
+
+    /// The line that stays, if the event is worth one.
+    fn line(&self, event: &Event) -> Option<String> {
+        let p = self.palette;
+        let said = match &event.what {
+            What::Warning { text } => format!("{} {text}", p.warn("warning")),
+            What::Failed { error } => format!("{} {error}", p.bad("failed")),
+            What::Rescued { commit, checkout } => {
+                format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
+            }
+            _ if self.detail == Detail::Quiet => return None,
+            What::Finished { step, duration, .. } => match step {
+                // Its rows have been told one by one.
+                Step::Gate | Step::Halt(_) => return None,
+                Step::Close | Step::Build | Step::Review | Step::Assemble | Step::Archive(_) => {
+                    format!(
+                        "{} {}",
+                        p.good(format_args!("{:<9}", done_word(*step))),
+                        took(*duration)
+                    )
+                }
+            },
+            What::GateEnded { rule_id, result, evidence, gating, reused, duration } => {
+                let result = self.result(result, *gating);
+                let kept = if *reused { ", verdict kept from before" } else { "" };
+                format!(
+                    "{:<9} {rule_id}  {result}  {} {}{kept}",
+                    "gate",
+                    one_line(evidence, 60),
+                    took(*duration)
+                )
+            }
+            What::LeafEnded { role, ending, guard, reused } => {
+                let kept = if *reused { ", kept from before" } else { "" };
+                format!("{role:<9} {ending} · {guard}{kept}")
+            }
+            What::LeafThrottled { role, wait } => {
+                format!("{} {role} again in {}", p.warn("throttled"), span(*wait))
+            }
+            What::LeafBegan { role, attempt } if *attempt > 1 => {
+                format!("{role:<9} attempt {attempt}")
+            }
+            What::Halted { halt } => self.halted(*halt),
+            What::Checkout { path, base } if self.detail == Detail::More => {
+                format!("{:<9} {path} at {base}", "checkout")
+            }
+            What::Alive { what, line } if self.detail == Detail::More && self.live.is_none() => {
+                format!("{} {what}: {line}", p.faint("…"))
+            }
+            What::Began { .. }
+            | What::Checkout { .. }
+            | What::GateBegan { .. }
+            | What::LeafBegan { .. }
+            | What::Alive { .. } => return None,
+        };
+        Some(format!("{}  {said}", p.accent(event.id.dir_name())))
+    }
+
+    fn result(&self, result: &str, gating: bool) -> String {
+        match (result, gating) {
+            ("pass", _) => self.palette.good("✓ pass").to_string(),
+            ("fail", true) => self.palette.bad("✗ fail").to_string(),
+            ("fail", false) => self.palette.warn("✗ fail (advisory)").to_string(),
+            (other, _) => self.palette.warn(format_args!("? {other}")).to_string(),
+        }
+    }
+
+    fn halted(&self, halt: Halt) -> String {
+        let p = self.palette;
+        match halt {
+            Halt::AwaitingSignoff => p.strong("waits for sign-off").to_string(),
+            Halt::Unplanned => p.warn("waits for a brief").to_string(),
+            Halt::Complete => p.good("complete").to_string(),
+            Halt::Resolved => p.faint("resolved in the tracker").to_string(),
+            Halt::Discontinued => p.faint("discontinued").to_string(),
+        }
+    }
+
+    fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        if live.text.is_empty() {
+            return Ok(());
+        }
+        let now = format!("{}  {}  {}", live.text, span(live.since.elapsed()), live.sign);
+        write!(err, "\r\x1b[2K{}", one_line(&now, self.width.saturating_sub(1)))?;
+        live.drawn = true;
+        err.flush()
+    }
+
+    fn wipe(&mut self, err: &mut dyn Write) -> io::Result<()> {
+        match &mut self.live {
+            Some(live) if live.drawn => {
+                live.drawn = false;
+                write!(err, "\r\x1b[2K")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn word(step: Step) -> &'static str {
+    match step {
+        Step::Halt(_) => "halt",
+        Step::Close => "close",
+        Step::Build => "build",
+        Step::Gate => "gates",
+        Step::Review => "review",
+        Step::Assemble => "assemble",
+        Step::Archive(_) => "archive",
+    }
+}
+
+fn done_word(step: Step) -> &'static str {
+    match step {
+        Step::Halt(_) => "halted",
+        Step::Close => "closed",
+        Step::Build => "built",
+        Step::Gate => "gated",
+        Step::Review => "reviewed",
+        Step::Assemble => "assembled",
+        Step::Archive(Reentry::Do) => "archived, back to Do",
+        Step::Archive(Reentry::Plan) => "archived, back to Plan",
+    }
+}
+
+fn took(duration: Duration) -> String {
+    format!("({})", span(duration))
+}
+
+/// A span of time, short.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(detail: Detail, terminal: bool, events: Vec<What>) -> String {
+        let (to, from) = crossbeam_channel::unbounded();
+        for what in events {
+            to.send(Event { id: "7".parse().unwrap(), what }).unwrap();
+        }
+        drop(to);
+        let mut err = Vec::new();
+        let mut seen = 0;
+        Progress::new(Palette::PLAIN, detail, terminal, 80)
+            .follow(&from, &mut err, &mut |_| {
+                seen += 1;
+                Ok(())
+            })
+            .unwrap();
+        String::from_utf8(err).unwrap()
+    }
+
+    fn gate(result: &str, gating: bool) -> What {
+        What::GateEnded {
+            rule_id: "T3-tests".into(),
+            result: result.into(),
+            evidence: "12 passed".into(),
+            gating,
+            reused: false,
+            duration: Duration::from_millis(1500),
+        }
+    }
+
+    #[test]
+    fn off_a_terminal_each_fact_is_a_plain_line() {
+        let text = shown(
+            Detail::Usual,
+            false,
+            vec![
+                What::Began { step: Step::Gate, from: pdca_state::State::Built },
+                What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
+                gate("pass", true),
+                gate("fail", false),
+                What::Halted { halt: Halt::AwaitingSignoff },
+            ],
+        );
+        insta::assert_snapshot!(text, @r"
+        issue_7  gate      T3-tests  ✓ pass  12 passed (1.5 s)
+        issue_7  gate      T3-tests  ✗ fail (advisory)  12 passed (1.5 s)
+        issue_7  waits for sign-off
+        ");
+    }
+
+    #[test]
+    fn quiet_still_tells_what_went_wrong() {
+        let text = shown(
+            Detail::Quiet,
+            true,
+            vec![
+                gate("pass", true),
+                What::Warning { text: "nothing real was checked".into() },
+                What::Failed { error: "the builder failed".into() },
+            ],
+        );
+        insta::assert_snapshot!(text, @r"
+        issue_7  warning nothing real was checked
+        issue_7  failed the builder failed
+        ");
+    }
+
+    #[test]
+    fn a_terminal_gets_a_live_line_that_is_wiped_before_a_line_that_stays() {
+        let text = shown(
+            Detail::Usual,
+            true,
+            vec![What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 }, gate("pass", true)],
+        );
+        assert!(text.starts_with("\r\u{1b}[2Kissue_7  gate 1/2 T3-tests"), "{text:?}");
+        assert!(text.contains("\r\u{1b}[2Kissue_7  gate      T3-tests"), "{text:?}");
+    }
+
+    #[test]
+    fn spans_are_short_at_every_size() {
+        let shown: Vec<String> =
+            [0, 900, 1_500, 61_000, 3_725_000].map(|ms| span(Duration::from_millis(ms))).into();
+        assert_eq!(shown, ["0 ms", "900 ms", "1.5 s", "1 min 01 s", "1 h 02 min"]);
+    }
+}

@@ -1,0 +1,246 @@
+//! A driver at work: the workspace turned into a site, signals into a cancellation, events into lines.
+
+mod explain;
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_driver::{Drive, DriveError, Driver, Effects, Event, Point, Site, TargetSpec, Unwatched};
+use pdca_process::{Cancel, Supervisor};
+use pdca_state::Bundle;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::progress::{Detail, Progress};
+use crate::workspace::Workspace;
+
+pub(crate) use explain::{explain, refused};
+
+/// What driving one bundle came to.
+pub(crate) type Driven = (Bundle, Result<Drive, DriveError>);
+
+/// The site that a workspace describes.
+pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
+    let workspace: &Workspace = cx.workspace()?;
+    let config = &workspace.config;
+    let rows = config.gates.rows().map_err(|problems| {
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::usage(texts.join("; "))
+    })?;
+    let pid = std::process::id();
+    Ok(Site {
+        workspace: workspace.root.clone(),
+        bundles: workspace.bundle_root.clone(),
+        rows,
+        leaves: config.leaves.clone(),
+        force_stubs: force_stubs(cx)?,
+        targets: workspace
+            .targets
+            .iter()
+            .map(|target| TargetSpec {
+                name: target.name.clone(),
+                path: target.path.clone(),
+                repo: target.repo.clone(),
+                branch: target.branch.clone(),
+            })
+            .collect(),
+        default_branch: config.project.default_branch.clone(),
+        lanes_root: workspace.lanes_root.clone(),
+        close_words: config.driver.close_dispositions.clone(),
+        search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
+        supervisor: Supervisor::default(),
+        run: format!("{:x}-{pid}", cx.ambient.now()),
+        holder: format!("process {pid}"),
+    })
+}
+
+fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
+    match cx.ambient.env_text("PDCA_LEAVES_MODE") {
+        None | Some("command" | "config") => Ok(false),
+        Some("stub") => Ok(true),
+        Some(other) => Err(Failure::usage(format!("PDCA_LEAVES_MODE is `{other}`"))
+            .hint("set it to `stub` to use no outside program, or unset it")),
+    }
+}
+
+/// Drives bundles one after the other, with progress on `err`.
+///
+/// A bundle that cannot go on does not stop the others; an interruption does.
+pub(crate) fn drive(
+    cx: &Context<'_>,
+    site: &Site,
+    bundles: Vec<Bundle>,
+    events: Option<&Utf8Path>,
+    err: &mut dyn Write,
+) -> Result<Vec<Driven>, Failure> {
+    work(cx, site, events, err, |driver| {
+        let mut driven = Vec::new();
+        for bundle in bundles {
+            let result = driver.drive(&bundle);
+            let stop = matches!(result, Err(DriveError::Interrupted));
+            driven.push((bundle, result));
+            if stop {
+                break;
+            }
+        }
+        driven
+    })
+}
+
+/// Has `job` done with a driver on a thread of its own, while this one shows what happens.
+pub(crate) fn work<T: Send>(
+    cx: &Context<'_>,
+    site: &Site,
+    events: Option<&Utf8Path>,
+    err: &mut dyn Write,
+    job: impl FnOnce(&Driver<'_>) -> T + Send,
+) -> Result<T, Failure> {
+    let mut record = Record::open(events)?;
+    let cancel = Cancel::new();
+    let signals = Interrupts::listen(&cancel)?;
+    let effects = effects(cx)?;
+    let (to, from) = crossbeam_channel::unbounded::<Event>();
+    let detail = match (cx.globals.quiet, cx.globals.verbose) {
+        (true, _) => Detail::Quiet,
+        (false, 0) => Detail::Usual,
+        (false, _) => Detail::More,
+    };
+    let live = cx.ambient.terminal.stderr;
+    let mut progress = Progress::new(cx.err, detail, live, cx.width());
+    let (done, shown) = thread::scope(|scope| {
+        let cancel = &cancel;
+        let worker = scope.spawn(move || {
+            let report = move |event| {
+                // Nobody listens any more: the work goes on all the same.
+                drop(to.send(event));
+            };
+            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel })
+        });
+        let shown = progress.follow(&from, err, &mut |event| record.write(event));
+        (worker.join(), shown)
+    });
+    signals.close();
+    shown?;
+    done.map_err(|_| {
+        Failure::unexpected("the driver's thread panicked")
+            .hint("what is on disk is whole; run it again")
+    })
+}
+
+/// First INT, TERM or HUP: an orderly stop. Second: at once.
+struct Interrupts {
+    handle: signal_hook::iterator::Handle,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Interrupts {
+    fn listen(cancel: &Cancel) -> Result<Self, Failure> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let handle = signals.handle();
+        let cancel = cancel.clone();
+        let thread = thread::spawn(move || {
+            for _ in signals.forever() {
+                if cancel.is_cancelled() {
+                    cancel.kill();
+                } else {
+                    cancel.cancel();
+                }
+            }
+        });
+        Ok(Self { handle, thread })
+    }
+
+    fn close(self) {
+        self.handle.close();
+        // The thread does nothing but forward; that it panicked would change nothing.
+        drop(self.thread.join());
+    }
+}
+
+/// The events of a run as JSON lines, where a person asked for them.
+struct Record(Option<fs_err::File>);
+
+impl Record {
+    fn open(path: Option<&Utf8Path>) -> Result<Self, Failure> {
+        let open =
+            |path: &Utf8Path| fs_err::OpenOptions::new().append(true).create(true).open(path);
+        Ok(Self(path.map(open).transpose().map_err(|error| {
+            Failure::from_error(Exit::Usage, &error).hint("name a file in a directory that exists")
+        })?))
+    }
+
+    fn write(&mut self, event: &Event) -> io::Result<()> {
+        let Some(file) = &mut self.0 else { return Ok(()) };
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        file.write_all(&line)
+    }
+}
+
+/// Crash injection for the end-to-end suite: the process kills itself at one effect.
+enum CrashAt {
+    /// The k-th point of the run, from 1.
+    Point(u64),
+    /// The n-th time an effect of that name is about to happen, from 1.
+    Effect(String, u64),
+}
+
+struct Crash {
+    at: CrashAt,
+    seen: AtomicU64,
+}
+
+impl Effects for Crash {
+    fn reached(&self, point: Point) {
+        let last = match &self.at {
+            CrashAt::Point(k) => *k,
+            CrashAt::Effect(name, n)
+                if point.name == name && point.when == pdca_driver::When::Before =>
+            {
+                *n
+            }
+            CrashAt::Effect(..) => return,
+        };
+        if self.seen.fetch_add(1, Ordering::SeqCst) + 1 == last {
+            pdca_process::end_self_with_sigkill();
+        }
+    }
+}
+
+/// `PDCA_CRASH_AT=@k` or `name[:n]`, for tests of recovery.
+fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
+    let Some(text) = cx.ambient.env_text("PDCA_CRASH_AT") else { return Ok(Box::new(Unwatched)) };
+    let wrong = || {
+        Failure::usage(format!("PDCA_CRASH_AT is `{text}`"))
+            .hint("write `@k` or `name[:n]`, or unset it")
+    };
+    let at = if let Some(k) = text.strip_prefix('@') {
+        CrashAt::Point(k.parse().map_err(|_| wrong())?)
+    } else {
+        match text.rsplit_once(':') {
+            Some((name, n)) => CrashAt::Effect(name.to_owned(), n.parse().map_err(|_| wrong())?),
+            None => CrashAt::Effect(text.to_owned(), 1),
+        }
+    };
+    Ok(Box::new(Crash { at, seen: AtomicU64::new(0) }))
+}
+
+/// `--events FILE`, for the commands that drive.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct EventsArg {
+    /// Append what happens to FILE, one JSON object per line
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) events: Option<Utf8PathBuf>,
+}
+
+impl EventsArg {
+    /// The file, as seen from where the command works.
+    pub(crate) fn path(&self, cx: &Context<'_>) -> Option<Utf8PathBuf> {
+        self.events.as_ref().map(|path| cx.ambient.cwd.join(path))
+    }
+}

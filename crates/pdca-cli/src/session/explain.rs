@@ -1,0 +1,77 @@
+//! What a driver's failure means for a person: where, and the remedy.
+
+use pdca_driver::{AdmissionError, DriveError, GroundError, TargetChoiceError};
+use pdca_state::{Artifact, Bundle};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+
+/// Somebody else drives.
+pub(crate) fn refused(error: &AdmissionError) -> Failure {
+    let failure = Failure::from_error(Exit::Usage, error);
+    match error {
+        AdmissionError::Taken { path, .. } => failure
+            .at(Place::file(path))
+            .hint("wait until it is done, or stop it; `pdca status` shows what it does meanwhile"),
+        AdmissionError::Unusable { path, .. } => failure
+            .at(Place::file(path))
+            .hint("the workspace must be writable and on a filesystem that can lock files"),
+    }
+}
+
+/// Why a bundle could not go on.
+pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
+    let id = bundle.id();
+    let again = format!("`pdca run {id}` goes on from here");
+    let mut plain = Failure::from_error(Exit::Unexpected, &error);
+    if let Some(problem) = plain.problems.first_mut() {
+        problem.what = format!("{}: {}", id.dir_name(), problem.what);
+    }
+    let told = |exit| Failure::of(exit, plain.problems.clone());
+    match error {
+        DriveError::Load(error) => error.into(),
+        DriveError::Write(error) => error.into(),
+        DriveError::Archive(error) => error.into(),
+        DriveError::Interrupted => told(Exit::Interrupted).hint(again),
+        DriveError::Admission(error) => refused(&error),
+        DriveError::Target(TargetChoiceError::Unknown { line, configured, .. }) => told(Exit::Usage)
+            .at(Place::line(bundle.path(Artifact::Brief), line))
+            .detail(format!("configured: {}", configured.join(", ")))
+            .hint("name a configured target in `Repo + branch target`, or add a [[targets]] to pdca.toml"),
+        DriveError::Target(TargetChoiceError::Ambiguous { configured }) => told(Exit::Usage)
+            .at(Place::file(bundle.path(Artifact::Brief)))
+            .detail(format!("configured: {}", configured.join(", ")))
+            .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
+        DriveError::Ground(error) => match error {
+            GroundError::Target { .. } | GroundError::Base { .. } => {
+                told(Exit::Usage).hint("`pdca doctor` looks at every target; [[targets]] in pdca.toml names them")
+            }
+            GroundError::Claim { .. } | GroundError::Lane(_) | GroundError::Watch(_) | GroundError::Record(_) => {
+                told(Exit::Unexpected).hint("`pdca doctor` tells what is wrong with the checkout")
+            }
+        },
+        DriveError::Leaf { log, .. } => {
+            told(Exit::Unexpected).at(Place::file(log)).hint(format!("mend it, then {again}"))
+        }
+        DriveError::NoChange { log } => told(Exit::Unexpected)
+            .at(Place::file(log))
+            .hint(format!("make the brief say more, or close the issue; `pdca run {id}` asks the builder again")),
+        DriveError::Patch { log, .. } => {
+            told(Exit::Unexpected).at(Place::file(log)).hint(format!("`pdca run {id}` asks the builder again"))
+        }
+        DriveError::Breach { log, written, .. } => written
+            .iter()
+            .fold(told(Exit::Unexpected), |failure, one| failure.detail(format!("written: {one}")))
+            .at(Place::file(log))
+            .hint("nothing was restored: look at what was written, then run it again with `sandbox = \"require\"`"),
+        DriveError::Stale { .. } => told(Exit::Unexpected)
+            .at(Place::file(bundle.path(Artifact::Patch)))
+            .hint(format!("`pdca signoff {id} iterate-do --note …` has it built again on the present base")),
+        DriveError::Signed => told(Exit::Usage)
+            .at(Place::file(bundle.path(Artifact::GatesJson)))
+            .hint("restore the file from a backup or from version control"),
+        DriveError::Gates(_)
+        | DriveError::NoProgress { .. }
+        | DriveError::Own(_) => told(Exit::Unexpected).hint(again),
+    }
+}

@@ -1,0 +1,207 @@
+//! The directory that holds `pdca.toml`, and what it says.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{Bundle, BundleId, BundleRoot};
+
+use crate::ambient::Ambient;
+use crate::config::{self, Config, Loaded, Request, Sources};
+use crate::context::Globals;
+use crate::failure::{Failure, Place, Problem};
+
+/// The file that makes a directory a workspace.
+pub const FILE: &str = "pdca.toml";
+
+/// A workspace: paths made absolute, config loaded and checked.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The workspace's directory, absolute.
+    pub root: Utf8PathBuf,
+    /// Its config file; none where only `PDCA_BUNDLE_ROOT` says where the bundles are.
+    pub file: Option<Utf8PathBuf>,
+    /// The bundles.
+    pub bundle_root: BundleRoot,
+    /// The directory of the Act log.
+    pub process_dir: Utf8PathBuf,
+    /// The directory of `brief.md.tpl`.
+    pub templates_dir: Utf8PathBuf,
+    /// The directory of the private checkouts.
+    pub lanes_root: Utf8PathBuf,
+    /// The targets, paths made absolute.
+    pub targets: Vec<Target>,
+    /// The config.
+    pub config: Config,
+    /// Where each value came from.
+    pub sources: Sources,
+    /// What was tolerated under `--compat`.
+    pub warnings: Vec<Problem>,
+    /// The user's file, if one was read.
+    pub user_file: Option<Utf8PathBuf>,
+}
+
+/// A repository under change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its short name, safe as a directory name.
+    pub name: String,
+    /// The user's checkout, absolute. Never written.
+    pub path: Utf8PathBuf,
+    /// `owner/repo`, where configured.
+    pub repo: Option<String>,
+    /// The branch changes are based on where the brief names none.
+    pub branch: Option<String>,
+}
+
+impl Workspace {
+    /// Finds the workspace around the directory the command works in, and loads its config.
+    pub fn load(globals: &Globals, ambient: &Ambient) -> Result<Self, Failure> {
+        let start = start_dir(globals, ambient)?;
+        let found = find(&start);
+        if found.is_none() && ambient.env_text("PDCA_BUNDLE_ROOT").is_none() {
+            return Err(Failure::usage(format!("no {FILE} in {start} or in a directory above it"))
+                .hint("`pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work"));
+        }
+        let request = Request {
+            file: found.as_ref().map(|found| found.file.as_path()),
+            flags: &globals.config,
+            compat: globals.compat,
+        };
+        let Loaded { mut config, sources, warnings, user_file } = config::load(request, ambient)?;
+        if globals.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
+            // Instances of old run their gates where `pdca.toml` is.
+            config.gates.cwd = pdca_gates::Cwd::Workspace;
+        }
+        let root = found.as_ref().map_or(start, |found| found.root.clone());
+        let lanes_root = match &config.lanes.root {
+            Some(path) => root.join(path),
+            None => sibling(&root, &format!("{}.lanes", root.file_name().unwrap_or("pdca"))),
+        };
+        let target = |entry: &config::TargetEntry| Target {
+            name: entry.name(),
+            path: tidy(&root.join(&entry.path)),
+            repo: entry.repo.clone(),
+            branch: entry.branch.clone(),
+        };
+        let mut targets: Vec<Target> = config.targets.iter().map(target).collect();
+        if globals.compat && targets.is_empty() {
+            targets = siblings(&root);
+        }
+        Ok(Workspace {
+            bundle_root: BundleRoot::new(tidy(&root.join(&config.paths.bundle_root))),
+            process_dir: tidy(&root.join(&config.paths.process_dir)),
+            templates_dir: tidy(&root.join(&config.paths.templates_dir)),
+            lanes_root: tidy(&lanes_root),
+            targets,
+            file: found.map(|found| found.file),
+            root,
+            config,
+            sources,
+            warnings,
+            user_file,
+        })
+    }
+
+    /// The project's name: the configured one, or the directory's.
+    pub fn name(&self) -> &str {
+        self.config.project.name.as_deref().or_else(|| self.root.file_name()).unwrap_or("workspace")
+    }
+
+    /// The bundle of that id, which must exist.
+    pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, Failure> {
+        let bundle = self.bundle_root.bundle(id);
+        if bundle.exists() {
+            return Ok(bundle);
+        }
+        let failure = Failure::usage(format!("there is no bundle {}", id.dir_name()))
+            .at(Place::file(self.bundle_root.path()));
+        Err(match self.nearest_id(id) {
+            Some(near) => failure.hint(format!("did you mean `{near}`? `pdca status` lists all")),
+            None => failure.hint(format!("`pdca new {id}` makes one, `pdca status` lists all")),
+        })
+    }
+
+    fn nearest_id(&self, id: &BundleId) -> Option<BundleId> {
+        let bundles = self.bundle_root.list().ok()?;
+        bundles
+            .iter()
+            .map(|bundle| (strsim::osa_distance(id.as_ref(), bundle.id().as_ref()), bundle.id()))
+            .filter(|(distance, near)| *distance == 1 && near.as_ref().len() > 2)
+            .min_by_key(|(distance, _)| *distance)
+            .map(|(_, near)| near.clone())
+    }
+}
+
+/// The directory the command works in: the current one, or `-C DIR`.
+pub fn start_dir(globals: &Globals, ambient: &Ambient) -> Result<Utf8PathBuf, Failure> {
+    let Some(given) = &globals.directory else { return Ok(ambient.cwd.clone()) };
+    let dir = tidy(&ambient.cwd.join(given));
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    Err(Failure::usage(format!("`-C {given}` is not a directory"))
+        .at(Place::file(dir))
+        .hint("name a directory that exists"))
+}
+
+/// A config file and the workspace it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFile {
+    /// The workspace.
+    pub root: Utf8PathBuf,
+    /// The file: `pdca.toml`, or `.config/pdca.toml`.
+    pub file: Utf8PathBuf,
+}
+
+/// Looks for the config file in `start` and the directories above it.
+pub fn find(start: &Utf8Path) -> Option<FoundFile> {
+    start.ancestors().find_map(|root| {
+        [root.join(FILE), root.join(".config").join(FILE)]
+            .into_iter()
+            .find(|file| file.symlink_metadata().is_ok())
+            .map(|file| FoundFile { root: root.to_owned(), file })
+    })
+}
+
+fn sibling(root: &Utf8Path, name: &str) -> Utf8PathBuf {
+    root.parent().unwrap_or(root).join(name)
+}
+
+/// The checkouts beside a workspace: instances of old need not name them, a brief's `owner/repo` means the sibling
+/// directory `repo`.
+fn siblings(root: &Utf8Path) -> Vec<Target> {
+    let listed = root.parent().and_then(|parent| parent.read_dir_utf8().ok());
+    let mut targets: Vec<Target> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path() != root && entry.path().join(".git").exists())
+        .map(|entry| Target {
+            name: entry.file_name().to_owned(),
+            path: entry.path().to_owned(),
+            repo: None,
+            branch: None,
+        })
+        .collect();
+    targets.sort_by(|a, b| a.name.cmp(&b.name));
+    targets
+}
+
+/// The path without `.` and, where nothing is a symbolic link's business, without `..`.
+fn tidy(path: &Utf8Path) -> Utf8PathBuf {
+    use camino::Utf8Component;
+    let mut tidy = Utf8PathBuf::new();
+    for component in path.components() {
+        match component {
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir if !tidy.is_symlink() && tidy.file_name().is_some() => {
+                tidy.pop();
+            }
+            Utf8Component::ParentDir
+            | Utf8Component::Normal(_)
+            | Utf8Component::RootDir
+            | Utf8Component::Prefix(_) => {
+                tidy.push(component);
+            }
+        }
+    }
+    tidy
+}
