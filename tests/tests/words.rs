@@ -1,0 +1,93 @@
+//! What people type: both spellings, the demo, and the first steps of a newcomer.
+
+use pdca_e2e::Scene;
+
+#[test]
+fn the_demo_plays_to_its_end_with_and_without_a_crash() {
+    let scene = Scene::new("");
+    let ran = scene.pdca(&["demo"]).expect(0);
+    assert!(ran.out.contains("6 bundles: 6 COMPLETE"), "{}", ran.out);
+    let kept = scene.workspace.around().join("kept");
+    let ran = scene.pdca(&["demo", "--crash", "--keep", kept.as_str()]).expect(0);
+    assert!(ran.out.contains("killed"), "{}", ran.out);
+    assert!(ran.out.contains("6 bundles: 6 COMPLETE"), "{}", ran.out);
+    assert!(kept.join("workspace/results/issue_23/iteration-v1/SUMMARY.md").exists());
+    scene.pdca(&["demo", "--keep", kept.as_str()]).expect(2);
+}
+
+#[test]
+fn both_spellings_of_a_command_do_the_same() {
+    for (old, new) in [
+        (&["flow", "7", "-n"][..], &["batch", "7", "-n"][..]),
+        (&["sign-off", "7", "show"], &["signoff", "7", "show"]),
+        (&["gate", "7"], &["gates", "7"]),
+        (&["act", "index"], &["act-index"]),
+        (&["act", "diff"], &["act-diff"]),
+        (&["status", "#7"], &["status", "issue_7"]),
+    ] {
+        let scene = Scene::new("");
+        scene.brief("7", &[]);
+        scene.pdca(&["run", "7"]).expect(0);
+        let (old, new) = (scene.pdca(old), scene.pdca(new));
+        assert_eq!((old.code, &old.out), (new.code, &new.out));
+        assert!(!new.out.is_empty());
+    }
+}
+
+#[test]
+fn a_newcomer_gets_from_nothing_to_sign_off() {
+    let scene = Scene::new("");
+    let repo = scene.workspace.target("mine");
+    repo.write("Makefile", "test:\n\ttrue\n");
+    repo.commit("first");
+    let here = ["-C", repo.path().as_str()];
+    let pdca = |words: &[&str]| scene.pdca(&[&here[..], words].concat());
+    pdca(&["init", "--yes"]).expect(0);
+    pdca(&["doctor"]).expect(0);
+    pdca(&["new", "1", "--title", "first things first"]).expect(0);
+    let brief = repo.path().join("results/issue_1/brief.md");
+    assert!(brief.exists());
+    fs_err::write(&brief, "- **Slug:** first\n- **Goal:** something\n").unwrap();
+    let ran = pdca(&["run", "1"]);
+    assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
+    let queue = pdca(&["queue", "--json"]).expect(0).json();
+    assert_eq!(queue["items"][0]["id"], "1");
+}
+
+#[test]
+fn without_a_workspace_the_way_to_one_is_shown() {
+    let scene = Scene::new("");
+    let elsewhere = scene.workspace.around().join("elsewhere");
+    fs_err::create_dir_all(&elsewhere).unwrap();
+    let ran = scene.pdca(&["-C", elsewhere.as_str(), "status"]).expect(2);
+    assert!(ran.err.contains("pdca init"), "{}", ran.err);
+}
+
+#[test]
+fn events_are_written_as_json_lines() {
+    let scene = Scene::new("");
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7", "--events", "events.jsonl"]).expect(0);
+    let text = scene.workspace.read("events.jsonl");
+    let names: Vec<String> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line is JSON"))
+        .map(|event| event["event"].as_str().expect("an event has a name").to_owned())
+        .collect();
+    assert_eq!(names.first().map(String::as_str), Some("began"));
+    assert_eq!(names.last().map(String::as_str), Some("halted"));
+}
+
+#[test]
+fn the_tree_itself_can_be_gated_as_in_ci() {
+    let scene = Scene::new(
+        "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = \"grep -q hello ../app/greeting.txt\"\n\
+         [[gates.checks]]\nid = \"C4-bundle\"\ntier = \"C4\"\nscope = \"bundle\"\ncmd = \"false\"\n",
+    );
+    let green = scene.pdca(&["gates", "--working-tree", "--json"]).expect(0).json();
+    assert_eq!(green["overall"], "pass");
+    scene.repo.write("greeting.txt", "goodbye\n");
+    scene.pdca(&["gates", "--working-tree"]).expect(100);
+    let left = fs_err::read_dir(scene.workspace.path().join(".pdca")).map(Iterator::count);
+    assert_eq!(left.unwrap_or(0), 0, "jobs are left behind");
+}
