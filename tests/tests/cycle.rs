@@ -209,7 +209,7 @@ fn lesson_18_what_git_ignores_stays_between_do_and_check() {
 }
 
 #[test]
-fn the_users_checkout_is_the_same_before_and_after_whatever_they_have_in_it() {
+fn lesson_20_the_users_checkout_is_the_same_before_and_after_whatever_they_have_in_it() {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, GATE);
     scene.repo.write("greeting.txt", "my own unfinished edit\n");
     scene.repo.write("untracked.txt", "mine\n");
@@ -263,4 +263,54 @@ echo done > greeting.txt
     scene.brief("7", &[]);
     let ran = scene.pdca(&["run", "7"]).expect(0);
     assert_eq!(ran.err.matches("throttled").count(), 2, "{}", ran.err);
+}
+
+#[test]
+fn lesson_10_a_bundle_is_checked_as_soon_as_it_is_built_and_waits_for_no_other() {
+    let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, "");
+    for id in ["7", "8"] {
+        scene.brief(id, &[]);
+    }
+    scene.pdca(&["batch"]).expect(0);
+    assert_eq!(scene.calls(), ["builder 7", "reviewer 7", "builder 8", "reviewer 8"]);
+}
+
+#[test]
+fn lesson_13_reading_commands_start_no_other_program() {
+    let scene = Scene::new("");
+    scene.brief("7", &[]);
+    for words in [&["status"][..], &["status", "7"], &["why", "7"], &["queue"], &["config", "show"]]
+    {
+        scene.pdca_with(&[("PATH", "")], words).expect(0);
+    }
+}
+
+#[test]
+fn lesson_19_a_run_in_which_nothing_could_be_done_does_not_claim_success() {
+    let scene = Scene::with_leaves("exit 1", REVIEWER, "");
+    scene.brief("7", &[]);
+    scene.brief("8", &[("Depends on", "7")]);
+    scene.workspace.write("results/issue_9/notes.json", "{}");
+    scene.pdca(&["run", "7"]).expect(1);
+    scene.pdca(&["run", "8"]).expect(3);
+    scene.pdca(&["run", "9"]).expect(3);
+    scene.workspace.write("results/issue_9/notes.json", r#"{"resolved": {"state": "closed"}}"#);
+    scene.pdca(&["run", "9"]).expect(4);
+}
+
+#[test]
+fn an_edited_prompt_is_another_question_and_not_answered_by_the_old_verdict() {
+    let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, "");
+    let config = scene.workspace.read("pdca.toml").replace(
+        "[leaves.builder]\nmode = \"command\"",
+        "[leaves.builder]\nprompt_file = \"prompt.md\"\nmode = \"command\"",
+    );
+    let config = config.replacen("prompt_via = \"none\"", "prompt_via = \"stdin\"", 1);
+    scene.workspace.config(&config);
+    scene.workspace.write("prompt.md", "do it");
+    scene.brief("7", &[]);
+    scene.pdca_with(&[("PDCA_CRASH_AT", "commit")], &["run", "7"]).expect(137);
+    scene.workspace.write("prompt.md", "do it well");
+    scene.pdca(&["run", "7"]).expect(0);
+    assert_eq!(scene.calls(), ["builder 7", "builder 7", "reviewer 7"]);
 }

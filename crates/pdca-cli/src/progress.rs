@@ -3,6 +3,7 @@
 //! The driver works on its own thread and sends events; this thread owns the writer, so output of
 //! several lanes never mixes. Off a terminal there is no live line and no escape sequence.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(crate) struct Progress {
     detail: Detail,
     live: Option<Live>,
     width: usize,
+    /// Notices that have been read already.
+    noticed: BTreeSet<String>,
 }
 
 /// The line that is drawn again and again on a terminal.
@@ -54,7 +57,7 @@ impl Progress {
             since: Instant::now(),
             drawn: false,
         });
-        Self { palette, detail, live, width }
+        Self { palette, detail, live, width, noticed: BTreeSet::new() }
     }
 
     /// Shows events until nobody is left who could send one; `record` sees each of them first.
@@ -80,6 +83,11 @@ impl Progress {
 
     fn show(&mut self, event: &Event, err: &mut dyn Write) -> io::Result<()> {
         self.note(event);
+        if let What::Notice { text } = &event.what
+            && !self.noticed.insert(text.clone())
+        {
+            return Ok(());
+        }
         if let Some(line) = self.line(event) {
             self.wipe(err)?;
             writeln!(err, "{line}")?;
@@ -106,7 +114,8 @@ impl Progress {
             | What::GateEnded { .. }
             | What::LeafThrottled { .. }
             | What::LeafEnded { .. }
-            | What::Warning { .. } => return,
+            | What::Warning { .. }
+            | What::Notice { .. } => return,
         };
         live.text = if now.is_empty() { now } else { format!("{}  {now}", event.id.dir_name()) };
         live.sign.clear();
@@ -118,6 +127,7 @@ impl Progress {
         let p = self.palette;
         let said = match &event.what {
             What::Warning { text } => format!("{} {text}", p.warn("warning")),
+            What::Notice { text } => return Some(format!("{} {text}", p.warn("warning:"))),
             What::Failed { error } => format!("{} {error}", p.bad("failed")),
             What::Rescued { commit, checkout } => {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
@@ -137,12 +147,9 @@ impl Progress {
             What::GateEnded { rule_id, result, evidence, gating, reused, duration } => {
                 let result = self.result(result, *gating);
                 let kept = if *reused { ", verdict kept from before" } else { "" };
-                format!(
-                    "{:<9} {rule_id}  {result}  {} {}{kept}",
-                    "gate",
-                    one_line(evidence, 60),
-                    took(*duration)
-                )
+                let evidence = one_line(evidence, 60);
+                let gap = if evidence.is_empty() { "" } else { "  " };
+                format!("gate      {rule_id}  {result}{gap}{evidence} {}{kept}", took(*duration))
             }
             What::LeafEnded { role, ending, guard, reused } => {
                 let kept = if *reused { ", kept from before" } else { "" };
@@ -319,6 +326,13 @@ mod tests {
         issue_7  warning nothing real was checked
         issue_7  failed the builder failed
         ");
+    }
+
+    #[test]
+    fn what_is_true_of_the_whole_workspace_is_said_once() {
+        let notice = || What::Notice { text: "no gate is configured".into() };
+        let text = shown(Detail::Usual, false, vec![notice(), notice()]);
+        assert_eq!(text, "warning: no gate is configured\n");
     }
 
     #[test]

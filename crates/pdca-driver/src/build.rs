@@ -1,11 +1,12 @@
 //! Do: the builder changes the code in a private checkout, and the patch is what came of it.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::ApplyError;
-use pdca_leaves::{BoxError, Call, Inputs, LeafOutcome, Output, Places, Role};
+use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, Snapshot};
 
 use crate::drive::{DriveError, Driver, chain};
+use crate::event::What;
 use crate::ground::{Ground, GroundError, message};
 
 /// The name of the builder's error log.
@@ -21,7 +22,8 @@ impl Driver<'_> {
     pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
         let ground = self.ground(bundle, snapshot, true)?;
         if ground.is_none() {
-            self.warn(bundle, "no target is configured: the builder has no checkout");
+            let text = "no target is configured: the builder has no checkout".to_owned();
+            self.tell(bundle, What::Notice { text });
         }
         let ground = ground.as_ref();
         let inputs = match Inputs::gather(Role::Builder, bundle) {
@@ -30,10 +32,14 @@ impl Driver<'_> {
                 return Err(self.leaf_failed(bundle, LOG, Role::Builder, error.into())?);
             }
         };
-        let job = self.builder_job(bundle, snapshot, ground, &inputs)?;
+        let request = self.builder_request(snapshot, ground, &inputs);
+        let job = match self.builder_job(bundle, snapshot, ground, &request)? {
+            Ok(job) => job,
+            Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
+        };
         let done = || self.site.jobs().remove(&job.dir);
         let built = self
-            .call_builder(bundle, snapshot, ground, &inputs, &job)
+            .call_builder(bundle, ground, &request, &job)
             .and_then(|outcome| Ok((self.take_patch(bundle, ground, &outcome)?, outcome)));
         let ((patch, head), outcome) = match built {
             Ok(built) => built,
@@ -53,39 +59,13 @@ impl Driver<'_> {
         self.effects.perform("job-done", done).map_err(DriveError::Own)
     }
 
-    fn builder_job(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        ground: Option<&Ground>,
-        inputs: &Inputs,
-    ) -> Result<BuilderJob, DriveError> {
-        let base = ground.map_or("", |ground| &ground.attempt.base);
-        let attempt = snapshot.iterations.to_string();
-        let parts = [("base", base), ("attempt", &attempt)];
-        let key = Self::leaf_key(inputs, &self.site.leaves.builder, &parts);
-        let jobs = self.site.jobs();
-        let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
-        let owner = format!("{}-builder-{key}", bundle.id());
-        if ground.is_some_and(|ground| !ground.is_of(&owner)) {
-            // The end of a builder whose work is no longer in the checkout is worth nothing.
-            jobs.remove(&dir).map_err(DriveError::Own)?;
-        }
-        Ok(BuilderJob { dir, owner })
-    }
-
-    /// Has the builder work, and rejects what it did if it wrote anywhere else.
-    fn call_builder(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        ground: Option<&Ground>,
-        inputs: &Inputs,
-        job: &BuilderJob,
-    ) -> Result<LeafOutcome, DriveError> {
-        let prepare = |_try: u32| -> Result<(), BoxError> {
-            Ok(ground.map_or(Ok(()), |ground| self.clear(bundle, ground, &job.owner))?)
-        };
+    /// The call, all but where it lies.
+    fn builder_request<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        ground: Option<&'a Ground>,
+        inputs: &'a Inputs,
+    ) -> Call<'a> {
         let places = Places {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
@@ -95,13 +75,48 @@ impl Driver<'_> {
             kept: &[],
             hidden: &[],
         };
-        let request = Call {
+        Call {
             facts: self.facts(ground),
             force_stub: self.site.force_stubs,
             model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
-            prepare: Some(&prepare),
-            ..Call::new(&self.site.leaves.builder, inputs, &job.dir, places)
+            ..Call::new(&self.site.leaves.builder, inputs, Utf8Path::new(""), places)
+        }
+    }
+
+    fn builder_job(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        ground: Option<&Ground>,
+        request: &Call<'_>,
+    ) -> Result<Result<BuilderJob, LeafError>, DriveError> {
+        let attempt = snapshot.iterations.to_string();
+        let key = match Self::leaf_key(request, &[("attempt", &attempt)]) {
+            Ok(key) => key,
+            Err(error) => return Ok(Err(error)),
         };
+        let jobs = self.site.jobs();
+        let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
+        let owner = format!("{}-builder-{key}", bundle.id());
+        if ground.is_some_and(|ground| !ground.is_of(&owner)) {
+            // The end of a builder whose work is no longer in the checkout is worth nothing.
+            jobs.remove(&dir).map_err(DriveError::Own)?;
+        }
+        Ok(Ok(BuilderJob { dir, owner }))
+    }
+
+    /// Has the builder work, and rejects what it did if it wrote anywhere else.
+    fn call_builder(
+        &self,
+        bundle: &Bundle,
+        ground: Option<&Ground>,
+        request: &Call<'_>,
+        job: &BuilderJob,
+    ) -> Result<LeafOutcome, DriveError> {
+        let prepare = |_try: u32| -> Result<(), BoxError> {
+            Ok(ground.map_or(Ok(()), |ground| self.clear(bundle, ground, &job.owner))?)
+        };
+        let request = Call { job: &job.dir, prepare: Some(&prepare), ..*request };
         if let (true, Some(ground)) = (request.is_stub(), ground) {
             self.clear(bundle, ground, &job.owner)?;
         }

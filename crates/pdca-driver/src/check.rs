@@ -1,6 +1,8 @@
 //! Check: the gates over exactly base + patch.
 
-use pdca_gates::{GateEvent, GatesError, Outcome, Purpose, Scene, Tree, close_report, run_checks};
+use pdca_gates::{
+    GateEvent, GatesError, Outcome, Purpose, Scene, Tree, Warning, close_report, run_checks,
+};
 use pdca_state::{Artifact, Bundle, Snapshot};
 
 use crate::drive::{DriveError, Driver};
@@ -56,7 +58,14 @@ impl Driver<'_> {
             }
         };
         for warning in &outcome.warnings {
-            self.warn(bundle, warning.to_string());
+            let text = warning.to_string();
+            self.tell(
+                bundle,
+                match warning {
+                    Warning::NothingConfigured => What::Notice { text },
+                    Warning::NothingApplies => What::Warning { text },
+                },
+            );
         }
         Ok(outcome)
     }

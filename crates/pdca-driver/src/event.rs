@@ -119,6 +119,11 @@ pub enum What {
         /// The whole sentence.
         text: String,
     },
+    /// As a warning, but about the workspace: said of every bundle, and worth reading once.
+    Notice {
+        /// The whole sentence.
+        text: String,
+    },
     /// The driver leaves the bundle alone.
     Halted {
         /// Why.

@@ -1,7 +1,7 @@
 //! What calling a leaf is like from the driver's side, whatever its role.
 
 use camino::Utf8PathBuf;
-use pdca_leaves::{Call, Facts, LeafConfig, LeafError, LeafEvent, LeafOutcome, Role, call};
+use pdca_leaves::{Call, Facts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError};
 
 use crate::drive::{DriveError, Driver};
@@ -28,10 +28,8 @@ impl Driver<'_> {
         let outcome = call(request, &mut tell, self.cancel)?;
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {
-            self.warn(
-                bundle,
-                format!("the {role} was not confined by the kernel: {}", outcome.guard),
-            );
+            let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
+            self.tell(bundle, What::Notice { text });
         }
         Ok(outcome)
     }
@@ -68,18 +66,12 @@ impl Driver<'_> {
         );
     }
 
-    /// The key of a leaf's job: its inputs, its configuration, the attempt and the base.
-    pub(crate) fn leaf_key(
-        inputs: &pdca_leaves::Inputs,
-        config: &LeafConfig,
-        more: &[(&str, &str)],
-    ) -> Key {
-        // What is not a number or a string in the configuration has a fixed order of its own.
-        let config = serde_json::to_vec(config).unwrap_or_default();
-        let digest = inputs.digest();
-        let fixed = [("inputs", digest.as_bytes()), ("config", config.as_slice())];
+    /// The key of a leaf's job: what the call itself knows to decide the result, and what only the
+    /// driver knows, such as the attempt.
+    pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
+        let digest = request.digest()?;
         let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
-        Key::over(fixed.into_iter().chain(more))
+        Ok(Key::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
     }
 
     /// Publishes a leaf's error log and says where it lies.

@@ -89,29 +89,10 @@ impl Driver<'_> {
             source: Box::new(error),
         };
         let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
-        let attempt = snapshot.iterations.to_string();
-        let key = Self::leaf_key(
-            &inputs,
-            config,
-            &[("tree", fixed.unwrap_or("")), ("attempt", &attempt)],
-        );
-        let name = config
-            .id
-            .as_deref()
-            .map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
-        let job = self.site.jobs().path(bundle.id(), &name, &key);
-        let copy = job.join("checkout");
-        let stubbed = self.site.force_stubs || config.mode == pdca_leaves::Mode::Stub;
-        let prepare = |_try: u32| -> Result<(), BoxError> {
-            ground.map_or(Ok(()), |ground| lay_out(ground, &copy))
-        };
-        let fingerprint = || -> Result<String, BoxError> {
-            ground.map_or(Ok(String::new()), |ground| Ok(ground.lane.tree()?))
-        };
         let places = Places {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
-            worktree: (ground.is_some() && !stubbed).then_some(copy.as_path()),
+            worktree: None,
             fix: ground.map(|ground| ground.lane.path()),
             primary: ground.map(|ground| ground.target.path()),
             kept: &[],
@@ -120,9 +101,31 @@ impl Driver<'_> {
         let request = Call {
             facts: self.facts(ground),
             force_stub: self.site.force_stubs,
+            ..Call::new(config, &inputs, Utf8Path::new(""), places)
+        };
+        let attempt = snapshot.iterations.to_string();
+        let parts = [("tree", fixed.unwrap_or("")), ("attempt", &attempt)];
+        let key = Self::leaf_key(&request, &parts).map_err(failed)?;
+        let name = config
+            .id
+            .as_deref()
+            .map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
+        let job = self.site.jobs().path(bundle.id(), &name, &key);
+        let copy = job.join("checkout");
+        let prepare = |_try: u32| -> Result<(), BoxError> {
+            ground.map_or(Ok(()), |ground| lay_out(ground, &copy))
+        };
+        let fingerprint = || -> Result<String, BoxError> {
+            ground.map_or(Ok(String::new()), |ground| Ok(ground.lane.tree()?))
+        };
+        let has_copy = ground.is_some() && !request.is_stub();
+        let places = Places { worktree: has_copy.then_some(copy.as_path()), ..places };
+        let request = Call {
+            job: &job,
+            places,
             prepare: Some(&prepare),
             fingerprint: Some(&fingerprint),
-            ..Call::new(config, &inputs, &job, places)
+            ..request
         };
         let before = ground.map(Self::watch).transpose()?;
         let answer = self.leaf(bundle, &request);

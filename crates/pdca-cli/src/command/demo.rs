@@ -151,6 +151,9 @@ fn play(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
         stage.say("Killed with -9 in the middle. The same command goes on; nothing that ended runs again.")?;
     }
     stage.pdca(&["batch"], Exit::GateRed)?;
+    stage.say("What came of the builder that reached out, and of a reviewer that wanted the builder's notes:")?;
+    stage.look("results/issue_42/build-notes.md", "checkout")?;
+    stage.look("results/issue_20/check-review.md", "notes")?;
     stage.say("People decide. The queue has the cheap decisions first.")?;
     stage.pdca(&["queue"], Exit::Done)?;
     stage.say("12 is right. Its one open box is the question no gate can answer: is this what people want?")?;
@@ -220,6 +223,13 @@ impl Stage<'_> {
         }
         Err(Failure::unexpected(format!("`pdca {}` ended with {}, not {}", typed.join(" "), exit.code(), expected.code()))
             .hint("`pdca doctor` tells what this machine lacks; `pdca demo --keep DIR` leaves the evidence"))
+    }
+
+    /// Shows the lines of a file that hold a word.
+    fn look(&mut self, file: &str, word: &str) -> Result<(), Failure> {
+        self.line(&format!("{} grep {word} {file}", self.cx.out.accent("$")))?;
+        let text = fs_err::read_to_string(self.ambient.cwd.join(file))?;
+        text.lines().filter(|line| line.contains(word)).try_for_each(|line| self.line(line))
     }
 
     /// Runs `pdca batch` as a process of its own that kills itself on the way.
