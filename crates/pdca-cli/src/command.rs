@@ -167,7 +167,7 @@ pub(crate) fn dispatch(
     match &line.command {
         None => next::run(&cx, out),
         Some(Command::Init(args)) => init::run(args, &cx, out, err),
-        Some(Command::New(args)) => new::run(args, &cx, out),
+        Some(Command::New(args)) => new::run(args, &cx, out, err),
         Some(Command::Status(args)) => status::run(args, &cx, out, err),
         Some(Command::Why(args)) => why::run(args, &cx, out),
         Some(Command::Run(args)) => run::run(args, &cx, out, err),

@@ -8,6 +8,7 @@ use std::thread;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Drive, DriveError, Driver, Effects, Event, Point, Site, TargetSpec, Unwatched};
+use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
 use pdca_state::Bundle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -57,6 +58,16 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
     })
+}
+
+/// Refuses where no program is configured for a role that a person asked for by name.
+pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
+    let leaf = cx.workspace()?.config.leaves.of(role);
+    if leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(cx)? {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("no {role} is configured"))
+        .hint(format!("set `mode = \"command\"` and `argv` of [leaves.{role}] in pdca.toml")))
 }
 
 fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {

@@ -39,6 +39,7 @@ mod leaf;
 mod assemble;
 mod build;
 mod check;
+mod consult;
 mod review;
 
 pub use admission::{AdmissionError, Held};

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
+use pdca_leaves::Role;
 use pdca_state::{Artifact, Bundle, files};
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::session;
 
 /// The largest template that is read.
 const MAX_TEMPLATE: u64 = 1 << 20;
@@ -21,7 +23,8 @@ const MAX_TEMPLATE: u64 = 1 << 20;
 Examples:
   pdca new 36 --title \"the list crashes when it is empty\"
   pdca new PROJ-12
-  pdca new 36 --from-brief drafts/36.md     # take this file as the brief")]
+  pdca new 36 --from-brief drafts/36.md     # take this file as the brief
+  pdca new 36 --plan                        # have [leaves.planner] fill it in")]
 pub(crate) struct Args {
     /// The issue's id
     #[arg(value_name = "ID")]
@@ -34,11 +37,23 @@ pub(crate) struct Args {
     /// Take this file as the brief
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_hint = clap::ValueHint::FilePath)]
     from_brief: Option<camino::Utf8PathBuf>,
+
+    /// Have the planner of `[leaves.planner]` fill in the brief
+    #[arg(long)]
+    plan: bool,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
     let id = args.id.parse()?;
     let workspace = cx.workspace()?;
+    if args.plan {
+        session::require_leaf(cx, Role::Planner)?;
+    }
     let bundle = workspace.bundle_root.bundle(&id);
     let put_away = workspace.bundle_root.completed().bundle(&id);
     if put_away.exists() {
@@ -94,8 +109,30 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     if carried.is_some() {
         writeln!(out, "with what the attempt before it handed on")?;
     }
+    if args.plan {
+        return plan(&bundle, cx, out, err);
+    }
     writeln!(out, "next: fill it in, then {}", cx.out.accent(format!("pdca run {id}")))?;
     Ok(Exit::Done)
+}
+
+/// Has the planner fill in the brief that was just written.
+fn plan(
+    bundle: &Bundle,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let planned = session::work(cx, &site, None, err, |driver| driver.plan(bundle))?;
+    let id = bundle.id();
+    if planned.map_err(|error| session::explain(bundle, error))? {
+        writeln!(out, "next: read it, then {}", cx.out.accent(format!("pdca run {id}")))?;
+        return Ok(Exit::Done);
+    }
+    writeln!(out, "the planner left the brief as it was")?;
+    Ok(Exit::Waiting)
 }
 
 fn text_of(path: &camino::Utf8Path) -> Result<Option<String>, Failure> {

@@ -6,6 +6,7 @@ mod tests;
 
 use std::io::Write;
 
+use pdca_leaves::{Proposal, Role};
 use pdca_state::{
     Action, Artifact, Bundle, Coverage, Decision, Reentry, SignoffError, Snapshot, State,
     archive_plan, record, sha256_hex,
@@ -91,6 +92,8 @@ enum Verb {
     IteratePlan,
     /// Give it up
     Discontinue,
+    /// Talk it through with the program of `[leaves.signoff]`, and record what you decided
+    Ask,
     /// Tick boxes of §6
     Clear,
     /// Show §6 and change nothing
@@ -119,18 +122,26 @@ pub(crate) fn run(
     // Whoever drives the bundle right now must not find it changed under its hands.
     let _taken = match verb {
         Verb::Show => None,
-        Verb::Accept | Verb::IterateDo | Verb::IteratePlan | Verb::Discontinue | Verb::Clear => {
+        Verb::Accept
+        | Verb::IterateDo
+        | Verb::IteratePlan
+        | Verb::Discontinue
+        | Verb::Ask
+        | Verb::Clear => {
             Some(session::site(cx)?.take(bundle.id()).map_err(|error| session::refused(&error))?)
         }
     };
     let snapshot = bundle.load()?;
+    let case = Case { args, cx, bundle: &bundle, snapshot: &snapshot };
+    let mut typed = |action| case.decide(action, args.note.clone(), out, err);
     match verb {
         Verb::Show => boxes::show(cx, &snapshot, out),
         Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref(), out),
-        Verb::Accept => decide(Action::Accept, args, cx, &bundle, &snapshot, out, err),
-        Verb::IterateDo => decide(Action::IterateDo, args, cx, &bundle, &snapshot, out, err),
-        Verb::IteratePlan => decide(Action::IteratePlan, args, cx, &bundle, &snapshot, out, err),
-        Verb::Discontinue => decide(Action::Discontinue, args, cx, &bundle, &snapshot, out, err),
+        Verb::Ask => case.ask(out, err),
+        Verb::Accept => typed(Action::Accept),
+        Verb::IterateDo => typed(Action::IterateDo),
+        Verb::IteratePlan => typed(Action::IteratePlan),
+        Verb::Discontinue => typed(Action::Discontinue),
     }
 }
 
@@ -145,66 +156,100 @@ struct Document<'a> {
     archived: Option<String>,
 }
 
-fn decide(
-    action: Action,
-    args: &Args,
-    cx: &Context<'_>,
-    bundle: &Bundle,
-    snapshot: &Snapshot,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
-    require_awaiting(bundle, snapshot)?;
-    let decision =
-        Decision { action, by: signer(args, cx)?, date: date(args, cx)?, note: args.note.clone() };
-    if action == Action::Accept {
-        require_same_patch(bundle, snapshot)?;
+/// A bundle on the desk of the person who decides.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    args: &'a Args,
+    cx: &'a Context<'a>,
+    bundle: &'a Bundle,
+    snapshot: &'a Snapshot,
+}
+
+impl Case<'_> {
+    /// Has the sign-off leaf talk it through with the person, and records what came of it.
+    ///
+    /// The leaf may tick nothing and sign nothing: what it leaves is a proposal, and the same rules hold
+    /// for it as for a decision that was typed.
+    fn ask(&self, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Failure> {
+        let Case { args, cx, bundle, snapshot } = *self;
+        require_awaiting(bundle, snapshot)?;
+        session::require_leaf(cx, Role::Signoff)?;
+        let site = session::site(cx)?;
+        let proposed = session::work(cx, &site, None, err, |driver| driver.propose(bundle))?;
+        let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
+            cx.note(err, "no decision was made")?;
+            return Ok(Exit::Waiting);
+        };
+        let proposal = Proposal::parse(&proposed).map_err(|error| {
+            Failure::from_error(Exit::Usage, &error).hint(format!(
+                "nothing was recorded; decide yourself with `pdca signoff {} …`",
+                bundle.id()
+            ))
+        })?;
+        let note = args.note.clone().or(proposal.note);
+        self.decide(proposal.action, note, out, err)
     }
-    let text = summary_text(bundle)?;
-    let signed = record(&text, snapshot.gates.as_ref(), &decision)
-        .map_err(|error| refusal(&error, bundle, snapshot))?;
-    if cx.globals.dry_run {
+
+    /// Records a decision, and archives the attempt where it is sent back.
+    fn decide(
+        &self,
+        action: Action,
+        note: Option<String>,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> Result<Exit, Failure> {
+        let Case { args, cx, bundle, snapshot } = *self;
+        require_awaiting(bundle, snapshot)?;
+        let decision = Decision { action, by: signer(args, cx)?, date: date(args, cx)?, note };
+        if action == Action::Accept {
+            require_same_patch(bundle, snapshot)?;
+        }
+        let text = summary_text(bundle)?;
+        let signed = record(&text, snapshot.gates.as_ref(), &decision)
+            .map_err(|error| refusal(&error, bundle, snapshot))?;
+        if cx.globals.dry_run {
+            writeln!(
+                out,
+                "would record {} by {} / {} for {}",
+                action.outcome(),
+                decision.by,
+                decision.date,
+                bundle.id()
+            )?;
+            return Ok(Exit::Done);
+        }
+        bundle.publish(Artifact::Summary, signed.as_bytes())?;
+        // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
+        let archived = match action {
+            Action::Accept | Action::Discontinue => None,
+            Action::IterateDo => Some(archive(bundle, Reentry::Do)?),
+            Action::IteratePlan => Some(archive(bundle, Reentry::Plan)?),
+        };
+        let state = bundle.load()?.state;
+        if cx.globals.json {
+            let document = Document {
+                id: bundle.id().as_ref(),
+                action: action.as_str(),
+                outcome: action.outcome().as_str(),
+                by: &decision.by,
+                date: &decision.date,
+                state: state.as_str(),
+                archived,
+            };
+            cx.emit_json(out, "signoff", &document)?;
+            return Ok(Exit::Done);
+        }
         writeln!(
             out,
-            "would record {} by {} / {} for {}",
-            action.outcome(),
-            decision.by,
-            decision.date,
-            bundle.id()
+            "{} is {}",
+            cx.out.strong(bundle.id()),
+            super::status::paint(cx.out, Some(state), state.as_str())
         )?;
-        return Ok(Exit::Done);
+        if let Some(archived) = archived {
+            cx.note(err, &format!("the attempt is in {}", cx.show(&bundle.dir().join(archived))))?;
+        }
+        Ok(Exit::Done)
     }
-    bundle.publish(Artifact::Summary, signed.as_bytes())?;
-    // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
-    let archived = match action {
-        Action::Accept | Action::Discontinue => None,
-        Action::IterateDo => Some(archive(bundle, Reentry::Do)?),
-        Action::IteratePlan => Some(archive(bundle, Reentry::Plan)?),
-    };
-    let state = bundle.load()?.state;
-    if cx.globals.json {
-        let document = Document {
-            id: bundle.id().as_ref(),
-            action: action.as_str(),
-            outcome: action.outcome().as_str(),
-            by: &decision.by,
-            date: &decision.date,
-            state: state.as_str(),
-            archived,
-        };
-        cx.emit_json(out, "signoff", &document)?;
-        return Ok(Exit::Done);
-    }
-    writeln!(
-        out,
-        "{} is {}",
-        cx.out.strong(bundle.id()),
-        super::status::paint(cx.out, Some(state), state.as_str())
-    )?;
-    if let Some(archived) = archived {
-        cx.note(err, &format!("the attempt is in {}", cx.show(&bundle.dir().join(archived))))?;
-    }
-    Ok(Exit::Done)
 }
 
 fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {

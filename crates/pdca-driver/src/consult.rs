@@ -1,0 +1,79 @@
+//! Leaves that work beside a person: the planner fills the brief, the sign-off leaf talks a decision
+//! through. Both are asked when the person says so, never by a step.
+
+use camino::Utf8PathBuf;
+use pdca_leaves::{Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
+use pdca_state::{Artifact, Bundle};
+
+use crate::drive::{DriveError, Driver};
+
+impl Driver<'_> {
+    /// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
+    ///
+    /// `false` where it left the brief as it was.
+    pub fn plan(&self, bundle: &Bundle) -> Result<bool, DriveError> {
+        let outcome = self.consult(bundle, Role::Planner)?;
+        let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
+        if bundle.read(Artifact::Brief)?.as_deref() == Some(brief) {
+            return Ok(false);
+        }
+        self.publish(bundle, Artifact::Brief, brief)?;
+        Ok(true)
+    }
+
+    /// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
+    /// record; `None` where they came to no decision. Whoever calls this holds the bundle.
+    pub fn propose(&self, bundle: &Bundle) -> Result<Option<Vec<u8>>, DriveError> {
+        match self.consult(bundle, Role::Signoff) {
+            Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
+            Err(DriveError::Leaf { source, .. })
+                if matches!(*source, LeafError::NoArtifact { .. }) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
+    fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, DriveError> {
+        let failed = |source: LeafError| {
+            if matches!(source, LeafError::Cancelled) {
+                return DriveError::Interrupted;
+            }
+            let log = bundle.dir().to_owned();
+            DriveError::Leaf { role: role.as_str(), log, source: Box::new(source) }
+        };
+        let Some(config) = self.site.leaves.of(role) else {
+            return Err(failed(LeafError::NoProgram { role }));
+        };
+        let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+        let jobs = self.site.jobs();
+        let job = jobs.of(bundle.id()).join(role.as_str());
+        jobs.remove(&job).map_err(DriveError::Own)?;
+        let primaries: Vec<Utf8PathBuf> =
+            self.site.targets.iter().map(|target| target.path.clone()).collect();
+        let places = Places {
+            workspace: &self.site.workspace,
+            bundle_root: self.site.bundles.path(),
+            worktree: None,
+            fix: None,
+            primary: None,
+            kept: &primaries,
+            hidden: &[],
+        };
+        let request = Call {
+            facts: self.facts(None),
+            force_stub: self.site.force_stubs,
+            ..Call::new(config, &inputs, &job, places)
+        };
+        let outcome = self.leaf(bundle, &request).map_err(failed)?;
+        if !outcome.bundle_changed.is_empty() {
+            let written = outcome.bundle_changed.iter().map(ToString::to_string).collect();
+            let log = bundle.dir().to_owned();
+            return Err(DriveError::Breach { role: role.as_str(), log, written });
+        }
+        jobs.remove(&job).map_err(DriveError::Own)?;
+        Ok(outcome)
+    }
+}
