@@ -80,8 +80,10 @@ impl Scene {
     }
 
     fn script(&self, role: &str, text: &str) {
-        let counted =
-            format!("echo \"{role} $1\" >> \"$PDCA_WORKSPACE/calls/log\"\nset -eu\n{text}\n");
+        let counted = format!(
+            "log=\"$PDCA_WORKSPACE/calls\"\necho \"{role} $1\" >> \"$log/log\"\nset -eu\n{text}\n\
+             echo \"{role} $1\" >> \"$log/ended\"\n"
+        );
         self.workspace.write(format!("leaves/{role}.sh"), counted);
     }
 
@@ -152,8 +154,16 @@ impl Scene {
 
     /// How often leaves were called, one line per call.
     pub fn calls(&self) -> Vec<String> {
-        let log = self.workspace.path().join("calls/log");
-        let text = fs_err::read_to_string(log).unwrap_or_default();
+        self.lines("calls/log")
+    }
+
+    /// The calls that came to their own end.
+    pub fn ended(&self) -> Vec<String> {
+        self.lines("calls/ended")
+    }
+
+    fn lines(&self, file: &str) -> Vec<String> {
+        let text = fs_err::read_to_string(self.workspace.path().join(file)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 

@@ -125,7 +125,7 @@ if echo oops 2>/dev/null >> "$PDCA_WORKSPACE/../app/greeting.txt"; then echo wro
         assert_eq!(scene.repo.status(), before);
     } else {
         let ran = scene.pdca(&["run", "7"]).expect(1);
-        assert!(ran.err.contains("wrote where it must not"), "{}", ran.err);
+        assert!(ran.err.contains("written where it must not be"), "{}", ran.err);
     }
 }
 
@@ -139,7 +139,7 @@ fn without_a_sandbox_a_builder_that_writes_the_primary_checkout_is_rejected_and_
     scene.workspace.write("leaves/builder.sh", builder);
     scene.brief("7", &[]);
     let ran = scene.pdca(&["run", "7"]).expect(1);
-    assert!(ran.err.contains("the builder wrote where it must not"), "{}", ran.err);
+    assert!(ran.err.contains("written where it must not be while the builder ran"), "{}", ran.err);
     assert!(ran.err.contains("greeting.txt"), "{}", ran.err);
     assert_eq!(scene.state("7"), "PLANNED");
     assert_eq!(scene.repo.read("greeting.txt"), b"hello\noops\n");

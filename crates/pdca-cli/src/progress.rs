@@ -1,15 +1,15 @@
-//! What a run shows while it goes on: one line per fact, and on a terminal one live line.
+//! What a run shows while it goes on: one line per fact, and on a terminal one live line per bundle at work.
 //!
 //! The driver works on its own thread and sends events; this thread owns the writer, so output of
 //! several lanes never mixes. Off a terminal there is no live line and no escape sequence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pdca_driver::{Event, Halt, Step, What};
-use pdca_state::Reentry;
+use pdca_state::{BundleId, Reentry};
 
 use crate::style::{Palette, one_line};
 
@@ -32,31 +32,32 @@ pub(crate) enum Detail {
 pub(crate) struct Progress {
     palette: Palette,
     detail: Detail,
-    live: Option<Live>,
+    live: Option<Screen>,
     width: usize,
     /// Notices that have been read already.
     noticed: BTreeSet<String>,
 }
 
-/// The line that is drawn again and again on a terminal.
+/// The lines that are drawn again and again on a terminal, one per bundle at work.
+#[derive(Debug, Default)]
+struct Screen {
+    lines: BTreeMap<BundleId, Live>,
+    drawn: usize,
+}
+
+/// What one bundle does right now.
 #[derive(Debug)]
 struct Live {
     text: String,
     sign: String,
     since: Instant,
-    drawn: bool,
 }
 
 impl Progress {
     /// A renderer; `terminal` says whether a live line may be drawn.
     pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
-        let live = live.then(|| Live {
-            text: String::new(),
-            sign: String::new(),
-            since: Instant::now(),
-            drawn: false,
-        });
+        let live = live.then(Screen::default);
         Self { palette, detail, live, width, noticed: BTreeSet::new() }
     }
 
@@ -95,19 +96,24 @@ impl Progress {
         self.draw(err)
     }
 
-    /// Keeps the live line in step with what is going on.
+    /// Keeps the live lines in step with what is going on.
     fn note(&mut self, event: &Event) {
-        let Some(live) = &mut self.live else { return };
+        let Some(screen) = &mut self.live else { return };
         let now = match &event.what {
             What::Began { step, .. } => word(*step).to_owned(),
             What::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
             What::LeafBegan { role, attempt: 1 } => role.clone(),
             What::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
             What::Alive { line, .. } => {
-                live.sign.clone_from(line);
+                if let Some(live) = screen.lines.get_mut(&event.id) {
+                    live.sign.clone_from(line);
+                }
                 return;
             }
-            What::Halted { .. } | What::Failed { .. } => String::new(),
+            What::Halted { .. } | What::Failed { .. } => {
+                screen.lines.remove(&event.id);
+                return;
+            }
             What::Finished { .. }
             | What::Checkout { .. }
             | What::Rescued { .. }
@@ -117,9 +123,8 @@ impl Progress {
             | What::Warning { .. }
             | What::Notice { .. } => return,
         };
-        live.text = if now.is_empty() { now } else { format!("{}  {now}", event.id.dir_name()) };
-        live.sign.clear();
-        live.since = Instant::now();
+        let live = Live { text: now, sign: String::new(), since: Instant::now() };
+        screen.lines.insert(event.id.clone(), live);
     }
 
     /// The line that stays, if the event is worth one.
@@ -198,24 +203,23 @@ impl Progress {
     }
 
     fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
-        let Some(live) = &mut self.live else { return Ok(()) };
-        if live.text.is_empty() {
-            return Ok(());
+        self.wipe(err)?;
+        let Some(screen) = &mut self.live else { return Ok(()) };
+        for (id, live) in &screen.lines {
+            let passed = span(live.since.elapsed());
+            let now = format!("{}  {}  {passed}  {}", id.dir_name(), live.text, live.sign);
+            writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
         }
-        let now = format!("{}  {}  {}", live.text, span(live.since.elapsed()), live.sign);
-        write!(err, "\r\x1b[2K{}", one_line(&now, self.width.saturating_sub(1)))?;
-        live.drawn = true;
+        screen.drawn = screen.lines.len();
         err.flush()
     }
 
     fn wipe(&mut self, err: &mut dyn Write) -> io::Result<()> {
-        match &mut self.live {
-            Some(live) if live.drawn => {
-                live.drawn = false;
-                write!(err, "\r\x1b[2K")
-            }
-            Some(_) | None => Ok(()),
+        let Some(screen) = &mut self.live else { return Ok(()) };
+        for _ in 0..std::mem::take(&mut screen.drawn) {
+            write!(err, "\x1b[1A\x1b[2K")?;
         }
+        Ok(())
     }
 }
 
@@ -340,10 +344,16 @@ mod tests {
         let text = shown(
             Detail::Usual,
             true,
-            vec![What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 }, gate("pass", true)],
+            vec![
+                What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
+                gate("pass", true),
+                What::Halted { halt: Halt::AwaitingSignoff },
+            ],
         );
-        assert!(text.starts_with("\r\u{1b}[2Kissue_7  gate 1/2 T3-tests"), "{text:?}");
-        assert!(text.contains("\r\u{1b}[2Kissue_7  gate      T3-tests"), "{text:?}");
+        assert!(text.starts_with("issue_7  gate 1/2 T3-tests  "), "{text:?}");
+        let (_, after) = text.split_once('\n').expect("the live line ends");
+        assert!(after.starts_with("\u{1b}[1A\u{1b}[2K"), "{text:?}");
+        assert!(text.ends_with("issue_7  waits for sign-off\n"), "{text:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_process::HoldError;
 
 /// A lock that is held; dropping it gives it back.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub enum AdmissionError {
         /// The lock's file.
         path: Utf8PathBuf,
     },
+    /// Something that an earlier driver started is still alive.
+    #[error("what an earlier driver started is still running")]
+    StillRunning(#[source] HoldError),
     /// The lock's file cannot be used; also a filesystem that cannot lock.
     #[error("cannot lock `{path}`")]
     Unusable {
@@ -38,34 +42,60 @@ pub enum AdmissionError {
     },
 }
 
+impl From<HoldError> for AdmissionError {
+    fn from(error: HoldError) -> Self {
+        AdmissionError::StillRunning(error)
+    }
+}
+
+/// Who holds the lock at `path`, by their own word; `None` where nobody does. Changes nothing.
+pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
+    let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
+    let file = match open(path, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(name(file))),
+        Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
+}
+
+/// Opens a lock's file; a link in its place is somebody's trap.
+fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).write(create).create(create).truncate(false);
+    options.options_mut().custom_flags(no_follow);
+    Ok(options.open(path)?.into_parts().0)
+}
+
+/// What the holder wrote down. For people; that it is held is certain without it.
+fn name(file: File) -> String {
+    let mut name = String::new();
+    let known = file.take(200).read_to_string(&mut name).is_ok();
+    match name.trim() {
+        name if known && !name.is_empty() => name.to_owned(),
+        _ => "another process".to_owned(),
+    }
+}
+
 /// Takes the lock at `path`, which stands for `what`, in the name of `holder`.
 pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, AdmissionError> {
     let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
     if let Some(parent) = path.parent() {
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
-    let mut file = fs_err::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(unusable)?
-        .into_parts()
-        .0;
+    let mut file = open(path, true).map_err(unusable)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let mut name = String::new();
-            // Who holds it is for people; that it is held is already certain.
-            let known = io::Read::by_ref(&mut file).take(200).read_to_string(&mut name).is_ok();
-            let holder = match name.trim() {
-                name if known && !name.is_empty() => name.to_owned(),
-                _ => "another process".to_owned(),
-            };
             return Err(AdmissionError::Taken {
                 what: what.to_owned(),
-                holder,
+                holder: name(file),
                 path: path.to_owned(),
             });
         }
@@ -95,6 +125,28 @@ mod tests {
         assert_eq!(second.to_string(), "the workspace is held by pid 12 on host");
         drop(first);
         admit(&path, "the workspace", "pid 13 on host").unwrap();
+    }
+
+    #[test]
+    fn looking_who_is_at_work_makes_nothing_and_disturbs_nobody() {
+        let (_dir, path) = place();
+        assert_eq!(holder(&path).unwrap(), None);
+        assert!(!path.exists());
+        let held = admit(&path, "the workspace", "first").unwrap();
+        assert_eq!(holder(&path).unwrap().as_deref(), Some("first"));
+        drop(held);
+        assert_eq!(holder(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_lock_is_not_followed() {
+        let (dir, path) = place();
+        let victim = dir.path().join("victim");
+        fs_err::write(&victim, "precious").unwrap();
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::os::unix::fs::symlink(&victim, &path).unwrap();
+        admit(&path, "the workspace", "holder").unwrap_err();
+        assert_eq!(fs_err::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

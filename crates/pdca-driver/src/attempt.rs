@@ -7,7 +7,7 @@
 
 use std::io;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +42,24 @@ impl Attempts {
         self.root.join(format!("{}.json", id.dir_name()))
     }
 
-    /// The record of the attempt under way, if there is a readable one.
+    /// The record of the attempt under way, if there is one.
     ///
-    /// A record that cannot be read is as good as none: all it holds can be resolved again.
-    pub(crate) fn load(&self, id: &BundleId) -> Option<Attempt> {
-        let bytes = fs_err::read(self.path(id)).ok()?;
-        serde_json::from_slice(&bytes).ok()
+    /// One that is garbled is as good as none: all it holds can be resolved again. One that cannot
+    /// be read is an error, because then it is not known.
+    pub(crate) fn load(&self, id: &BundleId) -> io::Result<Option<Attempt>> {
+        match fs_err::read(self.path(id)) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets an attempt that came to nothing, so that the next one starts from the branch's tip.
+    pub(crate) fn remove(&self, id: &BundleId) -> io::Result<()> {
+        match fs_err::remove_file(self.path(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Writes the record down.
@@ -56,12 +68,6 @@ impl Attempts {
         let bytes = serde_json::to_vec_pretty(attempt).map_err(io::Error::other)?;
         files::replace(self.path(id), &bytes)
     }
-}
-
-/// Whose work lies in a checkout, so that nobody takes it for somebody else's.
-#[derive(Clone, Debug)]
-pub(crate) struct Occupant {
-    path: Utf8PathBuf,
 }
 
 /// Work that lies in a checkout.
@@ -73,32 +79,24 @@ pub(crate) struct Tenancy {
     pub(crate) head: Option<String>,
 }
 
-impl Occupant {
-    /// The note kept at `path`.
-    pub(crate) fn at(path: &Utf8Path) -> Self {
-        Self { path: path.to_owned() }
+impl Tenancy {
+    /// Unfinished work of `job`.
+    pub(crate) fn unfinished(job: &str) -> Self {
+        Self { job: job.to_owned(), head: None }
     }
 
-    /// Whose work lies there, if anybody's does.
-    pub(crate) fn load(&self) -> Option<Tenancy> {
-        let text = fs_err::read_to_string(&self.path).ok()?;
-        let (job, head) = text
-            .trim_end()
-            .split_once('\n')
-            .map_or((text.trim_end(), None), |(job, head)| (job, Some(head)));
-        Some(Tenancy { job: job.to_owned(), head: head.map(str::to_owned) })
+    /// The note that is kept beside the checkout.
+    pub(crate) fn to_note(&self) -> Vec<u8> {
+        format!("{}\n{}\n", self.job, self.head.as_deref().unwrap_or_default()).into_bytes()
     }
 
-    /// From now on this work lies there.
-    pub(crate) fn store(&self, tenancy: &Tenancy) -> io::Result<()> {
-        if let Some(parent) = self.path.parent() {
-            fs_err::create_dir_all(parent)?;
-        }
-        let head = tenancy.head.as_deref().unwrap_or_default();
-        files::replace_unsynced(
-            &self.path,
-            format!("{}\n{head}\n", tenancy.job).trim_end().as_bytes(),
-        )
+    /// Reads the note. One that says nothing is nobody's.
+    pub(crate) fn from_note(note: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(note);
+        let mut lines = text.lines();
+        let job = lines.next().filter(|job| !job.is_empty())?.to_owned();
+        let head = lines.next().filter(|head| !head.is_empty()).map(str::to_owned);
+        Some(Self { job, head })
     }
 }
 
@@ -108,14 +106,38 @@ mod tests {
 
     #[test]
     fn whose_work_it_is_is_read_as_it_was_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let occupant =
-            Occupant::at(&Utf8PathBuf::from_path_buf(dir.path().join("a/lane-0")).unwrap());
-        assert_eq!(occupant.load(), None);
         for head in [None, Some("abc".to_owned())] {
             let tenancy = Tenancy { job: "7-builder-00ff".to_owned(), head };
-            occupant.store(&tenancy).unwrap();
-            assert_eq!(occupant.load(), Some(tenancy));
+            assert_eq!(Tenancy::from_note(&tenancy.to_note()), Some(tenancy));
         }
+    }
+
+    #[test]
+    fn a_note_that_says_nothing_is_nobodys() {
+        assert_eq!(Tenancy::from_note(b""), None);
+        assert_eq!(Tenancy::from_note(b"\nabc\n"), None);
+    }
+
+    #[test]
+    fn a_record_that_is_gone_is_none_and_one_that_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(dir.path().join("attempts")).unwrap();
+        let attempts = Attempts::new(root.clone());
+        let id: BundleId = "7".parse().unwrap();
+        assert_eq!(attempts.load(&id).unwrap(), None);
+        let attempt = Attempt {
+            iterations: 1,
+            brief: "b".into(),
+            target: "t".into(),
+            branch: "main".into(),
+            base: "c".into(),
+        };
+        attempts.store(&id, &attempt).unwrap();
+        assert_eq!(attempts.load(&id).unwrap(), Some(attempt));
+        attempts.remove(&id).unwrap();
+        attempts.remove(&id).unwrap();
+        assert_eq!(attempts.load(&id).unwrap(), None);
+        fs_err::create_dir(root.join("issue_7.json")).unwrap();
+        attempts.load(&id).unwrap_err();
     }
 }

@@ -3,11 +3,13 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::ApplyError;
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
-use pdca_state::{Artifact, Bundle, Snapshot};
+use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::drive::{DriveError, Driver, chain};
+use crate::attempt::Tenancy;
+use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::ground::{Ground, GroundError, message};
+use crate::leaf::Guarded;
 
 /// The name of the builder's error log.
 const LOG: &str = "builder";
@@ -32,7 +34,8 @@ impl Driver<'_> {
                 return Err(self.leaf_failed(bundle, LOG, Role::Builder, error.into())?);
             }
         };
-        let request = self.builder_request(snapshot, ground, &inputs);
+        let kept = self.site.kept();
+        let request = self.builder_request(snapshot, ground, &inputs, &kept);
         let job = match self.builder_job(bundle, snapshot, ground, &request)? {
             Ok(job) => job,
             Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
@@ -45,8 +48,9 @@ impl Driver<'_> {
             Ok(built) => built,
             Err(error) => {
                 if !matches!(error, DriveError::Interrupted) {
-                    // It failed for good, so the next run asks afresh.
+                    // It failed for good, so the next run asks afresh, and from the branch's tip.
                     done().map_err(DriveError::Own)?;
+                    self.site.attempts().remove(bundle.id()).map_err(DriveError::Own)?;
                 }
                 return Err(error);
             }
@@ -54,7 +58,8 @@ impl Driver<'_> {
         self.publish_change(bundle, snapshot, &outcome, &patch)?;
         if let (Some(ground), Some(head)) = (ground, head) {
             // The checkout stands at base + patch already: Check need not build that again.
-            self.occupy(ground, &ground.change_name(bundle, &patch), Some(&head))?;
+            let job = ground.change_name(bundle, &patch);
+            self.occupy(ground, &Tenancy { job, head: Some(head) })?;
         }
         self.effects.perform("job-done", done).map_err(DriveError::Own)
     }
@@ -65,6 +70,7 @@ impl Driver<'_> {
         snapshot: &'a Snapshot,
         ground: Option<&'a Ground>,
         inputs: &'a Inputs,
+        kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
         let places = Places {
             workspace: &self.site.workspace,
@@ -72,7 +78,7 @@ impl Driver<'_> {
             worktree: ground.map(|ground| ground.lane.path()),
             fix: None,
             primary: ground.map(|ground| ground.target.path()),
-            kept: &[],
+            kept,
             hidden: &[],
         };
         Call {
@@ -97,8 +103,10 @@ impl Driver<'_> {
         };
         let jobs = self.site.jobs();
         let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
-        let owner = format!("{}-builder-{key}", bundle.id());
-        if ground.is_some_and(|ground| !ground.is_of(&owner)) {
+        let owner = ground.map_or(String::new(), |ground| ground.builder_name(bundle, &key));
+        if let Some(ground) = ground
+            && !ground.is_of(&owner)?
+        {
             // The end of a builder whose work is no longer in the checkout is worth nothing.
             jobs.remove(&dir).map_err(DriveError::Own)?;
         }
@@ -120,16 +128,29 @@ impl Driver<'_> {
         if let (true, Some(ground)) = (request.is_stub(), ground) {
             self.clear(bundle, ground, &job.owner)?;
         }
-        let wire = ground.map(Self::watch).transpose()?;
-        let built = self.leaf(bundle, &request);
+        let watch = |ground| self.watch_from(ground, &job.dir);
+        let wire = ground.map(watch).transpose()?;
+        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
         let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
-        let outcome = match built {
+        let outcome = match answer {
             Ok(outcome) => outcome,
-            Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
+            Err(error) => {
+                for one in written.iter().chain(&planted) {
+                    self.warn(bundle, format!("while the builder ran, this changed: {one}"));
+                }
+                return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?);
+            }
         };
         let inside =
             outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
-        written.extend(inside);
+        written.extend(inside.chain(planted));
+        if outcome.guard.is_enforced() {
+            // The kernel kept the builder out, so it was somebody else: a person who works on.
+            for one in &written {
+                self.warn(bundle, format!("while the builder ran, somebody else changed: {one}"));
+            }
+            return Ok(outcome);
+        }
         if written.is_empty() {
             return Ok(outcome);
         }
@@ -174,6 +195,9 @@ impl Driver<'_> {
             (None, None) => (Vec::new(), None),
             (None, Some(ground)) => self.harvest(bundle, ground)?,
             (Some(written), Some(ground)) => {
+                // The patch is what counts; whatever else was done in the checkout is kept all the same.
+                let rescue = || ground.lane.rescue(&format!("beside-the-patch-of-{}", bundle.id()));
+                self.effects.perform("rescue", rescue).map_err(GroundError::from)?;
                 let reset = || ground.lane.reset(&ground.attempt.base);
                 self.effects.perform("reset", reset).map_err(GroundError::from)?;
                 match self.effects.perform("apply", || ground.lane.apply(written)) {

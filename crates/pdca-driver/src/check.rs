@@ -3,7 +3,8 @@
 use pdca_gates::{
     GateEvent, GatesError, Outcome, Purpose, Scene, Tree, Warning, close_report, run_checks,
 };
-use pdca_state::{Artifact, Bundle, Snapshot};
+use pdca_process::Sandbox;
+use pdca_state::{Artifact, Bundle, GateReport, Snapshot};
 
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
@@ -11,8 +12,8 @@ use crate::event::What;
 use crate::ground::{Ground, Patched};
 
 impl Driver<'_> {
-    /// Runs the gates and publishes the report.
-    pub(crate) fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+    /// Runs the gates and publishes the report. Whoever calls this holds the bundle.
+    pub fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<GateReport, DriveError> {
         if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
             return Err(DriveError::Signed);
         }
@@ -24,7 +25,8 @@ impl Driver<'_> {
             close_report(bundle)
         };
         bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
-        self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())
+        self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
+        Ok(report)
     }
 
     /// Runs the gates over a bundle's patch. Only logs are written, and those only if `keep`.
@@ -35,7 +37,7 @@ impl Driver<'_> {
         keep: bool,
     ) -> Result<Outcome, DriveError> {
         let ground = self.ground(bundle, snapshot, false)?;
-        let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+        let patch = Self::require_patch(bundle)?;
         let jobs = self.site.jobs().of(bundle.id());
         let digest = pdca_state::sha256_hex(&patch);
         let mut scene = Scene::new(Purpose::Bundle, &self.site.workspace, &jobs);
@@ -44,6 +46,9 @@ impl Driver<'_> {
         scene.run = Some(&self.site.run);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
+        scene.may_fix = keep;
+        let children = self.site.children();
+        scene.hold = Some(&children);
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let outcome = match &ground {
@@ -54,6 +59,7 @@ impl Driver<'_> {
                 scene.base = Some(&ground.attempt.base);
                 scene.brief_base = Some(&ground.attempt.branch);
                 scene.target = Some(&ground.attempt.target);
+                scene.sandbox = Some(self.gate_sandbox(ground));
                 self.run_watched(bundle, ground, &scene, &mut patched)?
             }
         };
@@ -78,7 +84,7 @@ impl Driver<'_> {
         scene: &Scene<'_>,
         tree: &mut Patched<'_>,
     ) -> Result<Outcome, DriveError> {
-        let wire = Self::watch(ground)?;
+        let wire = self.watch(ground)?;
         let outcome = self.run_rows(bundle, scene, Some(tree))?;
         for written in wire.breaches() {
             self.warn(
@@ -87,6 +93,22 @@ impl Driver<'_> {
             );
         }
         Ok(outcome)
+    }
+
+    /// Gates run what the builder wrote, so they are kept from whatever decides about it.
+    fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
+        Sandbox {
+            mode: self.site.gate_sandbox,
+            no_write: self.site.own().into_iter().chain(self.site.kept()).collect(),
+            write: vec![ground.lane.path().to_owned()],
+            ..Sandbox::default()
+        }
+    }
+
+    /// The patch, which must change something.
+    pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, DriveError> {
+        let patch = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
+        patch.ok_or(DriveError::EmptyPatch)
     }
 
     fn run_rows(
@@ -105,7 +127,20 @@ impl Driver<'_> {
                 self.effects.reached(Point { name: "gate", when: When::Before });
             }
         };
-        run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell).map_err(|error| {
+        if self.site.rows.is_empty() {
+            return run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell)
+                .map_err(DriveError::Gates);
+        }
+        self.stand_guard(bundle)?;
+        let checked = run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell);
+        let written = self.relieve_guard(bundle)?;
+        if !written.is_empty() {
+            let text =
+                format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));
+            let log = self.keep_log(bundle, "gates", &text)?;
+            return Err(DriveError::Breach { role: "gates", log, written });
+        }
+        checked.map_err(|error| {
             if matches!(error, GatesError::Cancelled) {
                 DriveError::Interrupted
             } else {

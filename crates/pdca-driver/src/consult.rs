@@ -1,11 +1,11 @@
 //! Leaves that work beside a person: the planner fills the brief, the sign-off leaf talks a decision
 //! through. Both are asked when the person says so, never by a step.
 
-use camino::Utf8PathBuf;
 use pdca_leaves::{Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle};
 
 use crate::drive::{DriveError, Driver};
+use crate::leaf::Guarded;
 
 impl Driver<'_> {
     /// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
@@ -51,15 +51,14 @@ impl Driver<'_> {
         let jobs = self.site.jobs();
         let job = jobs.of(bundle.id()).join(role.as_str());
         jobs.remove(&job).map_err(DriveError::Own)?;
-        let primaries: Vec<Utf8PathBuf> =
-            self.site.targets.iter().map(|target| target.path.clone()).collect();
+        let kept = self.site.kept();
         let places = Places {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
             worktree: None,
             fix: None,
             primary: None,
-            kept: &primaries,
+            kept: &kept,
             hidden: &[],
         };
         let request = Call {
@@ -67,9 +66,11 @@ impl Driver<'_> {
             force_stub: self.site.force_stubs,
             ..Call::new(config, &inputs, &job, places)
         };
-        let outcome = self.leaf(bundle, &request).map_err(failed)?;
-        if !outcome.bundle_changed.is_empty() {
-            let written = outcome.bundle_changed.iter().map(ToString::to_string).collect();
+        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
+        let outcome = answer.map_err(failed)?;
+        let changed = outcome.bundle_changed.iter().map(ToString::to_string);
+        let written: Vec<String> = changed.chain(planted).collect();
+        if !written.is_empty() && !outcome.guard.is_enforced() {
             let log = bundle.dir().to_owned();
             return Err(DriveError::Breach { role: role.as_str(), log, written });
         }

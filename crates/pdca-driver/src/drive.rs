@@ -6,7 +6,7 @@ use std::time::Instant;
 use pdca_process::Cancel;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError, archive_plan,
-    close_disposition, close_text,
+    chain, close_disposition, close_text,
 };
 
 use crate::admission::AdmissionError;
@@ -98,7 +98,7 @@ pub enum DriveError {
         source: pdca_lanes::ApplyError,
     },
     /// Something was written outside the checkout while a leaf ran. Nothing was restored.
-    #[error("the {role} wrote where it must not; see {log}")]
+    #[error("something was written where it must not be while the {role} ran; see {log}")]
     Breach {
         /// Which leaf.
         role: &'static str,
@@ -107,6 +107,9 @@ pub enum DriveError {
         /// What was written.
         written: Vec<String>,
     },
+    /// The patch on disk is empty, or went away.
+    #[error("patch.diff changes nothing")]
+    EmptyPatch,
     /// The patch on disk no longer applies to its base.
     #[error("patch.diff does not apply to {base}")]
     Stale {
@@ -143,6 +146,14 @@ impl Driver<'_> {
     }
 
     fn steps(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
+        // A driver before this one may have died while a child ran: compare before any state is derived.
+        let written = self.relieve_guard(bundle)?;
+        if !written.is_empty() {
+            let text =
+                format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
+            let log = self.keep_log(bundle, "breach", &text)?;
+            return Err(DriveError::Breach { role: "child of an earlier driver", log, written });
+        }
         let mut snapshot = bundle.load()?;
         let mut steps = 0;
         loop {
@@ -204,7 +215,7 @@ impl Driver<'_> {
             Step::Halt(_) => Ok(()),
             Step::Close => self.close(bundle, snapshot),
             Step::Build => self.build(bundle, snapshot),
-            Step::Gate => self.gate(bundle, snapshot),
+            Step::Gate => self.gate(bundle, snapshot).map(drop),
             Step::Review => self.review(bundle, snapshot),
             Step::Assemble => self.assemble(bundle, snapshot),
             Step::Archive(reentry) => {
@@ -244,16 +255,12 @@ impl Driver<'_> {
         bundle: &Bundle,
         snapshot: &Snapshot,
     ) -> Result<(), DriveError> {
-        for artifact in [Artifact::Summary, Artifact::Review, Artifact::GatesJson] {
-            if !snapshot.artifacts.contains(artifact) {
-                continue;
-            }
-            if let Some(kept) = self.effects.perform("set-aside", || bundle.set_aside(artifact))? {
-                let name = artifact.file_name();
-                self.warn(
-                    bundle,
-                    format!("{name} does not count for this patch; it was kept as {kept}"),
-                );
+        for file in snapshot.verdict_files() {
+            if let Some(kept) =
+                self.effects.perform("set-aside", || bundle.set_aside_file(&file))?
+            {
+                let text = format!("{file} does not count for this patch; it was kept as {kept}");
+                self.warn(bundle, text);
             }
         }
         Ok(())
@@ -270,15 +277,3 @@ impl Driver<'_> {
 
 /// The name of the error log that stands in for a review.
 pub(crate) const REVIEW_LOG: &str = "check-review";
-
-/// An error with everything behind it, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}

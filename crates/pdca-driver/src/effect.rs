@@ -1,14 +1,14 @@
-//! The one seam through which the driver changes anything.
+//! The one seam through which the driver changes what a later driver looks at.
 //!
-//! Each change the driver makes — a file published, a child started, a checkout reset — has a
-//! name and is announced before and after. In production nobody listens. A test that stops the
-//! process at every announced point, one after the other, has visited every state a crash can
-//! leave behind.
+//! Each such change — a file published, a child started, a checkout reset — has a name and is
+//! announced before and after. In production nobody listens. A test that stops the process at every
+//! announced point, one after the other, has visited every state between two effects. What a library
+//! does inside one effect is that library's to make safe.
 
 /// A moment at which the driver could be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// The effect, such as `publish:patch.diff` or `leaf:builder`.
+    /// The effect, such as `patch.diff`, `builder` or `reset`.
     pub name: &'static str,
     /// Whether the effect is about to happen or has happened.
     pub when: When,

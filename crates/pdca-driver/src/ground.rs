@@ -2,7 +2,7 @@
 
 use std::io;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_lanes::{
     ApplyError, ArmError, ClaimError, Lane, LaneError, Lanes, ResolveError, Signature, Target,
@@ -10,10 +10,14 @@ use pdca_lanes::{
 };
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
-use crate::attempt::{Attempt, Occupant, Tenancy};
+use crate::attempt::{Attempt, Tenancy};
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
+use crate::job::Key;
 use crate::site::TargetSpec;
+
+/// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
+const CLEARING: &str = "clearing";
 
 /// The one slot of a driver that runs one bundle at a time.
 const SLOT: u32 = 0;
@@ -28,7 +32,8 @@ pub(crate) struct Ground {
     pub(crate) target: Target,
     pub(crate) lane: Lane,
     pub(crate) attempt: Attempt,
-    occupant: Occupant,
+    /// Tells the work of this workspace from that of another with the same lanes.
+    workspace: String,
 }
 
 /// Why there is no usable checkout. None of these is the bundle's fault.
@@ -90,7 +95,8 @@ impl Driver<'_> {
         let target = Target::open(&spec.name, &spec.path)
             .map_err(|source| GroundError::Target { name: name(), source })?;
         let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
-        let known = self.site.attempts().load(bundle.id()).filter(|known| {
+        let known = self.site.attempts().load(bundle.id()).map_err(GroundError::Record)?;
+        let known = known.filter(|known| {
             known.iterations == snapshot.iterations
                 && known.target == spec.name
                 && (!fresh || known.brief == digest)
@@ -116,12 +122,12 @@ impl Driver<'_> {
         let lane = Lanes::new(&self.site.lanes_root)
             .claim(SLOT, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
-        let occupant = self.site.occupant(SLOT, &spec.name);
+        let workspace = sha256_hex(self.site.workspace.as_str().as_bytes())[..8].to_owned();
         self.tell(
             bundle,
             What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
         );
-        Ok(Some(Ground { target, lane, attempt, occupant }))
+        Ok(Some(Ground { target, lane, attempt, workspace }))
     }
 
     fn branch(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
@@ -140,8 +146,10 @@ impl Driver<'_> {
         ground: &Ground,
         job: &str,
     ) -> Result<(), GroundError> {
-        let before = ground.occupant.load();
-        if before.as_ref().is_none_or(|before| before.head.is_none()) {
+        let before = ground.tenancy()?;
+        let settled =
+            before.as_ref().is_some_and(|before| before.head.is_some() || before.job == CLEARING);
+        if !settled {
             let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
             let kept = self.effects.perform("rescue", || ground.lane.rescue(&name))?;
             if let Some(commit) = kept {
@@ -151,33 +159,59 @@ impl Driver<'_> {
                 );
             }
         }
+        // From here until it is whole again, what lies in the checkout is nobody's.
+        self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
         self.effects.perform("reset", || ground.lane.reset(&ground.attempt.base))?;
-        self.occupy(ground, job, None)
+        self.occupy(ground, &Tenancy::unfinished(job))
     }
 
     /// Writes down whose work lies in the checkout now.
-    pub(crate) fn occupy(
-        &self,
-        ground: &Ground,
-        job: &str,
-        head: Option<&str>,
-    ) -> Result<(), GroundError> {
-        let tenancy = Tenancy { job: job.to_owned(), head: head.map(str::to_owned) };
-        self.effects
-            .perform("occupy", || ground.occupant.store(&tenancy))
-            .map_err(GroundError::Record)
+    pub(crate) fn occupy(&self, ground: &Ground, tenancy: &Tenancy) -> Result<(), GroundError> {
+        let note = || ground.lane.occupy(&tenancy.to_note());
+        self.effects.perform("occupy", note).map_err(GroundError::Record)
     }
 
-    /// Watches the primary checkout of a ground.
-    pub(crate) fn watch(ground: &Ground) -> Result<Tripwire, GroundError> {
-        Ok(Tripwire::arm(&ground.target)?)
+    /// Watches the primary checkout of a ground while gates run.
+    pub(crate) fn watch(&self, ground: &Ground) -> Result<Tripwire, GroundError> {
+        Ok(Tripwire::arm(&ground.target, &self.site.own())?)
+    }
+
+    /// Watches the primary checkout while a leaf runs. How it was is kept in the leaf's job, so that a
+    /// driver that takes over compares with what was before the leaf, not with what it did.
+    pub(crate) fn watch_from(
+        &self,
+        ground: &Ground,
+        job: &Utf8Path,
+    ) -> Result<Tripwire, GroundError> {
+        let file = job.join("primary.json");
+        let own = self.site.own();
+        if let Some(armed) =
+            Tripwire::load(&ground.target, &own, &file).map_err(GroundError::Record)?
+        {
+            return Ok(armed);
+        }
+        let armed = Tripwire::arm(&ground.target, &own)?;
+        fs_err::create_dir_all(job).map_err(GroundError::Record)?;
+        armed.save(&file).map_err(GroundError::Record)?;
+        Ok(armed)
     }
 }
 
 impl Ground {
+    /// Whose work lies in the checkout, if anybody's does.
+    fn tenancy(&self) -> Result<Option<Tenancy>, GroundError> {
+        let note = self.lane.occupant().map_err(GroundError::Record)?;
+        Ok(note.as_deref().and_then(Tenancy::from_note))
+    }
+
     /// Whether the work of `job` lies in the checkout.
-    pub(crate) fn is_of(&self, job: &str) -> bool {
-        self.occupant.load().is_some_and(|tenancy| tenancy.job == job)
+    pub(crate) fn is_of(&self, job: &str) -> Result<bool, GroundError> {
+        Ok(self.tenancy()?.is_some_and(|tenancy| tenancy.job == job))
+    }
+
+    /// The name under which a builder's work lies in the checkout.
+    pub(crate) fn builder_name(&self, bundle: &Bundle, key: &Key) -> String {
+        format!("{}-{}-builder-{key}", self.workspace, bundle.id())
     }
 
     /// Commits what is in the checkout on top of the base, and derives the patch and the commit.
@@ -194,7 +228,8 @@ impl Ground {
 
     /// The name of a change: whoever finds it in the checkout need not build it again.
     pub(crate) fn change_name(&self, bundle: &Bundle, patch: &[u8]) -> String {
-        format!("{}-{}-{}", bundle.id(), self.attempt.base, &sha256_hex(patch)[..16])
+        let patch = &sha256_hex(patch)[..16];
+        format!("{}-{}-{}-{patch}", self.workspace, bundle.id(), self.attempt.base)
     }
 }
 
@@ -226,8 +261,7 @@ impl<'d> Patched<'d> {
     ) -> Result<Self, DriveError> {
         let name = ground.change_name(bundle, &patch);
         let stands = ground
-            .occupant
-            .load()
+            .tenancy()?
             .filter(|tenancy| tenancy.job == name)
             .and_then(|tenancy| tenancy.head);
         let (head, as_left) = match stands {
@@ -260,7 +294,7 @@ impl<'d> Patched<'d> {
         let commit = || ground.lane.commit_all(&message, &COMMITTER);
         driver.effects.perform("commit", commit).map_err(GroundError::from)?;
         let head = ground.head()?;
-        driver.occupy(ground, name, Some(&head))?;
+        driver.occupy(ground, &Tenancy { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
     }
 
@@ -312,9 +346,18 @@ impl Tree for Patched<'_> {
 
     fn accept(&mut self) -> Result<(), TreeFault> {
         self.before = None;
+        // The new patch is the driver's own doing, and the guard must know.
+        let planted = self.driver.relieve_guard(self.bundle)?;
+        if !planted.is_empty() {
+            return Err(
+                format!("written into the bundle while gates ran: {}", planted.join(", ")).into()
+            );
+        }
         self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
+        self.driver.stand_guard(self.bundle)?;
         let name = self.ground.change_name(self.bundle, &self.patch);
-        Ok(self.driver.occupy(self.ground, &name, Some(&self.head))?)
+        let head = Some(self.head.clone());
+        Ok(self.driver.occupy(self.ground, &Tenancy { job: name, head })?)
     }
 
     fn withdraw(&mut self) -> Result<(), TreeFault> {

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use pdca_leaves::{Call, Facts, LeafError, LeafEvent, LeafOutcome, Role, call};
-use pdca_state::{Bundle, WriteError};
+use pdca_state::{Bundle, WriteError, chain};
 
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
@@ -10,13 +10,31 @@ use crate::event::What;
 use crate::ground::Ground;
 use crate::job::Key;
 
+/// What a leaf answered, and what was planted in the bundle meanwhile.
+pub(crate) struct Guarded {
+    pub(crate) answer: Result<LeafOutcome, LeafError>,
+    /// Files that could have moved the bundle's state; they are set aside.
+    pub(crate) planted: Vec<String>,
+}
+
 impl Driver<'_> {
-    /// Calls a leaf, with its signs of life told and its ends announced as effects.
-    pub(crate) fn leaf(
+    /// Calls a leaf while the bundle is watched: what it leaves there could move the state.
+    pub(crate) fn guarded(
         &self,
         bundle: &Bundle,
         request: &Call<'_>,
-    ) -> Result<LeafOutcome, LeafError> {
+    ) -> Result<Guarded, DriveError> {
+        if request.is_stub() {
+            return Ok(Guarded { answer: self.leaf(bundle, request), planted: Vec::new() });
+        }
+        self.stand_guard(bundle)?;
+        let answer = self.leaf(bundle, request);
+        let planted = self.relieve_guard(bundle)?;
+        Ok(Guarded { answer, planted })
+    }
+
+    /// Calls a leaf, with its signs of life told and its ends announced as effects.
+    fn leaf(&self, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
         let role = request.inputs.role();
         self.effects.reached(Point { name: role.as_str(), when: When::Before });
         let mut tell = |event| {
@@ -25,7 +43,9 @@ impl Driver<'_> {
             }
             self.tell_leaf(bundle, role, event);
         };
-        let outcome = call(request, &mut tell, self.cancel)?;
+        let children = self.site.children();
+        let request = Call { hold: Some(&children), ..*request };
+        let outcome = call(&request, &mut tell, self.cancel)?;
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {
             let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
@@ -100,7 +120,7 @@ impl Driver<'_> {
         }
         let text = match error.error_log() {
             Some(text) => text.to_owned(),
-            None => format!("{}\n", crate::drive::chain(&error)),
+            None => format!("{}\n", chain(&error)),
         };
         let log = self.keep_log(bundle, name, &text)?;
         Ok(DriveError::Leaf { role: role.as_str(), log, source: Box::new(error) })

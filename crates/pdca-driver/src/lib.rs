@@ -20,8 +20,9 @@
 //! - It prints nothing and reads neither environment nor clock; what happens is told as [`Event`]s.
 //! - It keeps no state that the disk does not already say: killed anywhere, the next driver goes on
 //!   from the files, and nothing that produced its artifact, or only ended, runs again.
-//! - Every change it makes goes through [`Effects`], so a test can stop it at each of them.
-//! - Nobody but it writes a bundle, and it writes one only while it holds the bundle's lock.
+//! - What a later driver looks at is changed through [`Effects`], so a test can stop it at each change.
+//! - It writes a bundle only while it holds the bundle's lock, and derives no state from what a child
+//!   may have written into one.
 
 mod effect;
 mod event;
@@ -34,6 +35,7 @@ mod site;
 
 mod drive;
 mod ground;
+mod guard;
 mod leaf;
 
 mod assemble;
@@ -43,7 +45,7 @@ mod consult;
 mod review;
 
 pub use admission::{AdmissionError, Held};
-pub use drive::{Drive, DriveError, Driver, chain};
+pub use drive::{Drive, DriveError, Driver};
 pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Report, What};
 pub use ground::GroundError;

@@ -2,17 +2,18 @@
 
 use camino::Utf8Path;
 use pdca_leaves::{BoxError, Call, Inputs, LeafConfig, LeafError, LeafOutcome, Places, Role};
-use pdca_state::{Artifact, Bundle, Snapshot};
+use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::drive::{DriveError, Driver, REVIEW_LOG};
 use crate::ground::{Ground, GroundError, Patched};
+use crate::leaf::Guarded;
 
 impl Driver<'_> {
     pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
         let ground = self.ground(bundle, snapshot, false)?;
         let patched = match &ground {
             Some(ground) => {
-                let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+                let patch = Self::require_patch(bundle)?;
                 Some(Patched::stand(self, bundle, ground, patch)?)
             }
             None => None,
@@ -28,7 +29,7 @@ impl Driver<'_> {
                 self.publish(bundle, Artifact::Review, text)
             }
             Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-                self.warn(bundle, format!("there is no review: {}", crate::drive::chain(&source)));
+                self.warn(bundle, format!("there is no review: {}", chain(&source)));
                 let text = source.error_log().unwrap_or_default().to_owned();
                 self.keep_log(bundle, REVIEW_LOG, &text)?;
                 Ok(())
@@ -58,15 +59,8 @@ impl Driver<'_> {
                 Ok(self.effects.perform("advisory", || bundle.publish_file(&place, text))?)
             }
             Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-                self.warn(
-                    bundle,
-                    format!("the adviser {id} has no advice: {}", crate::drive::chain(&source)),
-                );
-                self.keep_log(
-                    bundle,
-                    &format!("check-advisory-{id}"),
-                    source.error_log().unwrap_or_default(),
-                )?;
+                self.warn(bundle, format!("the adviser {id} has no advice: {}", chain(&source)));
+                self.keep_log(bundle, &log_name(config), source.error_log().unwrap_or_default())?;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -89,13 +83,14 @@ impl Driver<'_> {
             source: Box::new(error),
         };
         let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+        let kept = self.site.kept();
         let places = Places {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
             worktree: None,
             fix: ground.map(|ground| ground.lane.path()),
             primary: ground.map(|ground| ground.target.path()),
-            kept: &[],
+            kept: &kept,
             hidden: &[],
         };
         let request = Call {
@@ -127,16 +122,23 @@ impl Driver<'_> {
             fingerprint: Some(&fingerprint),
             ..request
         };
-        let before = ground.map(Self::watch).transpose()?;
-        let answer = self.leaf(bundle, &request);
-        let breaches = before.map(|wire| wire.breaches()).unwrap_or_default();
-        if !breaches.is_empty() {
+        let watch = |ground| self.watch_from(ground, &job);
+        let wire = ground.map(watch).transpose()?;
+        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
+        let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+        if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
+            for one in written.drain(..) {
+                self.warn(bundle, format!("while the {role} ran, the primary changed: {one}"));
+            }
+        }
+        written.extend(planted);
+        if !written.is_empty() {
             let text = format!(
-                "The {role} is void. Written in the primary checkout:\n- {}\n",
-                breaches.join("\n- ")
+                "The {role} is void. Written beyond its view:\n- {}\n",
+                written.join("\n- ")
             );
-            let log = self.keep_log(bundle, REVIEW_LOG, &text)?;
-            return Err(DriveError::Breach { role: role.as_str(), log, written: breaches });
+            let log = self.keep_log(bundle, &log_name(config), &text)?;
+            return Err(DriveError::Breach { role: role.as_str(), log, written });
         }
         answer.map_err(|error| {
             if matches!(error, LeafError::Cancelled) {
@@ -145,6 +147,14 @@ impl Driver<'_> {
                 failed(error)
             }
         })
+    }
+}
+
+/// The name of the error log of a reviewer or adviser.
+fn log_name(config: &LeafConfig) -> String {
+    match &config.id {
+        Some(id) => format!("check-advisory-{id}"),
+        None => REVIEW_LOG.to_owned(),
     }
 }
 

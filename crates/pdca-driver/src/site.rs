@@ -1,16 +1,20 @@
 //! Everything a driver is given, read and checked before anything starts.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
 use pdca_leaves::Leaves;
-use pdca_process::Supervisor;
+use pdca_process::{SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, Bundle, BundleId, BundleRoot};
 
-use crate::admission::{AdmissionError, Held, admit};
-use crate::attempt::{Attempts, Occupant};
+use crate::admission::{AdmissionError, Held, admit, holder};
+use crate::attempt::Attempts;
 use crate::job::Jobs;
+
+/// How long what a killed driver left behind may take to die. Its supervisors give it less.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A workspace as the driver sees it.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Site {
     pub bundles: BundleRoot,
     /// The configured gates.
     pub rows: Rows,
+    /// Whether the kernel keeps gates from the bundles, the lanes and the primary checkouts.
+    pub gate_sandbox: SandboxMode,
     /// The configured leaves.
     pub leaves: Leaves,
     /// Whether stubs stand in for every leaf, whatever is configured.
@@ -87,8 +93,21 @@ impl Site {
         Attempts::new(self.private().join("attempts"))
     }
 
-    pub(crate) fn occupant(&self, slot: u32, target: &str) -> Occupant {
-        Occupant::at(&self.private().join("occupants").join(format!("lane-{slot}-{target}")))
+    /// Trees that no leaf writes, whatever its role: every primary checkout and all lanes. A leaf's
+    /// own checkout lies among the lanes and is opened again for it.
+    pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
+        let primaries = self.targets.iter().map(|target| target.path.clone());
+        primaries.chain([self.lanes_root.clone()]).collect()
+    }
+
+    /// What the driver itself writes where a primary checkout might be.
+    pub(crate) fn own(&self) -> Vec<Utf8PathBuf> {
+        vec![self.private(), self.bundles.path().to_owned()]
+    }
+
+    /// The lock that every supervisor holds while anything of its child is alive.
+    pub(crate) fn children(&self) -> Utf8PathBuf {
+        self.private().join("children.lock")
     }
 
     /// The driver's own directory, which no leaf may touch.
@@ -97,8 +116,17 @@ impl Site {
     }
 
     /// Admits one driver to the workspace, for as long as the guard lives.
+    ///
+    /// What an earlier driver started and left behind is waited for: it may still be writing.
     pub fn admit(&self) -> Result<Held, AdmissionError> {
-        admit(&self.private().join("driver.lock"), "the workspace", &self.holder)
+        let held = admit(&self.private().join("driver.lock"), "the workspace", &self.holder)?;
+        wait_until_free(&self.children(), PATIENCE)?;
+        Ok(held)
+    }
+
+    /// Whether a driver is at work, without disturbing it: its own word, if so.
+    pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
+        holder(&self.private().join("driver.lock"))
     }
 
     /// Takes one bundle, so that nobody else writes it meanwhile.
@@ -172,6 +200,7 @@ mod tests {
             workspace: "/w".into(),
             bundles: BundleRoot::new("/w/results"),
             rows: Rows::default(),
+            gate_sandbox: SandboxMode::Auto,
             leaves: Leaves::default(),
             force_stubs: false,
             targets: targets.to_vec(),

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use pdca_process::SandboxMode;
 use pdca_state::Element;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,8 @@ pub struct Checks {
     /// What a row's `subcmd` is handed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
+    /// Whether the kernel keeps rows from writing what is not theirs.
+    pub sandbox: Confinement,
 }
 
 /// One `[[gates.checks]]`.
@@ -110,6 +113,30 @@ pub enum Cwd {
     Workspace,
     /// The checkout with the patch applied, and nowhere else.
     Worktree,
+}
+
+/// Whether the kernel confines rows and their fixes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confinement {
+    /// Where the kernel can.
+    #[default]
+    Auto,
+    /// Where the kernel cannot, no row is run and all are unverifiable.
+    Require,
+    /// Not at all.
+    Off,
+}
+
+impl Confinement {
+    /// The same, as a [`Sandbox`](pdca_process::Sandbox) has it.
+    pub fn mode(self) -> SandboxMode {
+        match self {
+            Self::Auto => SandboxMode::Auto,
+            Self::Require => SandboxMode::Require,
+            Self::Off => SandboxMode::Off,
+        }
+    }
 }
 
 impl Checks {
@@ -311,6 +338,15 @@ mod tests {
         assert_eq!(a.command, Command::Shell("cargo xtask lint".to_owned()));
         assert_eq!((b.cwd, b.parallel, b.timeout.as_secs()), (Cwd::Workspace, false, 9));
         assert!(!b.gating);
+    }
+
+    #[test]
+    fn rows_are_confined_where_that_is_possible_unless_the_table_says_otherwise() {
+        assert_eq!(checks("").sandbox.mode(), SandboxMode::Auto);
+        assert_eq!(checks("sandbox = 'require'").sandbox.mode(), SandboxMode::Require);
+        assert_eq!(checks("sandbox = 'off'").sandbox.mode(), SandboxMode::Off);
+        let unknown = toml::from_str::<Checks>("sandbox = 'on'").unwrap_err().to_string();
+        assert!(unknown.contains("require"), "{unknown}");
     }
 
     #[test]

@@ -7,12 +7,12 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::Ending;
-use pdca_state::{GateResult, files};
+use pdca_state::{GateResult, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     event::GateEvent,
-    job::{Job, Turn},
+    job::{FIXED, Job, Turn},
     log::{Section, rendered},
     row::{Command, Row},
     run::{GatesError, Run},
@@ -54,9 +54,11 @@ struct Record {
 }
 
 impl Run<'_, '_> {
-    /// Fixing changes the bundle's patch, so it is done for a bundle, in a checkout, and once.
+    /// Fixing changes the bundle's patch, so it is done where the scene allows it, for a bundle, in
+    /// a checkout, and once.
     pub(crate) fn may_fix(&self, row: &Row) -> bool {
-        self.scene.purpose == Purpose::Bundle
+        self.scene.may_fix
+            && self.scene.purpose == Purpose::Bundle
             && self.tree.is_some()
             && self.scene.worktree.is_some()
             && self.fixed(row).is_none()
@@ -141,6 +143,9 @@ impl Run<'_, '_> {
         if proposed.tree == before.tree {
             return Ok(Some("the fix command changed nothing".to_owned()));
         }
+        if proposed.patch_digest.as_deref() == Some(sha256_hex(b"").as_str()) {
+            return Ok(Some("the fix undoes the whole change".to_owned()));
+        }
         let after = self.turn(row, Turn::Proposal)?;
         log.extend(after.section("after the fix"));
         let green = after.finding.result == GateResult::Pass;
@@ -206,5 +211,5 @@ fn fault(row: &Row, action: &'static str, source: TreeFault) -> GatesError {
 
 /// Where the record of a row's fix lies, and what the row had to say before.
 fn places(jobs: &Utf8Path, rule_id: &str) -> (Utf8PathBuf, Utf8PathBuf) {
-    (jobs.join(format!("fixed-{rule_id}.json")), jobs.join(format!("fixed-{rule_id}.log")))
+    (jobs.join(format!("{FIXED}{rule_id}.json")), jobs.join(format!("{FIXED}{rule_id}.log")))
 }

@@ -18,7 +18,7 @@ pub enum Trouble {
         /// A directory on that filesystem.
         at: Utf8PathBuf,
     },
-    /// The row's output could not be written down.
+    /// The row's output could not be written down or read back.
     LogLost {
         /// What the system said.
         why: String,
@@ -31,7 +31,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DiskFull { at } => write!(f, "disk full at {at}"),
-            Self::LogLost { why } => write!(f, "cannot write the log: {why}"),
+            Self::LogLost { why } => write!(f, "the log is lost: {why}"),
             Self::Program(fault) => fault.fmt(f),
         }
     }

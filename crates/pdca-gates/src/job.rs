@@ -1,17 +1,17 @@
 //! One run of one row, in a directory of its own that tells a later driver what came of it.
 //!
 //! The directory is named by a digest over all that decides what the row says: the row, the tree
-//! it runs on, the patch, what the run is about, and the script that the row names. The
-//! supervisor leaves the verdict there. Beside it comes a stamp once it is known what the verdict
+//! it runs on, the patch, what the run is about, the script that the row names and the tests that
+//! the bundle brings along. The supervisor leaves the verdict there. Beside it comes a stamp once it is known what the verdict
 //! is worth: that the row left the tree as it was, or what it changed. A verdict with its stamp is
 //! used again and nothing runs. One without was in doubt when the driver went away; whether it can
 //! still be settled is for the run to say. A verdict that the host is to blame for never gets one.
 
-use std::{error::Error, io, time::Duration};
+use std::{io, time::Duration};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Ending, Sign, Spec, Verdict, load_verdict, read_log};
-use pdca_state::{Artifact, files};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use pdca_process::{Cancel, Ending, SandboxMode, Sign, Spec, Verdict, load_verdict, read_log};
+use pdca_state::{Artifact, Brief, Bundle, chain, files};
 
 use crate::{
     config::Scope,
@@ -26,6 +26,18 @@ use crate::{
 /// The largest script that is digested; more than this is a program, and its version is not ours
 /// to watch.
 const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// The largest test file of a bundle that is digested.
+const LARGEST_TEST: u64 = 16 << 20;
+
+/// How the names of rows' job directories begin.
+const GATE: &str = "gate-";
+/// How the names of fixes' job directories begin.
+const FIX: &str = "fix-";
+/// How the names of records of fixes begin.
+pub(crate) const FIXED: &str = "fixed-";
+/// The name of the list of jobs that the checkout was last made ready for.
+pub(crate) const CUSTODY: &str = "checkout-of";
 
 /// The longest stamp: one line of evidence.
 const LONGEST_STAMP: u64 = 4096;
@@ -53,7 +65,7 @@ pub(crate) struct Ran {
     pub(crate) ending: Ending,
     pub(crate) duration: Duration,
     pub(crate) said: Said,
-    /// The kept output, byte for byte; empty if there is none to be had.
+    /// The kept output, byte for byte; empty if there is none, or none to be had.
     pub(crate) log: Vec<u8>,
     pub(crate) truncated: bool,
     /// Why the log is not whole although nothing was left out on purpose.
@@ -64,14 +76,14 @@ impl Job {
     /// The job of a row, in a scene that has a directory to run it in.
     pub(crate) fn of(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> Self {
         let key = key(row, turn, change, scene);
-        let dir = scene.jobs.join(format!("gate-{}-{}", row.id, &key[..16]));
+        let dir = scene.jobs.join(format!("{GATE}{}-{}", row.id, &key[..16]));
         let cwd = scene.cwd(row).unwrap_or(scene.workspace);
         Self::new(&row.command, row, dir, cwd, scene)
     }
 
     /// The job of a row's fix. It is no verdict but a deed, so it is never taken as done.
     pub(crate) fn of_fix(fix: &Command, row: &Row, cwd: &Utf8Path, scene: &Scene<'_>) -> Self {
-        let dir = scene.jobs.join(format!("fix-{}", row.id));
+        let dir = scene.jobs.join(format!("{FIX}{}", row.id));
         Self::new(fix, row, dir, cwd, scene)
     }
 
@@ -87,6 +99,9 @@ impl Job {
         spec.timeout = Some(row.timeout);
         spec.output = scene.output;
         spec.markers = MARKERS.iter().map(ToString::to_string).collect();
+        // A row that runs in the workspace works there; what it must not write is watched instead.
+        spec.sandbox = scene.sandbox.clone().filter(|_| cwd != scene.workspace);
+        spec.hold = scene.hold.map(ToOwned::to_owned);
         spec.supervisor = scene.supervisor.clone();
         Self { spec }
     }
@@ -115,10 +130,7 @@ impl Job {
 
     /// Makes sure that nothing of an earlier run is taken for what is about to come.
     pub(crate) fn forget(&self) -> io::Result<()> {
-        match fs_err::remove_dir_all(&self.spec.job) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        absent_is_fine(fs_err::remove_dir_all(&self.spec.job))
     }
 
     /// Runs it to its end. A child that could not be run has an ending like any other.
@@ -143,7 +155,13 @@ impl Job {
     }
 
     fn read(&self, verdict: Verdict) -> Ran {
-        let log = read_log(&self.spec.job).map_or_else(|_| Vec::new(), |log| log.bytes);
+        let (log, unread) = match read_log(&self.spec.job) {
+            Ok(log) if log.bytes.is_empty() && verdict.output.bytes > 0 => {
+                (log.bytes, Some("nothing is left of it".to_owned()))
+            }
+            Ok(log) => (log.bytes, None),
+            Err(error) => (Vec::new(), Some(chain(&error))),
+        };
         let marked = verdict.marked.iter().map(String::as_str);
         let last_line = match last_line(&log) {
             [] => verdict.output.last_line.as_bytes(),
@@ -155,7 +173,7 @@ impl Job {
             said: Said::read(marked, last_line),
             log,
             truncated: verdict.output.truncated,
-            log_error: verdict.output.log_error,
+            log_error: verdict.output.log_error.or(unread),
         }
     }
 
@@ -197,6 +215,13 @@ fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
         && let Ok(Some(brief)) = bundle.read(Artifact::Brief)
     {
         digest.bytes("brief", &brief);
+        add_tests(&mut digest, bundle, &Brief::parse(&String::from_utf8_lossy(&brief)));
+    }
+    // What a row may touch decides what it can do; where that lies does not.
+    if let Some(mode) = scene.sandbox.as_ref().map(|sandbox| sandbox.mode)
+        && mode != SandboxMode::Off
+    {
+        digest.text("sandbox", &format!("{mode:?}"));
     }
     // A script in the checkout is part of the tree.
     if let Some(script) = preflight::program_file(&row.command, row, scene)
@@ -208,20 +233,50 @@ fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
     digest.hex()
 }
 
-/// An error with its causes, on one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Some errors say their cause in their own text as well.
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
+/// Adds the tests that lie in the bundle itself; those of the checkout are part of the tree.
+fn add_tests(digest: &mut Digest, bundle: &Bundle, brief: &Brief) {
+    for test in brief.local_test_files() {
+        let parts = test.components();
+        let test: Utf8PathBuf =
+            parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
+        match files::read_within(bundle.dir(), &test, LARGEST_TEST) {
+            Ok(Some(bytes)) => digest.bytes(&format!("test {test}"), &bytes),
+            Ok(None) => {}
+            // Why it cannot be read says as much about it as can be known.
+            Err(error) => digest.text(&format!("unreadable test {test}"), &chain(&error)),
         }
-        cause = error.source();
     }
-    text
+}
+
+/// Removes what runs of the gates have left in the directory `jobs`: verdicts, logs and records of
+/// fixes. Jobs of others that lie there stay. What is not there need not be removed.
+pub fn forget(jobs: &Utf8Path) -> io::Result<()> {
+    let entries = match fs_err::read_dir(jobs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name == CUSTODY || [GATE, FIX, FIXED].iter().any(|ours| name.starts_with(ours)) {
+            let removed = if entry.file_type()?.is_dir() {
+                fs_err::remove_dir_all(entry.path())
+            } else {
+                fs_err::remove_file(entry.path())
+            };
+            absent_is_fine(removed)?;
+        }
+    }
+    Ok(())
+}
+
+fn absent_is_fine(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -257,6 +312,32 @@ mod tests {
         assert_eq!(plain, of("", Turn::Proposal, "t1", &scene));
         let bundle = "scope = 'bundle'";
         assert_ne!(of(bundle, Turn::First, "t1", &scene), of(bundle, Turn::Proposal, "t1", &scene));
+    }
+
+    #[test]
+    fn only_what_the_gates_left_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = Utf8Path::from_path(dir.path()).unwrap();
+        forget(&here.join("absent")).unwrap();
+        let names = || {
+            let entries = fs_err::read_dir(here).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        for job in ["gate-C4-0123", "fix-C4", "builder-0123", "gated", "kept"] {
+            fs_err::create_dir(here.join(job)).unwrap();
+            fs_err::write(here.join(job).join("verdict.json"), "{}").unwrap();
+        }
+        for file in ["fixed-C4.json", "fixed-C4.log", CUSTODY, "checkout-of-mine"] {
+            fs_err::write(here.join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink("kept", here.join("gate-link")).unwrap();
+        for _ in 0..2 {
+            forget(here).unwrap();
+            assert_eq!(names(), ["builder-0123", "checkout-of-mine", "gated", "kept"]);
+        }
+        assert!(here.join("kept/verdict.json").exists());
     }
 
     #[test]

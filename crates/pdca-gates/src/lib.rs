@@ -55,10 +55,11 @@ mod turn;
 mod verdict;
 mod when;
 
-pub use config::{Check, Checks, Cwd, Scope};
+pub use config::{Check, Checks, Confinement, Cwd, Scope};
 pub use event::{Again, GateEvent};
 pub use fix::Fix;
 pub use host::Trouble;
+pub use job::forget;
 pub use marker::{MARKERS, Said, harmless};
 pub use preflight::{ProgramFault, Unready, preflight};
 pub use problem::{ConfigFault, ConfigProblem};

@@ -86,7 +86,8 @@ pub enum GatesError {
 
 /// Runs every row that takes part and reports on all eleven elements.
 ///
-/// The bundle is written only for logs. What a row does to the checkout stays there until the
+/// The bundle is written only for logs and, through [`Tree::accept`], for fixes, and for neither
+/// unless the scene says so; job directories are written in any case. What a row does to the checkout stays there until the
 /// next row; the last one's leavings are the caller's to reset.
 pub fn run_checks(
     rows: &Rows,
@@ -228,6 +229,7 @@ impl Run<'_, '_> {
         if judged.truncated {
             notes.push("long output, middle not kept".to_owned());
         }
+        notes.extend(judged.log_error.map(|why| format!("log not whole: {why}")));
         let made = GateRow {
             duration_ms: u64::try_from(judged.duration.as_millis()).ok(),
             flaky,
@@ -283,6 +285,7 @@ impl Story {
         self.judged.duration += second.duration;
         self.judged.reused &= second.reused;
         self.judged.truncated |= second.truncated;
+        self.judged.log_error = self.judged.log_error.take().or(second.log_error);
         match second.finding.result {
             GateResult::Pass => {
                 self.flaky = true;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, error::Error, ffi::OsStr};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Env, OutputCap, Supervisor};
+use pdca_process::{Env, OutputCap, Sandbox, Supervisor};
 use pdca_state::{Brief, Bundle};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 /// What a run is for. Decides which rows take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Check of one bundle: every row, and fixes may be made.
+    /// Check of one bundle: every row, and fixes where [`Scene::may_fix`] says so.
     Bundle,
     /// A tree as it stands, as in continuous integration: rows about the repository.
     WorkingTree,
@@ -31,7 +31,9 @@ pub struct Scene<'a> {
     pub workspace: &'a Utf8Path,
     /// The directory below which each run of a row has its job directory.
     pub jobs: &'a Utf8Path,
-    /// The bundle. Its directory is read by gates and written only for [`Scene::keep_logs`].
+    /// The bundle. Its directory is read by gates. Logs are written into it where
+    /// [`Scene::keep_logs`] says so, and its patch by an accepted fix where [`Scene::may_fix`] does;
+    /// with neither the run writes nothing there.
     pub bundle: Option<&'a Bundle>,
     /// The bundle's brief, for `when`.
     pub brief: Option<&'a Brief>,
@@ -49,8 +51,16 @@ pub struct Scene<'a> {
     pub lane: Option<&'a LaneNames>,
     /// The digest of the patch, for runs without a [`Tree`] that knows it.
     pub patch_digest: Option<&'a str>,
-    /// Whether logs are put into the bundle. Not where its record is frozen.
+    /// Whether logs are put into the bundle. Not where its record is frozen. Without it a row's
+    /// output is found in its job directory alone.
     pub keep_logs: bool,
+    /// Whether a red row's own fix may be tried and become part of the bundle's patch. It counts for
+    /// [`Purpose::Bundle`] only.
+    pub may_fix: bool,
+    /// What the kernel keeps every row and every fix from touching.
+    pub sandbox: Option<Sandbox>,
+    /// The lock that the supervisor of every row and every fix holds while anything of it is alive.
+    pub hold: Option<&'a Utf8Path>,
     /// Where programs are looked for when a row could not be started.
     pub search_path: Option<&'a OsStr>,
     /// How many rows run at the same time at most.
@@ -62,7 +72,7 @@ pub struct Scene<'a> {
 }
 
 /// Names that belong to one lane alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaneNames {
     /// The slot.
     pub slot: u32,
@@ -91,6 +101,9 @@ impl<'a> Scene<'a> {
             lane: None,
             patch_digest: None,
             keep_logs: false,
+            may_fix: false,
+            sandbox: None,
+            hold: None,
             search_path: None,
             at_once: 4,
             output: OutputCap::default(),

@@ -4,12 +4,12 @@ use std::{panic::resume_unwind, sync::mpsc, thread, time::Duration};
 
 use camino::Utf8PathBuf;
 use pdca_process::{Ending, Sign};
-use pdca_state::{GateResult, files};
+use pdca_state::{GateResult, chain, files};
 
 use crate::{
     event::GateEvent,
     host::{self, Trouble},
-    job::{Job, Ran, Turn, chain},
+    job::{CUSTODY, Job, Ran, Turn},
     log::Section,
     preflight::program_fault,
     row::Row,
@@ -27,6 +27,8 @@ pub(crate) struct Judged {
     /// `None` if nothing was run.
     pub(crate) log: Option<Vec<u8>>,
     pub(crate) truncated: bool,
+    /// Why the log is not whole although nothing was left out on purpose.
+    pub(crate) log_error: Option<String>,
     pub(crate) reused: bool,
 }
 
@@ -130,7 +132,7 @@ impl Run<'_, '_> {
     }
 
     fn custody_path(&self) -> Utf8PathBuf {
-        self.scene.jobs.join("checkout-of")
+        self.scene.jobs.join(CUSTODY)
     }
 
     /// Starts the jobs, at the same time if there are several, and waits for all of them.
@@ -229,7 +231,14 @@ impl Run<'_, '_> {
 
 impl Judged {
     fn unrun(finding: Finding) -> Self {
-        Self { finding, duration: Duration::ZERO, log: None, truncated: false, reused: false }
+        Self {
+            finding,
+            duration: Duration::ZERO,
+            log: None,
+            truncated: false,
+            log_error: None,
+            reused: false,
+        }
     }
 
     fn reused(self) -> Self {
@@ -272,6 +281,7 @@ fn judge(row: &Row, ran: Ran, trouble: Option<&Trouble>, void: Option<&Finding>)
         duration: ran.duration,
         log: Some(ran.log),
         truncated: ran.truncated,
+        log_error: ran.log_error,
         reused: false,
     }
 }

@@ -133,7 +133,13 @@ pub(crate) fn move_aside(
         let relative = path
             .to_path()
             .map_err(|_| LaneError::NotWritten { path: path.to_str_lossy().into_owned() })?;
-        let to = aside.as_std_path().join(relative);
+        // A name that is taken gets a number, as the ref does.
+        let mut to = aside.as_std_path().join(relative);
+        let mut count = 1_u32;
+        while fs::symlink_metadata(&to).is_ok() {
+            count += 1;
+            to = std::path::Path::new(&format!("{aside}.{count}")).join(relative);
+        }
         let moved = fs::create_dir_all(to.parent().unwrap_or(&to))
             .and_then(|()| fs::rename(room.checkout().as_std_path().join(relative), &to));
         moved

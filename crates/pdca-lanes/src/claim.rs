@@ -13,15 +13,25 @@ use crate::{
     failure::LaneError,
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
+    occupant::Occupant,
     room::Room,
     stage::Stage,
     target::Target,
 };
 
+/// The lock of a slot.
+pub(crate) const LOCK: &str = "lock";
+/// The directory of what was rescued and could not be committed.
+pub(crate) const RESCUED: &str = "rescued";
+/// What follows the name of the target in the name of its marker.
+pub(crate) const MARKER: &str = ".lane.json";
+/// What follows it in the name of its occupant note.
+pub(crate) const OCCUPANT: &str = ".occupant";
+
 /// The directory of all lanes.
 ///
-/// Lane 0 of target `app` is `lane-0/app/`, with `lane-0/app.lane.json` saying whose it is and
-/// `lane-0/lock` held by whoever works there.
+/// Lane 0 of target `app` is `lane-0/app/`, with `lane-0/app.lane.json` saying whose it is,
+/// `lane-0/app.occupant` saying what lies in it, and `lane-0/lock` held by whoever works there.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     root: Utf8PathBuf,
@@ -105,14 +115,13 @@ impl Lanes {
         self.refuse_repository()?;
         let dir = self.root.join(format!("lane-{slot}"));
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
-        let lock = take(slot, &dir.join("lock"))?;
-        let checkout = dir.join(target.name());
-        let marker = dir.join(format!("{}.lane.json", target.name()));
+        let lock = take(slot, &dir.join(LOCK))?;
         let lane = Lane {
-            room: Room::describe(target, &checkout)?,
-            stage: Stage::new(dir.join(format!("{}.index", target.name()))),
-            aside: dir.join("rescued"),
-            marker,
+            room: Room::describe(target, &dir.join(target.name()))?,
+            stage: Stage::new(&dir, target.name()),
+            aside: dir.join(RESCUED),
+            marker: dir.join(format!("{}{MARKER}", target.name())),
+            occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
             lock,
         };
         prepare(&lane, slot, target)?;
@@ -198,6 +207,8 @@ fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<(), ClaimError> {
         marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
     };
     write(&marker)?;
+    // What the note says lay in a checkout that is gone.
+    lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
     lane.room.create().map_err(|source| failed("make", checkout, source))?;
     write(&Marker { progress: Progress::Ready, ..marker })
 }

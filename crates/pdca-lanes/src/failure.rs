@@ -30,7 +30,8 @@ pub enum LaneError {
         /// What was given.
         name: String,
     },
-    /// The commit is not in the target.
+    /// The commit is not in the target, or is none. One that is there and cannot be read is
+    /// [`Objects`](Self::Objects).
     #[error("no commit {commit:?}")]
     NoSuchCommit {
         /// What was given.

@@ -16,10 +16,14 @@ pub(crate) fn head(repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError
 }
 
 pub(crate) fn find_commit(repo: &gix::Repository, commit: &str) -> Result<ObjectId, LaneError> {
-    let id = ObjectId::from_hex(commit.as_bytes()).ok();
-    id.and_then(|id| repo.find_commit(id).ok())
-        .map(|found| found.id)
-        .ok_or_else(|| LaneError::NoSuchCommit { commit: commit.to_owned() })
+    let absent = || LaneError::NoSuchCommit { commit: commit.to_owned() };
+    let unreadable = |source| LaneError::objects("read a commit", source);
+    let id = ObjectId::from_hex(commit.as_bytes()).map_err(|_| absent())?;
+    let found = repo.try_find_object(id).map_err(unreadable)?.ok_or_else(absent)?;
+    if found.kind != gix::object::Kind::Commit {
+        return Err(absent());
+    }
+    Ok(id)
 }
 
 pub(crate) fn tree_of(repo: &gix::Repository, commit: ObjectId) -> Result<ObjectId, LaneError> {
@@ -86,8 +90,29 @@ pub(crate) fn rescue_ref(name: &str) -> String {
     format!("refs/pdca/rescue/{name}")
 }
 
-pub(crate) fn require_ref_name(name: &str) -> Result<FullName, LaneError> {
-    FullName::try_from(name).map_err(|_| LaneError::Name { name: name.to_owned() })
+/// The name as one component of a ref, and of a path: as it is where it can be one.
+pub(crate) fn ref_component(name: &str) -> String {
+    /// Leaves room for a number, and for the name of a lock file, in one name of a filesystem.
+    const LONGEST: usize = 150;
+    if name.is_empty() {
+        return "unknown".to_owned();
+    }
+    let mut legal = String::with_capacity(name.len().min(LONGEST));
+    for letter in name.chars() {
+        if legal.len() + letter.len_utf8() > LONGEST {
+            break;
+        }
+        let odd = letter.is_control() || " ~^:?*[\\/{".contains(letter);
+        // Neither at the start, nor after another.
+        let stray = letter == '.' && (legal.is_empty() || legal.ends_with('.'));
+        legal.push(if odd || stray { '_' } else { letter });
+    }
+    for end in [".lock", "."] {
+        if let Some(stem) = legal.strip_suffix(end) {
+            legal = format!("{stem}_{}", end.trim_start_matches('.'));
+        }
+    }
+    legal
 }
 
 /// Sets a ref; `through` follows HEAD to the branch it may be on.

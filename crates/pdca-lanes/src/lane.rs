@@ -17,6 +17,7 @@ use crate::{
     git::Git,
     history,
     marker::Marker,
+    occupant::Occupant,
     patch,
     room::Room,
     stage::{self, Stage},
@@ -32,6 +33,7 @@ pub struct Lane {
     pub(crate) stage: Stage,
     pub(crate) marker: Utf8PathBuf,
     pub(crate) aside: Utf8PathBuf,
+    pub(crate) occupant: Occupant,
     pub(crate) lock: File,
 }
 
@@ -50,6 +52,19 @@ impl Lane {
     /// The root of the checkout.
     pub fn path(&self) -> &Utf8Path {
         self.room.checkout()
+    }
+
+    /// What was last noted about the work in the checkout; none in one that was made anew.
+    ///
+    /// The note lies beside the checkout, out of reach of what runs in it. One that is there and
+    /// cannot be read is an error: then it is not known whose work it is.
+    pub fn occupant(&self) -> io::Result<Option<Vec<u8>>> {
+        self.occupant.load()
+    }
+
+    /// Notes whose work lies in the checkout now, in at most 4 KiB.
+    pub fn occupy(&self, note: &[u8]) -> io::Result<()> {
+        self.occupant.store(note)
     }
 
     /// The commit that is checked out, or none before the first reset.
@@ -87,10 +102,10 @@ impl Lane {
     ///
     /// That is everything uncommitted that is not ignored, and commits that the base does not
     /// have. Says which commit holds it, or none when there was nothing. A name that is taken
-    /// gets a number. Repositories inside the checkout cannot be committed; they are moved
-    /// beside it, to `rescued/<name>/`.
+    /// gets a number, and what cannot be part of a ref becomes `_` in it. Repositories inside the
+    /// checkout cannot be committed; they are moved beside it, to `rescued/<name>/`.
     pub fn rescue(&self, name: &str) -> Result<Option<String>, LaneError> {
-        history::require_ref_name(&history::rescue_ref(name))?;
+        let name = &history::ref_component(name);
         let repo = self.room.enter()?;
         let Some(head) = history::head(&repo)? else {
             return Ok(None);
@@ -225,8 +240,11 @@ impl Lane {
         self.git().add_all(&found.nested)?;
         let tree = self.git().write_tree()?;
         self.stage.remember_scratch()?;
-        let tree = ObjectId::from_hex(tree.as_bytes())
-            .map_err(|_| LaneError::NoSuchCommit { commit: tree })?;
+        let tree = ObjectId::from_hex(tree.as_bytes()).map_err(|_| LaneError::Git {
+            doing: "write a tree",
+            code: 0,
+            said: tree,
+        })?;
         Ok((tree, found.nested))
     }
 

@@ -38,9 +38,9 @@ mod dir;
 mod failure;
 mod git;
 mod history;
-
 mod lane;
 mod marker;
+mod occupant;
 mod patch;
 mod path;
 mod room;

@@ -17,6 +17,11 @@ use pdca_state::files;
 
 use crate::{failure::LaneError, path, room::Room, target, walk};
 
+/// What follows the name of the target in the name of its memory.
+pub(crate) const INDEX: &str = ".index";
+/// What follows it in the name of an index that is not remembered yet.
+pub(crate) const NEW_INDEX: &str = ".index.new";
+
 /// Where the memory of a lane is.
 #[derive(Debug)]
 pub(crate) struct Stage {
@@ -25,8 +30,9 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(memory: Utf8PathBuf) -> Self {
-        let scratch = Utf8PathBuf::from(format!("{memory}.new"));
+    /// The memory of a target's checkout in this directory.
+    pub(crate) fn new(dir: &Utf8Path, target: &str) -> Self {
+        let [memory, scratch] = [INDEX, NEW_INDEX].map(|end| dir.join(format!("{target}{end}")));
         Self { memory, scratch }
     }
 

@@ -8,6 +8,11 @@ use gix::bstr::ByteSlice as _;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::{
+    claim::{LOCK, MARKER, OCCUPANT, RESCUED},
+    stage::{INDEX, NEW_INDEX},
+};
+
 /// A repository under change, checked once for everything that a lane cannot honour.
 ///
 /// The path may be a checkout, a linked worktree, or a bare repository.
@@ -45,6 +50,14 @@ pub enum TargetError {
     Name {
         /// What was given.
         name: String,
+    },
+    /// The name is one that lanes give to files of their own beside the checkouts.
+    #[error("the target name {name:?} is reserved: lanes keep {what} under such a name")]
+    Reserved {
+        /// What was given.
+        name: String,
+        /// What would be in its place.
+        what: &'static str,
     },
     /// There is no repository at the path itself.
     #[error("{path} is not a git repository")]
@@ -153,6 +166,9 @@ impl Target {
         if !is_plain_component(name) {
             return Err(TargetError::Name { name: name.to_owned() });
         }
+        if let Some(what) = reserved(name) {
+            return Err(TargetError::Reserved { name: name.to_owned(), what });
+        }
         let sync = open_repository(path).map_err(|source| match ref_storage_on_disk(path) {
             Some(format) => unsupported(path, Feature::RefStorage { format }),
             None => TargetError::NotARepository { path: path.to_owned(), source: Box::new(source) },
@@ -231,6 +247,25 @@ pub(crate) fn open_repository(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRep
 fn is_plain_component(name: &str) -> bool {
     let odd = |letter: char| letter.is_control() || matches!(letter, '/' | '\\');
     !name.is_empty() && name.len() <= 100 && !name.starts_with(['.', '-']) && !name.contains(odd)
+}
+
+/// What lanes keep beside their checkouts under this name, on some filesystem.
+fn reserved(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    if name == LOCK {
+        return Some("the lock of a slot");
+    }
+    if name == RESCUED {
+        return Some("what was rescued");
+    }
+    let ends = [
+        (MARKER, "whose a checkout is"),
+        (OCCUPANT, "who works in a checkout"),
+        (INDEX, "what is known of a checkout"),
+        (NEW_INDEX, "what is known of a checkout"),
+        (".lock", "locks"),
+    ];
+    ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, what)| what)
 }
 
 fn unsupported(path: &Utf8Path, feature: Feature) -> TargetError {

@@ -4,11 +4,18 @@
 //! only the few that are changed or untracked are read. Ignored files are not looked at. What
 //! only refreshes stat data in the index, as any `git status` does, is no breach.
 
-use std::{collections::BTreeMap, io, os::unix::fs::MetadataExt as _};
+use std::{
+    collections::BTreeMap,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use gix::bstr::{BString, ByteSlice as _};
+use gix::bstr::{BString, ByteSlice as _, ByteVec as _};
+use pdca_state::files;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
@@ -17,7 +24,9 @@ use crate::target::{Target, open_repository};
 /// The state of a primary at one moment, to be compared with a later one.
 #[derive(Debug)]
 pub struct Tripwire {
+    /// The repository, free of symbolic links.
     path: Utf8PathBuf,
+    except: Except,
     before: State,
 }
 
@@ -35,18 +44,85 @@ pub enum ArmError {
 /// Each fact by its name: `HEAD`, `ref refs/heads/main`, `index src/a.rs`, `file notes.txt`.
 type State = BTreeMap<BString, BString>;
 
+/// An armed tripwire as it is kept. Bytes that are no text are escaped; names and values need not
+/// be any.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    repository: Utf8PathBuf,
+    state: BTreeMap<String, String>,
+}
+
+/// Where the working tree may be written, relative to it.
+#[derive(Debug)]
+struct Except(Vec<PathBuf>);
+
+/// A kept one is not larger than this.
+const LARGEST: u64 = 256 << 20;
+
+/// What the name of a file's fact starts with.
+const FILE: &[u8] = b"file ";
+
 /// Files up to this size are read; of larger ones size, time and inode must do.
 const READ_UP_TO: u64 = 1 << 20;
 
 impl Tripwire {
     /// Notes how the primary is now.
-    pub fn arm(target: &Target) -> Result<Self, ArmError> {
-        Ok(Self { path: target.path().to_owned(), before: look(target.path())? })
+    ///
+    /// Changed and untracked files at or below the paths in `except`, which are absolute and need
+    /// not exist, are not looked at. Refs, HEAD, index and configuration always are.
+    pub fn arm(target: &Target, except: &[Utf8PathBuf]) -> Result<Self, ArmError> {
+        let path = target.path().canonicalize_utf8()?;
+        let except = Except::of(target, except)?;
+        let before = look(&path, &except)?;
+        Ok(Self { path, except, before })
+    }
+
+    /// Keeps what was noted in a file, for whoever goes on after a crash.
+    pub fn save(&self, file: &Utf8Path) -> io::Result<()> {
+        let escaped = |bytes: &BString| bytes.escape_bytes().to_string();
+        let state = self.before.iter().map(|(name, value)| (escaped(name), escaped(value)));
+        let kept = Kept { repository: self.path.clone(), state: state.collect() };
+        files::replace_unsynced(file, &serde_json::to_vec_pretty(&kept)?)
+    }
+
+    /// Reads what [`save`](Self::save) kept; none where there is no such file.
+    ///
+    /// A file that cannot be read, is damaged, or speaks of another repository is an error of
+    /// kind [`InvalidData`](io::ErrorKind::InvalidData): how the primary was is not known then.
+    pub fn load(
+        target: &Target,
+        except: &[Utf8PathBuf],
+        file: &Utf8Path,
+    ) -> io::Result<Option<Self>> {
+        let invalid = |source: Box<dyn std::error::Error + Send + Sync>| {
+            io::Error::new(io::ErrorKind::InvalidData, source)
+        };
+        let Some(bytes) =
+            files::read_bounded(file, LARGEST).map_err(|source| invalid(source.into()))?
+        else {
+            return Ok(None);
+        };
+        let kept: Kept = serde_json::from_slice(&bytes)
+            .map_err(|source| invalid(format!("{file} is damaged: {source}").into()))?;
+        let path = target.path().canonicalize_utf8()?;
+        if kept.repository != path {
+            let whose = kept.repository;
+            return Err(invalid(format!("{file} is about {whose}, not about {path}").into()));
+        }
+        let except = Except::of(target, except)?;
+        let unescaped = |text: &str| BString::from(Vec::unescape_bytes(text));
+        let before = kept
+            .state
+            .iter()
+            .map(|(name, value)| (unescaped(name), unescaped(value)))
+            .filter(|(name, _)| !except.has_fact(name))
+            .collect();
+        Ok(Some(Self { path, except, before }))
     }
 
     /// What was written since, one line each; nothing when nothing was.
     pub fn breaches(&self) -> Vec<String> {
-        let after = match look(&self.path) {
+        let after = match look(&self.path, &self.except) {
             Ok(after) => after,
             Err(err) => {
                 return vec![format!("the repository could be read before and not now: {err}")];
@@ -66,7 +142,54 @@ impl Tripwire {
     }
 }
 
-fn look(path: &Utf8Path) -> Result<State, ArmError> {
+impl Except {
+    fn of(target: &Target, except: &[Utf8PathBuf]) -> io::Result<Self> {
+        let Some(root) = target.repository().workdir().map(fs::canonicalize).transpose()? else {
+            return Ok(Self(Vec::new()));
+        };
+        let mut below = Vec::new();
+        for path in except {
+            let real = real_path(path.as_std_path())?;
+            if root.starts_with(&real) {
+                below.push(PathBuf::new());
+            } else if let Ok(relative) = real.strip_prefix(&root) {
+                below.push(relative.to_owned());
+            }
+        }
+        Ok(Self(below))
+    }
+
+    /// Whether the path is at or below one of them.
+    fn has(&self, path: &Path) -> bool {
+        self.0.iter().any(|except| path.starts_with(except))
+    }
+
+    /// Whether one of them is below the path.
+    fn has_below(&self, path: &Path) -> bool {
+        self.0.iter().any(|except| except.starts_with(path))
+    }
+
+    /// Whether the fact of this name is about a file at or below one of them.
+    fn has_fact(&self, name: &BString) -> bool {
+        let path = name.strip_prefix(FILE).and_then(|path| path.to_path().ok());
+        path.is_some_and(|path| self.has(path))
+    }
+}
+
+/// The path free of symbolic links, as far as it exists.
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {
+            match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => Ok(real_path(parent)?.join(name)),
+                (_, _) => Err(err),
+            }
+        }
+        found => found,
+    }
+}
+
+fn look(path: &Utf8Path, except: &Except) -> Result<State, ArmError> {
     let repo = open_repository(path).map_err(repository)?.to_thread_local();
     let mut state = State::new();
     state.insert("HEAD".into(), fs::read(repo.git_dir().join("HEAD"))?.into());
@@ -74,7 +197,7 @@ fn look(path: &Utf8Path) -> Result<State, ArmError> {
     note_settings(&repo, &mut state)?;
     if repo.workdir().is_some() {
         note_index(&repo, &mut state).map_err(repository)?;
-        note_files(&repo, &mut state)?;
+        note_files(&repo, except, &mut state)?;
     }
     Ok(state)
 }
@@ -128,7 +251,7 @@ fn note_index(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     Ok(())
 }
 
-fn note_files(repo: &gix::Repository, state: &mut State) -> Result<(), ArmError> {
+fn note_files(repo: &gix::Repository, except: &Except, state: &mut State) -> Result<(), ArmError> {
     let Some(root) = repo.workdir() else {
         return Ok(());
     };
@@ -149,14 +272,20 @@ fn note_files(repo: &gix::Repository, state: &mut State) -> Result<(), ArmError>
         let Ok(relative) = path.to_path() else {
             continue;
         };
-        let mut name = BString::from("file ");
+        if except.has(relative) {
+            continue;
+        }
+        let mut name = BString::from(FILE);
         name.extend_from_slice(path);
-        state.insert(name, content(&root.join(relative)));
+        let whole = root.join(relative);
+        // A repository in the working tree, with what may be written inside of it.
+        let around = except.has_below(relative) && whole.is_dir();
+        state.insert(name, if around { "directory".into() } else { content(&whole) });
     }
     Ok(())
 }
 
-fn content(path: &std::path::Path) -> BString {
+fn content(path: &Path) -> BString {
     let Ok(found) = fs::symlink_metadata(path) else {
         return "absent".into();
     };

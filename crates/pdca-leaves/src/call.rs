@@ -37,6 +37,8 @@ pub struct Call<'a> {
     pub force_stub: bool,
     /// The model that the brief asks for, in place of the configured one.
     pub model: Option<&'a str>,
+    /// A lock that is held while anything of the leaf is alive; see [`Spec::hold`].
+    pub hold: Option<&'a Utf8Path>,
     /// What the kernel can enforce; asked where absent.
     pub support: Option<&'a Held>,
     /// Called before each try that is really started, with its number from 1: the place to bring a
@@ -63,6 +65,7 @@ impl<'a> Call<'a> {
             facts: Facts::default(),
             force_stub: false,
             model: None,
+            hold: None,
             support: None,
             prepare: None,
             fingerprint: None,

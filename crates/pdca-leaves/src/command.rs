@@ -102,6 +102,7 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
             .collect(),
     });
     spec.output = OUTPUT;
+    spec.hold = call.hold.map(Utf8Path::to_owned);
     spec.sandbox = Some(sandbox);
     if let Some(prompt) = prompt {
         fs::create_dir_all(call.job).map_err(LeafError::Job)?;

@@ -50,6 +50,7 @@ mod control;
 mod duty;
 mod ending;
 mod environment;
+mod hold;
 mod launch;
 mod limit;
 mod link;
@@ -71,6 +72,7 @@ mod wire;
 
 pub use cancel::Cancel;
 pub use ending::{Ending, Held, Obstacle};
+pub use hold::{HoldError, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, read_log};
 pub use run::{RunError, Sign, run};
 pub use sandbox::sandbox_support;

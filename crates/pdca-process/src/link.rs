@@ -17,6 +17,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use crate::cancel::{Cancel, Urgency};
 use crate::environment::TOKENS;
+use crate::hold;
 use crate::limit::LONGEST;
 use crate::orphan::Lost;
 use crate::poll::{nonblocking, poll_until};
@@ -106,8 +107,9 @@ impl Link {
         nonblocking(&wake.reader)?;
         let mut told = Urgency::None;
         let clearing = spec.grace.min(LONGEST) + MARGIN;
+        let before = if spec.hold.is_some() { hold::PATIENCE } else { Duration::ZERO };
         let mut patience =
-            spec.timeout.map(|timeout| Instant::now() + timeout.min(LONGEST) + clearing);
+            spec.timeout.map(|timeout| Instant::now() + before + timeout.min(LONGEST) + clearing);
         let mut last_sign = Instant::now();
         loop {
             // Listening comes before looking at the clock: after a long stop of this process the

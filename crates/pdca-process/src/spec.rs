@@ -45,6 +45,11 @@ pub struct Spec {
     /// The child keeps the terminal: it stays in the driver's process group and its output is not
     /// captured. Usually together with [`Stdin::Inherit`].
     pub interactive: bool,
+    /// A lock file that the supervisor shares from before it starts the child until the whole tree is
+    /// dead and the verdict is stored; it is created if missing. See
+    /// [`wait_until_free`](crate::wait_until_free).
+    #[serde(default)]
+    pub hold: Option<Utf8PathBuf>,
     /// Which program supervises the child; the default is this very program, started again.
     #[serde(skip)]
     pub supervisor: Supervisor,
@@ -75,6 +80,7 @@ impl Spec {
             sandbox: None,
             max_processes: None,
             interactive: false,
+            hold: None,
             supervisor: Supervisor::default(),
         }
     }

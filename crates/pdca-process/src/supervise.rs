@@ -4,6 +4,7 @@
 //! it. When the child ended, or has to end, it ends the whole tree, stores the verdict, reports it
 //! and exits. It does all that as well when the driver dies on the way.
 
+use std::error::Error as _;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,11 +16,13 @@ use fs_err as fs;
 use rustix::process::{WaitOptions, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::control::{Attachment, Control, Received};
+use crate::control::{Attachment, Control, Demand, Received};
 use crate::duty::{Done, Duty};
 use crate::ending::Ending;
+use crate::hold;
 use crate::log::log_path;
 use crate::protocol::News;
+use crate::spec::Spec;
 use crate::supervisor;
 use crate::tree;
 use crate::verdict::Verdict;
@@ -37,7 +40,9 @@ pub fn maybe_supervise() {
 }
 
 pub(crate) fn supervise_and_exit() -> ! {
-    let code = match catch_unwind(AssertUnwindSafe(supervise)) {
+    // Out here, so that a defect of our own does not give it up before everything is cleared up.
+    let mut hold = None;
+    let code = match catch_unwind(AssertUnwindSafe(|| supervise(&mut hold))) {
         Ok(Ok(())) => 0,
         Ok(Err(_)) => 1,
         Err(_) => {
@@ -49,7 +54,7 @@ pub(crate) fn supervise_and_exit() -> ! {
     std::process::exit(code)
 }
 
-fn supervise() -> io::Result<()> {
+fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     let ended_children = take_signals()?;
     let mut control = Control::adopt()?;
     let Some((attachment, inherited)) = control.opening()? else {
@@ -58,12 +63,18 @@ fn supervise() -> io::Result<()> {
     detach(attachment);
     let Received { spec, inherited } = control.order(inherited)?;
     let job = spec.job.clone();
-    let (done, mut control) = match fs::File::create(log_path(&job)) {
+    let taken = take_hold(&spec, &mut control);
+    if control.demand() == Demand::Gone {
+        // The job may be another driver's already, and nothing has happened that it should know.
+        return Ok(());
+    }
+    let begun = taken.and_then(|lock| {
+        *hold = lock;
+        fs::File::create(log_path(&job)).map_err(|error| format!("cannot begin the log: {error}"))
+    });
+    let (done, mut control) = match begun {
         Ok(log) => Duty::new(spec, log, control, ended_children).perform(inherited),
-        Err(error) => {
-            let why = format!("cannot begin the log: {error}");
-            (Done::Ended(Verdict::bare(Ending::Infra { why })), control)
-        }
+        Err(why) => (Done::Ended(Verdict::bare(Ending::Infra { why })), control),
     };
     let news = match done {
         Done::Ended(verdict) => {
@@ -77,6 +88,23 @@ fn supervise() -> io::Result<()> {
     control.report(&news);
     control.close();
     Ok(())
+}
+
+/// Takes the lock that the order names, and then hears what the driver wants: a driver that is gone
+/// by then is not waited for by anybody who comes after it, so its child must not start.
+fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>, String> {
+    let mut unwanted = || {
+        control.exchange();
+        control.demand() > Demand::Run
+    };
+    let held = spec.hold.as_deref().map_or(Ok(None), |path| {
+        hold::share(path, hold::PATIENCE, &mut unwanted).map_err(|error| match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        })
+    });
+    unwanted();
+    held
 }
 
 /// Makes the end of a child readable, and takes the signals that would keep us from our duty. They

@@ -48,6 +48,8 @@ pub enum Artifact {
 
 /// What the name of an adviser's review starts and ends with.
 pub(crate) const ADVISORY: (&str, &str) = ("check-advisory-", ".md");
+/// What the names of all that Check leaves start with, the result document aside.
+pub(crate) const CHECK: &str = "check-";
 /// What the name of a failed leaf's log ends with.
 pub(crate) const ERROR_LOG: &str = ".error.log";
 

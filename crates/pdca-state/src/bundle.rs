@@ -5,6 +5,7 @@ use std::io;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, RenameFlags};
 
+use crate::archive;
 use crate::artifact::{ADVISORY, Artifact, ERROR_LOG};
 use crate::contents::{Contents, LoadError, SET_ASIDE};
 use crate::files::{self, ReadError};
@@ -177,9 +178,22 @@ impl Bundle {
     /// Renames an artifact that cannot be used to a free name beside it, so that it counts as
     /// absent and nothing is lost. Gives the new path; `None` where there was nothing to move.
     pub fn set_aside(&self, artifact: Artifact) -> Result<Option<Utf8PathBuf>, WriteError> {
-        let from = self.writable(artifact)?;
+        self.set_aside_file(Utf8Path::new(artifact.file_name()))
+    }
+
+    /// As [`Bundle::set_aside`], for any file that lies directly in the bundle.
+    ///
+    /// It becomes `<name>.aside-<n>`, and is archived with the attempt under that name. Archived
+    /// attempts are not set aside.
+    pub fn set_aside_file(&self, relative: &Utf8Path) -> Result<Option<Utf8PathBuf>, WriteError> {
+        let name = inside(&self.dir, relative)
+            .filter(|name| name.iter().count() == 1)
+            .filter(|name| !name.as_str().starts_with(archive::DIR_PREFIX))
+            .filter(|_| self.require_inside().is_ok())
+            .ok_or_else(|| self.outside(relative.as_str()))?;
+        let from = self.dir.join(&name);
         for number in 1_u32.. {
-            let to = self.dir.join(format!("{}{SET_ASIDE}{number}", artifact.file_name()));
+            let to = self.dir.join(format!("{name}{SET_ASIDE}{number}"));
             match rename_new(&from, &to) {
                 Ok(()) => return Ok(Some(to)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -131,6 +131,11 @@ impl<'a> Contents<'a> {
         Ok(contents)
     }
 
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Utf8Path {
+        self.dir
+    }
+
     fn note(&mut self, name: &str, kind: FileType) {
         if let Some(artifact) = Artifact::from_file_name(name) {
             self.artifacts.insert(artifact);
@@ -226,14 +231,18 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// What stands between an artifact's name and the number, when it is set aside.
-pub(crate) const SET_ASIDE: &str = ".torn-";
+/// What stands between a file's name and the number, when it is set aside.
+pub(crate) const SET_ASIDE: &str = ".aside-";
+/// What stood there in bundles of before; only artifacts were set aside then.
+const SET_ASIDE_BEFORE: &str = ".torn-";
 
 fn is_leftover(name: &str) -> bool {
+    let numbered = |mark| {
+        name.rsplit_once(mark).filter(|(_, number)| number.parse::<u32>().is_ok()).map(|(of, _)| of)
+    };
     name.ends_with(ERROR_LOG)
-        || name.split_once(SET_ASIDE).is_some_and(|(of, number)| {
-            Artifact::from_file_name(of).is_some() && number.parse::<u32>().is_ok()
-        })
+        || numbered(SET_ASIDE).is_some_and(|of| !of.is_empty())
+        || numbered(SET_ASIDE_BEFORE).is_some_and(|of| Artifact::from_file_name(of).is_some())
 }
 
 /// The text in `bytes`, or where it stops being one.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest, Sha256};
 
 use crate::bundle::Bundle;
@@ -16,9 +17,33 @@ use crate::files::{self, ReadError};
 /// The state of every file of a bundle: relative path, length and bytes.
 ///
 /// Links count by where they point and are not followed; what is no file counts by its kind.
+///
+/// As JSON it is one object, from the path to its sum in hexadecimal. In a path, `%` and each byte
+/// that is not UTF-8 stand as `%` and two digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleDigest {
     files: BTreeMap<OsString, [u8; 32]>,
+}
+
+impl Serialize for BundleDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer
+            .collect_map(self.files.iter().map(|(path, sum)| (escaped(path.as_bytes()), hex(sum))))
+    }
+}
+
+impl<'de> Deserialize<'de> for BundleDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let no = |kind: &str, what: &str| {
+            D::Error::custom(format_args!("{what:?} is no {kind} of a digest"))
+        };
+        let files = stored.iter().map(|(path, sum)| {
+            let bytes = unescaped(path).ok_or_else(|| no("path", path))?;
+            Ok((OsString::from_vec(bytes), unhex(sum).ok_or_else(|| no("sum", sum))?))
+        });
+        Ok(Self { files: files.collect::<Result<_, D::Error>>()? })
+    }
 }
 
 impl BundleDigest {
@@ -141,9 +166,49 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Reads a sum as [`hex`] writes it.
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    let sum: Vec<u8> = pairs.iter().map(|pair| byte_of(*pair)).collect::<Option<_>>()?;
+    let sum = <[u8; 32]>::try_from(sum).ok()?;
+    (hex(&sum) == text).then_some(sum)
+}
+
+fn byte_of(digits: [u8; 2]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()
+}
+
+/// A path as text from which every byte of it can be had again.
+fn escaped(path: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in path.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('%', "%25"));
+        for byte in chunk.invalid() {
+            text.push('%');
+            text.push_str(&hex(&[*byte]));
+        }
+    }
+    text
+}
+
+/// Reads a path as [`escaped`] writes it, and nothing else.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut path = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    path.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        let (digits, rest) = part.as_bytes().split_first_chunk::<2>()?;
+        path.push(byte_of(*digits)?);
+        path.extend_from_slice(rest);
+    }
+    (escaped(&path) == text).then_some(path)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStringExt;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::testing::Scene;
@@ -182,6 +247,52 @@ mod tests {
         fs_err::remove_file(dir.join("link")).unwrap();
         std::os::unix::fs::symlink("/elsewhere", dir.join("link")).unwrap();
         assert_eq!(bundle.digest().unwrap().changed_since(&before), ["link"]);
+    }
+
+    #[test]
+    fn a_digest_that_was_kept_is_the_same_again() {
+        let scene = Scene::new();
+        let bundle = scene.bundle("7", &[("a%b.md", "1"), ("iteration-v1/ü.md", "2")]);
+        let odd = OsString::from_vec(b"x\xff%41".to_vec());
+        fs_err::write(bundle.dir().as_std_path().join(odd), "3").unwrap();
+        let digest = bundle.digest().unwrap();
+        let json = serde_json::to_string(&digest).unwrap();
+        for path in [r#""a%25b.md":"#, r#""iteration-v1/ü.md":"#, r#""x%ff%2541":"#] {
+            assert!(json.contains(path), "{json}");
+        }
+        assert_eq!(serde_json::from_str::<BundleDigest>(&json).unwrap(), digest);
+    }
+
+    #[test]
+    fn what_is_no_digest_is_an_error() {
+        let (sum, short) = ("ab".repeat(32), "ab".repeat(31));
+        let read = |path: &str, sum: &str| {
+            serde_json::from_str::<BundleDigest>(&format!(r#"{{"{path}": "{sum}"}}"#))
+        };
+        assert!(read("a%25", &sum).is_ok());
+        for path in ["%", "%2", "%zz", "%+f", "%41", "%FF", "%é"] {
+            assert!(read(path, &sum).is_err(), "{path}");
+        }
+        for sum in ["", "a", &short, &sum.to_uppercase(), &format!("{sum}ab"), &"+f".repeat(32)] {
+            assert!(read("a", sum).is_err(), "{sum}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_is_kept_byte_for_byte(path in any::<Vec<u8>>()) {
+            prop_assert_eq!(unescaped(&escaped(&path)), Some(path));
+        }
+
+        #[test]
+        fn whatever_is_read_as_a_digest_is_written_the_same(
+            bytes in prop_oneof![any::<Vec<u8>>(), r#"\{"[a%25fF+]{0,4}":"([aF+]{2}){31,33}"\}"#.prop_map(String::into_bytes)]
+        ) {
+            if let Ok(digest) = serde_json::from_slice::<BundleDigest>(&bytes) {
+                let compact: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+                prop_assert_eq!(serde_json::to_value(&digest).unwrap(), compact);
+            }
+        }
     }
 
     #[test]

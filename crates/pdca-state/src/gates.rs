@@ -217,6 +217,11 @@ impl GateReport {
         Self::assemble(issue_dir, rows, provenance)
     }
 
+    /// Whether no row says anything about a change, as in the report of a close.
+    pub fn checked_nothing(&self) -> bool {
+        self.rows.iter().all(|row| row.result == GateResult::None)
+    }
+
     /// The gating rows that failed.
     pub fn failed_gating(&self) -> impl Iterator<Item = &GateRow> {
         self.rows.iter().filter(|row| row.is_failed_gating())

@@ -30,6 +30,7 @@
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
 mod artifact;
+mod failure;
 mod id;
 mod id_list;
 mod lines;
@@ -65,6 +66,7 @@ pub use bundle::{Bundle, CreateError, WriteError};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
 pub use digest::{BundleDigest, sha256_hex};
+pub use failure::chain;
 pub use gates::{
     EVIDENCE_MAX, Element, ElementError, ElementKind, GateReport, GateReportError, GateResult,
     GateRow, Overall, Provenance, evidence,

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::archive::Pending;
-use crate::artifact::{ADVISORY, Artifact, Artifacts};
+use crate::artifact::{ADVISORY, Artifact, Artifacts, CHECK, ERROR_LOG};
 use crate::brief::Brief;
 use crate::bundle::Bundle;
 use crate::contents::{self, Contents, LoadError};
 use crate::digest::sha256_within;
+use crate::failure::chain;
 use crate::files::{self, ReadError};
 use crate::gates::GateReport;
 use crate::id::BundleId;
@@ -52,6 +53,8 @@ pub struct Snapshot {
     pub pending: Option<Pending>,
     /// What could not be used, and did not keep the bundle from being read.
     pub problems: Vec<Problem>,
+    /// What judges the change, in the order in which it is to be set aside.
+    verdicts: Vec<Utf8PathBuf>,
 }
 
 /// Something in a bundle that could not be used.
@@ -73,7 +76,7 @@ pub enum Coverage {
     Unknown,
     /// They saw this patch.
     Same,
-    /// They saw another one, or there was none, or it is gone.
+    /// They saw another one, or there was none, or it is gone: it cannot be accepted on their word.
     Changed,
 }
 
@@ -118,6 +121,7 @@ impl Bundle {
             reopened: contents.was_reopened(),
             pending,
             problems,
+            verdicts: verdicts(&contents),
             leftovers: contents.leftovers,
         })
     }
@@ -126,10 +130,19 @@ impl Bundle {
 impl Snapshot {
     /// Compares the patch that is there with the one the gates saw. Reads the patch.
     pub fn coverage(&self) -> Result<Coverage, LoadError> {
-        let Some(seen) = self.gates.as_ref().and_then(|gates| gates.patch_digest.as_deref()) else {
-            return Ok(Coverage::Unknown);
-        };
-        coverage(&self.dir, seen)
+        let has_patch = self.artifacts.contains(Artifact::Patch);
+        self.gates
+            .as_ref()
+            .map_or(Ok(Coverage::Unknown), |gates| coverage(&self.dir, has_patch, gates))
+    }
+
+    /// The files that say something about the change, relative to the bundle: to be set aside, in
+    /// this order, when the change is replaced.
+    ///
+    /// The result document comes first, so that nobody signs it off. The gate report comes last:
+    /// while it is there, it shows that what is left was about another change.
+    pub fn verdict_files(&self) -> Vec<Utf8PathBuf> {
+        self.verdicts.clone()
     }
 
     /// Whether the log of a failed leaf lies in the bundle; named as for [`Bundle::error_log`].
@@ -144,10 +157,37 @@ impl Snapshot {
     }
 }
 
-pub(crate) fn coverage(dir: &camino::Utf8Path, seen: &str) -> Result<Coverage, LoadError> {
+/// Compares the patch of a bundle with the one that its gate report is about.
+pub(crate) fn coverage(
+    dir: &Utf8Path,
+    has_patch: bool,
+    gates: &GateReport,
+) -> Result<Coverage, LoadError> {
+    let Some(seen) = gates.patch_digest.as_deref() else {
+        // The report of a close: it came before the patch, and no gate ever saw that.
+        let unseen = has_patch && gates.checked_nothing();
+        return Ok(if unseen { Coverage::Changed } else { Coverage::Unknown });
+    };
     let now = sha256_within(dir, Artifact::Patch.file_name())?;
     let same = now.is_some_and(|now| now.eq_ignore_ascii_case(seen.trim_start_matches("sha256:")));
     Ok(if same { Coverage::Same } else { Coverage::Changed })
+}
+
+/// What in a bundle judges the change, in the order in which it is to be set aside.
+fn verdicts(contents: &Contents<'_>) -> Vec<Utf8PathBuf> {
+    let artifact = |artifact: Artifact| {
+        contents.artifacts.contains(artifact).then(|| artifact.file_name().into())
+    };
+    let logs = contents
+        .leftovers
+        .iter()
+        .filter(|name| name.starts_with(CHECK) && name.ends_with(ERROR_LOG));
+    [Artifact::Summary, Artifact::Review]
+        .into_iter()
+        .filter_map(artifact)
+        .chain(contents.advisories.iter().chain(logs).map(Utf8PathBuf::from))
+        .chain(artifact(Artifact::GatesJson))
+        .collect()
 }
 
 pub(crate) fn brief_fact(brief: Option<&Brief>) -> BriefFact {
@@ -262,12 +302,6 @@ impl Reader<'_> {
 
 fn unreadable(error: &ReadError) -> String {
     format!("counts as absent: {}", chain(error))
-}
-
-/// An error and its causes in one line: a problem is text for people.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(error.source(), |cause| cause.source())
-        .fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::artifact::Artifact;
 use crate::brief::Brief;
 use crate::bundle::Bundle;
-use crate::contents::{self, LoadError};
+use crate::contents::{self, Contents, LoadError};
 use crate::gates::{GateReport, Overall};
 use crate::id::BundleId;
 use crate::id_list::IdList;
@@ -147,7 +147,7 @@ impl Bundle {
         let state = State::of(&facts);
         Ok(Glance {
             state,
-            coverage: covered(self.dir(), state, gates.as_ref()),
+            coverage: covered(&contents, state, gates.as_ref()),
             closes: contents.artifacts.contains(Artifact::CloseDisposition),
             open_items: summary.as_ref().map_or(0, |summary| summary.open_items().len()),
             standing_items: summary.as_ref().map_or(0, Summary::open_standing),
@@ -179,11 +179,12 @@ impl Glance {
 
 /// Reads the patch only where a person is about to rely on the verdict. A patch that cannot be
 /// read is not the one the gates saw.
-fn covered(dir: &Utf8Path, state: State, gates: Option<&GateReport>) -> Coverage {
+fn covered(contents: &Contents<'_>, state: State, gates: Option<&GateReport>) -> Coverage {
     let waits = matches!(state, State::Checked | State::AwaitingSignoff);
-    let seen = gates.and_then(|gates| gates.patch_digest.as_deref());
-    seen.filter(|_| waits)
-        .map_or(Coverage::Unknown, |seen| coverage(dir, seen).unwrap_or(Coverage::Changed))
+    let has_patch = contents.artifacts.contains(Artifact::Patch);
+    gates.filter(|_| waits).map_or(Coverage::Unknown, |gates| {
+        coverage(contents.dir(), has_patch, gates).unwrap_or(Coverage::Changed)
+    })
 }
 
 #[cfg(test)]

@@ -135,6 +135,7 @@ mod tests {
         gates.checks[0].tier = "T1"  # pdca.toml:6
         gates.cwd = "auto"  # default
         gates.parallel = false  # default
+        gates.sandbox = "auto"  # default
         leaves.act.mode = "stub"  # default
         leaves.builder.argv = []  # default
         leaves.builder.interactive = false  # default

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::Site;
+use pdca_gates::{Purpose, Scene, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{LeafConfig, Mode};
 use pdca_process::{Cancel, Ending, Held, Spec, Tool, sandbox_support};
@@ -185,7 +186,7 @@ fn supervision(cwd: &Utf8Path) -> Row {
             Row::ok("supervision", "children are supervised")
         }
         Ok(verdict) => Row::broken("supervision", verdict.ending.to_string(), remedy),
-        Err(error) => Row::broken("supervision", pdca_driver::chain(&error), remedy),
+        Err(error) => Row::broken("supervision", pdca_state::chain(&error), remedy),
     }
 }
 
@@ -206,7 +207,7 @@ fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row
         ));
     }
     rows.push(driver(site));
-    rows.extend(gates(site, cx));
+    rows.extend(gates(site));
     rows.extend(leaves(workspace, site, cx));
     rows
 }
@@ -216,14 +217,14 @@ fn bundles(workspace: &Workspace) -> Row {
     match pdca_state::survey(&workspace.bundle_root) {
         Err(error) => Row::warning(
             "bundles",
-            pdca_driver::chain(&error),
+            pdca_state::chain(&error),
             "`pdca new <id>` makes the first bundle",
         ),
         Ok(found) => match found.iter().find_map(|row| row.result.as_ref().err()) {
             None => Row::ok("bundles", format!("{} in {path}", found.len())),
             Some(error) => Row::broken(
                 "bundles",
-                pdca_driver::chain(error),
+                pdca_state::chain(error),
                 "`pdca status` shows every bundle that cannot be read",
             ),
         },
@@ -237,7 +238,7 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
         Err(error) => {
             return Row::broken(
                 what,
-                pdca_driver::chain(&error),
+                pdca_state::chain(&error),
                 "mend `path` of its [[targets]] in pdca.toml",
             );
         }
@@ -253,22 +254,29 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
         },
         Err(error) => Row::broken(
             what,
-            pdca_driver::chain(&error),
+            pdca_state::chain(&error),
             "name a branch that exists as `branch` of its [[targets]]",
         ),
     }
 }
 
 fn driver(site: &Site) -> Row {
-    match site.admit() {
-        Ok(_) => Row::ok("driver", "none is at work here"),
-        Err(error) => {
-            Row::warning("driver", error.to_string(), "wait for it; a second one would be refused")
-        }
+    match site.driver_at_work() {
+        Ok(None) => Row::ok("driver", "none is at work here"),
+        Ok(Some(holder)) => Row::warning(
+            "driver",
+            format!("{holder} is at work"),
+            "wait for it; a second one would be refused",
+        ),
+        Err(error) => Row::broken(
+            "driver",
+            pdca_state::chain(&error),
+            "the workspace must be writable and on a filesystem that can lock files",
+        ),
     }
 }
 
-fn gates(site: &Site, cx: &Context<'_>) -> Vec<Row> {
+fn gates(site: &Site) -> Vec<Row> {
     if site.rows.is_empty() {
         return vec![Row::warning(
             "gates",
@@ -276,18 +284,19 @@ fn gates(site: &Site, cx: &Context<'_>) -> Vec<Row> {
             "add [[gates.checks]] to pdca.toml: nothing real is checked",
         )];
     }
+    let jobs = site.private().join("jobs");
+    let mut scene = Scene::new(Purpose::Bundle, &site.workspace, &jobs);
+    scene.search_path = site.search_path.as_deref();
+    let unready = preflight(&site.rows, &scene);
     let rows = site.rows.as_slice().iter().map(|row| {
         let what = format!("gate {}", row.id);
-        match row.command.argv().first() {
-            Some(program) if found(program, &site.workspace, cx) => {
-                Row::ok(what, row.command.shown())
-            }
-            Some(program) => Row::broken(
+        match unready.iter().find(|unready| unready.rule_id == row.id) {
+            None => Row::ok(what, row.command.shown()),
+            Some(unready) => Row::broken(
                 what,
-                format!("no program `{program}`"),
+                unready.fault.to_string(),
                 "install it, or mend the row in pdca.toml",
             ),
-            None => Row::broken(what, "nothing to run", "give the row a `cmd` or an `argv`"),
         }
     });
     rows.collect()

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_driver::{Driver, Jobs};
-use pdca_gates::{GateEvent, Outcome, Purpose, Scene, run_checks};
+use pdca_gates::{GateEvent, Purpose, Scene, run_checks};
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};
 
@@ -45,22 +45,26 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let outcome = match &args.id {
+    let report = match &args.id {
         Some(id) => over_bundle(&cx.require_bundle(id)?, cx, err)?,
         None => over_tree(cx, err)?,
     };
-    let report = &outcome.report;
     if cx.globals.json {
-        cx.emit_json(out, "gates", report)?;
+        cx.emit_json(out, "gates", &report)?;
     } else {
-        print(report, cx, out)?;
+        print(&report, cx, out)?;
     }
     Ok(if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done })
 }
 
-/// Runs the rows over a bundle and keeps the report where Check is open.
-fn over_bundle(bundle: &Bundle, cx: &Context<'_>, err: &mut dyn Write) -> Result<Outcome, Failure> {
+/// Runs the rows over a bundle, and keeps the report where Check is open.
+fn over_bundle(
+    bundle: &Bundle,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<GateReport, Failure> {
     let site = session::site(cx)?;
+    let _admitted = site.admit().map_err(|error| session::refused(&error))?;
     let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
     let snapshot = bundle.load()?;
     let open = match snapshot.state {
@@ -73,36 +77,33 @@ fn over_bundle(bundle: &Bundle, cx: &Context<'_>, err: &mut dyn Write) -> Result
         | State::Iterate(_)
         | State::Discontinued => false,
     };
+    let name = bundle.id().dir_name();
     if !open {
-        cx.note(
-            err,
-            &format!("{} is {}: nothing is written", bundle.id().dir_name(), snapshot.state),
-        )?;
+        cx.note(err, &format!("{name} is {}: nothing is written", snapshot.state))?;
     }
-    if snapshot.artifacts.contains(Artifact::CloseDisposition)
-        && !snapshot.artifacts.contains(Artifact::Patch)
-    {
-        let report = GateReport::for_close(bundle.id().dir_name());
-        return Ok(Outcome { report, fixes: Vec::new(), warnings: Vec::new() });
+    if !snapshot.artifacts.contains(Artifact::Patch) {
+        // There is no change that a gate could be about.
+        return Ok(GateReport::for_close(name));
     }
+    let jobs = site.jobs().of(bundle.id());
     if snapshot.state != State::Built {
         // Asked for by a person: a verdict of before is not an answer.
-        site.jobs().remove_all(bundle.id())?;
+        pdca_gates::forget(&jobs)?;
     }
-    let outcome = session::work(cx, &site, None, err, |driver: &Driver<'_>| {
-        driver.judge(bundle, &snapshot, open)
+    let report = session::work(cx, &site, None, err, |driver: &Driver<'_>| {
+        if open {
+            driver.gate(bundle, &snapshot)
+        } else {
+            Ok(driver.judge(bundle, &snapshot, false)?.report)
+        }
     })?;
-    let outcome = outcome.map_err(|error| session::explain(bundle, error))?;
-    if open {
-        bundle.publish_derived(Artifact::GatesMarkdown, outcome.report.to_markdown().as_bytes())?;
-        bundle.publish(Artifact::GatesJson, outcome.report.to_json().as_bytes())?;
-    }
-    site.jobs().remove_all(bundle.id())?;
-    Ok(outcome)
+    let report = report.map_err(|error| session::explain(bundle, error))?;
+    pdca_gates::forget(&jobs)?;
+    Ok(report)
 }
 
 /// Runs the rows about the repository over the tree the workspace is in.
-fn over_tree(cx: &Context<'_>, err: &mut dyn Write) -> Result<Outcome, Failure> {
+fn over_tree(cx: &Context<'_>, err: &mut dyn Write) -> Result<GateReport, Failure> {
     let site = session::site(cx)?;
     let tree = crate::workspace::start_dir(&cx.globals, cx.ambient)?;
     let job = site.private().join(format!("working-tree-{}", std::process::id()));
@@ -123,7 +124,7 @@ fn over_tree(cx: &Context<'_>, err: &mut dyn Write) -> Result<Outcome, Failure> 
     for warning in &outcome.warnings {
         cx.note(err, &format!("{} {warning}", cx.err.warn("warning:")))?;
     }
-    Ok(outcome)
+    Ok(outcome.report)
 }
 
 fn print(report: &GateReport, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {

@@ -214,7 +214,7 @@ impl Line {
             }
             Err(DriveError::Interrupted) => Self::empty(bundle, Fate::Interrupted),
             Err(error) => {
-                Self { error: Some(pdca_driver::chain(error)), ..Self::empty(bundle, Fate::Failed) }
+                Self { error: Some(pdca_state::chain(error)), ..Self::empty(bundle, Fate::Failed) }
             }
         }
     }

@@ -13,6 +13,9 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
         AdmissionError::Taken { path, .. } => failure
             .at(Place::file(path))
             .hint("wait until it is done, or stop it; `pdca status` shows what it does meanwhile"),
+        AdmissionError::StillRunning(_) => {
+            failure.hint("its supervisor ends it; wait a moment and repeat the command")
+        }
         AdmissionError::Unusable { path, .. } => failure
             .at(Place::file(path))
             .hint("the workspace must be writable and on a filesystem that can lock files"),
@@ -64,6 +67,9 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
             .fold(told(Exit::Unexpected), |failure, one| failure.detail(format!("written: {one}")))
             .at(Place::file(log))
             .hint("nothing was restored: look at what was written, then run it again with `sandbox = \"require\"`"),
+        DriveError::EmptyPatch => told(Exit::Usage)
+            .at(Place::file(bundle.path(Artifact::Patch)))
+            .hint(format!("remove it and `pdca run {id}` builds the change")),
         DriveError::Stale { .. } => told(Exit::Unexpected)
             .at(Place::file(bundle.path(Artifact::Patch)))
             .hint(format!("`pdca signoff {id} iterate-do --note …` has it built again on the present base")),

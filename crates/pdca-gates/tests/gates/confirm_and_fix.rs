@@ -131,6 +131,44 @@ fn a_fix_that_fails_or_changes_nothing_leaves_the_row_red() {
 }
 
 #[test]
+fn a_fix_that_undoes_the_whole_change_is_taken_back() {
+    let mut stage = Stage::new();
+    let base = stage.checkout.git(&["rev-parse", "HEAD^{tree}"]).trim().to_owned();
+    stage.checkout.write("a.txt", "changed\n");
+    stage.checkout.commit("the only change");
+    let before = stage.checkout.head();
+    let mut tree = Checkout::of(&stage.checkout);
+    tree.base = Some(base);
+    let rows = "checks = [{ id = 'gate', tier = 'T1', cwd = 'worktree', \
+        cmd = 'grep one a.txt', fix = 'echo one > a.txt' }]";
+    let outcome = stage.run_with(rows, Some(&mut tree), |_| {}).unwrap();
+    let row = found(&outcome.report, "gate");
+    assert_eq!(row.result, GateResult::Fail);
+    assert_eq!(row.note.as_deref(), Some("not fixed: the fix undoes the whole change"));
+    assert_eq!(outcome.fixes, []);
+    assert_eq!(stage.checkout.head(), before);
+    assert_eq!(stage.checkout.read("a.txt"), b"changed\n");
+}
+
+#[test]
+fn where_the_scene_does_not_allow_it_nothing_is_fixed() {
+    let mut stage = Stage::new();
+    let rows = "checks = [{ id = 'gate', tier = 'T1', cwd = 'worktree', cmd = 'grep two a.txt', \
+        fix = 'echo ran >> $PDCA_WORKSPACE/fixed; echo two > a.txt' }]";
+    for never in ["propose", "accept", "withdraw"] {
+        let mut tree = Checkout::of(&stage.checkout);
+        tree.breaks = Some(never);
+        let outcome = stage.run_with(rows, Some(&mut tree), |scene| scene.may_fix = false).unwrap();
+        let row = found(&outcome.report, "gate");
+        assert_eq!((row.result, row.note), (GateResult::Fail, None));
+        assert_eq!(outcome.fixes, []);
+    }
+    assert_eq!(stage.count("fixed"), 0);
+    // The same row is fixed where it may be.
+    assert!(found(&stage.run(rows).report, "gate").fixed);
+}
+
+#[test]
 fn a_fix_never_touches_the_workspace_or_a_tree_that_is_not_a_bundles() {
     let mut stage = Stage::new();
     let rows = "checks = [{ id = 'gate', tier = 'T1', cmd = 'exit 1', fix = 'echo ran > fixed' }]";

@@ -1,5 +1,6 @@
 //! Real commands through the real supervisor, on real checkouts.
 
+mod confined;
 mod confirm_and_fix;
 mod hostile;
 mod report;

@@ -55,6 +55,40 @@ fn lesson_02_a_verdict_from_before_the_patch_does_not_count_for_the_patch() {
 }
 
 #[test]
+fn an_edited_test_of_the_bundle_is_another_verdict_for_rows_about_the_bundle() {
+    for (scope, runs) in [("bundle", 3), ("repo", 1)] {
+        let mut stage = Stage::new();
+        stage.workspace.brief("7", &[("Test file", "`./tests/new.rs`")]);
+        let rows = format!(
+            "checks = [{{ id = 'gate', tier = 'T1', scope = '{scope}', cmd = 'echo ran >> ran' }}]"
+        );
+        stage.run(&rows);
+        stage.workspace.write("results/issue_7/tests/new.rs", "one");
+        stage.run(&rows);
+        stage.run(&rows);
+        stage.workspace.write("results/issue_7/tests/new.rs", "two");
+        stage.run(&rows);
+        assert_eq!(stage.count("ran"), runs, "{scope}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_read_back_is_said_to_be_lost() {
+    let mut stage = Stage::new();
+    assert_eq!(found(&stage.run(COUNTED).report, "gate").note, None);
+    let jobs = fs_err::read_dir(stage.jobs()).unwrap();
+    let mut logs = jobs.map(|job| job.unwrap().path().join("log"));
+    let log = logs.find(|path| path.exists()).unwrap();
+    fs_err::remove_file(&log).unwrap();
+    let note = |stage: &mut Stage| found(&stage.run(COUNTED).report, "gate").note.unwrap();
+    assert_eq!(note(&mut stage), "log not whole: nothing is left of it");
+    fs_err::create_dir(&log).unwrap();
+    let said = note(&mut stage);
+    assert!(said.starts_with("log not whole: cannot read "), "{said}");
+    assert_eq!(stage.count("ran"), 1);
+}
+
+#[test]
 fn a_verdict_without_proof_that_the_tree_was_left_alone_is_not_used() {
     let mut stage = Stage::new();
     stage.run(COUNTED);

@@ -8,7 +8,7 @@ use pdca_gates::{
     run_checks,
 };
 use pdca_process::Cancel;
-use pdca_state::{Brief, Bundle, GateReport, GateRow};
+use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
 use pdca_testkit::{Repo, Workspace};
 
 /// Everything a run needs, in a temporary directory.
@@ -18,6 +18,8 @@ pub(crate) struct Stage {
     pub(crate) checkout: Repo,
     pub(crate) events: Vec<GateEvent>,
     pub(crate) cancel: Cancel,
+    /// The lock under which rows run.
+    pub(crate) hold: Option<Utf8PathBuf>,
 }
 
 impl Stage {
@@ -32,7 +34,7 @@ impl Stage {
         checkout.write("b.txt", "two\n");
         checkout.write(".gitignore", "target/\n");
         checkout.commit("the change under check");
-        Self { workspace, bundle, checkout, events: Vec::new(), cancel: Cancel::new() }
+        Self { workspace, bundle, checkout, events: Vec::new(), cancel: Cancel::new(), hold: None }
     }
 
     /// A program of the workspace.
@@ -106,6 +108,8 @@ impl Stage {
         scene.base = Some("0123abcd");
         scene.patch_digest = Some("digest");
         scene.keep_logs = true;
+        scene.may_fix = true;
+        scene.hold = self.hold.as_deref();
         scene.search_path = Some("/usr/local/bin:/usr/bin:/bin".as_ref());
         set(&mut scene);
         let events = &mut self.events;
@@ -149,6 +153,8 @@ pub(crate) struct Checkout {
     pub(crate) prepared: usize,
     pub(crate) breaks: Option<&'static str>,
     pub(crate) as_left: bool,
+    /// The tree of which the patch is empty.
+    pub(crate) base: Option<String>,
 }
 
 impl Checkout {
@@ -161,6 +167,7 @@ impl Checkout {
             prepared: 0,
             breaks: None,
             as_left: false,
+            base: None,
         }
     }
 
@@ -213,6 +220,9 @@ impl Tree for Checkout {
         self.repo.git(&["add", "--all"]);
         self.repo.git(&["commit", "--quiet", "--allow-empty", "-m", "fixed"]);
         self.expected = change(&self.repo);
+        if self.base.as_ref() == Some(&self.expected.tree) {
+            self.expected.patch_digest = Some(sha256_hex(b""));
+        }
         Ok(self.expected.clone())
     }
 

@@ -93,6 +93,48 @@ fn a_lane_keeps_what_is_in_it_until_it_is_reset() {
 }
 
 #[test]
+fn a_note_about_the_occupant_outlives_the_claim_and_not_the_checkout() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let lane = scene.lane();
+    assert_eq!(lane.occupant().unwrap(), None);
+    lane.occupy(b"first").unwrap();
+    lane.occupy(b"7-builder\n\xff\0").unwrap();
+    drop(lane);
+    assert!(scene.lanes().root().join("lane-0/app.occupant").is_file());
+    assert_eq!(scene.lane().occupant().unwrap().unwrap(), b"7-builder\n\xff\0");
+    assert_eq!(scene.lanes().claim(1, &scene.target()).unwrap().occupant().unwrap(), None);
+    fs::remove_dir_all(scene.checkout()).unwrap();
+    assert_eq!(scene.claim().occupant().unwrap(), None);
+}
+
+#[test]
+fn a_note_about_the_occupant_that_cannot_be_read_is_an_error() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let lane = scene.claim();
+    let note = scene.lanes().root().join("lane-0/app.occupant");
+    let outside = scene.beside("outside");
+    fs::write(&outside, "outside").unwrap();
+    for target in [outside.as_str(), "lock", "nowhere"] {
+        std::os::unix::fs::symlink(target, &note).unwrap();
+        assert!(lane.occupant().is_err(), "{target}");
+        fs::remove_file(&note).unwrap();
+    }
+    fs::create_dir(&note).unwrap();
+    assert!(lane.occupant().is_err());
+    fs::remove_dir(&note).unwrap();
+    fs::write(&note, [b'x'; 4097]).unwrap();
+    assert!(lane.occupant().is_err());
+    // Whatever is in its place is replaced, and not written through.
+    fs::remove_file(&note).unwrap();
+    std::os::unix::fs::symlink(&outside, &note).unwrap();
+    lane.occupy(&[b'y'; 4096]).unwrap();
+    assert_eq!(lane.occupant().unwrap().unwrap(), [b'y'; 4096]);
+    assert_eq!(fs::read(&outside).unwrap(), b"outside");
+    assert!(lane.occupy(&[b'z'; 4097]).is_err());
+    assert_eq!(lane.occupant().unwrap().unwrap(), [b'y'; 4096]);
+}
+
+#[test]
 fn a_making_that_was_interrupted_is_done_again() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     drop(scene.claim());

@@ -75,14 +75,46 @@ fn a_repository_inside_the_lane_is_moved_aside_whole() {
 }
 
 #[test]
-fn a_name_that_is_no_ref_is_refused() {
+fn a_name_that_is_no_ref_is_made_one() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
-    fs::write(lane.path().join("a"), "x\n").unwrap();
-    let inner = pdca_testkit::Repo::at(&lane.path().join("inner"));
-    for name in ["", "a..b", "../x", "x.lock", "a b", "/x"] {
-        assert!(lane.rescue(name).is_err(), "{name:?}");
+    let (long, cut) = ("ü".repeat(200), "ü".repeat(75));
+    let cases = [
+        ("7-builder-00ff.v2", "7-builder-00ff.v2"),
+        ("", "unknown"),
+        (".x", "_x"),
+        ("..", "__"),
+        ("a..b", "a._b"),
+        ("../../x", "_._.__x"),
+        ("x.lock", "x_lock"),
+        ("x.lock.lock", "x.lock_lock"),
+        ("x.", "x_"),
+        ("a b\tc\nd\u{7f}", "a_b_c_d_"),
+        ("~^:?*[\\/", "________"),
+        ("HEAD@{1}", "HEAD@_1}"),
+        ("@", "@"),
+        ("-x", "-x"),
+        (&long, &cut),
+    ];
+    for (at, (name, legal)) in cases.into_iter().enumerate() {
+        fs::write(lane.path().join("a"), format!("{at}\n")).unwrap();
+        let id = lane.rescue(name).unwrap().unwrap();
+        let named = seen(&lane).git(&["rev-parse", &format!("refs/pdca/rescue/{legal}")]);
+        assert_eq!(named.trim(), id, "{name:?}");
     }
-    assert!(inner.path().exists());
-    assert_eq!(seen(&lane).git(&["for-each-ref"]), "");
+    assert_sound(lane.path());
+}
+
+#[test]
+fn a_repository_that_is_moved_aside_stays_beside_the_lane_and_over_no_other() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    let rescued = scene.lanes().root().join("lane-0/rescued");
+    for kept in ["_._x", "_._x.2"] {
+        let inner = pdca_testkit::Repo::at(&lane.path().join("inner"));
+        inner.write("x", kept);
+        let commit = inner.commit("inner");
+        lane.rescue("../x").unwrap();
+        assert_eq!(pdca_testkit::Repo::existing(&rescued.join(kept).join("inner")).head(), commit);
+    }
 }

@@ -317,6 +317,24 @@ fn a_commit_that_is_not_there_changes_nothing() {
 }
 
 #[test]
+fn a_commit_that_is_there_and_damaged_is_not_said_to_be_absent() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    scene.primary.write("a", "b\n");
+    let commit = scene.primary.commit("second");
+    let tree = scene.primary.git(&["rev-parse", "HEAD:"]);
+    let object = scene.primary.path().join(".git/objects").join(&commit[..2]).join(&commit[2..]);
+    fs::remove_file(&object).unwrap();
+    assert!(matches!(lane.reset(&commit), Err(LaneError::NoSuchCommit { .. })));
+    fs::write(&object, "garbage").unwrap();
+    let err = lane.reset(&commit).unwrap_err();
+    assert!(matches!(err, LaneError::Objects { .. }), "{err:?}");
+    assert!(matches!(lane.diff(&commit, &commit), Err(LaneError::Objects { .. })));
+    // What is there and is no commit is none.
+    assert!(matches!(lane.reset(tree.trim()), Err(LaneError::NoSuchCommit { .. })));
+}
+
+#[test]
 fn attributes_deep_in_the_tree_that_we_cannot_honour_are_refused_by_name() {
     let scene =
         Scene::new(&[("a", "a\n"), ("assets/.gitattributes", "*.png filter=lfs diff=lfs -text\n")]);

@@ -37,6 +37,27 @@ fn a_name_that_is_no_directory_name_is_refused() {
 }
 
 #[test]
+fn a_name_that_lanes_use_beside_the_checkouts_is_refused() {
+    let repo = Repo::with_first_commit();
+    for name in [
+        "lock",
+        "rescued",
+        "Rescued",
+        "x.index",
+        "x.index.new",
+        "x.lane.json",
+        "x.occupant",
+        "x.lock",
+    ] {
+        let err = Target::open(name, repo.path()).expect_err("the name is refused");
+        assert!(matches!(&err, TargetError::Reserved { .. }), "{name:?}: {err}");
+    }
+    for name in ["locks", "rescued.x", "index", "lane.json", "occupant"] {
+        assert!(Target::open(name, repo.path()).is_ok(), "{name:?}");
+    }
+}
+
+#[test]
 fn what_a_lane_would_get_wrong_is_refused_by_name() {
     let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
     scene.primary.commit("second");

@@ -5,6 +5,8 @@ mod driver;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod hold;
+#[cfg(test)]
 mod output;
 #[cfg(test)]
 mod sandbox;

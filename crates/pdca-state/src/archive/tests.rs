@@ -43,6 +43,8 @@ fn attempt(scene: &Scene, id: &str, outcome: &str) -> Bundle {
             ("check-gates.json", GATES),
             ("check-gates.md", "gates"),
             ("check-gates.json.torn-1", "{"),
+            ("check-gates.json.aside-1", "{}"),
+            ("own.txt.aside-12", "set aside"),
             ("gate-logs/C4.log", "a log"),
             ("gate-logs/T1.log", "another log"),
             ("check-review.md", "| Item | Verdict | Basis |\n"),
@@ -80,6 +82,7 @@ fn an_iteration_to_do_moves_the_attempt_and_leaves_the_brief_and_the_record() {
     iteration-v2/build-notes.md
     iteration-v2/check-advisory-sec.md
     iteration-v2/check-gates.json
+    iteration-v2/check-gates.json.aside-1
     iteration-v2/check-gates.json.torn-1
     iteration-v2/check-gates.md
     iteration-v2/check-review.md
@@ -87,6 +90,7 @@ fn an_iteration_to_do_moves_the_attempt_and_leaves_the_brief_and_the_record() {
     iteration-v2/commit-msg.txt
     iteration-v2/gate-logs/C4.log
     iteration-v2/gate-logs/T1.log
+    iteration-v2/own.txt.aside-12
     iteration-v2/patch.diff
     iteration-v2/pr-description.md
     iteration-v2/reviewer.error.log

@@ -92,6 +92,51 @@ fn lesson_05_a_torn_gate_report_is_set_aside_and_the_bundle_goes_on() {
 }
 
 #[test]
+fn any_file_of_a_bundle_is_set_aside_under_a_free_name() {
+    let scene = Scene::new();
+    let advisory = "check-advisory-x.md";
+    let bundle = scene.bundle("7", &[(advisory, "second"), ("own.txt", "mine")]);
+    scene.write("issue_7/check-advisory-x.md.aside-1", "first");
+    let aside = bundle.set_aside_file(Utf8Path::new(advisory)).unwrap().unwrap();
+    assert_eq!(aside, bundle.dir().join("check-advisory-x.md.aside-2"));
+    assert_eq!(fs_err::read(&aside).unwrap(), b"second");
+    assert_eq!(fs_err::read(bundle.dir().join("check-advisory-x.md.aside-1")).unwrap(), b"first");
+    assert_eq!(bundle.set_aside_file(Utf8Path::new(advisory)).unwrap(), None);
+    bundle.set_aside_file(Utf8Path::new("./own.txt")).unwrap().unwrap();
+    let snapshot = bundle.load().unwrap();
+    assert!(snapshot.advisories.is_empty());
+    assert_eq!(
+        snapshot.leftovers,
+        ["check-advisory-x.md.aside-1", "check-advisory-x.md.aside-2", "own.txt.aside-1"]
+    );
+}
+
+#[test]
+fn nothing_but_a_file_directly_in_the_bundle_is_set_aside() {
+    let scene = Scene::new();
+    let bundle = scene.bundle("7", &[("tests/t.rs", ""), ("iteration-v1/patch.diff", "")]);
+    let outside = scene.write("issue_8/patch.diff", "another's");
+    symlink(scene.path(), bundle.dir().join("link")).unwrap();
+    let absolute = outside.as_str();
+    for path in [
+        "../issue_8/patch.diff",
+        absolute,
+        "tests/t.rs",
+        "link/x",
+        "",
+        ".",
+        "..",
+        "a\nb",
+        "iteration-v1",
+    ] {
+        let error = bundle.set_aside_file(Utf8Path::new(path)).unwrap_err();
+        assert!(matches!(error, WriteError::Outside { .. }), "{path}: {error}");
+    }
+    assert_eq!(names(&bundle), ["iteration-v1", "link", "tests"]);
+    assert!(outside.exists());
+}
+
+#[test]
 fn a_file_is_published_at_its_relative_path_and_never_outside() {
     let scene = Scene::new();
     let bundle = scene.bundle("7", &[("file", "")]);
@@ -145,6 +190,10 @@ fn nothing_is_written_through_a_bundle_that_leads_out_of_the_root() {
         Err(WriteError::Outside { .. })
     ));
     assert!(matches!(bundle.set_aside(Artifact::Patch), Err(WriteError::Outside { .. })));
+    assert!(matches!(
+        bundle.set_aside_file(Utf8Path::new("t.rs")),
+        Err(WriteError::Outside { .. })
+    ));
     assert_eq!(outside.read_dir_utf8().unwrap().count(), 0);
 }
 

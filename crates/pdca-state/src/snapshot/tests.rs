@@ -208,6 +208,74 @@ fn lesson_02_gates_that_ran_before_the_patch_do_not_cover_it() {
 }
 
 #[test]
+fn a_patch_beside_the_report_of_a_close_was_seen_by_no_gate() {
+    let scene = Scene::new();
+    let close = GateReport::for_close("issue_7").to_json();
+    let bundle = scene.bundle(
+        "7",
+        &[("brief.md", BRIEF), ("close-disposition", "split\n"), ("check-gates.json", &close)],
+    );
+    let covered = || {
+        let snapshot = bundle.load().unwrap();
+        assert_eq!(snapshot.state, State::Checked);
+        let coverage = snapshot.coverage().unwrap();
+        assert_eq!(bundle.glance().unwrap().coverage, coverage);
+        coverage
+    };
+    assert_eq!(covered(), Coverage::Unknown);
+    bundle.publish(Artifact::Patch, b"the patch").unwrap();
+    assert_eq!(covered(), Coverage::Changed);
+    // One row that says something is a run of the gates, by a driver that noted no digest.
+    bundle.publish(Artifact::GatesJson, GATES.as_bytes()).unwrap();
+    assert_eq!(covered(), Coverage::Unknown);
+}
+
+#[test]
+fn the_files_that_judge_a_change_are_named_in_the_order_to_set_them_aside() {
+    let scene = Scene::new();
+    let bundle = scene.bundle("7", &[("brief.md", BRIEF), ("patch.diff", "")]);
+    assert!(bundle.load().unwrap().verdict_files().is_empty());
+    for name in [
+        "build-notes.md",
+        "builder.error.log",
+        "check-advisory-b.md",
+        "check-advisory-a.md",
+        "check-advisory-c.error.log",
+        "check-gates.json.aside-1",
+        "check-gates.md",
+        "check-review.md",
+        "check-review.error.log",
+        "gate-logs/C4.log",
+    ] {
+        scene.write(&format!("issue_7/{name}"), b"");
+    }
+    scene.write("issue_7/SUMMARY.md", summary(""));
+    scene.write("issue_7/check-gates.json", "torn");
+    // What cannot be read says something, too.
+    symlink("/nowhere", bundle.dir().join("check-advisory-d.md")).unwrap();
+    let files = bundle.load().unwrap().verdict_files();
+    assert_eq!(
+        files,
+        [
+            "SUMMARY.md",
+            "check-review.md",
+            "check-advisory-a.md",
+            "check-advisory-b.md",
+            "check-advisory-d.md",
+            "check-advisory-c.error.log",
+            "check-review.error.log",
+            "check-gates.json",
+        ]
+    );
+    for file in &files {
+        bundle.set_aside_file(file).unwrap().unwrap();
+    }
+    let snapshot = bundle.load().unwrap();
+    assert_eq!(snapshot.state, State::Built);
+    assert!(snapshot.verdict_files().is_empty());
+}
+
+#[test]
 fn a_template_is_there_and_is_no_authored_brief() {
     let scene = Scene::new();
     let snapshot = scene.bundle("7", &[("brief.md", PLACEHOLDER)]).load().unwrap();

@@ -53,6 +53,9 @@ name = {name}
 #default_timeout_secs = 3600
 # What the `subcmd` of a row is handed to.
 #runner = "cargo xtask"
+# Rows run what the builder wrote: where the kernel can, it keeps them from writing the bundles, the
+# lanes and your own checkout. "require" insists, "off" does not ask.
+#sandbox = "auto"
 {gates}
 # All a row may say. `tier` is the element of the check matrix it fills: C1 … C5, T1 … T5, V.
 #[[gates.checks]]

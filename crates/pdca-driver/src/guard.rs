@@ -1,0 +1,77 @@
+//! The bundle as it was before a child started, kept until it is compared with what it is after.
+//!
+//! Whatever a child writes into the bundle could move its state: a summary that signs itself, a patch
+//! that nobody built. The kernel keeps leaves and gates out of the bundle where it can; this finds
+//! what it could not keep out. The note is on disk before the child starts, so a driver that dies
+//! meanwhile leaves it to the next one, which compares before it derives any state.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::{Artifact, Bundle, BundleDigest, files};
+
+use crate::drive::{DriveError, Driver};
+
+/// What decides where a bundle stands. Nobody but the driver and the person at sign-off puts these
+/// in place, and the person does not while a child runs.
+const STATE_MOVING: [Artifact; 5] = [
+    Artifact::Patch,
+    Artifact::CloseDisposition,
+    Artifact::GatesJson,
+    Artifact::Review,
+    Artifact::Summary,
+];
+
+impl Driver<'_> {
+    fn guard_file(&self, bundle: &Bundle) -> Utf8PathBuf {
+        self.site.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
+    }
+
+    /// Notes how the bundle is, before a child starts.
+    pub(crate) fn stand_guard(&self, bundle: &Bundle) -> Result<(), DriveError> {
+        let file = self.guard_file(bundle);
+        let digest = bundle.digest()?;
+        let note = || {
+            fs_err::create_dir_all(file.parent().unwrap_or(&self.site.workspace))?;
+            let json = serde_json::to_vec(&digest).map_err(io::Error::other)?;
+            files::replace_unsynced(&file, &json)
+        };
+        self.effects.perform("guard", note).map_err(DriveError::Own)
+    }
+
+    /// Compares the bundle with the note, and moves out of the way what could move its state and is
+    /// not the driver's doing. Gives what was moved; nothing where there is no note.
+    pub(crate) fn relieve_guard(&self, bundle: &Bundle) -> Result<Vec<String>, DriveError> {
+        let file = self.guard_file(bundle);
+        let Some(before) = load(&file).map_err(DriveError::Own)? else { return Ok(Vec::new()) };
+        let changed = bundle.digest()?.changed_since(&before);
+        let mut intruders = Vec::new();
+        for path in changed {
+            let artifact = Artifact::from_file_name(path.as_str());
+            if artifact.is_some_and(|artifact| STATE_MOVING.contains(&artifact)) {
+                let aside = self.effects.perform("set-aside", || bundle.set_aside_file(&path))?;
+                intruders.push(match aside {
+                    Some(aside) => format!("{path} (now {aside})"),
+                    None => format!("{path} (removed)"),
+                });
+            }
+        }
+        self.effects.perform("guard-done", || remove(&file)).map_err(DriveError::Own)?;
+        Ok(intruders)
+    }
+}
+
+fn load(file: &Utf8Path) -> io::Result<Option<BundleDigest>> {
+    match fs_err::read(file) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove(file: &Utf8Path) -> io::Result<()> {
+    match fs_err::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! The lock that says whether any child is alive.
+
+use std::fs::File;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_process::{Cancel, Ending, HoldError, Sign, Spec, load_verdict, wait_until_free};
+
+use crate::support::{Scene, eventually, exists};
+
+/// A script whose supervisor holds the scene's lock.
+fn held(scene: &Scene, script: &str) -> Spec {
+    let mut spec = scene.script(script);
+    spec.hold = Some(lock(scene));
+    spec
+}
+
+fn lock(scene: &Scene) -> Utf8PathBuf {
+    scene.path().join("hold")
+}
+
+fn is_free(scene: &Scene) -> bool {
+    match wait_until_free(&lock(scene), Duration::ZERO) {
+        Ok(()) => true,
+        Err(HoldError::StillHeld { .. }) => false,
+        Err(error @ HoldError::Io { .. }) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_lock_is_held_while_the_child_runs_and_free_afterwards() {
+    let scene = Scene::new();
+    let spec = held(&scene, "until test -e seen; do sleep 0.01; done; exit 4");
+    let mut free = None;
+    let verdict = scene.run_watched(&spec, &Cancel::new(), &mut |sign| {
+        if let Sign::Started { .. } = sign {
+            free = Some(is_free(&scene));
+            std::fs::write(scene.path().join("seen"), "").unwrap();
+        }
+    });
+    assert_eq!((verdict.ending, free), (Ending::Exited(4), Some(false)));
+    assert!(is_free(&scene));
+    assert!(exists(lock(&scene)));
+}
+
+#[test]
+fn children_that_run_side_by_side_share_the_lock() {
+    let scene = Scene::new();
+    let outer = held(&scene, "until test -e seen; do sleep 0.01; done");
+    let verdict = scene.run_watched(&outer, &Cancel::new(), &mut |sign| {
+        if let Sign::Started { .. } = sign {
+            let mut inner = held(&scene, "touch seen");
+            inner.job = scene.path().join("inner");
+            let verdict = pdca_process::run(&inner, &Cancel::new(), &mut |_| {}).unwrap();
+            assert_eq!(verdict.ending, Ending::Exited(0));
+        }
+    });
+    assert_eq!(verdict.ending, Ending::Exited(0));
+    assert!(is_free(&scene));
+}
+
+#[test]
+fn a_child_does_not_inherit_the_lock() {
+    let scene = Scene::new();
+    scene.run(&held(&scene, "for fd in /proc/$$/fd/*; do readlink $fd; done; echo listed"));
+    let output = scene.output();
+    assert!(output.contains("listed"), "{output}");
+    assert!(!output.contains(lock(&scene).as_str()), "{output}");
+}
+
+#[test]
+fn a10_the_lock_outlives_the_driver_exactly_as_long_as_its_children_do() {
+    let scene = Scene::new();
+    let stubborn = "trap '' TERM; while :; do sleep 1000; done";
+    let script = format!("setsid sh -c \"{stubborn}\" & touch up; {stubborn}");
+    let driver = scene.driver(&held(&scene, &script));
+    eventually("the child is up", || exists(scene.path().join("up")));
+    assert!(!is_free(&scene));
+    driver.signal(9);
+    let own = driver.0.id().cast_signed();
+    eventually("the lock is free", || {
+        // In this order: what is alive after the lock was free was alive while it was.
+        let free = is_free(&scene);
+        let alive: Vec<i32> = scene.alive().into_iter().filter(|pid| *pid != own).collect();
+        assert!(!free || alive.is_empty(), "free while {alive:?} live");
+        free
+    });
+    let verdict = load_verdict(&scene.job()).unwrap();
+    assert_eq!(verdict.map(|verdict| verdict.ending), Some(Ending::Cancelled));
+}
+
+#[test]
+fn without_the_lock_nothing_is_started() {
+    let scene = Scene::new();
+    let mut spec = held(&scene, "touch started");
+    for bad in ["missing/hold", ""] {
+        spec.hold = Some(scene.path().join(bad));
+        let Ending::Infra { why } = scene.run(&spec).ending else {
+            panic!("it ran without {bad:?}");
+        };
+        assert!(why.starts_with("cannot lock "), "{why}");
+    }
+    assert!(!exists(scene.path().join("started")));
+}
+
+#[test]
+fn a_child_waits_for_the_lock_until_it_is_given_up() {
+    let scene = Scene::new();
+    std::fs::write(lock(&scene), "").unwrap();
+    let owner = File::open(lock(&scene)).unwrap();
+    owner.lock().unwrap();
+    let spec = held(&scene, "until test -e seen; do sleep 0.01; done; echo ran");
+    let verdict = scene.run_watched(&spec, &Cancel::new(), &mut |sign| match sign {
+        Sign::Tick => owner.unlock().unwrap(),
+        Sign::Started { .. } => {
+            assert!(!is_free(&scene));
+            std::fs::write(scene.path().join("seen"), "").unwrap();
+        }
+        Sign::Output { .. } => {}
+    });
+    assert_eq!(verdict.ending, Ending::Exited(0));
+    assert_eq!(scene.output(), "ran\n");
+}
+
+#[test]
+fn a_wait_for_the_lock_can_be_cancelled() {
+    let scene = Scene::new();
+    std::fs::write(lock(&scene), "").unwrap();
+    let owner = File::open(lock(&scene)).unwrap();
+    owner.lock().unwrap();
+    let cancel = Cancel::new();
+    let stopper = cancel.clone();
+    let verdict = scene.run_watched(&held(&scene, "touch started"), &cancel, &mut |sign| {
+        assert_eq!(sign, Sign::Tick);
+        stopper.cancel();
+    });
+    assert_eq!(verdict.ending, Ending::Cancelled);
+    assert!(!exists(scene.path().join("started")));
+}

@@ -1,0 +1,33 @@
+//! How an error is told.
+
+use std::error::Error;
+
+use crate::lines::folded;
+
+/// An error and its causes on one line, for people.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = folded(&error.to_string());
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&folded(&cause.to_string()));
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::files::ReadError;
+
+    #[test]
+    fn an_error_and_its_causes_are_one_line() {
+        let source = io::Error::other("the disk said:\n\tno");
+        let error = ReadError::Io { path: "a.md".into(), source };
+        assert_eq!(chain(&error), "cannot read a.md: the disk said: no");
+        assert_eq!(chain(&io::Error::other("alone")), "alone");
+    }
+}
