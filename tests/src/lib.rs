@@ -152,6 +152,13 @@ impl Scene {
         row["state"].as_str().expect("a state is a word").to_owned()
     }
 
+    /// Clears every open box and accepts, as a person does who has looked at everything.
+    #[track_caller]
+    pub fn accept(&self, id: &str) {
+        self.pdca(&["signoff", id, "clear", "all"]).expect(0);
+        self.pdca(&["signoff", id, "accept"]).expect(0);
+    }
+
     /// How often leaves were called, one line per call.
     pub fn calls(&self) -> Vec<String> {
         self.lines("calls/log")

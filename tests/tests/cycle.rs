@@ -28,7 +28,7 @@ fn a_red_attempt_goes_back_to_do_and_the_next_one_is_accepted() {
     assert!(brief.contains(r"not \1 $&"), "{brief}");
     assert!(brief.contains("T3-tests") || brief.contains("T3"), "{brief}");
     scene.pdca(&["run", "7"]).expect(0);
-    scene.pdca(&["signoff", "7", "accept"]).expect(0);
+    scene.accept("7");
     assert_eq!(scene.state("7"), "COMPLETE");
     assert!(scene.workspace.has("results/issue_7/iteration-v1/patch.diff"));
     let frozen = scene.results();
@@ -130,7 +130,7 @@ fn a_bundle_waits_for_what_it_depends_on_to_be_complete() {
     assert!(ran.out.contains("[blocked-by: 7]"), "{}", ran.out);
     assert_eq!(scene.state("8"), "PLANNED");
     scene.pdca(&["run", "8"]).expect(3);
-    scene.pdca(&["signoff", "7", "accept"]).expect(0);
+    scene.accept("7");
     scene.pdca(&["batch"]).expect(0);
     assert_eq!(scene.state("8"), "AWAITING_SIGNOFF");
 }

@@ -146,19 +146,38 @@ fn report(scene: &Scene) -> serde_json::Value {
 }
 
 #[test]
-fn a_gate_that_cannot_be_started_is_the_hosts_fault_and_says_what_is_missing() {
-    for (row, says) in [
-        ("argv = [\"no-such-program\"]", "no-such-program"),
-        ("argv = [\"./greeting.txt\"]", "greeting.txt"),
+fn a_gate_or_leaf_that_is_missing_is_named_with_its_line_before_anything_is_changed() {
+    for row in [
+        "argv = [\"no-such-program\"]",
+        "cmd = \"no-such-program --all\"",
+        "argv = [\"/etc/passwd\"]",
     ] {
         let scene = gate(row);
-        scene.pdca(&["run", "7"]).expect(0);
-        let row = report(&scene);
-        assert_eq!(row["result"], "unverifiable", "{row}");
-        assert!(row["path_line"].as_str().is_some_and(|text| text.contains(says)), "{row}");
-        let refused = scene.pdca(&["signoff", "7", "accept"]).expect(2);
-        assert!(refused.err.contains("T1"), "{}", refused.err);
+        let before = scene.results();
+        let ran = scene.pdca(&["run", "7"]).expect(2);
+        assert!(
+            ran.err.contains("gate `T1-x`") && ran.err.contains("pdca.toml:"),
+            "{row}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains("hint:"), "{row}: {}", ran.err);
+        assert_eq!(scene.results(), before, "{row}");
     }
+    let scene = Scene::new("[leaves.builder]\nmode = \"command\"\nargv = [\"no-such-agent\"]\n");
+    scene.brief("7", &[]);
+    let ran = scene.pdca(&["run", "7"]).expect(2);
+    assert!(ran.err.contains("no-such-agent") && ran.err.contains("pdca.toml:9"), "{}", ran.err);
+}
+
+#[test]
+fn a_gate_of_the_checkout_that_cannot_be_started_is_the_hosts_fault_and_says_what_is_missing() {
+    let scene = gate("argv = [\"./greeting.txt\"]");
+    scene.pdca(&["run", "7"]).expect(0);
+    let row = report(&scene);
+    assert_eq!(row["result"], "unverifiable", "{row}");
+    assert!(row["path_line"].as_str().is_some_and(|text| text.contains("greeting.txt")), "{row}");
+    let refused = scene.pdca(&["signoff", "7", "accept"]).expect(2);
+    assert!(refused.err.contains("T1"), "{}", refused.err);
 }
 
 #[test]

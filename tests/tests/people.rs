@@ -46,6 +46,8 @@ fn what_was_decided_with_the_sign_off_leaf_is_recorded_under_the_same_rules() {
     );
     scene.brief("7", &[("External dependencies", "none")]);
     scene.pdca(&["run", "7"]).expect(0);
+    scene.pdca(&["signoff", "7", "ask"]).expect(2);
+    scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
     scene.pdca(&["signoff", "7", "ask"]).expect(0);
     assert_eq!(scene.state("7"), "COMPLETE");
     assert!(scene.workspace.read("results/issue_7/SUMMARY.md").contains(r"seen \1 working"));

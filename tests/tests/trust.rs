@@ -172,7 +172,7 @@ fn the_gates_of_a_frozen_bundle_change_nothing_even_if_a_row_has_a_fix() {
     let waiting = scene.results();
     scene.pdca(&["gates", "7"]).expect(100);
     assert_eq!(scene.results(), waiting);
-    scene.pdca(&["signoff", "7", "accept"]).expect(0);
+    scene.accept("7");
     let frozen = scene.results();
     scene.pdca(&["gates", "7"]).expect(100);
     scene.pdca(&["gates", "7", "-n"]).expect(100);
@@ -274,4 +274,63 @@ fn a_workspace_inside_the_target_does_not_accuse_itself() {
     repo.write("results/issue_1/brief.md", "- **Slug:** first\n");
     let ran = scene.pdca(&["-C", repo.path().as_str(), "run", "1"]).expect(0);
     assert!(!ran.err.contains("primary checkout changed"), "{}", ran.err);
+}
+
+#[test]
+fn a_box_in_any_spelling_that_is_not_ticked_keeps_the_bundle_from_being_accepted() {
+    let scene = Scene::with_leaves("echo x > greeting.txt", REVIEWER, "");
+    scene.brief("7", &[]);
+    scene.pdca(&["run", "7"]).expect(0);
+    let summary = scene.workspace.read("results/issue_7/SUMMARY.md");
+    let boxed = summary.lines().find(|line| line.starts_with("- [ ]")).expect("§6 has a box");
+    for line in ["* [ ] V", "- [] V", "1. [ ] V", "> - [ ] V", "- [?] V", "- V", "V is open"] {
+        scene.workspace.write("results/issue_7/SUMMARY.md", summary.replace(boxed, line));
+        let ran = scene.pdca(&["signoff", "7", "accept"]);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.out);
+        assert_eq!(scene.state("7"), "AWAITING_SIGNOFF", "{line}");
+    }
+}
+
+#[test]
+fn a_repository_inside_the_checkout_is_refused_by_name_and_kept() {
+    let builder = "echo x > greeting.txt\nmkdir lib\necho code > lib/a\ngit init -q lib";
+    let scene = Scene::with_leaves(builder, REVIEWER, "");
+    scene.brief("7", &[]);
+    let ran = scene.pdca(&["run", "7"]).expect(1);
+    assert!(ran.err.contains("repository inside the checkout"), "{}", ran.err);
+    assert!(scene.workspace.read("results/issue_7/builder.error.log").contains("lib"));
+    scene.workspace.write("leaves/builder.sh", "echo y > greeting.txt\n");
+    scene.pdca(&["run", "7"]).expect(0);
+    let kept = find(&scene.workspace.around(), "lib/a");
+    assert!(kept.is_some(), "the builder's lib/a is gone");
+}
+
+/// A file that ends in `tail` somewhere below `dir`.
+fn find(dir: &camino::Utf8Path, tail: &str) -> Option<camino::Utf8PathBuf> {
+    dir.read_dir_utf8().ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.ends_with(tail) { Some(path.to_owned()) } else { find(path, tail) }
+    })
+}
+
+#[test]
+fn a_builder_that_destroys_its_checkout_stops_nobody_else() {
+    for deed in ["rm -rf .git", "rm -rf .git; ln -s /nonexistent .git"] {
+        let scene = Scene::with_leaves(deed, REVIEWER, "");
+        scene.brief("7", &[]);
+        assert_ne!(scene.pdca(&["run", "7"]).code, 0, "{deed}");
+        scene.workspace.write("leaves/builder.sh", "echo y > greeting.txt\n");
+        scene.pdca(&["run", "7"]).expect(0);
+    }
+}
+
+#[test]
+fn how_a_run_ended_is_told_even_if_nobody_reads_what_it_says() {
+    let scene = Scene::with_leaves("echo x > greeting.txt", REVIEWER, &gate("false"));
+    scene.brief("7", &[]);
+    let pdca = pdca_testkit::pdca_bin();
+    let script = format!("{{ {pdca} run 7; echo $? > code; }} 2>&1 | true; cat code");
+    let said =
+        pdca_process::Tool::new("sh").args(["-c", &script]).cwd(scene.workspace.path()).run();
+    assert_eq!(String::from_utf8_lossy(&said.expect("sh runs").stdout).trim(), "100");
 }

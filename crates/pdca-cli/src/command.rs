@@ -188,6 +188,38 @@ pub(crate) fn dispatch(
     }
 }
 
+impl Line {
+    /// Whether the command does something beyond telling: then its exit code matters more than its words.
+    pub(crate) fn works(&self) -> bool {
+        match &self.command {
+            Some(
+                Command::Init(_)
+                | Command::New(_)
+                | Command::Run(_)
+                | Command::Batch(_)
+                | Command::Gates(_)
+                | Command::Signoff(_)
+                | Command::Demo(_)
+                | Command::Act(_)
+                | Command::ActLog(_),
+            ) => true,
+            None
+            | Some(
+                Command::Status(_)
+                | Command::Why(_)
+                | Command::Queue(_)
+                | Command::ActIndex(_)
+                | Command::ActDiff(_)
+                | Command::Doctor(_)
+                | Command::Config(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+                | Command::Help(_),
+            ) => false,
+        }
+    }
+}
+
 impl Command {
     /// Whether it works on a workspace, so that one must be there and its config right.
     fn needs_workspace(&self) -> bool {

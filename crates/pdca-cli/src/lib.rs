@@ -65,14 +65,48 @@ pub fn run(
     let (result, palette) = match command::parse(&args, ambient, out, err) {
         command::Parsed::Line(line) => {
             let palette = Palette::decide(line.globals.color, ambient, ambient::Stream::Err);
+            if line.works() {
+                // What it does counts, and how it ended, whether anybody still listens or not.
+                let (out, err) = (&mut Unheard(out), &mut Unheard(err));
+                let result = command::dispatch(*line, ambient, out, err);
+                return finish(result, palette, ambient, out, err);
+            }
             (command::dispatch(*line, ambient, out, err), palette)
         }
         command::Parsed::Answered(result) => {
             (result, Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err))
         }
     };
-    let result = result.and_then(|exit| Ok(out.flush().map(|()| exit)?));
-    match result {
+    finish(result, palette, ambient, out, err)
+}
+
+/// A writer whose reader may go away: what is written after that goes nowhere.
+struct Unheard<'a>(&'a mut dyn Write);
+
+impl Write for Unheard<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
+}
+
+fn finish(
+    result: Result<Exit, Failure>,
+    palette: Palette,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Exit {
+    match result.and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
         Ok(exit) => exit,
         Err(failure) => {
             // What was printed before the failure comes first; if that is lost, so is its reader.

@@ -8,6 +8,7 @@ use std::thread;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Drive, DriveError, Driver, Effects, Event, Point, Site, TargetSpec, Unwatched};
+use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
 use pdca_state::Bundle;
@@ -16,7 +17,7 @@ use signal_hook::iterator::Signals;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Problem};
 use crate::progress::{Detail, Progress};
 use crate::workspace::Workspace;
 
@@ -59,6 +60,49 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
     })
+}
+
+/// Refuses to start where a gate's or a leaf's program is not there: that would surface in the middle of
+/// the run, bundle by bundle.
+pub(crate) fn require_programs(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
+    let workspace = cx.workspace()?;
+    let at = |problem: Problem, key: &str| match workspace.sources.place(key) {
+        Some(place) => problem.at(place),
+        None => problem,
+    };
+    let jobs = site.private().join("jobs");
+    let mut scene = Scene::new(Purpose::Bundle, &site.workspace, &jobs);
+    scene.search_path = site.search_path.as_deref();
+    let mut problems = Vec::new();
+    for unready in preflight(&site.rows, &scene) {
+        let row = site.rows.as_slice().iter().position(|row| row.id == unready.rule_id);
+        let problem = Problem::new(format!("gate `{}`: {}", unready.rule_id, unready.fault))
+            .hint("install it, or mend the row; `pdca doctor` looks at all of them");
+        problems.push(at(problem, &format!("gates.checks[{}].cmd", row.unwrap_or_default())));
+    }
+    let leaves = &workspace.config.leaves;
+    for (name, leaf) in [("builder", &leaves.builder), ("reviewer", &leaves.reviewer)] {
+        let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
+        let Some(program) = program else { continue };
+        if !site.force_stubs && !has_program(cx, &site.workspace, program) {
+            let problem = Problem::new(format!("the {name}'s program `{program}` is not there"))
+                .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
+            problems.push(at(problem, &format!("leaves.{name}.argv")));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Usage, problems)) }
+}
+
+/// Whether a program is there: on `PATH`, or in the workspace where it is a path. One that a
+/// placeholder names is not known yet, and counts as there.
+pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
+    if program.contains('{') {
+        return true;
+    }
+    if program.contains('/') {
+        return workspace.join(program).is_file();
+    }
+    cx.ambient.find_program(program).is_some()
 }
 
 /// Refuses where no program is configured for a role that a person asked for by name.
@@ -179,8 +223,14 @@ struct Record(Option<fs_err::File>);
 
 impl Record {
     fn open(path: Option<&Utf8Path>) -> Result<Self, Failure> {
-        let open =
-            |path: &Utf8Path| fs_err::OpenOptions::new().append(true).create(true).open(path);
+        let open = |path: &Utf8Path| {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            let mut options = fs_err::OpenOptions::new();
+            options.append(true).create(true);
+            // A pipe that nobody reads would block for ever; this way it is an error.
+            options.options_mut().custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+            options.open(path)
+        };
         Ok(Self(path.map(open).transpose().map_err(|error| {
             Failure::from_error(Exit::Usage, &error).hint("name a file in a directory that exists")
         })?))

@@ -71,9 +71,11 @@ impl Workspace {
             config.gates.cwd = pdca_gates::Cwd::Workspace;
         }
         let root = found.as_ref().map_or(start, |found| found.root.clone());
-        let lanes_root = match &config.lanes.root {
-            Some(path) => root.join(path),
-            None => sibling(&root, &format!("{}.lanes", root.file_name().unwrap_or("pdca"))),
+        let lanes_root = if let Some(path) = &config.lanes.root {
+            root.join(path)
+        } else {
+            let name = format!("{}.lanes", root.file_name().unwrap_or("pdca"));
+            sibling(enclosing(&root), &name)
         };
         let target = |entry: &config::TargetEntry| Target {
             name: entry.name(),
@@ -159,6 +161,11 @@ pub fn find(start: &Utf8Path) -> Option<FoundFile> {
             .find(|file| file.symlink_metadata().is_ok())
             .map(|file| FoundFile { root: root.to_owned(), file })
     })
+}
+
+/// The outermost repository around the workspace, which the lanes must not lie in; else the workspace.
+fn enclosing(root: &Utf8Path) -> &Utf8Path {
+    root.ancestors().filter(|dir| dir.join(".git").exists()).last().unwrap_or(root)
 }
 
 fn sibling(root: &Utf8Path, name: &str) -> Utf8PathBuf {

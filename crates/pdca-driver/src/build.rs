@@ -141,16 +141,17 @@ impl Driver<'_> {
                 return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?);
             }
         };
-        let inside =
-            outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
-        written.extend(inside.chain(planted));
         if outcome.guard.is_enforced() {
             // The kernel kept the builder out, so it was somebody else: a person who works on.
-            for one in &written {
-                self.warn(bundle, format!("while the builder ran, somebody else changed: {one}"));
+            for one in &planted {
+                let text = format!("somebody wrote into the bundle, and it does not count: {one}");
+                self.warn(bundle, text);
             }
             return Ok(outcome);
         }
+        let inside =
+            outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
+        written.extend(inside.chain(planted));
         if written.is_empty() {
             return Ok(outcome);
         }
@@ -196,8 +197,13 @@ impl Driver<'_> {
             (None, Some(ground)) => self.harvest(bundle, ground)?,
             (Some(written), Some(ground)) => {
                 // The patch is what counts; whatever else was done in the checkout is kept all the same.
-                let rescue = || ground.lane.rescue(&format!("beside-the-patch-of-{}", bundle.id()));
-                self.effects.perform("rescue", rescue).map_err(GroundError::from)?;
+                let name = format!("beside-the-patch-of-{}", bundle.id());
+                let rescue = || ground.lane.rescue(&name);
+                let kept = self.effects.perform("rescue", rescue).map_err(GroundError::from)?;
+                if let Some(commit) = kept {
+                    let checkout = ground.lane.path().to_owned();
+                    self.tell(bundle, What::Rescued { commit, checkout });
+                }
                 let reset = || ground.lane.reset(&ground.attempt.base);
                 self.effects.perform("reset", reset).map_err(GroundError::from)?;
                 match self.effects.perform("apply", || ground.lane.apply(written)) {
@@ -223,7 +229,16 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         ground: &Ground,
-    ) -> Result<(Vec<u8>, Option<String>), GroundError> {
+    ) -> Result<(Vec<u8>, Option<String>), DriveError> {
+        let nested = ground.lane.nested().map_err(GroundError::from)?;
+        if !nested.is_empty() {
+            let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
+            let text = format!(
+                "The builder left repositories inside the checkout, which no patch can hold:\n- {}\n",
+                names.join("\n- ")
+            );
+            return Err(DriveError::Nested { log: self.keep_log(bundle, LOG, &text)?, nested });
+        }
         let (patch, head) = self.effects.perform("commit", || ground.harvest(&message(bundle)))?;
         Ok((patch, Some(head)))
     }

@@ -89,6 +89,14 @@ pub enum DriveError {
         /// The error log.
         log: camino::Utf8PathBuf,
     },
+    /// The builder left repositories of their own in the checkout; they are kept when it is cleared.
+    #[error("the builder left a repository inside the checkout; see {log}")]
+    Nested {
+        /// The error log.
+        log: camino::Utf8PathBuf,
+        /// Where they are, relative to the checkout.
+        nested: Vec<camino::Utf8PathBuf>,
+    },
     /// The builder's patch cannot be taken.
     #[error("the builder's patch cannot be taken; see {log}")]
     Patch {

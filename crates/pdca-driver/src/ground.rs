@@ -122,6 +122,12 @@ impl Driver<'_> {
         let lane = Lanes::new(&self.site.lanes_root)
             .claim(SLOT, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
+        if let Some(aside) = lane.moved_aside() {
+            self.warn(
+                bundle,
+                format!("the checkout was no repository any more; it was kept as {aside}"),
+            );
+        }
         let workspace = sha256_hex(self.site.workspace.as_str().as_bytes())[..8].to_owned();
         self.tell(
             bundle,

@@ -149,8 +149,6 @@ impl Site {
         match (found, self.targets.as_slice()) {
             (Some(found), _) => Ok(Some(found)),
             (None, []) => Ok(None),
-            // One that has no `owner/repo` of its own has nothing that could contradict the brief.
-            (None, [only]) if only.repo.is_none() => Ok(Some(only.clone())),
             (None, [..]) => Err(TargetChoiceError::Unknown {
                 line: brief.field("repo + branch target").map_or(0, |field| field.line),
                 repo: named.repo,
@@ -226,7 +224,10 @@ mod tests {
         assert_eq!(chosen(&both, &says("Team/A")), Ok(Some("a".into())));
         assert_eq!(chosen(&both, &says("b")), Ok(Some("b".into())));
         assert_eq!(chosen(&both, &says("team/b")), Ok(Some("b".into())));
-        assert_eq!(chosen(&[b], &says("team/c")), Ok(Some("b".into())));
+        assert!(
+            chosen(&[b], &says("team/c")).is_err(),
+            "another repository is not built in this one"
+        );
         assert_eq!(chosen(std::slice::from_ref(&a), silent), Ok(Some("a".into())));
         let configured = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(

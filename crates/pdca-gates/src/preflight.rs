@@ -55,7 +55,8 @@ pub enum ProgramFault {
 pub fn preflight(rows: &Rows, scene: &Scene<'_>) -> Vec<Unready> {
     let of_the_tree = |row: &Row| {
         row.cwd != Cwd::Workspace
-            && program(&row.command).is_some_and(|program| program.contains('/'))
+            && program(&row.command)
+                .is_some_and(|program| program.contains('/') && !program.starts_with('/'))
     };
     let chosen = rows.as_slice().iter().filter(|row| scene.includes(row) && !of_the_tree(row));
     chosen
@@ -99,11 +100,12 @@ fn program(command: &Command) -> Option<&str> {
 
 /// What a shell does itself, or reads as syntax.
 const BUILTINS: &[&str] = &[
-    ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "echo",
-    "eval", "exec", "exit", "export", "false", "fc", "fg", "for", "getopts", "hash", "if", "jobs",
-    "kill", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "time",
-    "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until", "wait",
-    "while",
+    ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue",
+    "declare", "do", "echo", "eval", "exec", "exit", "export", "false", "fc", "fg", "for",
+    "function", "getopts", "hash", "if", "jobs", "kill", "let", "local", "popd", "printf", "pushd",
+    "pwd", "read", "readonly", "return", "select", "set", "shift", "shopt", "source", "test",
+    "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset",
+    "until", "wait", "while",
 ];
 
 fn is_plain(word: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::{
     fs::{File, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
 };
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -110,21 +111,24 @@ impl Lanes {
     /// Takes a slot and makes or reuses its checkout of the target.
     ///
     /// A fresh checkout is empty until its first [`reset`](Lane::reset). One whose making was
-    /// interrupted is made again. A directory that is not ours is refused and left alone.
+    /// interrupted is made again. One that is ours and was broken by what ran in it is moved to
+    /// `rescued/`, as it is, and made anew; [`Lane::moved_aside`] says so. A directory that is not
+    /// ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
         self.refuse_repository()?;
         let dir = self.root.join(format!("lane-{slot}"));
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
         let lock = take(slot, &dir.join(LOCK))?;
-        let lane = Lane {
+        let mut lane = Lane {
             room: Room::describe(target, &dir.join(target.name()))?,
             stage: Stage::new(&dir, target.name()),
             aside: dir.join(RESCUED),
             marker: dir.join(format!("{}{MARKER}", target.name())),
             occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
+            moved_aside: None,
             lock,
         };
-        prepare(&lane, slot, target)?;
+        lane.moved_aside = prepare(&lane, slot, target)?;
         Ok(lane)
     }
 
@@ -171,12 +175,13 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     Ok(lock)
 }
 
-/// Brings the checkout of a lane to where it can be entered.
-fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<(), ClaimError> {
+/// Brings the checkout of a lane to where it can be entered; says where a broken one went.
+fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<Option<Utf8PathBuf>, ClaimError> {
     let checkout = lane.room.checkout();
     let unreadable = |source| failed("read", &lane.marker, source);
     let known = Marker::load(&lane.marker).map_err(unreadable)?;
     let there = fs::symlink_metadata(checkout).is_ok();
+    let mut moved = None;
     match known {
         Some(marker) if marker.format > FORMAT => {
             return Err(ClaimError::Newer { path: lane.marker.clone(), format: marker.format });
@@ -191,13 +196,10 @@ fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<(), ClaimError> {
             return Err(ClaimError::Foreign { path: checkout.to_owned(), why: "it has no marker" });
         }
         Some(marker) if there && marker.progress == Progress::Ready => {
-            if fs::symlink_metadata(lane.room.git_dir()).is_err() {
-                return Err(ClaimError::Foreign {
-                    path: checkout.to_owned(),
-                    why: "it has no .git",
-                });
+            if lane.room.is_whole()? {
+                return Ok(None);
             }
-            return Ok(());
+            moved = Some(move_aside(checkout, &lane.aside, target.name())?);
         }
         Some(_) if there => remove_interrupted(checkout)?,
         Some(_) | None => {}
@@ -210,7 +212,44 @@ fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<(), ClaimError> {
     // What the note says lay in a checkout that is gone.
     lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
     lane.room.create().map_err(|source| failed("make", checkout, source))?;
-    write(&Marker { progress: Progress::Ready, ..marker })
+    write(&Marker { progress: Progress::Ready, ..marker })?;
+    Ok(moved)
+}
+
+/// Moves what is in the place of a checkout to a free name in `aside`; no link is followed.
+fn move_aside(
+    checkout: &Utf8Path,
+    aside: &Utf8Path,
+    name: &str,
+) -> Result<Utf8PathBuf, ClaimError> {
+    match fs::create_dir(aside) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed("make", aside, source));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let found = |path: &Utf8Path| {
+        fs::symlink_metadata(path).map_err(|source| failed("look at", path, source))
+    };
+    if !found(aside)?.is_dir() {
+        return Err(ClaimError::Foreign { path: aside.to_owned(), why: "it is not a directory" });
+    }
+    let broken = found(checkout)?;
+    let mut permissions = broken.permissions();
+    if broken.is_dir() && permissions.mode() & 0o700 != 0o700 {
+        // A directory can be moved to another only by whoever may write in it.
+        permissions.set_mode(permissions.mode() | 0o700);
+        fs::set_permissions(checkout, permissions)
+            .map_err(|source| failed("open", checkout, source))?;
+    }
+    let mut count = 1_u32;
+    let mut to = aside.join(format!("{name}-{count}"));
+    while fs::symlink_metadata(&to).is_ok() {
+        count += 1;
+        to = aside.join(format!("{name}-{count}"));
+    }
+    fs::rename(checkout, &to).map_err(|source| failed("move aside", checkout, source))?;
+    Ok(to)
 }
 
 /// Removes what an interrupted creation left, which is a repository without any file.

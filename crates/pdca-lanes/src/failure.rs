@@ -5,7 +5,7 @@ use std::io;
 use camino::Utf8PathBuf;
 use thiserror::Error;
 
-use crate::{patch::PatchError, target::Feature};
+use crate::{feature::Feature, patch::PatchError};
 
 /// Why an operation in a lane did not happen.
 #[derive(Debug, Error)]

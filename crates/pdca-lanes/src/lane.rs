@@ -34,6 +34,7 @@ pub struct Lane {
     pub(crate) marker: Utf8PathBuf,
     pub(crate) aside: Utf8PathBuf,
     pub(crate) occupant: Occupant,
+    pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) lock: File,
 }
 
@@ -65,6 +66,13 @@ impl Lane {
     /// Notes whose work lies in the checkout now, in at most 4 KiB.
     pub fn occupy(&self, note: &[u8]) -> io::Result<()> {
         self.occupant.store(note)
+    }
+
+    /// Where the claim moved a checkout that was no working repository any more, if it found one.
+    ///
+    /// It is there as it was found: a link is still a link. This checkout was made anew.
+    pub fn moved_aside(&self) -> Option<&Utf8Path> {
+        self.moved_aside.as_deref()
     }
 
     /// The commit that is checked out, or none before the first reset.
@@ -202,6 +210,27 @@ impl Lane {
         self.stage.put_scratch(&mut index)?;
         let changed = self.git().changed()?;
         Ok(changed.iter().map(|path| path.to_str_lossy().into_owned().into()).collect())
+    }
+
+    /// The repositories inside the checkout that are neither ignored nor submodules of HEAD, sorted.
+    ///
+    /// Such a directory has a `.git` of its own, whatever that is, and is no part of what
+    /// [`commit_all`](Self::commit_all) commits. What is inside one is not looked at. Names that
+    /// are not UTF-8 are shown so.
+    pub fn nested(&self) -> Result<Vec<Utf8PathBuf>, LaneError> {
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let mut index = self.stage.index_of(&repo, tree)?;
+        let found = look(&repo, &self.room, &mut index)?;
+        let mut nested: Vec<Utf8PathBuf> = found
+            .nested
+            .iter()
+            // In a directory with tracked files only the `.git` itself is apart.
+            .map(|path| path.strip_suffix(b"/.git").unwrap_or(path).to_str_lossy().into_owned())
+            .map(Utf8PathBuf::from)
+            .collect();
+        nested.sort_unstable();
+        Ok(nested)
     }
 
     /// Makes a throwaway checkout of HEAD, a repository of its own that only borrows objects.

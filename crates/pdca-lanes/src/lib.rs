@@ -36,6 +36,7 @@ mod checkout;
 mod claim;
 mod dir;
 mod failure;
+mod feature;
 mod git;
 mod history;
 mod lane;
@@ -51,7 +52,8 @@ mod walk;
 
 pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};
+pub use feature::Feature;
 pub use lane::{Lane, Signature};
 pub use patch::{PatchError, PatchFault};
-pub use target::{Base, Feature, ResolveError, Target, TargetError};
+pub use target::{Base, ResolveError, Target, TargetError};
 pub use tripwire::{ArmError, Tripwire};

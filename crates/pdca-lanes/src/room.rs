@@ -138,6 +138,25 @@ impl Room {
         Ok(())
     }
 
+    /// Whether there is a repository that can be entered, and not something put in its place.
+    pub(crate) fn is_whole(&self) -> Result<bool, LaneError> {
+        match self.refuse_links() {
+            Ok(()) => {}
+            Err(LaneError::Damaged { .. }) => return Ok(false),
+            Err(err) => return Err(err),
+        }
+        // By these git tells a repository from any other directory.
+        let is_dir = |part: &str| self.git_dir().join(part).is_dir();
+        let head = self.git_dir().join("HEAD");
+        if !head.is_file() || !is_dir("objects") || !is_dir("refs") {
+            return Ok(false);
+        }
+        let head = fs::read(head)
+            .map_err(|source| LaneError::Io { doing: "read HEAD of the lane", source })?;
+        let head = head.trim_end();
+        Ok(head.starts_with(b"ref: refs/") || gix::ObjectId::from_hex(head).is_ok())
+    }
+
     /// Refuses a repository in which writing would lead out of it.
     fn refuse_links(&self) -> Result<(), LaneError> {
         for dir in [self.checkout.clone(), self.git_dir()] {

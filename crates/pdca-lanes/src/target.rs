@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::{
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
+    feature::Feature,
     stage::{INDEX, NEW_INDEX},
 };
 
@@ -93,45 +94,6 @@ pub enum TargetError {
     },
 }
 
-/// What a private checkout would get wrong, and is refused by name.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Feature {
-    /// History ends early; `git fetch --unshallow` completes it.
-    #[error("is a shallow clone")]
-    Shallow,
-    /// Objects are missing until someone asks the remote for them.
-    #[error("is a partial clone of remote {remote:?}")]
-    Partial {
-        /// Who has the missing objects.
-        remote: String,
-    },
-    /// Only a part of the tree is checked out; `git sparse-checkout disable` ends it.
-    #[error("uses sparse checkout")]
-    Sparse,
-    /// Refs are kept in a format that this build cannot read.
-    #[error("keeps its refs as {format:?}")]
-    RefStorage {
-        /// The value of `extensions.refStorage`.
-        format: String,
-    },
-    /// Content passes through a program on its way to the working tree.
-    #[error("needs the content filter {filter:?} ({file})")]
-    Filter {
-        /// The name of the filter.
-        filter: String,
-        /// The file that asks for it.
-        file: String,
-    },
-    /// Content is rewritten in a way that differs between implementations.
-    #[error("uses the attribute {attribute:?} ({file})")]
-    Attribute {
-        /// The name of the attribute.
-        attribute: String,
-        /// The file that sets it.
-        file: String,
-    },
-}
-
 /// Why no base could be named.
 #[derive(Debug, Error)]
 pub enum ResolveError {
@@ -155,9 +117,32 @@ pub enum ResolveError {
         /// The refs that were looked up.
         tried: Vec<String>,
     },
+    /// The branch is there, and the commit that it names cannot be read.
+    #[error("cannot read the tip of {reference}")]
+    Tip {
+        /// The ref, in full.
+        reference: String,
+        /// Why not.
+        #[source]
+        source: Box<gix::Error>,
+    },
     /// The repository could not be read.
     #[error("cannot read the refs")]
     Unreadable(#[source] Box<gix::Error>),
+}
+
+impl TargetError {
+    /// What the repository uses that is not supported, where that is the reason.
+    pub fn feature(&self) -> Option<&Feature> {
+        match self {
+            Self::Unsupported { feature, .. } => Some(feature),
+            Self::Name { .. }
+            | Self::Reserved { .. }
+            | Self::NotARepository { .. }
+            | Self::Empty { .. }
+            | Self::Unreadable { .. } => None,
+        }
+    }
 }
 
 impl Target {
@@ -404,11 +389,27 @@ fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveE
         let found = repo
             .try_find_reference(name.as_ref())
             .map_err(|err| ResolveError::Unreadable(Box::new(err)))?;
-        let Some(mut found) = found else { continue };
-        if let Ok(commit) = found.peel_to_commit() {
-            let branch = found.name().shorten().to_string();
-            return Ok(Base { commit: commit.id.to_string(), branch });
+        let Some(found) = found else { continue };
+        if let Some(commit) = tip(repo, found)? {
+            let branch = name.shorten().to_string();
+            return Ok(Base { commit: commit.to_string(), branch });
         }
     }
     Err(ResolveError::NoSuchBranch { branch: branch.to_owned(), tried })
+}
+
+/// The commit that a ref leads to, or none where it leads to nothing or to something else.
+///
+/// An object that is named and cannot be read is an error: the branch is there.
+fn tip(
+    repo: &gix::Repository,
+    mut found: gix::Reference<'_>,
+) -> Result<Option<gix::ObjectId>, ResolveError> {
+    let reference = found.name().to_string();
+    let unreadable = |source| ResolveError::Tip { reference, source: Box::new(source) };
+    // A symbolic ref may name a branch that is gone.
+    let Ok(id) = found.follow_to_object() else { return Ok(None) };
+    let object = repo.find_object(id).and_then(gix::Object::peel_tags_to_end);
+    let object = object.map_err(unreadable)?;
+    Ok((object.kind == gix::object::Kind::Commit).then_some(object.id))
 }

@@ -153,6 +153,9 @@ impl<'a> Walk<'a> {
             self.found.different.extend(child.entries());
             if self.clears {
                 remove(dir, name, kind).map_err(LaneError::walking)?;
+            } else if kind == FileType::Directory {
+                // In the place of a file: nothing below is tracked, and a repository may be.
+                self.untracked(dir, name, kind, path)?;
             }
         }
         Ok(())

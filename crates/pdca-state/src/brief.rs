@@ -22,7 +22,7 @@ pub use label::Label;
 pub use target::{OntoBranch, RepoTarget};
 
 use crate::id_list::{IdList, parse_id_list};
-use crate::lines::{Line, indent, lines};
+use crate::lines::{Line, indent, lines, without_bom};
 
 /// A parsed brief.
 ///
@@ -67,6 +67,7 @@ impl Brief {
     /// Reads every field. Any text is a brief, if perhaps an empty one; the time taken is linear
     /// in its length.
     pub fn parse(text: &str) -> Self {
+        let text = without_bom(text);
         let mut brief = Self { text: text.to_owned(), ..Self::default() };
         // Fields whose value may still go on, each indented deeper than the one before.
         let mut open: Vec<usize> = Vec::new();

@@ -303,7 +303,12 @@ pub(crate) fn rename_new(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
         // The file system does not know how: look first, then.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            Err(_) => std::fs::rename(from, to),
+            Err(_) => match std::fs::rename(from, to) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    Err(io::ErrorKind::AlreadyExists.into())
+                }
+                renamed => renamed,
+            },
         },
         Err(errno) => Err(errno.into()),
     }
@@ -311,10 +316,10 @@ pub(crate) fn rename_new(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
 
 /// Puts a new directory in place with its first files in it: whole, or not at all.
 pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<()> {
-    let temp = files::temp_name(dir.as_std_path());
+    // Open until it is in place, or another process would sweep it as left by a crash.
+    let (temp, _claim) = files::create_temp_dir(dir.as_std_path())?;
     let temp = Utf8PathBuf::from_path_buf(temp)
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
-    fs_err::create_dir(&temp)?;
     let placed = with
         .iter()
         .try_for_each(|(name, bytes)| files::replace(temp.join(name), bytes))

@@ -221,7 +221,7 @@ pub(crate) fn is_temp_name_of(name: &[u8], of: &str) -> bool {
 }
 
 /// A name beside `path` that no artifact has and no other writer uses.
-pub(crate) fn temp_name(path: &Path) -> PathBuf {
+fn temp_name(path: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or(OsStr::new("file")));
@@ -245,18 +245,44 @@ pub(crate) fn sweep(dir: &Utf8Path, is_stale: impl Fn(&[u8]) -> bool) -> io::Res
 }
 
 /// Removes what a crash left of a replacement, unless its writer lives: it holds a lock on it.
+/// What is gone already is no error: its writer or another sweeper was faster.
 fn sweep_temp(path: &Path) -> io::Result<()> {
+    match remove_abandoned(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+fn remove_abandoned(path: &Path) -> io::Result<()> {
     let kind = fs_err::symlink_metadata(path)?.file_type();
-    if kind.is_dir() {
-        return fs_err::remove_dir_all(path);
+    if !kind.is_dir() && !kind.is_file() {
+        return fs_err::remove_file(path);
     }
-    if kind.is_file() {
-        let file = fs_err::File::open(path)?;
-        if matches!(file.file().try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
-            return Ok(());
-        }
+    // Held until the end: a writer that has not locked yet finds out that it lost this one.
+    let file = fs_err::File::open(path)?;
+    match file.file().try_lock() {
+        Err(std::fs::TryLockError::WouldBlock) => Ok(()),
+        // Where locks do not work nobody can tell; a directory holds more than one file's work.
+        Err(std::fs::TryLockError::Error(_)) if kind.is_dir() => Ok(()),
+        Ok(()) if kind.is_dir() => fs_err::remove_dir_all(path),
+        Ok(()) | Err(std::fs::TryLockError::Error(_)) => fs_err::remove_file(path),
     }
-    fs_err::remove_file(path)
+}
+
+/// Tells sweepers that the writer of a temporary lives, as long as `file` is open. False where a
+/// sweeper came first, between making it and this.
+fn claim(temp: &Path, file: &std::fs::File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    // Where locks do not work it goes without.
+    if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+        return Ok(false);
+    }
+    let ours = file.metadata()?;
+    match std::fs::symlink_metadata(temp) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
@@ -284,13 +310,29 @@ fn create_temp(path: &Path) -> io::Result<(PathBuf, fs_err::File)> {
     loop {
         let temp = temp_name(path);
         match fs_err::File::options().write(true).create_new(true).open(&temp) {
-            Ok(file) => {
-                // Tells a sweeper that the writer lives; where locks do not work it goes without.
-                drop(file.file().try_lock());
-                return Ok((temp, file));
-            }
+            Ok(file) if claim(&temp, file.file())? => return Ok((temp, file)),
+            // Swept before it was claimed; the counter goes on.
+            Ok(_) => {}
             // Left by a dead process that had our number; the counter goes on.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Makes a directory beside `path` that no sweeper takes while the file returned with it is open.
+pub(crate) fn create_temp_dir(path: &Path) -> io::Result<(PathBuf, fs_err::File)> {
+    loop {
+        let temp = temp_name(path);
+        match fs_err::create_dir(&temp) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        match fs_err::File::open(&temp) {
+            Ok(file) if claim(&temp, file.file())? => return Ok((temp, file)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }

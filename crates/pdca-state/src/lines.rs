@@ -43,6 +43,11 @@ pub(crate) fn lines(text: &str) -> Lines<'_> {
     Lines { text, at: 0, number: 0 }
 }
 
+/// A text without the mark some editors put in front of it.
+pub(crate) fn without_bom(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// How many characters of white space a line starts with.
 pub(crate) fn indent(line: &str) -> usize {
     line.chars().take_while(|c| c.is_whitespace()).count()

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use crate::gates::Element;
-use crate::lines::{folded, indent, lines};
+use crate::lines::{folded, indent, lines, without_bom};
 
 const NEEDS_HUMAN: &str = "needs-human";
 
@@ -61,6 +61,7 @@ impl Review {
     /// Reads tables and bullets. Any text is a review, if perhaps one that says nothing; the time
     /// taken is linear in its length.
     pub fn parse(text: &str) -> Self {
+        let text = without_bom(text);
         let mut reader = Reader::default();
         let mut all = lines(text).peekable();
         while let Some(line) = all.next() {
@@ -77,7 +78,7 @@ impl Review {
                     item.push(' ');
                     item.push_str(next.text.trim());
                 }
-                reader.add(&item, false);
+                reader.add(&item, None);
             }
         }
         reader.end_table();
@@ -91,10 +92,22 @@ impl Review {
 
     /// The standing validation row among the items.
     ///
-    /// It is told apart only where it is certain: the exact title, in the table of the matrix,
-    /// once. Anything else is taken for a finding.
+    /// It is told apart only where it is certain: by its name, in the table of the matrix, once.
+    /// Anything else is taken for a finding. However the review spells the name, it comes back
+    /// under the title of the element.
     pub fn standing(&self) -> Option<&str> {
         self.standing.map(|index| self.items[index].as_str())
+    }
+
+    /// Whether any verdict could be read: one of a row, or something a person must decide.
+    pub fn has_verdict(&self) -> bool {
+        !self.items.is_empty() || self.rows.iter().any(|row| is_verdict(&row.verdict))
+    }
+
+    /// Whether it asks a person about validation, apart from the findings or among them.
+    pub fn raises_validation(&self) -> bool {
+        let asks = |row: &ReviewRow| is_validation(&row.item) && needs_human(&row.verdict);
+        self.rows.iter().any(asks) || self.items.iter().any(|item| is_standing_text(item))
     }
 
     /// The items without the standing row.
@@ -178,8 +191,15 @@ struct Reader {
     in_table: bool,
     matrix_rows: usize,
     /// Items of this table that would be the standing row if it turns out to be the matrix.
-    candidates: Vec<usize>,
-    standing: Vec<usize>,
+    candidates: Vec<Candidate>,
+    standing: Vec<Candidate>,
+}
+
+/// An item that may be the standing row: where it is, and what it asks.
+#[derive(Debug)]
+struct Candidate {
+    index: usize,
+    basis: String,
 }
 
 /// Where a table has its item and its verdict.
@@ -212,13 +232,13 @@ impl Reader {
             line: number,
         };
         self.matrix_rows += usize::from(is_matrix_item(&row.item));
-        if row.verdict.to_ascii_lowercase().contains(NEEDS_HUMAN) {
+        if needs_human(&row.verdict) {
             let text = match (row.item.is_empty(), row.basis.is_empty()) {
                 (_, true) => row.item.clone(),
                 (true, false) => row.basis.clone(),
                 (false, false) => format!("{} — {}", row.item, row.basis),
             };
-            self.add(&text, is_validation(&row.item));
+            self.add(&text, is_validation(&row.item).then_some(row.basis.as_str()));
         }
         self.review.rows.push(row);
     }
@@ -233,13 +253,15 @@ impl Reader {
         self.candidates.clear();
     }
 
-    fn add(&mut self, text: &str, is_candidate: bool) {
+    /// Adds an item; `question` is its basis where it may be the standing row.
+    fn add(&mut self, text: &str, question: Option<&str>) {
         let text = folded(text);
         if text.is_empty() || !self.seen.insert(text.to_lowercase()) {
             return;
         }
-        if is_candidate {
-            self.candidates.push(self.review.items.len());
+        if let Some(basis) = question {
+            let index = self.review.items.len();
+            self.candidates.push(Candidate { index, basis: folded(basis) });
         }
         self.review.items.push(text);
     }
@@ -247,7 +269,15 @@ impl Reader {
     fn review(mut self) -> Review {
         // Two rows that both look standing: at least one of them is a finding.
         if let [only] = self.standing.as_slice() {
-            self.review.standing = Some(*only);
+            self.review.standing = Some(only.index);
+            let item = &mut self.review.items[only.index];
+            if !is_standing_text(item) {
+                let title = Element::V.title();
+                *item = match only.basis.as_str() {
+                    "" => title.to_owned(),
+                    basis => format!("{title} — {basis}"),
+                };
+            }
         }
         self.review
     }
@@ -304,16 +334,39 @@ fn plain(cell: &str) -> &str {
     cell.trim_matches(['*', '_', '`', ' '])
 }
 
-fn is_matrix_item(item: &str) -> bool {
-    let item = plain(item);
-    is_validation(item)
-        || Element::ALL.iter().any(|element| element.title().eq_ignore_ascii_case(item))
+fn needs_human(verdict: &str) -> bool {
+    verdict.to_ascii_lowercase().contains(NEEDS_HUMAN)
 }
 
-fn is_validation(item: &str) -> bool {
+/// Whether a cell holds one of the three verdicts, decorated or not.
+fn is_verdict(cell: &str) -> bool {
+    let mut words = cell.split(|c: char| !c.is_alphanumeric());
+    let is_known = |word: &str| {
+        ["pass", "passed", "fail", "failed"].iter().any(|known| word.eq_ignore_ascii_case(known))
+    };
+    needs_human(cell) || words.any(is_known)
+}
+
+/// Whether an item is an element of the matrix: by its title, or its short name in front.
+fn is_matrix_item(item: &str) -> bool {
     let item = plain(item);
-    let item = item.strip_prefix("V ").unwrap_or(item);
-    item.eq_ignore_ascii_case(Element::V.title())
+    let first = item.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    is_validation(item)
+        || Element::ALL.iter().any(|element| {
+            element.title().eq_ignore_ascii_case(item)
+                || *element != Element::V && element.as_str().eq_ignore_ascii_case(first)
+        })
+}
+
+/// Whether an item is the validation row: `V`, `Validation` or both, with its subtitle or not.
+fn is_validation(item: &str) -> bool {
+    let lower = item.to_lowercase();
+    let mut words =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    let is_named = words.next_if_eq(&"v").is_some();
+    let is_named = words.next_if_eq(&"validation").is_some() || is_named;
+    let rest: Vec<&str> = words.take(4).collect();
+    is_named && matches!(rest[..], [] | ["fitness", "to" | "for", "purpose"])
 }
 
 #[cfg(test)]

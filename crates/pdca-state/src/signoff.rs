@@ -89,7 +89,7 @@ pub enum SignoffError {
     /// Something is in the way of accepting.
     #[error("{} open in §6, {} gating rows failed", open.len(), failed.len())]
     NotAcceptable {
-        /// The open boxes of §6, as written.
+        /// The lines of §6 that nobody has settled, as written.
         open: Vec<String>,
         /// The gating rows that failed, by name.
         failed: Vec<String>,
@@ -228,7 +228,7 @@ fn require_acceptable(summary: &Summary, gates: Option<&GateReport>) -> Result<(
         return Err(SignoffError::NoNeedsHuman);
     }
     let gates = gates.ok_or(SignoffError::NoGateReport)?;
-    let open = summary.open_items().to_vec();
+    let open = summary.unsettled();
     let failed: Vec<String> = gates.failed_gating().map(|row| row.check.clone()).collect();
     if open.is_empty() && failed.is_empty() && gates.overall == crate::gates::Overall::Pass {
         return Ok(());

@@ -7,6 +7,7 @@
 
 mod assemble;
 mod quoting;
+mod unsettled;
 
 use std::ops::Range;
 
@@ -29,6 +30,11 @@ const SECTIONS: [(&str, &str); 10] = [
     ("9. Check sign-off", "9. Check sign-off"),
     ("10. Act candidates", "10. Act candidates (hints for the next Act review)"),
 ];
+
+/// What §6 says where there is nothing to decide.
+const NOTHING_OPEN: &str = "- (none)";
+/// What stands in §6 above the question asked of every bundle.
+const STANDING_INTRODUCTION: &str = "Asked of every bundle, whatever the review found:";
 
 const OPEN_BOX: &str = "- [ ]";
 const CLEARED_BOXES: [&str; 2] = ["- [x]", "- [X]"];
@@ -166,6 +172,21 @@ impl Summary {
     /// document does: both can only block harder.
     pub fn open_items(&self) -> &[String] {
         &self.open_items
+    }
+
+    /// Every line of §6 that keeps the summary from being accepted, in order: each one that is
+    /// not a ticked box, what goes on with one, or a line that says nothing is open.
+    ///
+    /// An open box is one of them in whatever spelling, and so is a finding without a box: what
+    /// nobody ticked, nobody decided. Where §6 is missing these are the open boxes.
+    pub fn unsettled(&self) -> Vec<String> {
+        if !self.has_needs_human() {
+            return self.open_items.clone();
+        }
+        self.numbered(NEEDS_HUMAN)
+            .flat_map(|section| unsettled::lines_of(&self.text[section.body.clone()]))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The cleared boxes of §6, as written: `- [x] …`.

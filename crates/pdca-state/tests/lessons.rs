@@ -41,7 +41,7 @@ fn summary_of(quoted: &Quoted) -> String {
         ..GateRow::none(Element::C4)
     };
     let gates = GateReport::assemble("issue_36", vec![(Element::C4, row)], Provenance::default());
-    let review = format!("The review.\n{}", quoted.review);
+    let review = format!("| C1 Spec | PASS | ok |\n\nThe review.\n{}", quoted.review);
     let advisories = [Advisory { id: &quoted.advisory_id, text: &quoted.advisory }];
     let attachments = [quoted.attachment.clone()];
     let candidates = [quoted.candidate.clone()];
@@ -314,6 +314,12 @@ proptest! {
     fn lesson_01_an_item_of_a_review_is_one_box_and_nothing_more(item in hostile_text()) {
         let quoted = Quoted { review: format!("- NEEDS-HUMAN — x {item}"), ..Quoted::default() };
         let boxes = Review::parse(&format!("The review.\n{}", quoted.review)).items.len();
-        assert_only_ours(&summary_of(&quoted), boxes + 1);
+        let text = summary_of(&quoted);
+        assert_only_ours(&text, boxes + 1);
+        // Every line that is in the way can be ticked away.
+        let unsettled = Summary::parse(&text).unsettled();
+        prop_assert_eq!(unsettled.len(), boxes + 1);
+        let ticked = Summary::parse(&text.replace("\n- [ ] ", "\n- [x] "));
+        prop_assert_eq!(ticked.unsettled(), [""; 0]);
     }
 }

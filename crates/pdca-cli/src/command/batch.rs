@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_state::State;
+use pdca_state::{RootError, State};
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -36,7 +36,11 @@ pub(crate) fn run(
     let site = session::site(cx)?;
     let workspace = cx.workspace()?;
     let bundles = if args.ids.is_empty() {
-        let mut active = workspace.bundle_root.list()?;
+        let mut active = match workspace.bundle_root.list() {
+            // No bundle was ever made: that is nothing to do, not an error.
+            Err(RootError::Missing { .. }) => Vec::new(),
+            listed => listed?,
+        };
         active.retain(|bundle| match bundle.glance() {
             // One that cannot be read is tried, so that it is told.
             Err(_) => true,

@@ -320,7 +320,7 @@ fn leaf(name: &str, leaf: &LeafConfig, site: &Site, cx: &Context<'_>) -> Row {
         );
     }
     match leaf.argv.first() {
-        Some(program) if program.contains('{') || found(program, &site.workspace, cx) => {
+        Some(program) if session::has_program(cx, &site.workspace, program) => {
             Row::ok(what, leaf.argv.join(" "))
         }
         Some(program) => Row::broken(
@@ -330,13 +330,4 @@ fn leaf(name: &str, leaf: &LeafConfig, site: &Site, cx: &Context<'_>) -> Row {
         ),
         None => Row::broken(what, "no `argv`", format!("give [leaves.{name}] an `argv`")),
     }
-}
-
-/// Whether a program is there: on `PATH`, or in the workspace where it is a path.
-fn found(program: &str, workspace: &Utf8Path, cx: &Context<'_>) -> bool {
-    if program.contains('/') {
-        return workspace.join(program).is_file();
-    }
-
-    cx.ambient.find_program(program).is_some()
 }

@@ -81,6 +81,13 @@ pub(crate) fn run(
 
 /// Everything that is not there yet.
 fn plan(dir: &Utf8Path, found: &Found) -> Result<Vec<Item>, Failure> {
+    for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
+        if exists(&config) && !config.is_file() {
+            return Err(Failure::usage("there is something else where the config belongs")
+                .at(Place::file(config))
+                .hint("move it away; `pdca init` writes a file there"));
+        }
+    }
     let mut files = vec![
         ("templates/brief.md.tpl", BRIEF_TEMPLATE.to_owned()),
         ("process/act-log.md", ACT_LOG.to_owned()),

@@ -52,6 +52,7 @@ pub(super) fn drive_all(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
+    session::require_programs(cx, site)?;
     let (free, blocked) = sort_out(site, bundles);
     if cx.globals.dry_run {
         return tell_plan(&free, &blocked, cx, out);
@@ -157,7 +158,7 @@ impl Report {
             let p = cx.out;
             let said = match line.outcome {
                 Fate::Signoff => {
-                    format!("{}  pdca signoff {} accept", p.good("waits for sign-off"), line.id)
+                    format!("{}  pdca signoff {} show", p.good("waits for sign-off"), line.id)
                 }
                 Fate::Red => format!(
                     "{}  pdca status {}",

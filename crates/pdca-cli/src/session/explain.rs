@@ -46,11 +46,16 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
         DriveError::Ground(error) => match error {
-            GroundError::Target { .. } | GroundError::Base { .. } => {
-                told(Exit::Usage).hint("`pdca doctor` looks at every target; [[targets]] in pdca.toml names them")
+            GroundError::Target { source, .. } => {
+                let known = "`pdca doctor` looks at every target; [[targets]] in pdca.toml names them";
+                told(Exit::Usage).hint(source.feature().map_or(known, |feature| feature.remedy()))
             }
-            GroundError::Claim { .. } | GroundError::Lane(_) | GroundError::Watch(_) | GroundError::Record(_) => {
-                told(Exit::Unexpected).hint("`pdca doctor` tells what is wrong with the checkout")
+            GroundError::Base { .. } => told(Exit::Usage)
+                .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
+            GroundError::Claim { .. } => told(Exit::Usage)
+                .hint("[lanes] root in pdca.toml names another place, outside every repository"),
+            GroundError::Lane(_) | GroundError::Watch(_) | GroundError::Record(_) => {
+                told(Exit::Unexpected).hint(again)
             }
         },
         DriveError::Leaf { log, .. } => {
@@ -59,6 +64,9 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
         DriveError::NoChange { log } => told(Exit::Unexpected)
             .at(Place::file(log))
             .hint(format!("make the brief say more, or close the issue; `pdca run {id}` asks the builder again")),
+        DriveError::Nested { log, .. } => told(Exit::Unexpected)
+            .at(Place::file(log))
+            .hint(format!("have the builder leave plain files; `pdca run {id}` asks it again")),
         DriveError::Patch { log, .. } => {
             told(Exit::Unexpected).at(Place::file(log)).hint(format!("`pdca run {id}` asks the builder again"))
         }
@@ -70,9 +78,9 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
         DriveError::EmptyPatch => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::Patch)))
             .hint(format!("remove it and `pdca run {id}` builds the change")),
-        DriveError::Stale { .. } => told(Exit::Unexpected)
+        DriveError::Stale { .. } => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::Patch)))
-            .hint(format!("`pdca signoff {id} iterate-do --note …` has it built again on the present base")),
+            .hint(format!("move patch.diff away, and `pdca run {id}` builds it again on the present base")),
         DriveError::Signed => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::GatesJson)))
             .hint("restore the file from a backup or from version control"),

@@ -194,15 +194,6 @@ fn a_directory_without_a_marker_is_refused_and_kept() {
 }
 
 #[test]
-fn a_lane_that_lost_its_repository_is_refused_and_kept() {
-    let scene = Scene::new(&[("a.txt", "a\n")]);
-    drop(scene.lane());
-    fs::remove_dir_all(scene.checkout().join(".git")).unwrap();
-    assert!(matches!(refusal(&scene), ClaimError::Foreign { .. }));
-    assert!(scene.checkout().join("a.txt").exists());
-}
-
-#[test]
 fn a_lane_of_another_repository_is_refused() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     drop(scene.lane());

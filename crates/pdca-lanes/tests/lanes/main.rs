@@ -6,10 +6,12 @@
     reason = "a step that fails, or another error than the one expected, ends the test there"
 )]
 
+mod broken;
 mod change;
 mod claim;
 mod copy;
 mod hostile;
+mod nested;
 mod patches;
 mod rescue;
 mod reset;

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_lanes::{ResolveError, Target, TargetError};
+use pdca_lanes::{Feature, ResolveError, Target, TargetError};
 use pdca_testkit::{Repo, Workspace};
 
 use crate::scene::Scene;
@@ -174,4 +174,96 @@ fn a_path_with_odd_letters_can_be_a_primary() {
     let lane = pdca_lanes::Lanes::new(around.around().join("the lanes")).claim(3, &target).unwrap();
     lane.reset(&head).unwrap();
     assert_eq!(fs::read_to_string(lane.path().join("a")).unwrap(), "a\n");
+}
+
+#[test]
+fn a_branch_whose_tip_cannot_be_read_is_not_said_to_be_absent() {
+    for damage in [None, Some("garbage")] {
+        let scene = Scene::new(&[("a", "a\n")]);
+        let first = scene.primary.head();
+        scene.primary.git(&["update-ref", "refs/remotes/origin/broken", &first]);
+        scene.primary.git(&["checkout", "-q", "-b", "broken"]);
+        scene.primary.write("a", "b\n");
+        let tip = scene.primary.commit("second");
+        scene.primary.git(&["checkout", "-q", "main"]);
+        let object = scene.primary.path().join(".git/objects").join(&tip[..2]).join(&tip[2..]);
+        fs::remove_file(&object).unwrap();
+        if let Some(damage) = damage {
+            fs::write(&object, damage).unwrap();
+        }
+        for name in ["broken", "refs/heads/broken"] {
+            match scene.target().resolve(Some(name)) {
+                Err(ResolveError::Tip { reference, .. }) => {
+                    assert_eq!(reference, "refs/heads/broken");
+                }
+                other => panic!("{damage:?} {name}: {other:?}"),
+            }
+        }
+        assert_eq!(scene.target().resolve(Some("origin/broken")).unwrap().commit, first);
+    }
+}
+
+#[test]
+fn a_ref_that_leads_to_no_commit_is_no_branch() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let tree = scene.primary.git(&["rev-parse", "HEAD^{tree}"]);
+    scene.primary.git(&["tag", "tree", tree.trim()]);
+    scene.primary.git(&["tag", "-a", "-m", "x", "annotated"]);
+    scene.primary.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/gone"]);
+    for name in ["refs/tags/tree", "origin/HEAD"] {
+        let found = scene.target().resolve(Some(name));
+        assert!(matches!(found, Err(ResolveError::NoSuchBranch { .. })), "{name}: {found:?}");
+    }
+    let found = scene.target().resolve(Some("refs/tags/annotated")).unwrap();
+    assert_eq!(found.commit, scene.primary.head());
+}
+
+/// One of each, in turn: a feature that is not in the chain is missed by the compiler.
+fn next(feature: Option<&Feature>) -> Option<Feature> {
+    let text = str::to_owned;
+    let filter = |filter: &str| Feature::Filter { filter: text(filter), file: text("f") };
+    Some(match feature {
+        None => Feature::Shallow,
+        Some(Feature::Shallow) => Feature::Partial { remote: text("origin") },
+        Some(Feature::Partial { .. }) => Feature::Sparse,
+        Some(Feature::Sparse) => Feature::RefStorage { format: text("reftable") },
+        Some(Feature::RefStorage { .. }) => filter("lfs"),
+        Some(Feature::Filter { filter: name, .. }) if name == "lfs" => filter("mine"),
+        Some(Feature::Filter { .. }) => {
+            Feature::Attribute { attribute: text("ident"), file: text("f") }
+        }
+        Some(Feature::Attribute { .. }) => return None,
+    })
+}
+
+#[test]
+fn every_feature_that_is_refused_has_a_remedy_of_its_own() {
+    let all: Vec<Feature> =
+        std::iter::successors(next(None), |feature| next(Some(feature))).collect();
+    let mut remedies: Vec<&str> = all.iter().map(Feature::remedy).collect();
+    assert!(remedies.iter().all(|remedy| !remedy.trim().is_empty()), "{remedies:?}");
+    remedies.sort_unstable();
+    remedies.dedup();
+    assert_eq!(remedies.len(), 7, "{remedies:?}");
+}
+
+#[test]
+fn a_remedy_that_is_run_in_the_repository_makes_it_fit() {
+    let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
+    scene.primary.write("a", "b\n");
+    scene.primary.commit("second");
+    let url = format!("file://{}", scene.primary.path());
+    for (name, flag, feature) in
+        [("shallow", "--depth=1", Feature::Shallow), ("sparse", "--sparse", Feature::Sparse)]
+    {
+        let path = scene.beside(name);
+        scene.primary.git(&["clone", "-q", flag, &url, path.as_str()]);
+        let err = refusal(&path);
+        assert_eq!(err.feature(), Some(&feature));
+        let command = feature.remedy().split('`').nth(1).unwrap();
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        Repo::existing(&path).git(&words);
+        Target::open("app", &path).unwrap();
+    }
+    assert!(refusal(&scene.beside("absent")).feature().is_none());
 }

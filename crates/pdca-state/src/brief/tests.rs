@@ -264,3 +264,11 @@ proptest! {
         prop_assert_eq!(brief.field("next").unwrap().line, 2 + lines.len());
     }
 }
+
+#[test]
+fn a_byte_order_mark_hides_no_field() {
+    let brief = Brief::parse("\u{feff}- **Slug:** first\n  more\n- **Depends on:** 12\n");
+    assert_eq!(brief.field("slug").unwrap().own_line, "first");
+    assert_eq!(brief.field("slug").unwrap().whole(), "first\nmore");
+    assert_eq!(brief.field("depends on").unwrap().line, 3);
+}

@@ -207,3 +207,34 @@ fn what_a_crash_left_of_a_creation_is_swept_by_the_next() {
     assert!(scene.root().path().join(".issue_8.pdca-tmp-4-0").exists());
     assert!(scene.root().scan().unwrap().strangers.is_empty());
 }
+
+#[test]
+fn of_several_that_create_a_bundle_at_once_one_wins_and_its_brief_is_there() {
+    const CREATORS: usize = 4;
+    let scene = Scene::new();
+    let root = scene.root();
+    for round in 0..60 {
+        let id: BundleId = format!("{round}").parse().unwrap();
+        let start = std::sync::Barrier::new(CREATORS);
+        let create = |number: usize| {
+            start.wait();
+            let brief = format!("{BRIEF}\nwritten by {number}\n");
+            Bundle::create(&root, &id, &brief).map(|_| brief)
+        };
+        let create = &create;
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..CREATORS).map(|number| scope.spawn(move || create(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let won: Vec<&String> = results.iter().flatten().collect();
+        assert_eq!(won.len(), 1, "{results:?}");
+        for error in results.iter().filter_map(|result| result.as_ref().err()) {
+            assert!(matches!(error, CreateError::Exists { .. }), "{error:?}");
+        }
+        let bundle = root.bundle(&id);
+        assert_eq!(names(&bundle), ["brief.md"]);
+        assert_eq!(fs_err::read_to_string(bundle.path(Artifact::Brief)).unwrap(), *won[0]);
+        assert_eq!(root.path().read_dir_utf8().unwrap().count(), round + 1);
+    }
+}

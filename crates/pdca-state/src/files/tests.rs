@@ -133,6 +133,34 @@ fn a_temporary_whose_writer_lives_is_not_swept() {
 }
 
 #[test]
+fn a_temporary_directory_whose_writer_lives_is_not_swept() {
+    let (_guard, dir) = dir();
+    let (temp, claim) = create_temp_dir(dir.join("issue_1").as_std_path()).unwrap();
+    fs_err::write(temp.join("brief.md"), "x").unwrap();
+    sweep_temp(&temp).unwrap();
+    assert!(temp.join("brief.md").exists());
+    drop(claim);
+    sweep_temp(&temp).unwrap();
+    assert!(!temp.exists());
+    sweep_temp(&temp).unwrap();
+}
+
+#[test]
+fn a_temporary_that_a_sweeper_has_or_had_is_not_claimed() {
+    let (_guard, dir) = dir();
+    let path = dir.join("temp");
+    fs_err::create_dir(&path).unwrap();
+    let writer = std::fs::File::open(&path).unwrap();
+    let sweeper = std::fs::File::open(&path).unwrap();
+    sweeper.try_lock().unwrap();
+    assert!(!claim(path.as_std_path(), &writer).unwrap());
+    drop(sweeper);
+    assert!(claim(path.as_std_path(), &writer).unwrap());
+    fs_err::remove_dir(&path).unwrap();
+    assert!(!claim(path.as_std_path(), &writer).unwrap());
+}
+
+#[test]
 fn only_what_a_replacement_left_is_called_a_temporary() {
     for (name, of_brief, any) in [
         (".brief.md.pdca-tmp-1-0", true, true),

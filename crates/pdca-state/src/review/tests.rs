@@ -138,6 +138,63 @@ NEEDS-HUMAN: something else
     ");
 }
 
+#[test]
+fn the_validation_row_is_known_in_each_of_its_spellings() {
+    for item in [
+        "V",
+        "v",
+        "V Validation",
+        "Validation",
+        "VALIDATION",
+        "**V**",
+        "Validation — fitness-to-purpose",
+        "V — Validation",
+        "**Validation — fitness-to-purpose**",
+        "validation - fitness to purpose",
+        "V Validation (fitness-to-purpose)",
+    ] {
+        for basis in ["is it fit?", ""] {
+            let text = format!(
+                "| Item | Verdict | Basis |\n|---|---|---|\n| C1 | PASS | ok |\n| {item} | NEEDS-HUMAN | {basis} |\n"
+            );
+            let review = Review::parse(&text);
+            assert!(review.standing().is_some_and(is_standing_text), "{text}");
+            assert!(review.raises_validation(), "{text}");
+            assert_eq!(review.findings().count(), 0, "{text}");
+        }
+    }
+    for item in [
+        "Validation of input",
+        "V2",
+        "Vector",
+        "Input validation",
+        "Validation — fitness-to-purpose of it",
+    ] {
+        let text = format!(
+            "| Item | Verdict | Basis |\n|---|---|---|\n| C1 | PASS | ok |\n| C2 | PASS | ok |\n| {item} | NEEDS-HUMAN | why |\n"
+        );
+        assert_eq!(Review::parse(&text).standing(), None, "{text}");
+    }
+}
+
+#[test]
+fn a_review_has_a_verdict_only_where_one_can_be_read() {
+    for (text, has) in [
+        ("Looks good to me.", false),
+        ("| Item | Verdict | Basis |\n|---|---|---|\n", false),
+        ("| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | | ok |\n", false),
+        ("| a | b |\n| c | d |\n", false),
+        ("- NEEDS-HUMAN\n", false),
+        ("all PASS", false),
+        ("| Item | Verdict |\n|---|---|\n| C1 Spec | ✅ **pass** |\n", true),
+        ("| C1 Spec | FAIL |\n", true),
+        ("\u{feff}| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | Passed | |\n", true),
+        ("- NEEDS-HUMAN — why\n", true),
+    ] {
+        assert_eq!(Review::parse(text).has_verdict(), has, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_review(text in "(\\||- |NEEDS-HUMAN|V |\n|\r|\\\\|  |\\*|\\PC|\\x00)*") {

@@ -195,6 +195,23 @@ proptest! {
     }
 
     #[test]
+    fn any_further_line_in_section_six_is_in_the_way_of_an_acceptance(
+        line in "(- |\\* |\\[ \\]|\\[\\]|> |1\\. |\\PC){1,12}",
+    ) {
+        let line = line.trim();
+        prop_assume!(!line.is_empty() && !line.starts_with("## "));
+        let is_ticked = ["- [x]", "- [X]", "* [x]", "* [X]"].iter().any(|mark| line.starts_with(mark));
+        prop_assume!(!is_ticked && line != "- (none)");
+        for text in [
+            SUMMARY.replace("- [x] cleared\n", &format!("- [x] cleared\n{line}\n")),
+            SUMMARY.replace("- [x] cleared\n", &format!("{line}\n- [x] cleared\n")),
+        ] {
+            let error = refusal(&text, Some(&green()), &decision(Action::Accept, ""));
+            prop_assert_eq!(error, SignoffError::NotAcceptable { open: vec![line.to_owned()], failed: vec![] });
+        }
+    }
+
+    #[test]
     fn recording_into_any_text_gives_a_signed_summary_or_a_reason(
         text in "(## |6. NEEDS-HUMAN|9. Check sign-off|- Outcome:|- By / date:|accepted|- \\[ \\]|\n|\r|\u{2028}|\\PC)*",
         action in prop::sample::select(&Action::ALL[..]),

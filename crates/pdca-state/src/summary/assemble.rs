@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{SignoffField, heading, quoting};
+use super::{NOTHING_OPEN, STANDING_INTRODUCTION, SignoffField, heading, quoting};
 use crate::BundleId;
 use crate::brief::{Brief, Label};
-use crate::gates::{Element, GateReport, GateResult, GateRow};
+use crate::gates::{Element, ElementKind, GateReport, GateResult, GateRow};
 use crate::lines::folded;
 use crate::review::{MissingReview, Review, declared_dependencies, is_standing_text};
 
@@ -57,6 +57,11 @@ pub struct NeedsHuman {
     pub standing: Option<String>,
 }
 
+/// The finding that a review is whose verdicts nobody can read.
+const NO_VERDICT: &str = "the review has no verdict that could be read";
+/// The basis of the standing question where the review does not give one.
+const NOT_RAISED: &str = "the review did not raise it; is this what the people who use it want?";
+
 impl<'a> SummaryInputs<'a> {
     /// The inputs every summary has; the others are empty.
     pub fn new(id: &'a BundleId, brief: &'a Brief, gates: &'a GateReport) -> Self {
@@ -92,7 +97,13 @@ impl<'a> SummaryInputs<'a> {
         if let Some(text) = self.review() {
             let review = Review::parse(text);
             texts.extend(review.findings().map(str::to_owned));
+            if !review.has_verdict() {
+                texts.push(NO_VERDICT.to_owned());
+            }
             items.standing = review.standing().map(str::to_owned);
+            if !review.raises_validation() && self.close_disposition.is_none() {
+                items.standing = Some(format!("{} — {NOT_RAISED}", Element::V.title()));
+            }
         } else if self.close_disposition.is_none() {
             let missing = match self.review {
                 Some(_) => MissingReview::Empty,
@@ -240,7 +251,7 @@ fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
 fn boxes(out: &mut String, items: &NeedsHuman) {
     open(out, 6);
     if items.findings.is_empty() && items.standing.is_none() {
-        line(out, format_args!("- (none)"));
+        line(out, format_args!("{NOTHING_OPEN}"));
     }
     for item in &items.findings {
         line(out, format_args!("- [ ] {}", quoting::inline(item)));
@@ -249,7 +260,7 @@ fn boxes(out: &mut String, items: &NeedsHuman) {
         if !items.findings.is_empty() {
             out.push('\n');
         }
-        line(out, format_args!("Asked of every bundle, whatever the review found:\n"));
+        line(out, format_args!("{STANDING_INTRODUCTION}\n"));
         line(out, format_args!("- [ ] {}", quoting::inline(standing)));
     }
 }
@@ -258,22 +269,47 @@ fn boxes(out: &mut String, items: &NeedsHuman) {
 fn proof(out: &mut String, gates: &GateReport) {
     open(out, 7);
     let named = |result: GateResult| {
-        let names: Vec<String> = gates
-            .rows
-            .iter()
-            .filter(|row| row.result == result)
-            .map(|row| folded(&row.check))
-            .collect();
-        if names.is_empty() { "nothing".to_owned() } else { names.join("; ") }
+        let rows = gates.rows.iter().filter(|row| row.result == result && !row.is_stub());
+        rows.map(|row| folded(&row.check)).collect::<Vec<String>>().join("; ")
     };
+    let or_nothing = |names: String| if names.is_empty() { "nothing".to_owned() } else { names };
+    let mut proven = or_nothing(named(GateResult::Pass));
+    if gates.rows.iter().any(GateRow::is_stub) {
+        proven.push_str(" (a stub row proves nothing: nothing real was checked)");
+    }
+    let unproven: Vec<String> = [
+        ("failed", named(GateResult::Fail)),
+        ("unverifiable", named(GateResult::Unverifiable)),
+        ("deferred", named(GateResult::Deferred)),
+        ("no gate", ungated(gates).join(", ")),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(why, names)| format!("{why}: {names}"))
+    .collect();
     for (title, text) in [
         ("Gates overall", gates.overall.as_str().to_owned()),
-        ("Proven by a gate", named(GateResult::Pass)),
-        ("Disproven by a gate", named(GateResult::Fail)),
-        ("Not proven", format!("{} (and whatever §6 lists)", named(GateResult::Unverifiable))),
+        ("Proven by a gate", proven),
+        ("Disproven by a gate", or_nothing(named(GateResult::Fail))),
+        ("Not proven", format!("{} (and whatever §6 lists)", or_nothing(unproven.join("; ")))),
     ] {
         line(out, format_args!("- {title}: {}", quoting::inline(&text)));
     }
+}
+
+/// The elements a gate should settle and none does.
+fn ungated(gates: &GateReport) -> Vec<&'static str> {
+    // Older reports name the element only in the check.
+    let element_of =
+        |row: &GateRow| row.element().or_else(|| row.check.split_whitespace().next()?.parse().ok());
+    let is_gate = |row: &&GateRow| row.result != GateResult::None && !row.is_stub();
+    let covered: HashSet<Element> =
+        gates.rows.iter().filter(is_gate).filter_map(element_of).collect();
+    Element::ALL
+        .into_iter()
+        .filter(|element| element.kind() == ElementKind::Gate && !covered.contains(element))
+        .map(Element::as_str)
+        .collect()
 }
 
 fn list(out: &mut String, items: &[String], empty: &str) {

@@ -120,7 +120,7 @@ fn underline(line: &str) -> Option<usize> {
 }
 
 /// `[ ]`, `[x]` and what comes close.
-fn is_box(rest: &str) -> bool {
+pub(super) fn is_box(rest: &str) -> bool {
     rest.strip_prefix('[')
         .and_then(|inner| inner.split_once(']'))
         .is_some_and(|(inner, _)| inner.trim().chars().nth(1).is_none())

@@ -168,6 +168,102 @@ fn a_summary_of_windows_reads_the_same() {
     assert_eq!(summary.signoff(), Summary::parse(SIGNED).signoff());
 }
 
+/// A summary whose §6 holds these lines.
+fn with_six(lines: &str) -> Summary {
+    Summary::parse(&format!(
+        "## 6. NEEDS-HUMAN — items\n{lines}\n\n## 9. Check sign-off\n- Outcome:\n"
+    ))
+}
+
+#[test]
+fn a_line_of_section_six_is_unsettled_in_every_spelling_but_a_ticked_one() {
+    for line in [
+        "- [ ] V",
+        "* [ ] V",
+        "+ [ ] V",
+        "-  [ ] V",
+        "-\t[ ] V",
+        "- [] V",
+        "- [  ] V",
+        "- [\t] V",
+        "1. [ ] V",
+        "1) [ ] V",
+        "- [-] V",
+        "- [?] V",
+        "- [\u{a0}] V",
+        "> - [ ] V",
+        "> - [x] V",
+        "- V",
+        "* V",
+        "V",
+        "[ ] V",
+        "[x] V",
+        "-[x] V",
+        "- [x](link)",
+        "- [xx] V",
+        "- [х] V",
+        "- \\[x] V",
+        "- [x] - [ ] V",
+        "- [x] [ ] V",
+        "### V",
+        "| [x] | V |",
+        "```",
+        "<!-- [x] -->",
+        "- none",
+        "- (none) but V",
+        "\u{200b}",
+        "• [x] V",
+        "Asked of every bundle:",
+    ] {
+        assert_eq!(with_six(line).unsettled(), [line.trim()], "{line:?} alone");
+        let below = format!("- [x] done\n{line}");
+        assert_eq!(with_six(&below).unsettled(), [line.trim()], "{line:?} below a ticked box");
+    }
+    for line in [
+        "",
+        " \t",
+        "- [x] V",
+        "- [X] V",
+        "* [x] V",
+        "+ [X] V",
+        "-  [x] V",
+        "-\t[x] V",
+        "  - [x] V",
+        "- [x]",
+        "- (none)",
+        "- [x] done\n  and why",
+        "- [x] done\n\n  and why",
+        "- [x] done\n\tand **why**",
+        "- [x] done\n  - [x] nested\n    and why",
+        "Asked of every bundle, whatever the review found:\n\n- [x] Validation",
+    ] {
+        assert_eq!(with_six(line).unsettled(), [""; 0], "{line:?}");
+    }
+}
+
+#[test]
+fn only_what_is_indented_below_a_ticked_box_and_is_no_item_goes_on_with_it() {
+    for (lines, unsettled) in [
+        ("- [x] a\nb", "b"),
+        ("- [x] a\n b", "b"),
+        ("  - [x] a\n  b", "b"),
+        ("- [x] a\n  - [ ] b", "- [ ] b"),
+        ("- [x] a\n  - b", "- b"),
+        ("- [x] a\n  * b", "* b"),
+        ("- [x] a\n  1. b", "1. b"),
+        ("- [x] a\n  [ ] b", "[ ] b"),
+        ("- [x] a\n  > - [ ] b", "> - [ ] b"),
+        ("- [x] a\n  ## b", "## b"),
+        ("- [ ] a\n  b", "- [ ] a|b"),
+        ("- [x] a\n- (none)\n  b", "b"),
+    ] {
+        assert_eq!(with_six(lines).unsettled().join("|"), unsettled, "{lines:?}");
+    }
+    let twice = "## 6. NEEDS-HUMAN\n- [x] a\n## 6. NEEDS-HUMAN\n* [ ] b\n";
+    assert_eq!(Summary::parse(twice).unsettled(), ["* [ ] b"]);
+    assert_eq!(Summary::parse("- [ ] a\nno six\n").unsettled(), ["- [ ] a"]);
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_summary(text in "(## |6. NEEDS-HUMAN|9. Check sign-off|- Outcome:|accepted|- \\[ \\]|- \\[x\\]|\n|\r|\u{2028}|\\PC)*") {

@@ -55,6 +55,9 @@ pub(super) fn clear(
             .hint("tick them by hand: `- [ ]` becomes `- [x]`")
     })?;
     let open = open_texts(&summary);
+    if !cx.globals.dry_run {
+        bundle.publish(Artifact::Summary, ticked.as_bytes())?;
+    }
     let verb = if cx.globals.dry_run { "would clear" } else { "cleared" };
     for index in &chosen {
         writeln!(out, "{verb}: {}", printable(&open[*index]))?;
@@ -62,7 +65,6 @@ pub(super) fn clear(
     if cx.globals.dry_run {
         return Ok(Exit::Done);
     }
-    bundle.publish(Artifact::Summary, ticked.as_bytes())?;
     let left = open.len() - chosen.len();
     if left == 0 {
         writeln!(out, "next: {}", cx.out.accent(format!("pdca signoff {} accept", bundle.id())))?;
