@@ -1,1 +1,62 @@
-//! x
+//! What may start, never how.
+//!
+//! Briefs declare what a bundle depends on, what it conflicts with and which files it touches.
+//! [`Plan::new`] turns the declarations of a batch into a [`Plan`], or says everything that is
+//! wrong with them in one [`Rejection`]. A plan shows itself as an order, waves, groups for
+//! `lanes.json`, workstreams, a critical path and a simulation. A [`Frontier`] carries it out: it
+//! is told what ended and says what to start next, and why the rest has to wait.
+//!
+//! ```
+//! use pdca_dag::{Declared, Frontier, Item, Options, Outcome, Outside, Place, Plan, Touch};
+//!
+//! let brief = |id: &str, line| Place::new(format!("results/issue_{id}/brief.md"), line);
+//! let item = |id: &str, glob: &str| Item {
+//!     touches: vec![Touch { glob: glob.to_owned(), place: brief(id, 9), is_file: false }],
+//!     ..Item::new(id.parse().unwrap(), brief(id, 1))
+//! };
+//! let mut after = item("3", "docs");
+//! after.depends_on.push(Declared { id: "1".parse()?, place: brief("3", 7) });
+//! let items = vec![item("1", "src/{a,b}.py"), item("2", "src/*.py"), after];
+//!
+//! let plan = Plan::new(items, &Outside::default(), Options::default())?;
+//! let mut frontier = Frontier::new(&plan);
+//! let first = frontier.start_next().unwrap();
+//! assert_eq!(first.as_str(), "1"); // It has the longest chain behind it.
+//! assert_eq!(frontier.start_next(), None); // Both 1 and 2 can write `src/a.py`.
+//! frontier.ended(&first, Outcome::Complete)?;
+//! assert_eq!(frontier.start_next().unwrap().as_str(), "2");
+//! assert_eq!(frontier.start_next().unwrap().as_str(), "3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - A plan that exists can be carried out: no cycle, no prerequisite that never completes.
+//! - A rejection names all problems, each with the file and line to change.
+//! - Two globs are called disjoint only if no path is of both; two that meet come with a path.
+//! - Two bundles that conflict or overlap are never in flight together, and none starts before
+//!   its prerequisites are complete, for any number of lanes and any order of reports.
+//! - With nothing declared bundles start in name order.
+//! - The same input gives the same plan, and the same reports the same starts.
+//! - No input, outputs, clock, threads or randomness; no recursion that follows a chain of bundles.
+
+mod claims;
+mod frontier;
+mod graph;
+mod groups;
+mod intake;
+mod item;
+mod pattern;
+mod plan;
+mod problem;
+mod simulate;
+#[cfg(test)]
+mod testing;
+
+pub use claims::Rivalry;
+pub use frontier::{Frontier, FrontierError, Holder, Outcome, PATIENCE, Status, Unmet, Why};
+pub use groups::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
+pub use item::{Declared, Item, Options, Outside, Place, Standing, Touch, Untouched};
+pub use pattern::{Case, Pattern, PatternError, PatternFlaw, drift};
+pub use plan::{Plan, Rivals};
+pub use problem::{Edge, Notice, Problem, Rejection};
+pub use simulate::{Constraint, Costliest, Makespan, Simulation, Unit};

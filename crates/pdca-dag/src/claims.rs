@@ -1,0 +1,206 @@
+//! Who may not run beside whom.
+//!
+//! A claim is a set of paths or one declared conflict. Bundles that hold the same claim, or
+//! claims that meet, are rivals. Pairs are kept between distinct claims and not between bundles:
+//! a thousand bundles that touch one lock file are one claim with a thousand holders.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::item::Place;
+use crate::pattern::{Pattern, Route};
+
+/// Why two bundles are rivals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rivalry {
+    /// One names the other.
+    Conflict {
+        /// Where.
+        place: Place,
+    },
+    /// Both can write one path.
+    Overlap {
+        /// A glob of each, in the order of the pair.
+        globs: (String, String),
+        /// The path.
+        witness: String,
+    },
+}
+
+/// The claims of all bundles; a bundle is its place in the order of names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Claims {
+    patterns: Vec<Vec<Pattern>>,
+    conflicts: BTreeMap<(usize, usize), Place>,
+    /// The claims of each bundle.
+    of: Vec<Vec<usize>>,
+    /// The bundles that hold each claim, in name order.
+    holders: Vec<Vec<usize>>,
+    /// The other claims each one meets. There may be many, so they are kept small.
+    meets: Vec<Vec<u32>>,
+    ids: HashMap<Route, usize>,
+}
+
+impl Claims {
+    /// The claims of bundles `0..n`, with conflicts between `(lower, higher)`.
+    pub(crate) fn new(
+        patterns: Vec<Vec<Pattern>>,
+        conflicts: BTreeMap<(usize, usize), Place>,
+    ) -> Self {
+        let mut claims = Self { of: vec![Vec::new(); patterns.len()], ..Self::default() };
+        for &(a, b) in conflicts.keys() {
+            let claim = claims.add();
+            claims.hold(a, claim);
+            claims.hold(b, claim);
+        }
+        for (bundle, patterns) in patterns.iter().enumerate() {
+            for route in patterns.iter().flat_map(Pattern::routes) {
+                let known = claims.ids.get(route).copied();
+                let claim = known.unwrap_or_else(|| claims.add_route(route));
+                claims.hold(bundle, claim);
+            }
+        }
+        claims.patterns = patterns;
+        claims.conflicts = conflicts;
+        claims.find_meetings();
+        claims
+    }
+
+    /// How many claims there are.
+    pub(crate) fn len(&self) -> usize {
+        self.meets.len()
+    }
+
+    /// The claims of a bundle.
+    pub(crate) fn of(&self, bundle: usize) -> &[usize] {
+        &self.of[bundle]
+    }
+
+    /// The claims nobody else may hold while a bundle is in flight: its own and all they meet.
+    /// One may come more than once.
+    pub(crate) fn near(&self, bundle: usize) -> impl Iterator<Item = usize> {
+        let with_meetings = |claim: &usize| std::iter::once(*claim).chain(self.met(*claim));
+        self.of[bundle].iter().flat_map(with_meetings)
+    }
+
+    /// Why two different bundles are rivals, if they are; a declared conflict comes first.
+    pub(crate) fn rivalry(&self, a: usize, b: usize) -> Option<Rivalry> {
+        if let Some(place) = self.conflicts.get(&(a.min(b), a.max(b))) {
+            return Some(Rivalry::Conflict { place: place.clone() });
+        }
+        let meet = |x: &Pattern, y: &Pattern| {
+            let globs = (x.as_str().to_owned(), y.as_str().to_owned());
+            x.meet(y).map(|witness| Rivalry::Overlap { globs, witness })
+        };
+        let (of_a, of_b) = (&self.patterns[a], &self.patterns[b]);
+        of_a.iter().find_map(|x| of_b.iter().find_map(|y| meet(x, y)))
+    }
+
+    /// Whether a pair, lower first, is a declared conflict.
+    pub(crate) fn is_conflict(&self, pair: (usize, usize)) -> bool {
+        self.conflicts.contains_key(&pair)
+    }
+
+    /// The rivals of a bundle, in name order.
+    pub(crate) fn rivals(&self, bundle: usize) -> Vec<usize> {
+        let holders = self.near(bundle).flat_map(|claim| self.holders[claim].iter().copied());
+        let mut rivals: Vec<usize> = holders.filter(|other| *other != bundle).collect();
+        rivals.sort_unstable();
+        rivals.dedup();
+        rivals
+    }
+
+    /// Pairs of rivals that connect whatever all pairs connect, declared conflicts first. Only
+    /// bundles that `counts` are looked at.
+    pub(crate) fn links(&self, counts: &dyn Fn(usize) -> bool) -> Vec<(usize, usize)> {
+        let holders = |claim: usize| self.holders[claim].iter().copied().filter(|b| counts(*b));
+        let mut links = Vec::new();
+        for claim in 0..self.len() {
+            let Some(first) = holders(claim).next() else { continue };
+            links.extend(holders(claim).skip(1).map(|other| (first, other)));
+            let later = self.met(claim).filter(|other| *other > claim);
+            let meeting = later.filter_map(|other| holders(other).next());
+            links.extend(meeting.map(|other| (first.min(other), first.max(other))));
+        }
+        links.retain(|(a, b)| a != b);
+        let is_overlap = |pair: &(usize, usize)| !self.conflicts.contains_key(pair);
+        links.sort_by_key(|pair| (is_overlap(pair), *pair));
+        links.dedup();
+        links
+    }
+
+    /// Gives a bundle more claims.
+    pub(crate) fn widen(&mut self, bundle: usize, patterns: Vec<Pattern>) {
+        for route in patterns.iter().flat_map(Pattern::routes) {
+            let claim = self.ids.get(route).copied().unwrap_or_else(|| self.add_later(route));
+            self.hold(bundle, claim);
+        }
+        self.patterns[bundle].extend(patterns);
+    }
+
+    /// Adds a claim when the meetings of the others are known.
+    fn add_later(&mut self, route: &Route) -> usize {
+        let met = self.ids.iter().filter(|(other, _)| other.meets(route));
+        let met: Vec<usize> = met.map(|(_, claim)| *claim).collect();
+        let claim = self.add_route(route);
+        for other in met {
+            self.join(claim, other);
+        }
+        claim
+    }
+
+    fn add(&mut self) -> usize {
+        self.holders.push(Vec::new());
+        self.meets.push(Vec::new());
+        self.meets.len() - 1
+    }
+
+    fn add_route(&mut self, route: &Route) -> usize {
+        let claim = self.add();
+        self.ids.insert(route.clone(), claim);
+        claim
+    }
+
+    fn met(&self, claim: usize) -> impl Iterator<Item = usize> {
+        self.meets[claim].iter().map(|other| *other as usize)
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let small = |claim| u32::try_from(claim).expect("fewer claims than fit into memory");
+        self.meets[a].push(small(b));
+        self.meets[b].push(small(a));
+    }
+
+    fn hold(&mut self, bundle: usize, claim: usize) {
+        if let Err(at) = self.of[bundle].binary_search(&claim) {
+            self.of[bundle].insert(at, claim);
+        }
+        if let Err(at) = self.holders[claim].binary_search(&bundle) {
+            self.holders[claim].insert(at, bundle);
+        }
+    }
+
+    /// Finds all pairs of sets of paths that meet.
+    ///
+    /// Sorted by what all paths of a set start with, the sets whose start a set extends are
+    /// exactly those on the stack, as on the way down a trie; no others can meet it. Sets with
+    /// different starts are never compared.
+    fn find_meetings(&mut self) {
+        let mut sets: Vec<(String, &Route, usize)> =
+            self.ids.iter().map(|(route, claim)| (route.prefix(), route, *claim)).collect();
+        sets.sort_unstable_by(|a, b| (&a.0, a.2).cmp(&(&b.0, b.2)));
+        let mut above: Vec<&(String, &Route, usize)> = Vec::new();
+        let mut pairs = Vec::new();
+        for set in &sets {
+            while above.pop_if(|top| !set.0.starts_with(top.0.as_str())).is_some() {}
+            let met = above.iter().filter(|other| other.1.meets(set.1));
+            pairs.extend(met.map(|other| (other.2, set.2)));
+            above.push(set);
+        }
+        for (a, b) in pairs {
+            self.join(a, b);
+        }
+        for met in &mut self.meets {
+            met.sort_unstable();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The moves of a frontier, on bundles as places in the order of names.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::{Frontier, Outcome, PATIENCE, Status, Turn, Waiver};
+
+impl Frontier<'_> {
+    /// Starts the first bundle in order that may start.
+    ///
+    /// Only candidates are looked at. A bundle that is ready and no candidate cannot start before
+    /// a candidate with which it shares a claim: either it was seen held, and the end of its
+    /// holder makes the first of those that wait for a claim a candidate; or that first one was
+    /// seen held for another reason, and made the next one a candidate instead of itself.
+    pub(crate) fn start(&mut self) -> Option<usize> {
+        let mut after = Bound::Unbounded;
+        let bundle = loop {
+            let &turn @ (_, bundle) = self.candidates.range((after, Bound::Unbounded)).next()?;
+            if !self.is_held(bundle) && !self.lets_another_by(bundle) {
+                break bundle;
+            }
+            self.pass_on(bundle);
+            if self.is_waived(bundle) {
+                after = Bound::Excluded(turn);
+            } else {
+                self.candidates.remove(&turn);
+            }
+        };
+        self.leave_ready(bundle);
+        self.status[bundle] = Status::InFlight;
+        self.in_flight.push(bundle);
+        for claim in self.claims.near(bundle) {
+            self.held[claim] += 1;
+        }
+        self.make_others_older(bundle);
+        Some(bundle)
+    }
+
+    pub(crate) fn end(&mut self, bundle: usize, outcome: Outcome) -> Vec<usize> {
+        self.in_flight.retain(|other| *other != bundle);
+        for claim in self.claims.near(bundle) {
+            self.held[claim] -= 1;
+            if self.held[claim] == 0 {
+                self.candidates.extend(self.waiting[claim].first());
+            }
+        }
+        if self.settled.remove(&bundle) {
+            self.status[bundle] = Status::Complete;
+            return Vec::new();
+        }
+        match outcome {
+            Outcome::Complete => {
+                self.status[bundle] = Status::Complete;
+                self.release_dependants(bundle)
+            }
+            Outcome::Halted => {
+                self.status[bundle] = Status::Halted;
+                Vec::new()
+            }
+            Outcome::Failed => {
+                self.status[bundle] = Status::Failed;
+                Vec::new()
+            }
+        }
+    }
+
+    pub(crate) fn are_rivals(&self, a: usize, b: usize) -> bool {
+        self.waiver != Some(Waiver::Rivals(a.min(b), a.max(b))) && self.holds_any(a, &self.near(b))
+    }
+
+    /// Whether a rival of the bundle is in flight.
+    fn is_held(&self, bundle: usize) -> bool {
+        let held = self.claims.of(bundle).iter().any(|claim| self.held[*claim] > 0);
+        if held && self.is_waived(bundle) {
+            return self.in_flight.iter().any(|other| self.are_rivals(bundle, *other));
+        }
+        held
+    }
+
+    fn is_waived(&self, bundle: usize) -> bool {
+        matches!(self.waiver, Some(Waiver::Rivals(a, b)) if a == bundle || b == bundle)
+    }
+
+    /// Whether a rival of the bundle ran out of patience before it did.
+    fn lets_another_by(&self, bundle: usize) -> bool {
+        if self.age[bundle] < PATIENCE {
+            return self.claims.of(bundle).iter().any(|claim| self.kept[*claim] > 0);
+        }
+        let mut earlier = self.impatient.iter().take_while(|other| **other != bundle);
+        earlier.any(|other| self.are_rivals(bundle, *other))
+    }
+
+    /// All the claims that a bundle in flight keeps from others, sorted.
+    fn near(&self, bundle: usize) -> Vec<usize> {
+        let mut near: Vec<usize> = self.claims.near(bundle).collect();
+        near.sort_unstable();
+        near.dedup();
+        near
+    }
+
+    fn holds_any(&self, bundle: usize, near: &[usize]) -> bool {
+        self.claims.of(bundle).iter().any(|claim| near.binary_search(claim).is_ok())
+    }
+
+    /// Counts anew what is held and kept, after claims were added.
+    pub(super) fn recount(&mut self) {
+        self.held = vec![0; self.claims.len()];
+        self.kept = self.held.clone();
+        for claim in self.in_flight.iter().flat_map(|bundle| self.claims.near(*bundle)) {
+            self.held[claim] += 1;
+        }
+        for claim in self.impatient.iter().flat_map(|bundle| self.claims.near(*bundle)) {
+            self.kept[claim] += 1;
+        }
+        self.candidates.clone_from(&self.ready);
+        self.waiting = vec![BTreeSet::new(); self.claims.len()];
+        for turn in &self.ready {
+            for &claim in self.claims.of(turn.1) {
+                self.waiting[claim].insert(*turn);
+            }
+        }
+    }
+
+    /// The rivals that come before the one that was started and are still waiting.
+    fn make_others_older(&mut self, started: usize) {
+        let turn = self.turn(started);
+        let near = self.claims.near(started);
+        let before = near.flat_map(|claim| self.waiting[claim].range(..turn).copied());
+        let before: BTreeSet<Turn> = before.collect();
+        for (_, bundle) in before {
+            self.age[bundle] += 1;
+            if self.age[bundle] == PATIENCE {
+                self.impatient.push(bundle);
+                for claim in self.claims.near(bundle) {
+                    self.kept[claim] += 1;
+                }
+            }
+        }
+    }
+
+    /// Makes those candidates that may have been waiting behind a bundle that cannot start.
+    pub(super) fn pass_on(&mut self, bundle: usize) {
+        let after = (Bound::Excluded(self.turn(bundle)), Bound::Unbounded);
+        for &claim in self.claims.of(bundle) {
+            if self.held[claim] == 0 {
+                self.candidates.extend(self.waiting[claim].range(after).next());
+            }
+        }
+    }
+
+    pub(super) fn turn(&self, bundle: usize) -> Turn {
+        (Reverse(self.plan.rank[bundle]), bundle)
+    }
+
+    pub(super) fn make_ready(&mut self, bundle: usize) {
+        if self.status[bundle] == Status::Open && self.unmet[bundle] == 0 {
+            self.status[bundle] = Status::Ready;
+            let turn = self.turn(bundle);
+            self.ready.insert(turn);
+            self.candidates.insert(turn);
+            for &claim in self.claims.of(bundle) {
+                self.waiting[claim].insert(turn);
+            }
+        }
+    }
+
+    pub(super) fn leave_ready(&mut self, bundle: usize) {
+        let turn = self.turn(bundle);
+        self.ready.remove(&turn);
+        self.candidates.remove(&turn);
+        for &claim in self.claims.of(bundle) {
+            self.waiting[claim].remove(&turn);
+        }
+        self.age[bundle] = 0;
+        if let Some(at) = self.impatient.iter().position(|other| *other == bundle) {
+            self.impatient.remove(at);
+            for claim in self.claims.near(bundle) {
+                self.kept[claim] -= 1;
+                self.candidates.extend(self.waiting[claim].first());
+            }
+        }
+    }
+
+    pub(super) fn release_dependants(&mut self, bundle: usize) -> Vec<usize> {
+        let mut released: Vec<usize> = self.plan.graph.dependants(bundle).collect();
+        released.retain(|after| self.waiver != Some(Waiver::Edge(bundle, *after)));
+        for &dependant in &released {
+            self.unmet[dependant] -= 1;
+            self.make_ready(dependant);
+        }
+        released.retain(|dependant| self.status[*dependant] == Status::Ready);
+        released.sort_unstable();
+        released
+    }
+}

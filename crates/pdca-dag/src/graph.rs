@@ -1,0 +1,141 @@
+//! The dependencies of a batch as a graph.
+//!
+//! A bundle is its place in the order of names, and so is its node. Nothing here recurses: a
+//! chain may be as long as memory allows.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use petgraph::Direction::{Incoming, Outgoing};
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+use crate::item::Place;
+
+/// Edges lead from a prerequisite to its dependants.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Graph<W = Place> {
+    graph: DiGraph<(), W>,
+}
+
+/// One edge: prerequisite, dependant, where it is declared.
+pub(crate) type Link<'g, W = Place> = (usize, usize, &'g W);
+
+impl<W> Graph<W> {
+    pub(crate) fn new(nodes: usize, edges: Vec<(usize, usize, W)>) -> Self {
+        let mut graph = DiGraph::with_capacity(nodes, edges.len());
+        for _ in 0..nodes {
+            graph.add_node(());
+        }
+        for (prerequisite, dependant, place) in edges {
+            graph.add_edge(NodeIndex::new(prerequisite), NodeIndex::new(dependant), place);
+        }
+        Self { graph }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.graph.node_count()
+    }
+
+    pub(crate) fn prerequisites(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.graph.neighbors_directed(NodeIndex::new(node), Incoming).map(NodeIndex::index)
+    }
+
+    pub(crate) fn dependants(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.graph.neighbors_directed(NodeIndex::new(node), Outgoing).map(NodeIndex::index)
+    }
+
+    /// All edges in the order of declaration.
+    pub(crate) fn links(&self) -> impl Iterator<Item = Link<'_, W>> {
+        let links = self.graph.edge_references();
+        links.map(|edge| (edge.source().index(), edge.target().index(), edge.weight()))
+    }
+
+    /// Where a dependency is declared.
+    pub(crate) fn place(&self, prerequisite: usize, dependant: usize) -> Option<&W> {
+        let edge = self.graph.find_edge(NodeIndex::new(prerequisite), NodeIndex::new(dependant))?;
+        self.graph.edge_weight(edge)
+    }
+
+    /// The nodes that reach each other, for every set of more than one, each sorted.
+    pub(crate) fn tangles(&self) -> Vec<Vec<usize>> {
+        let mut tangles: Vec<Vec<usize>> = kosaraju_scc(&self.graph)
+            .into_iter()
+            .filter(|nodes| nodes.len() > 1)
+            .map(|nodes| nodes.into_iter().map(NodeIndex::index).collect())
+            .collect();
+        for nodes in &mut tangles {
+            nodes.sort_unstable();
+        }
+        tangles.sort_unstable();
+        tangles
+    }
+
+    /// A shortest way round through the first node of a tangle: each dependant with the
+    /// prerequisite it waits for.
+    pub(crate) fn way_round(&self, tangle: &[usize]) -> Vec<Link<'_, W>> {
+        let start = tangle[0];
+        let mut towards: Vec<Option<usize>> = vec![None; self.len()];
+        let mut todo = VecDeque::from([start]);
+        // From the start over dependants until one is a prerequisite of the start.
+        while let Some(node) = todo.pop_front() {
+            for next in self.dependants(node).filter(|next| tangle.binary_search(next).is_ok()) {
+                if towards[next].is_none() {
+                    towards[next] = Some(node);
+                    todo.push_back(next);
+                }
+            }
+            if towards[start].is_some() {
+                break;
+            }
+        }
+        let mut links = Vec::new();
+        let mut node = start;
+        while let Some(prerequisite) = towards[node] {
+            let place = self.place(prerequisite, node).expect("the walk followed edges");
+            links.push((prerequisite, node, place));
+            node = prerequisite;
+            if node == start {
+                break;
+            }
+        }
+        links
+    }
+
+    /// The nodes that count, prerequisites first; of those that are free at one time the one with
+    /// the greatest rank, then the first by name. Nobody waits for a node that does not count.
+    ///
+    /// Nodes on a cycle, and what depends on them, are left out.
+    pub(crate) fn order(&self, rank: &[u64], counts: &dyn Fn(usize) -> bool) -> Vec<usize> {
+        let prerequisites = |node| self.prerequisites(node).filter(|before| counts(*before));
+        let mut unmet: Vec<usize> = (0..self.len()).map(|n| prerequisites(n).count()).collect();
+        let turn = |node: usize| (rank[node], Reverse(node));
+        let free = (0..self.len()).filter(|node| unmet[*node] == 0 && counts(*node));
+        let mut free: BinaryHeap<(u64, Reverse<usize>)> = free.map(turn).collect();
+        let mut order = Vec::with_capacity(self.len());
+        while let Some((_, Reverse(node))) = free.pop() {
+            order.push(node);
+            for dependant in self.dependants(node).filter(|after| counts(*after)) {
+                unmet[dependant] -= 1;
+                if unmet[dependant] == 0 {
+                    free.push(turn(dependant));
+                }
+            }
+        }
+        order
+    }
+
+    /// For each node the weight of the heaviest chain that starts with it. A chain ends at a node
+    /// without weight: nothing is left to do there that others could wait for.
+    pub(crate) fn remaining(&self, weight: &[u64]) -> Vec<u64> {
+        let mut rank = weight.to_vec();
+        for node in self.order(&vec![0; self.len()], &|_| true).into_iter().rev() {
+            if weight[node] > 0 {
+                let after = self.dependants(node).map(|dependant| rank[dependant]).max();
+                rank[node] = weight[node].saturating_add(after.unwrap_or(0));
+            }
+        }
+        rank
+    }
+}

@@ -1,0 +1,171 @@
+//! The groups of a plan: what runs one after the other because it may not run side by side.
+
+mod file;
+mod partition;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use petgraph::unionfind::UnionFind;
+
+pub use file::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
+
+use crate::claims::Rivalry;
+use crate::graph::Graph;
+use crate::plan::Plan;
+use partition::{Partition, Pull};
+
+impl Plan {
+    /// The live bundles in groups, and why.
+    ///
+    /// Rivals share a group; dependencies stay edges between groups, unless groups that were put
+    /// together that way would wait for each other, which makes them one.
+    ///
+    /// What shared a group in the previous file still does, under the same name. Two groups
+    /// become one under the name of the one in which work has begun, or else the earlier; if work
+    /// has begun in both they stay two and that is said. Names are never used again.
+    pub fn groups(&self, previous: Option<&LanesFile>) -> LanesFile {
+        let partition = Partition::of(self, previous);
+        let order = self.graph.order(&self.rank, &|bundle| partition.is_live(bundle));
+        let first_new = previous.map_or(0, |file| file.next.index());
+        let names = Names::given(&partition, &order, first_new);
+        let mut groups: Vec<Group> = names.in_use.iter().map(|name| Group::new(*name)).collect();
+        for &bundle in &order {
+            groups[names.place(&partition, bundle)].bundles.push(self.items[bundle].id.clone());
+        }
+        let links = self.graph.links();
+        let edges: BTreeSet<(usize, usize)> = links
+            .filter(|(a, b, _)| partition.is_live(*a) && partition.is_live(*b))
+            .map(|(a, b, _)| (names.place(&partition, a), names.place(&partition, b)))
+            .filter(|(a, b)| a != b)
+            .collect();
+        for &(before, after) in &edges {
+            let before = groups[before].id.clone();
+            groups[after].depends_on.push(before);
+        }
+        let mut at_depth = vec![0; groups.len()];
+        for (group, depth) in groups.iter_mut().zip(depths(names.in_use.len(), &edges)) {
+            group.depth = depth;
+            at_depth[depth] += 1;
+        }
+        let (collapse_report, apart) = self.report(&partition);
+        LanesFile {
+            schema: LanesFile::SCHEMA,
+            digest: self.digest().to_owned(),
+            depth: at_depth.iter().filter(|groups| **groups > 0).count(),
+            width: at_depth.into_iter().max().unwrap_or(0),
+            groups,
+            collapse_report,
+            apart,
+            critical_path: self.critical_path().into_iter().cloned().collect(),
+            next: GroupId::nth(names.next),
+        }
+    }
+
+    /// One entry for each two bundles that were joined, by the first rule that joins them, and
+    /// one for each two groups that should have been.
+    fn report(&self, partition: &Partition<'_>) -> (Vec<Join>, Vec<Join>) {
+        let mut known = UnionFind::<usize>::new(self.items.len());
+        let mut said = HashSet::new();
+        let (mut joined, mut apart) = (Vec::new(), Vec::new());
+        for pull in &partition.pulls {
+            let (a, b) = pull.bundles;
+            let (of_a, of_b) = (partition.set(a), partition.set(b));
+            if of_a != of_b {
+                if said.insert((of_a.min(of_b), of_a.max(of_b))) {
+                    apart.push(self.join(pull));
+                }
+            } else if known.union(a, b) {
+                joined.push(self.join(pull));
+            }
+        }
+        (joined, apart)
+    }
+
+    fn join(&self, pull: &Pull) -> Join {
+        let (a, b) = pull.bundles;
+        let bundles = (self.items[a].id.clone(), self.items[b].id.clone());
+        let (evidence, witness) = match pull.rule {
+            Rule::Conflict | Rule::Overlap => match self.claims.rivalry(a, b) {
+                Some(Rivalry::Overlap { globs: (of_a, of_b), witness }) => {
+                    (format!("`{of_a}` meets `{of_b}`"), Some(witness))
+                }
+                Some(Rivalry::Conflict { place }) => (format!("declared in {place}"), None),
+                None => (String::new(), None),
+            },
+            Rule::Dependency => (self.dependency(a, b), None),
+            Rule::Cycle => {
+                (format!("{}, and their groups wait for each other", self.dependency(a, b)), None)
+            }
+            Rule::Previous => ("they shared a group before".to_owned(), None),
+        };
+        Join { bundles, rule: pull.rule, evidence, witness }
+    }
+
+    /// The dependency between two bundles, in words.
+    fn dependency(&self, a: usize, b: usize) -> String {
+        let place =
+            |before, after| self.graph.place(before, after).map(|place| (before, after, place));
+        match place(a, b).or_else(|| place(b, a)) {
+            Some((before, after, place)) => {
+                format!("{} depends on {} ({place})", self.items[after].id, self.items[before].id)
+            }
+            None => String::new(),
+        }
+    }
+}
+
+/// The names of the groups, as numbers.
+struct Names {
+    /// The name of each set of bundles.
+    of: HashMap<usize, usize>,
+    /// All of them, sorted: a group's place here is its place in the file.
+    in_use: Vec<usize>,
+    /// The first that was never used.
+    next: usize,
+}
+
+impl Names {
+    /// Each set keeps the name it had; the others get new ones, in the order they begin.
+    fn given(partition: &Partition<'_>, order: &[usize], first_new: usize) -> Self {
+        let mut names = Self { of: HashMap::new(), in_use: Vec::new(), next: first_new };
+        for bundle in order {
+            let set = partition.set(*bundle);
+            if names.of.contains_key(&set) {
+                continue;
+            }
+            let name = partition.was(set).unwrap_or(names.next);
+            names.next = names.next.max(name + 1);
+            names.of.insert(set, name);
+            names.in_use.push(name);
+        }
+        names.in_use.sort_unstable();
+        names
+    }
+
+    fn place(&self, partition: &Partition<'_>, bundle: usize) -> usize {
+        let name = self.of[&partition.set(bundle)];
+        self.in_use.binary_search(&name).expect("a name that was given is in use")
+    }
+}
+
+/// How many groups are before each one. Groups that wait for each other, which begun work can
+/// leave, are taken as side by side.
+fn depths(groups: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
+    let all = Graph::new(groups, edges.iter().map(|(a, b)| (*a, *b, ())).collect());
+    let mut tangle: Vec<usize> = (0..groups).collect();
+    for group in all.tangles() {
+        for member in &group {
+            tangle[*member] = group[0];
+        }
+    }
+    let between = edges.iter().filter(|(a, b)| tangle[*a] != tangle[*b]);
+    let graph = Graph::new(groups, between.map(|(a, b)| (tangle[*a], tangle[*b], ())).collect());
+    let mut depths = vec![0; groups];
+    for group in graph.order(&vec![0; groups], &|_| true) {
+        depths[group] =
+            graph.prerequisites(group).map(|before| depths[before] + 1).max().unwrap_or(0);
+    }
+    (0..groups).map(|group| depths[tangle[group]]).collect()
+}

@@ -1,0 +1,142 @@
+//! Which bundles share a group.
+
+use std::collections::HashMap;
+
+use petgraph::unionfind::UnionFind;
+
+use super::file::{LanesFile, Rule};
+use crate::graph::Graph;
+use crate::plan::Plan;
+
+/// Two bundles that a rule would put into one group, lower first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pull {
+    pub(super) rule: Rule,
+    pub(super) bundles: (usize, usize),
+}
+
+/// The live bundles of a plan in sets. A set in which work has begun keeps the name it had, so
+/// two such sets are never joined.
+pub(super) struct Partition<'p> {
+    plan: &'p Plan,
+    sets: UnionFind<usize>,
+    /// For the first of each set: which group it was, and whether that has begun.
+    was: HashMap<usize, (usize, bool)>,
+    /// What was looked at, in the order of rules.
+    pub(super) pulls: Vec<Pull>,
+}
+
+impl<'p> Partition<'p> {
+    pub(super) fn of(plan: &'p Plan, previous: Option<&LanesFile>) -> Self {
+        let sets = UnionFind::new(plan.items.len());
+        let mut partition = Self { plan, sets, was: HashMap::new(), pulls: Vec::new() };
+        let kept = partition.keep(previous);
+        for bundles in plan.claims.links(&|bundle| partition.is_live(bundle)) {
+            let rule =
+                if plan.claims.is_conflict(bundles) { Rule::Conflict } else { Rule::Overlap };
+            partition.pulls.push(Pull { rule, bundles });
+        }
+        if plan.options.join_dependencies {
+            let joined =
+                partition.dependencies().map(|bundles| Pull { rule: Rule::Dependency, bundles });
+            let joined: Vec<Pull> = joined.collect();
+            partition.pulls.extend(joined);
+        }
+        for at in 0..partition.pulls.len() {
+            partition.join(partition.pulls[at].bundles);
+        }
+        partition.join_cycles();
+        partition.pulls.extend(kept);
+        partition
+    }
+
+    /// The set of a bundle, by some member.
+    pub(super) fn set(&self, bundle: usize) -> usize {
+        self.sets.find(bundle)
+    }
+
+    /// The group that a set was in the plan before.
+    pub(super) fn was(&self, set: usize) -> Option<usize> {
+        self.was.get(&set).map(|(group, _)| *group)
+    }
+
+    pub(super) fn is_live(&self, bundle: usize) -> bool {
+        self.plan.items[bundle].standing.is_live()
+    }
+
+    /// The dependencies between live bundles, lower first.
+    fn dependencies(&self) -> impl Iterator<Item = (usize, usize)> {
+        let links =
+            self.plan.graph.links().filter(|(a, b, _)| self.is_live(*a) && self.is_live(*b));
+        links.map(|(a, b, _)| (a.min(b), a.max(b)))
+    }
+
+    /// Puts together what was together.
+    fn keep(&mut self, previous: Option<&LanesFile>) -> Vec<Pull> {
+        let mut kept = Vec::new();
+        for group in previous.iter().flat_map(|file| &file.groups) {
+            let found = group.bundles.iter().filter_map(|id| self.plan.find(id));
+            let members: Vec<usize> = found.filter(|bundle| self.is_live(*bundle)).collect();
+            let Some(&first) = members.first() else { continue };
+            for &other in &members[1..] {
+                self.sets.union(first, other);
+                let bundles = (first.min(other), first.max(other));
+                kept.push(Pull { rule: Rule::Previous, bundles });
+            }
+            let begun = members.iter().any(|bundle| self.plan.items[*bundle].started);
+            self.was.insert(self.sets.find(first), (group.id.index(), begun));
+        }
+        kept
+    }
+
+    /// Joins the sets of two bundles, unless work has begun in both.
+    fn join(&mut self, (a, b): (usize, usize)) {
+        let (a, b) = (self.sets.find(a), self.sets.find(b));
+        let (of_a, of_b) = (self.was.get(&a).copied(), self.was.get(&b).copied());
+        let name = match (of_a, of_b) {
+            _ if a == b => return,
+            (Some((_, true)), Some((_, true))) => return,
+            (Some(begun @ (_, true)), _) | (_, Some(begun @ (_, true))) => Some(begun),
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, None) | (None, one) => one,
+        };
+        self.sets.union(a, b);
+        if let Some(name) = name {
+            self.was.insert(self.sets.find(a), name);
+        }
+    }
+
+    /// Joins sets that wait for each other, which joining others can bring about.
+    fn join_cycles(&mut self) {
+        let between: Vec<(usize, usize)> = self
+            .plan
+            .graph
+            .links()
+            .filter(|(a, b, _)| {
+                self.is_live(*a) && self.is_live(*b) && self.set(*a) != self.set(*b)
+            })
+            .map(|(a, b, _)| (a, b))
+            .collect();
+        let tangle = self.tangled(&between);
+        for (a, b) in between {
+            let (of_a, of_b) = (tangle.get(&self.set(a)), tangle.get(&self.set(b)));
+            if of_a.is_some() && of_a == of_b {
+                let pull = Pull { rule: Rule::Cycle, bundles: (a.min(b), a.max(b)) };
+                self.pulls.push(pull);
+            }
+        }
+        for at in 0..self.pulls.len() {
+            if self.pulls[at].rule == Rule::Cycle {
+                self.join(self.pulls[at].bundles);
+            }
+        }
+    }
+
+    /// The sets that wait for each other, with a number that tells one such knot from another.
+    pub(super) fn tangled(&self, between: &[(usize, usize)]) -> HashMap<usize, usize> {
+        let edges = between.iter().map(|(a, b)| (self.set(*a), self.set(*b), ())).collect();
+        let tangles = Graph::new(self.plan.items.len(), edges).tangles();
+        let numbered = tangles.into_iter().enumerate();
+        numbered.flat_map(|(n, sets)| sets.into_iter().map(move |set| (set, n))).collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! What a plan is made from: the bundles of a batch and what their briefs declare.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+
+/// Where something was declared, so that it can be found and changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The file, as the operator should see it.
+    pub file: Utf8PathBuf,
+    /// The line in it, from 1.
+    pub line: usize,
+}
+
+impl Place {
+    /// A line of a file.
+    pub fn new(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
+        Self { file: file.into(), line }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Another bundle, named in a `Depends on` or `Conflicts with`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The bundle that is named.
+    pub id: BundleId,
+    /// Where.
+    pub place: Place,
+}
+
+/// One glob of a `Touches`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// The glob as written.
+    pub glob: String,
+    /// Where.
+    pub place: Place,
+    /// Whether the caller knows that this is a file of the tree and no directory. A plain path
+    /// otherwise stands for all below it as well, and so meets `**/x` in `src/lib.rs/x`. On a
+    /// glob that has a wildcard it changes nothing.
+    pub is_file: bool,
+}
+
+/// Where a bundle stands, as far as what may start is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// There is work to do.
+    Active,
+    /// It waits for a person. It is not started; what depends on it waits too.
+    Waiting,
+    /// It was signed off. What depends on it may start.
+    Complete,
+    /// It was given up and will never be complete.
+    Ended,
+}
+
+impl Standing {
+    /// Whether a batch still has to do with it.
+    pub(crate) fn is_live(self) -> bool {
+        match self {
+            Self::Active | Self::Waiting => true,
+            Self::Complete | Self::Ended => false,
+        }
+    }
+}
+
+/// One bundle of the batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its id.
+    pub id: BundleId,
+    /// Its brief.
+    pub place: Place,
+    /// Where it stands.
+    pub standing: Standing,
+    /// Whether work on it has begun. Such a bundle is never moved to another group.
+    pub started: bool,
+    /// What must be complete before it.
+    pub depends_on: Vec<Declared>,
+    /// What it must not run beside.
+    pub conflicts_with: Vec<Declared>,
+    /// What it will change; empty makes no claim, see [`Untouched`].
+    pub touches: Vec<Touch>,
+    /// How long it is expected to take. Nobody's known: each counts as one. Some known: the
+    /// others count as the median of those.
+    pub duration: Option<Duration>,
+}
+
+impl Item {
+    /// An active bundle that declares nothing.
+    pub fn new(id: BundleId, place: Place) -> Self {
+        Self {
+            id,
+            place,
+            standing: Standing::Active,
+            started: false,
+            depends_on: Vec::new(),
+            conflicts_with: Vec::new(),
+            touches: Vec::new(),
+            duration: None,
+        }
+    }
+}
+
+/// The bundles that are known but not in the batch. One that is not here does not exist.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outside {
+    bundles: BTreeMap<BundleId, Standing>,
+}
+
+impl Outside {
+    /// Where a bundle stands; `None` where there is none of this id.
+    pub fn standing(&self, id: &BundleId) -> Option<Standing> {
+        self.bundles.get(id).copied()
+    }
+
+    /// The ids, sorted.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &BundleId> {
+        self.bundles.keys()
+    }
+}
+
+impl FromIterator<(BundleId, Standing)> for Outside {
+    fn from_iter<T: IntoIterator<Item = (BundleId, Standing)>>(bundles: T) -> Self {
+        Self { bundles: bundles.into_iter().collect() }
+    }
+}
+
+/// What a bundle without `Touches` claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Untouched {
+    /// Nothing.
+    #[default]
+    Free,
+    /// The whole tree, so that it runs alone.
+    Exclusive,
+}
+
+/// How declarations are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// What a bundle without `Touches` claims.
+    pub untouched: Untouched,
+    /// Whether the file system takes `README` and `readme` for one file.
+    pub fold_case: bool,
+    /// Whether a dependant joins the group of its prerequisite.
+    pub join_dependencies: bool,
+}

@@ -1,0 +1,360 @@
+//! A glob without braces, as the components of the paths it stands for.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use super::charset::fold;
+use super::flaw::{PatternError, PatternFlaw};
+use super::name::{Atom, Name};
+use super::scan::{Kind, MAX_ALTERNATIVES, Token};
+
+/// Which paths: all that the steps lead to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Route {
+    /// Never empty, never [`Step::Deep`] at the end or twice in a row.
+    steps: Vec<Step>,
+    /// Whether all below those paths belongs to it too.
+    owns_below: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Step {
+    /// One component.
+    Into(Name),
+    /// Any number of components, none included.
+    Deep,
+}
+
+impl Route {
+    /// The whole tree.
+    pub(super) fn everything() -> Self {
+        Self { steps: vec![Step::Into(Name::any())], owns_below: true }
+    }
+
+    /// The routes of one list of tokens: several where a `**` is only part of a component.
+    pub(super) fn read(tokens: &[Token], folds: bool) -> Result<Vec<Self>, PatternError> {
+        let mut todo = vec![with_stars_joined(tokens)];
+        let mut routes = Vec::new();
+        while let Some(tokens) = todo.pop() {
+            let Some(at) = partial_stars(&tokens) else {
+                routes.push(Self::of(&tokens, folds)?);
+                continue;
+            };
+            // `a**b` is `a*b`, or `a*`, anything, `*b`.
+            let column = tokens[at].column;
+            if todo.len() + routes.len() + 2 > MAX_ALTERNATIVES {
+                return Err(PatternError { column, flaw: PatternFlaw::TooManyAlternatives });
+            }
+            let through = [Kind::Star, Kind::Slash, Kind::Stars, Kind::Slash, Kind::Star];
+            for kinds in [&through[..], &[Kind::Star]] {
+                let middle = kinds.iter().map(|kind| Token { kind: kind.clone(), column });
+                let (before, after) = (&tokens[..at], &tokens[at + 1..]);
+                todo.push(before.iter().cloned().chain(middle).chain(after.to_vec()).collect());
+            }
+        }
+        Ok(routes)
+    }
+
+    fn of(tokens: &[Token], folds: bool) -> Result<Self, PatternError> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut ends_in_directory = false;
+        for (n, part) in tokens.split(|token| token.kind == Kind::Slash).enumerate() {
+            let is = |text: &str| {
+                part.len() == text.len()
+                    && part.iter().zip(text.chars()).all(|(t, c)| t.kind == Kind::Char(c))
+            };
+            let is_root = n == 0 && part.is_empty() && !tokens.is_empty();
+            if is_root || is("..") {
+                let column = part.first().or(tokens.first()).map_or(1, |token| token.column);
+                return Err(PatternError { column, flaw: PatternFlaw::LeavesTree });
+            }
+            ends_in_directory = is("") || is(".");
+            if ends_in_directory {
+                continue;
+            }
+            match part {
+                [Token { kind: Kind::Stars, .. }] => {
+                    if steps.last() != Some(&Step::Deep) {
+                        steps.push(Step::Deep);
+                    }
+                }
+                part => steps.push(Step::Into(Name::of(atoms(part, folds)))),
+            }
+        }
+        let owns_below = match steps.last() {
+            // What is in a directory at any depth: its entries, and all below them.
+            Some(Step::Deep) => {
+                steps.pop();
+                steps.push(Step::Into(Name::any()));
+                true
+            }
+            Some(Step::Into(Name::Plain(_))) => true,
+            Some(Step::Into(Name::Wild(_))) => ends_in_directory,
+            None => return Ok(Self::everything()),
+        };
+        Ok(Self { steps, owns_below })
+    }
+
+    /// The same paths without what is below them, if it is a single one.
+    pub(super) fn without_below(mut self) -> Self {
+        if self.steps.iter().all(|step| matches!(step, Step::Into(Name::Plain(_)))) {
+            self.owns_below = false;
+        }
+        self
+    }
+
+    /// What every path of it starts with. Two routes meet only if one's prefix starts with the
+    /// other's.
+    pub(crate) fn prefix(&self) -> String {
+        let mut prefix = String::new();
+        for (n, step) in self.steps.iter().enumerate() {
+            if n > 0 {
+                prefix.push('/');
+            }
+            match step {
+                Step::Into(Name::Plain(name)) => prefix.push_str(name),
+                Step::Into(wild @ Name::Wild(_)) => {
+                    prefix.push_str(&wild.prefix());
+                    break;
+                }
+                Step::Deep => break,
+            }
+        }
+        prefix
+    }
+
+    /// Whether a path is of both. Decides most pairs without putting one together.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let fit = |(a, b): (&Name, &Name)| a.meets(b);
+        if !names(self.steps.iter()).zip(names(other.steps.iter())).all(fit) {
+            return false;
+        }
+        match (self.is_deep(), other.is_deep()) {
+            (false, false) => match self.steps.len().cmp(&other.steps.len()) {
+                Ordering::Less => self.owns_below,
+                Ordering::Equal => true,
+                Ordering::Greater => other.owns_below,
+            },
+            // Between the ends each takes what the other asks for; one that owns what is below
+            // asks for nothing at the end.
+            (true, true) => {
+                let mut ends = names(self.steps.iter().rev()).zip(names(other.steps.iter().rev()));
+                self.owns_below || other.owns_below || ends.all(fit)
+            }
+            (true, false) => other.owns_below || self.leads_along(other),
+            (false, true) => self.owns_below || other.leads_along(self),
+        }
+    }
+
+    /// Whether it leads to a path of a route that is not deep and owns nothing below: each
+    /// [`Step::Deep`] takes as little as it can and more only where the rest fails.
+    fn leads_along(&self, fixed: &Self) -> bool {
+        let fixed: Vec<&Name> = names(fixed.steps.iter()).collect();
+        let (mut i, mut j) = (0, 0);
+        let mut retry = None;
+        loop {
+            match self.steps.get(i) {
+                None if self.owns_below || j == fixed.len() => return true,
+                Some(Step::Deep) => {
+                    retry = Some((i + 1, j));
+                    i += 1;
+                    continue;
+                }
+                Some(Step::Into(name)) if fixed.get(j).is_some_and(|other| name.meets(other)) => {
+                    (i, j) = (i + 1, j + 1);
+                    continue;
+                }
+                Some(Step::Into(_)) | None => {}
+            }
+            match retry {
+                Some((after, from)) if from < fixed.len() => {
+                    retry = Some((after, from + 1));
+                    (i, j) = (after, from + 1);
+                }
+                Some(_) | None => return false,
+            }
+        }
+    }
+
+    /// A path of both.
+    pub(crate) fn meet(&self, other: &Self) -> Option<String> {
+        Walk::over(self, other).find()
+    }
+
+    /// Whether no path is of it: no name is `.`, as `[.]` would have it.
+    pub(super) fn is_void(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Into(name) => name.sample().is_none(),
+            Step::Deep => false,
+        })
+    }
+
+    fn is_deep(&self) -> bool {
+        self.steps.contains(&Step::Deep)
+    }
+
+    /// Whether a path, given as its components, is one of it.
+    pub(super) fn covers(&self, path: &[&str], folds: bool) -> bool {
+        // `at[i]`: the first `i` steps can lead to the components read so far.
+        let mut at = vec![false; self.steps.len() + 1];
+        at[0] = true;
+        self.skip_deep(&mut at);
+        for name in path {
+            let mut next = vec![false; at.len()];
+            for (i, step) in self.steps.iter().enumerate().filter(|(i, _)| at[*i]) {
+                match step {
+                    Step::Deep => next[i] = true,
+                    Step::Into(names) if names.has(name, folds) => next[i + 1] = true,
+                    Step::Into(_) => {}
+                }
+            }
+            if self.owns_below && at[self.steps.len()] {
+                next[self.steps.len()] = true;
+            }
+            at = next;
+            self.skip_deep(&mut at);
+        }
+        at[self.steps.len()]
+    }
+
+    fn skip_deep(&self, at: &mut [bool]) {
+        for (i, step) in self.steps.iter().enumerate() {
+            if at[i] && *step == Step::Deep {
+                at[i + 1] = true;
+            }
+        }
+    }
+
+    fn at(&self, i: usize) -> At<'_> {
+        match self.steps.get(i) {
+            Some(Step::Into(name)) => At::Name(name),
+            Some(Step::Deep) => At::Deep,
+            None if self.owns_below => At::Below,
+            None => At::End,
+        }
+    }
+}
+
+/// The names up to the first [`Step::Deep`].
+fn names<'a>(steps: impl Iterator<Item = &'a Step>) -> impl Iterator<Item = &'a Name> {
+    steps.map_while(|step| match step {
+        Step::Into(name) => Some(name),
+        Step::Deep => None,
+    })
+}
+
+/// Stars that stand side by side, which writing out braces can bring about, are one `**`.
+fn with_stars_joined(tokens: &[Token]) -> Vec<Token> {
+    let is_star = |kind: &Kind| matches!(kind, Kind::Star | Kind::Stars);
+    let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        match joined.last_mut() {
+            Some(last) if is_star(&last.kind) && is_star(&token.kind) => last.kind = Kind::Stars,
+            _ => joined.push(token.clone()),
+        }
+    }
+    joined
+}
+
+/// Where the first `**` is that shares its component with something.
+fn partial_stars(tokens: &[Token]) -> Option<usize> {
+    let is_edge = |token: Option<&Token>| token.is_none_or(|token| token.kind == Kind::Slash);
+    (0..tokens.len()).find(|&i| {
+        let before = i.checked_sub(1).and_then(|before| tokens.get(before));
+        tokens[i].kind == Kind::Stars && !(is_edge(before) && is_edge(tokens.get(i + 1)))
+    })
+}
+
+fn atoms(part: &[Token], folds: bool) -> Vec<Atom> {
+    let mut atoms = Vec::with_capacity(part.len());
+    for token in part {
+        let atom = match &token.kind {
+            Kind::Char(c) => Atom::One(if folds { fold(*c) } else { *c }),
+            Kind::Class(set) if folds => Atom::Set(set.clone().folded()),
+            Kind::Class(set) => Atom::Set(set.clone()),
+            Kind::Star | Kind::Stars | Kind::Slash => Atom::Star,
+        };
+        if atom != Atom::Star || atoms.last() != Some(&Atom::Star) {
+            atoms.push(atom);
+        }
+    }
+    atoms
+}
+
+/// What one route allows at some point.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Name(&'a Name),
+    /// Any component, or going on.
+    Deep,
+    /// Any component, or the end.
+    Below,
+    End,
+}
+
+/// Two routes taken side by side: a state is a place on each.
+struct Walk<'a> {
+    a: &'a Route,
+    b: &'a Route,
+    came: Vec<Option<(usize, Option<String>)>>,
+    todo: VecDeque<usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn over(a: &'a Route, b: &'a Route) -> Self {
+        let states = (a.steps.len() + 1) * (b.steps.len() + 1);
+        Self { a, b, came: vec![None; states], todo: VecDeque::new() }
+    }
+
+    fn state(&self, i: usize, j: usize) -> usize {
+        i * (self.b.steps.len() + 1) + j
+    }
+
+    fn reach(&mut self, to: usize, from: usize, by: Option<String>) {
+        if self.came[to].is_none() {
+            self.came[to] = Some((from, by));
+            self.todo.push_back(to);
+        }
+    }
+
+    fn find(mut self) -> Option<String> {
+        let goal = self.state(self.a.steps.len(), self.b.steps.len());
+        self.reach(0, 0, None);
+        while let Some(here) = self.todo.pop_front() {
+            if here == goal {
+                return Some(self.path(goal));
+            }
+            let (i, j) = (here / (self.b.steps.len() + 1), here % (self.b.steps.len() + 1));
+            let (a, b) = (self.a.at(i), self.b.at(j));
+            if matches!(a, At::Deep) {
+                self.reach(self.state(i + 1, j), here, None);
+            }
+            if matches!(b, At::Deep) {
+                self.reach(self.state(i, j + 1), here, None);
+            }
+            // Where both would take any component, taking one helps neither.
+            let (to, name) = match (a, b) {
+                (At::Name(a), At::Name(b)) => (self.state(i + 1, j + 1), a.meet(b)),
+                (At::Name(a), At::Deep | At::Below) => (self.state(i + 1, j), a.sample()),
+                (At::Deep | At::Below, At::Name(b)) => (self.state(i, j + 1), b.sample()),
+                (At::Name(_) | At::Deep | At::Below | At::End, _) => continue,
+            };
+            if name.is_some() {
+                self.reach(to, here, name);
+            }
+        }
+        None
+    }
+
+    fn path(&self, goal: usize) -> String {
+        let mut names = Vec::new();
+        let mut here = goal;
+        while here != 0 {
+            let (from, name) = self.came[here].as_ref().expect("the way here was recorded");
+            names.extend(name.as_deref());
+            here = *from;
+        }
+        names.reverse();
+        names.join("/")
+    }
+}

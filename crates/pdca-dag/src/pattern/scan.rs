@@ -1,0 +1,226 @@
+//! From the text of a glob to lists of tokens without braces.
+
+use super::charset::CharSet;
+use super::flaw::{PatternError, PatternFlaw};
+
+/// The longest glob, in bytes.
+pub(super) const MAX_BYTES: usize = 1024;
+/// How deep braces nest.
+pub(super) const MAX_NESTING: usize = 16;
+/// How many globs without braces one glob may stand for.
+pub(super) const MAX_ALTERNATIVES: usize = 256;
+/// How many tokens those may have together. Deciding whether two globs meet takes at most the
+/// product of their sizes.
+pub(super) const MAX_SIZE: usize = 4096;
+
+/// A token and the column it was written at.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) column: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    Char(char),
+    Class(CharSet),
+    /// `*`
+    Star,
+    /// `**` or more.
+    Stars,
+    Slash,
+}
+
+/// A part of a glob: one token, or one of several lists of parts.
+#[derive(Debug)]
+enum Part {
+    One(Token),
+    OneOf(Vec<Vec<Part>>, usize),
+}
+
+/// Reads a glob and writes out its braces.
+pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Token>>, PatternError> {
+    let at = |column, flaw| Err(PatternError { column, flaw });
+    if text.is_empty() {
+        return at(1, PatternFlaw::Empty);
+    }
+    if text.len() > MAX_BYTES {
+        return at(1, PatternFlaw::TooLong(text.len()));
+    }
+    if text.starts_with('!') {
+        return at(1, PatternFlaw::Negation);
+    }
+    if let Some((i, c)) = text.chars().enumerate().find(|(_, c)| c.is_control()) {
+        return at(i + 1, PatternFlaw::Character(c));
+    }
+    written_out(&Scanner { text: text.chars().collect(), next: 0 }.parts()?)
+}
+
+/// A brace that is still open.
+struct Open {
+    column: usize,
+    /// The lists that are finished, and the one before the brace.
+    done: Vec<Vec<Part>>,
+    before: Vec<Part>,
+}
+
+struct Scanner {
+    text: Vec<char>,
+    next: usize,
+}
+
+impl Scanner {
+    fn parts(mut self) -> Result<Vec<Part>, PatternError> {
+        let mut open: Vec<Open> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
+        while let Some(&c) = self.text.get(self.next) {
+            self.next += 1;
+            let column = self.next;
+            let error = |flaw| PatternError { column, flaw };
+            let kind = match c {
+                '{' if open.len() == MAX_NESTING => return Err(error(PatternFlaw::TooNested)),
+                '{' => {
+                    if self.is_range() {
+                        return Err(error(PatternFlaw::BraceRange));
+                    }
+                    let before = std::mem::take(&mut parts);
+                    open.push(Open { column, done: Vec::new(), before });
+                    continue;
+                }
+                ',' if !open.is_empty() => {
+                    let list = std::mem::take(&mut parts);
+                    open.last_mut().expect("a brace is open").done.push(list);
+                    continue;
+                }
+                '}' => {
+                    let Some(Open { column, mut done, before }) = open.pop() else {
+                        return Err(error(PatternFlaw::UnopenedBrace));
+                    };
+                    done.push(std::mem::replace(&mut parts, before));
+                    parts.push(Part::OneOf(done, column));
+                    continue;
+                }
+                '*' => {
+                    let stars = self.text[self.next..].iter().take_while(|c| **c == '*').count();
+                    self.next += stars;
+                    if stars == 0 { Kind::Star } else { Kind::Stars }
+                }
+                '?' => Kind::Class(CharSet::any()),
+                '[' => Kind::Class(self.class(column)?),
+                '/' => Kind::Slash,
+                '\\' => match self.escaped().ok_or_else(|| error(PatternFlaw::LoneEscape))? {
+                    '/' => Kind::Slash,
+                    escaped => Kind::Char(escaped),
+                },
+                c => Kind::Char(c),
+            };
+            parts.push(Part::One(Token { kind, column }));
+        }
+        match open.first() {
+            Some(open) => Err(PatternError { column: open.column, flaw: PatternFlaw::OpenBrace }),
+            None => Ok(parts),
+        }
+    }
+
+    fn escaped(&mut self) -> Option<char> {
+        let escaped = self.text.get(self.next).copied();
+        self.next += 1;
+        escaped
+    }
+
+    /// Whether what follows an opening brace is `1..3}` or `a..c}`.
+    fn is_range(&self) -> bool {
+        let inner: String =
+            self.text[self.next..].iter().take_while(|c| !"{},/".contains(**c)).collect();
+        let closes = self.text.get(self.next + inner.chars().count()) == Some(&'}');
+        closes
+            && inner.split_once("..").is_some_and(|(from, to)| !from.is_empty() && !to.is_empty())
+    }
+
+    /// The class whose `[` was just read.
+    fn class(&mut self, column: usize) -> Result<CharSet, PatternError> {
+        let open = || PatternError { column, flaw: PatternFlaw::OpenClass };
+        let negated = matches!(self.text.get(self.next), Some('!' | '^'));
+        self.next += usize::from(negated);
+        let mut ranges = Vec::new();
+        loop {
+            let c = *self.text.get(self.next).ok_or_else(open)?;
+            // A `]` that comes first is a member.
+            if c == ']' && !ranges.is_empty() {
+                self.next += 1;
+                break;
+            }
+            if c == '[' && matches!(self.text.get(self.next + 1), Some(':' | '.' | '=')) {
+                return Err(self.flaw(PatternFlaw::NamedClass));
+            }
+            let low = self.member().ok_or_else(open)??;
+            let is_range = self.text.get(self.next) == Some(&'-')
+                && self.text.get(self.next + 1).is_some_and(|c| *c != ']');
+            if !is_range {
+                ranges.push((low as u32, low as u32));
+                continue;
+            }
+            self.next += 1;
+            let high = self.member().ok_or_else(open)??;
+            if high < low {
+                return Err(PatternError { column: self.next, flaw: PatternFlaw::BackwardRange });
+            }
+            ranges.push((low as u32, high as u32));
+        }
+        let set = CharSet::of(ranges, negated);
+        if set.pick().is_none() && !set.contains('.') {
+            return Err(PatternError { column, flaw: PatternFlaw::EmptyClass });
+        }
+        Ok(set)
+    }
+
+    /// One member of a class, escaped or not; `None` where the text ends.
+    fn member(&mut self) -> Option<Result<char, PatternError>> {
+        let mut c = *self.text.get(self.next)?;
+        if c == '\\' {
+            self.next += 1;
+            c = *self.text.get(self.next)?;
+        }
+        if c == '/' {
+            return Some(Err(self.flaw(PatternFlaw::SlashInClass)));
+        }
+        self.next += 1;
+        Some(Ok(c))
+    }
+
+    /// A flaw at the character that comes next.
+    fn flaw(&self, flaw: PatternFlaw) -> PatternError {
+        PatternError { column: self.next + 1, flaw }
+    }
+}
+
+/// Every list of tokens the parts stand for. The recursion is as deep as the braces nest.
+fn written_out(parts: &[Part]) -> Result<Vec<Vec<Token>>, PatternError> {
+    let mut lists: Vec<Vec<Token>> = vec![Vec::new()];
+    for part in parts {
+        match part {
+            Part::One(token) => lists.iter_mut().for_each(|list| list.push(token.clone())),
+            Part::OneOf(choices, column) => {
+                let error = |flaw| PatternError { column: *column, flaw };
+                let mut tails: Vec<Vec<Token>> = Vec::new();
+                for choice in choices {
+                    for tail in written_out(choice)? {
+                        if !tails.contains(&tail) {
+                            tails.push(tail);
+                        }
+                    }
+                }
+                if lists.len() * tails.len() > MAX_ALTERNATIVES {
+                    return Err(error(PatternFlaw::TooManyAlternatives));
+                }
+                let joined = |head: &Vec<Token>, tail: &Vec<Token>| [&head[..], tail].concat();
+                lists =
+                    lists.iter().flat_map(|h| tails.iter().map(move |t| joined(h, t))).collect();
+                if lists.iter().map(Vec::len).sum::<usize>() > MAX_SIZE {
+                    return Err(error(PatternFlaw::TooLarge));
+                }
+            }
+        }
+    }
+    Ok(lists)
+}

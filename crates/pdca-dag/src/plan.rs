@@ -1,0 +1,220 @@
+//! A batch that can be carried out, and the views of it.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use petgraph::unionfind::UnionFind;
+
+use pdca_state::BundleId;
+
+use crate::claims::{Claims, Rivalry};
+use crate::graph::Graph;
+use crate::item::{Item, Options, Standing};
+use crate::problem::{Edge, Notice};
+
+/// A batch whose bundles can all be started at some time, provided that people sign off what
+/// waits for them.
+///
+/// It is made by [`Plan::new`]. To carry it out, make a [`Frontier`](crate::Frontier) of it.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(crate) items: Vec<Item>,
+    pub(crate) graph: Graph,
+    pub(crate) claims: Claims,
+    /// What each bundle adds to a chain; nothing where there is no work left.
+    pub(crate) weight: Vec<u64>,
+    /// The weight of the heaviest chain that starts with each bundle.
+    pub(crate) rank: Vec<u64>,
+    pub(crate) options: Options,
+    notices: Vec<Notice>,
+    digest: String,
+}
+
+/// Two bundles that are never in flight together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rivals {
+    /// The two, in name order.
+    pub bundles: (BundleId, BundleId),
+    /// Why.
+    pub rivalry: Rivalry,
+}
+
+impl Plan {
+    pub(crate) fn assemble(
+        items: Vec<Item>,
+        graph: Graph,
+        claims: Claims,
+        notices: Vec<Notice>,
+        options: Options,
+        digest: String,
+    ) -> Self {
+        let weight = weights(&items);
+        let rank = graph.remaining(&weight);
+        Self { items, graph, claims, weight, rank, options, notices, digest }
+    }
+
+    /// All bundles of the batch, in name order.
+    pub fn ids(&self) -> impl Iterator<Item = &BundleId> {
+        self.items.iter().map(|item| &item.id)
+    }
+
+    /// What the authors of the briefs should look at, in name order of the bundles by kind.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// A sum over the declarations and the options, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The bundles with work to do, in the order in which one lane would take them.
+    pub fn order(&self) -> Vec<&BundleId> {
+        self.names(&self.graph.order(&self.rank, &|bundle| self.is_active(bundle)))
+    }
+
+    /// The bundles with work to do as sets that could run side by side, each as early as its
+    /// prerequisites and its rivals allow.
+    ///
+    /// This is a view: a pool does not wait for a wave to end.
+    pub fn waves(&self) -> Vec<Vec<&BundleId>> {
+        let mut wave_of = vec![0; self.items.len()];
+        let mut waves: Vec<Vec<usize>> = Vec::new();
+        // For each claim the waves it is taken in, as bits.
+        let mut taken: Vec<Vec<u64>> = vec![Vec::new(); self.claims.len()];
+        for bundle in self.graph.order(&self.rank, &|bundle| self.is_active(bundle)) {
+            let before = self.graph.prerequisites(bundle).filter(|before| self.is_active(*before));
+            let earliest = before.map(|before| wave_of[before] + 1).max().unwrap_or(0);
+            let wave = free_from(earliest, self.claims.of(bundle), &taken);
+            wave_of[bundle] = wave;
+            for claim in self.claims.near(bundle) {
+                let bits = &mut taken[claim];
+                if bits.len() <= wave / 64 {
+                    bits.resize(wave / 64 + 1, 0);
+                }
+                bits[wave / 64] |= 1 << (wave % 64);
+            }
+            if waves.len() <= wave {
+                waves.resize(wave + 1, Vec::new());
+            }
+            waves[wave].push(bundle);
+        }
+        for wave in &mut waves {
+            wave.sort_unstable();
+        }
+        waves.iter().map(|wave| self.names(wave)).collect()
+    }
+
+    /// The dependencies inside the batch, by dependant and then by prerequisite.
+    pub fn edges(&self) -> Vec<Edge> {
+        let mut links: Vec<_> = self.graph.links().collect();
+        links.sort_unstable_by_key(|(prerequisite, dependant, _)| (*dependant, *prerequisite));
+        let edge = |(prerequisite, dependant, place): crate::graph::Link<'_>| Edge {
+            dependant: self.items[dependant].id.clone(),
+            prerequisite: self.items[prerequisite].id.clone(),
+            place: place.clone(),
+        };
+        links.into_iter().map(edge).collect()
+    }
+
+    /// Every two bundles that are never in flight together, each pair once, in name order. There
+    /// may be as many as pairs of bundles, so they are made one by one.
+    pub fn rivals(&self) -> impl Iterator<Item = Rivals> {
+        (0..self.items.len()).flat_map(move |a| {
+            let later = self.claims.rivals(a).into_iter().filter(move |b| *b > a);
+            later.filter_map(move |b| {
+                let bundles = (self.items[a].id.clone(), self.items[b].id.clone());
+                self.claims.rivalry(a, b).map(|rivalry| Rivals { bundles, rivalry })
+            })
+        })
+    }
+
+    /// The bundles that one is never in flight with, and why; globs of the given one come first.
+    pub fn rivals_of(&self, id: &BundleId) -> Vec<(&BundleId, Rivalry)> {
+        let Some(bundle) = self.find(id) else { return Vec::new() };
+        let rivals = self.claims.rivals(bundle).into_iter();
+        let why = |other| self.claims.rivalry(bundle, other);
+        rivals.filter_map(|other| why(other).map(|why| (&self.items[other].id, why))).collect()
+    }
+
+    /// The heaviest chain of work that is left, prerequisites first: no number of lanes is faster.
+    pub fn critical_path(&self) -> Vec<&BundleId> {
+        let heaviest = |bundles: &mut dyn Iterator<Item = usize>| {
+            bundles
+                .filter(|b| self.rank[*b] > 0)
+                .max_by_key(|b| (self.rank[*b], std::cmp::Reverse(*b)))
+        };
+        let mut chain = Vec::new();
+        let mut next = heaviest(&mut (0..self.items.len()));
+        while let Some(bundle) = next {
+            chain.push(bundle);
+            next = heaviest(&mut self.graph.dependants(bundle));
+        }
+        self.names(&chain)
+    }
+
+    /// The sets of bundles that have anything to do with each other, over dependencies, conflicts
+    /// and overlaps; sets and members in name order.
+    pub fn workstreams(&self) -> Vec<Vec<&BundleId>> {
+        let is_live = |bundle: usize| self.items[bundle].standing.is_live();
+        let mut sets = UnionFind::<usize>::new(self.items.len());
+        for (a, b) in self.claims.links(&is_live) {
+            sets.union(a, b);
+        }
+        for (a, b, _) in self.graph.links().filter(|(a, b, _)| is_live(*a) && is_live(*b)) {
+            sets.union(a, b);
+        }
+        let mut streams: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut first = vec![None; self.items.len()];
+        for bundle in (0..self.items.len()).filter(|bundle| is_live(*bundle)) {
+            let named = *first[sets.find(bundle)].get_or_insert(bundle);
+            streams.entry(named).or_default().push(bundle);
+        }
+        streams.values().map(|stream| self.names(stream)).collect()
+    }
+
+    pub(crate) fn find(&self, id: &BundleId) -> Option<usize> {
+        self.items.binary_search_by(|item| item.id.cmp(id)).ok()
+    }
+
+    pub(crate) fn is_active(&self, bundle: usize) -> bool {
+        self.items[bundle].standing == Standing::Active
+    }
+
+    pub(crate) fn names(&self, bundles: &[usize]) -> Vec<&BundleId> {
+        bundles.iter().map(|bundle| &self.items[*bundle].id).collect()
+    }
+}
+
+/// The first wave from `earliest` on in which none of the claims is taken.
+fn free_from(earliest: usize, claims: &[usize], taken: &[Vec<u64>]) -> usize {
+    let mut word = earliest / 64;
+    // Waves before the earliest are as good as taken.
+    let mut low = (1_u64 << (earliest % 64)) - 1;
+    loop {
+        let bits = |claim: &usize| taken[*claim].get(word).copied().unwrap_or(0);
+        let free = !claims.iter().fold(low, |all, claim| all | bits(claim));
+        if free != 0 {
+            return word * 64 + free.trailing_zeros() as usize;
+        }
+        (word, low) = (word + 1, 0);
+    }
+}
+
+/// What each bundle weighs: its duration in milliseconds; without any known durations, one.
+fn weights(items: &[Item]) -> Vec<u64> {
+    let millis = |item: &Item| {
+        let millis = item.duration?.as_millis();
+        Some(u64::try_from(millis).unwrap_or(u64::MAX).max(1))
+    };
+    let mut known: Vec<u64> = items.iter().filter_map(millis).collect();
+    known.sort_unstable();
+    let usual = known.get(known.len() / 2).copied().unwrap_or(1);
+    let weight = |item: &Item| match item.standing {
+        Standing::Active => millis(item).unwrap_or(usual),
+        Standing::Waiting | Standing::Complete | Standing::Ended => 0,
+    };
+    items.iter().map(weight).collect()
+}

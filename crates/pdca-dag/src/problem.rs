@@ -1,0 +1,157 @@
+//! Why there is no plan, and what is odd about one.
+
+use std::fmt;
+
+use pdca_state::BundleId;
+
+use crate::item::{Place, Standing};
+use crate::pattern::PatternError;
+
+/// A batch that cannot be carried out, with everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the batch cannot be carried out: {} problem(s)", problems.len())]
+pub struct Rejection {
+    /// All of it, by place.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that makes a batch impossible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Two items have one id.
+    #[error("{id} is in the batch twice: {first} and {again}")]
+    DuplicateId {
+        /// The id.
+        id: BundleId,
+        /// The first that has it.
+        first: Place,
+        /// Another one.
+        again: Place,
+    },
+    /// A bundle waits for itself.
+    #[error("{id} depends on itself")]
+    DependsOnItself {
+        /// The bundle.
+        id: BundleId,
+        /// Where it says so.
+        place: Place,
+    },
+    /// Bundles wait for each other.
+    #[error("cycle: {}", edges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Cycle {
+        /// The way round: each edge ends where the next starts, the last where the first starts.
+        edges: Vec<Edge>,
+        /// How many bundles wait for each other, those of other ways round included.
+        tangled: usize,
+    },
+    /// There is no such bundle.
+    #[error("{id} depends on {on}, which does not exist")]
+    NoSuchPrerequisite {
+        /// The bundle.
+        id: BundleId,
+        /// What it names.
+        on: BundleId,
+        /// Where.
+        place: Place,
+        /// Bundles of nearly this name, nearest first.
+        near: Vec<BundleId>,
+    },
+    /// The batch will not complete it, and nobody has.
+    #[error("{id} depends on {on}, which is {}", standing_words(*standing, *in_batch))]
+    PrerequisiteNotComplete {
+        /// The bundle.
+        id: BundleId,
+        /// What it names.
+        on: BundleId,
+        /// Where that stands.
+        standing: Standing,
+        /// Whether that is part of the batch.
+        in_batch: bool,
+        /// Where it is named.
+        place: Place,
+    },
+    /// A glob that says nothing, or nothing inside the tree.
+    #[error("{id} touches `{}`", glob.escape_debug())]
+    BadGlob {
+        /// The bundle.
+        id: BundleId,
+        /// The glob as written.
+        glob: String,
+        /// Where.
+        place: Place,
+        /// What is wrong with it.
+        source: PatternError,
+    },
+}
+
+fn standing_words(standing: Standing, in_batch: bool) -> &'static str {
+    match (standing, in_batch) {
+        (Standing::Ended, _) => "given up",
+        (_, true) => "not complete",
+        (_, false) => "not complete and not in the batch",
+    }
+}
+
+impl Problem {
+    /// Where to start looking.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::DuplicateId { again: place, .. }
+            | Self::DependsOnItself { place, .. }
+            | Self::NoSuchPrerequisite { place, .. }
+            | Self::PrerequisiteNotComplete { place, .. }
+            | Self::BadGlob { place, .. } => place,
+            Self::Cycle { edges, .. } => &edges[0].place,
+        }
+    }
+}
+
+/// A declared dependency between two bundles of the batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The one that waits.
+    pub dependant: BundleId,
+    /// The one it waits for.
+    pub prerequisite: BundleId,
+    /// Where the dependant says so.
+    pub place: Place,
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} depends on {} ({})", self.dependant, self.prerequisite, self.place)
+    }
+}
+
+/// Something the author of a brief should look at; the plan stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Notice {
+    /// Nothing is known about what it will change.
+    #[error("{id} declares no `Touches`")]
+    NothingDeclared {
+        /// The bundle.
+        id: BundleId,
+        /// Its brief.
+        place: Place,
+    },
+    /// A conflict with a bundle that does not exist holds nothing apart.
+    #[error("{id} conflicts with {with}, which does not exist")]
+    NoSuchRival {
+        /// The bundle.
+        id: BundleId,
+        /// What it names.
+        with: BundleId,
+        /// Where.
+        place: Place,
+        /// Bundles of nearly this name, nearest first.
+        near: Vec<BundleId>,
+    },
+    /// A bundle never runs beside itself anyway.
+    #[error("{id} conflicts with itself")]
+    ConflictsWithItself {
+        /// The bundle.
+        id: BundleId,
+        /// Where it says so.
+        place: Place,
+    },
+}

@@ -1,0 +1,289 @@
+//! How long a plan would take with more lanes or fewer.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::RangeInclusive;
+
+use crate::claims::Rivalry;
+use crate::frontier::{Frontier, Outcome, Status, Waiver};
+use crate::plan::{Plan, Rivals};
+use crate::problem::Edge;
+
+/// How many constraints are tried for what they cost.
+const MAX_TRIED: usize = 16;
+
+/// What a plan takes for several numbers of lanes, if every bundle succeeds at once and every
+/// sign-off is there when it is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Simulation {
+    /// For each number of lanes, in the order asked for.
+    pub makespans: Vec<Makespan>,
+    /// What times are counted in.
+    pub unit: Unit,
+    /// The work of all bundles.
+    pub work: u64,
+    /// The work of the critical path: no number of lanes is faster.
+    pub critical_path: u64,
+    /// The fewest lanes that are as fast as any number asked for.
+    pub enough: usize,
+    /// The one declaration without which the most lanes would be fastest, if any matters alone.
+    pub costliest: Option<Costliest>,
+}
+
+/// The time for one number of lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Makespan {
+    /// How many lanes.
+    pub lanes: usize,
+    /// From the first start to the last end.
+    pub time: u64,
+}
+
+/// What times are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// No durations are known: every bundle takes one.
+    Bundles,
+    /// Milliseconds.
+    Milliseconds,
+}
+
+/// A declaration and the time it costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Costliest {
+    /// Which.
+    pub constraint: Constraint,
+    /// How much sooner the last bundle would end without it.
+    pub saves: u64,
+}
+
+/// What keeps two bundles from running side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Constraint {
+    /// One depends on the other.
+    Dependency(Edge),
+    /// They are rivals.
+    Rivals(Rivals),
+}
+
+impl Plan {
+    /// Carries the plan out on paper, by the same rule as a pool.
+    ///
+    /// What a declaration costs is tried for at most a few of those that decided when the last
+    /// bundle ended with the most lanes.
+    pub fn simulate(&self, lanes: RangeInclusive<usize>) -> Simulation {
+        let mut makespans: Vec<Makespan> = Vec::new();
+        let mut run: Option<Run> = None;
+        for lanes in lanes.clone() {
+            // A run that never had all lanes busy is the same with one more.
+            run = run.filter(|run| run.busiest < run.lanes);
+            let run = run.get_or_insert_with(|| Run::of(self, lanes, None));
+            makespans.push(Makespan { lanes, time: run.time() });
+        }
+        let best = makespans.iter().map(|span| span.time).min().unwrap_or(0);
+        let enough = makespans.iter().find(|span| span.time == best).map_or(0, |span| span.lanes);
+        let some_known = self.items.iter().any(|item| item.duration.is_some());
+        Simulation {
+            unit: if some_known { Unit::Milliseconds } else { Unit::Bundles },
+            work: self.weight.iter().sum(),
+            critical_path: self.rank.iter().copied().max().unwrap_or(0),
+            enough,
+            costliest: if makespans.is_empty() { None } else { self.costliest(*lanes.end()) },
+            makespans,
+        }
+    }
+
+    fn costliest(&self, lanes: usize) -> Option<Costliest> {
+        let run = Run::of(self, lanes, None);
+        let tried = run.decisive();
+        let step = tried.len().div_ceil(MAX_TRIED).max(1);
+        let gain =
+            |waiver: &Waiver| run.time().saturating_sub(Run::of(self, lanes, Some(*waiver)).time());
+        let tried = tried.iter().step_by(step).map(|waiver| (gain(waiver), *waiver));
+        // The first of those that save the most.
+        let best = tried.rev().max_by_key(|(saves, _)| *saves).filter(|(saves, _)| *saves > 0);
+        let (saves, waiver) = best?;
+        Some(Costliest { constraint: self.constraint(waiver)?, saves })
+    }
+
+    fn constraint(&self, waiver: Waiver) -> Option<Constraint> {
+        let id = |bundle: usize| self.items[bundle].id.clone();
+        Some(match waiver {
+            Waiver::Edge(before, after) => Constraint::Dependency(Edge {
+                dependant: id(after),
+                prerequisite: id(before),
+                place: self.graph.place(before, after)?.clone(),
+            }),
+            Waiver::Rivals(a, b) => {
+                let rivalry: Rivalry = self.claims.rivalry(a, b)?;
+                Constraint::Rivals(Rivals { bundles: (id(a), id(b)), rivalry })
+            }
+        })
+    }
+}
+
+/// What a bundle waited for last.
+#[derive(Debug, Clone, Copy)]
+enum Cause {
+    Constraint(usize, Waiver),
+    Lane(usize),
+}
+
+struct Run {
+    /// When each bundle ended, in the order they did.
+    ends: Vec<(u64, usize)>,
+    cause: Vec<Option<Cause>>,
+    lanes: usize,
+    /// The most lanes that were busy at one time.
+    busiest: usize,
+}
+
+impl Run {
+    fn of(plan: &Plan, lanes: usize, waiver: Option<Waiver>) -> Self {
+        let mut frontier = Frontier::waiving(plan, waiver);
+        for item in &plan.items {
+            if frontier.status(&item.id) == Some(Status::Halted) {
+                frontier.completed_elsewhere(&item.id).expect("it is in the plan");
+            }
+        }
+        let unknown = vec![None; plan.items.len()];
+        let mut run = Self { ends: Vec::new(), cause: unknown, lanes, busiest: 0 };
+        let mut busy: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+        let mut now = 0;
+        let mut just_ended: Vec<usize> = Vec::new();
+        loop {
+            while busy.len() < lanes {
+                let Some(bundle) = frontier.start() else { break };
+                run.cause[bundle] = cause(plan, &frontier, bundle, &just_ended);
+                busy.push(Reverse((now + plan.weight[bundle], bundle)));
+            }
+            run.busiest = run.busiest.max(busy.len());
+            let Some(&Reverse((end, _))) = busy.peek() else { return run };
+            now = end;
+            just_ended.clear();
+            while let Some(&Reverse((end, bundle))) = busy.peek() {
+                if end > now {
+                    break;
+                }
+                busy.pop();
+                frontier.end(bundle, Outcome::Complete);
+                run.ends.push((now, bundle));
+                just_ended.push(bundle);
+            }
+        }
+    }
+
+    fn time(&self) -> u64 {
+        self.ends.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// The constraints on the way back from the last end to the start.
+    fn decisive(&self) -> Vec<Waiver> {
+        let mut decisive = Vec::new();
+        let mut bundle = self.ends.last().map(|(_, bundle)| *bundle);
+        while let Some(cause) = bundle.and_then(|bundle| self.cause[bundle]) {
+            bundle = Some(match cause {
+                Cause::Constraint(before, waiver) => {
+                    decisive.push(waiver);
+                    before
+                }
+                Cause::Lane(before) => before,
+            });
+        }
+        decisive
+    }
+}
+
+/// Why a bundle started only now, when these had just ended.
+fn cause(plan: &Plan, frontier: &Frontier<'_>, bundle: usize, ended: &[usize]) -> Option<Cause> {
+    let is_before = |other: &&usize| plan.graph.place(**other, bundle).is_some();
+    if let Some(&before) = ended.iter().find(is_before) {
+        return Some(Cause::Constraint(before, Waiver::Edge(before, bundle)));
+    }
+    if let Some(&rival) = ended.iter().find(|other| frontier.are_rivals(bundle, **other)) {
+        let waiver = Waiver::Rivals(bundle.min(rival), bundle.max(rival));
+        return Some(Cause::Constraint(rival, waiver));
+    }
+    ended.first().map(|before| Cause::Lane(*before))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{Dice, plan, random_batch};
+    use crate::{Options, Outside};
+
+    fn times(batch: &str) -> Vec<u64> {
+        plan(batch).simulate(1..=4).makespans.into_iter().map(|span| span.time).collect()
+    }
+
+    #[test]
+    fn more_lanes_help_until_the_graph_is_the_limit() {
+        let batch = "1\n2: 1\n3: 1\n4: 1\n5: 2 3 4";
+        assert_eq!(times(batch), [5, 4, 3, 3]);
+        let simulation = plan(batch).simulate(1..=16);
+        assert_eq!((simulation.enough, simulation.work, simulation.critical_path), (3, 5, 3));
+        assert_eq!(simulation.unit, Unit::Bundles);
+    }
+
+    #[test]
+    fn rivals_take_turns_however_many_lanes_there_are() {
+        assert_eq!(times("1 @ x\n2 @ x\n3 @ x"), [3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn known_durations_count_and_unknown_ones_are_as_long_as_usual() {
+        let simulation = plan("1/100\n2/300\n3/200: 1\n4").simulate(2..=2);
+        assert_eq!(simulation.makespans, [Makespan { lanes: 2, time: 500 }]);
+        assert_eq!((simulation.unit, simulation.work), (Unit::Milliseconds, 800));
+    }
+
+    #[test]
+    fn work_that_is_done_or_waits_for_a_person_takes_no_time() {
+        assert_eq!(times("1+\n2?: 1\n3: 2\n4!"), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn no_lanes_to_try_is_no_answer() {
+        #[expect(clippy::reversed_empty_ranges, reason = "this is what is tested")]
+        let simulation = plan("1").simulate(2..=1);
+        assert_eq!((simulation.makespans.len(), simulation.enough), (0, 0));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn every_bundle_is_done_and_never_faster_than_the_graph_allows(seed in any::<u64>()) {
+            let items = random_batch(&mut Dice(seed), 12);
+            let plan = Plan::new(items, &Outside::default(), Options::default()).unwrap();
+            let active = plan.order().len();
+            let simulation = plan.simulate(1..=6);
+            for Makespan { lanes, time } in &simulation.makespans {
+                let run = Run::of(&plan, *lanes, None);
+                prop_assert_eq!((run.ends.len(), run.time()), (active, *time));
+                let least = simulation.work.div_ceil(*lanes as u64).max(simulation.critical_path);
+                prop_assert!(*time >= least && *time <= simulation.work);
+                for waiver in run.decisive() {
+                    prop_assert_eq!(Run::of(&plan, *lanes, Some(waiver)).ends.len(), active);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_declaration_that_costs_most_is_named_with_what_it_costs() {
+        let costliest = |batch: &str| plan(batch).simulate(1..=4).costliest;
+        let edge = costliest("1/10\n2/500: 1\n3/400: 2\n4/10").expect("an edge costs");
+        assert_eq!(edge.saves, 400);
+        assert!(matches!(&edge.constraint, Constraint::Dependency(edge)
+            if (edge.dependant.as_str(), edge.prerequisite.as_str()) == ("3", "2")));
+        let overlap = costliest("1/300 @ x\n2/300 @ x\n3/100: 1").expect("an overlap costs");
+        assert_eq!(overlap.saves, 200);
+        assert!(matches!(&overlap.constraint, Constraint::Rivals(rivals)
+            if (rivals.bundles.0.as_str(), rivals.bundles.1.as_str()) == ("1", "2")));
+        assert_eq!(costliest("1\n2\n3"), None);
+    }
+}
