@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// What was asked for is done.
     Done = 0,
-    /// Something that should not happen did: an I/O error, a defect.
+    /// Something that should not happen did: a leaf failed for good, an I/O error, a defect.
     Unexpected = 1,
     /// The command line, a config file or a bundle file is not as it must be. Nothing was changed.
     Usage = 2,
@@ -58,7 +58,9 @@ impl Exit {
     pub const fn meaning(self) -> &'static str {
         match self {
             Exit::Done => "done",
-            Exit::Unexpected => "unexpected: an I/O error or a defect in pdca",
+            Exit::Unexpected => {
+                "unexpected: a leaf failed for good, an I/O error, or a defect in pdca"
+            }
             Exit::Usage => {
                 "usage or config: the command line, pdca.toml or a bundle file is wrong; nothing changed"
             }

@@ -116,7 +116,7 @@ impl Overview {
             .into_iter()
             .map(|row| {
                 let blocked_by = match &row.result {
-                    Ok(glance) if waits(glance.state) => glance
+                    Ok(glance) if glance.state.is_open() => glance
                         .depends_on
                         .ids
                         .iter()
@@ -180,19 +180,6 @@ impl Overview {
 
 /// What stands in place of a state where a bundle cannot be read.
 pub const UNREADABLE: &str = "UNREADABLE";
-
-/// Whether what it depends on still matters.
-fn waits(state: State) -> bool {
-    match state {
-        State::Unplanned
-        | State::Planned
-        | State::Built
-        | State::Checked
-        | State::AwaitingSignoff
-        | State::Iterate(_) => true,
-        State::Resolved | State::Complete | State::Discontinued => false,
-    }
-}
 
 fn rank(state: Option<State>) -> u8 {
     match state {

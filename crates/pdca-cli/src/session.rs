@@ -39,7 +39,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         workspace: workspace.root.clone(),
         bundles: workspace.bundle_root.clone(),
         rows,
-        gate_sandbox: config.gates.sandbox.mode(),
+        gate_sandbox: config.gates.sandbox,
         leaves: config.leaves.clone(),
         force_stubs: force_stubs(cx)?,
         targets: workspace

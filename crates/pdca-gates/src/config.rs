@@ -40,7 +40,7 @@ pub struct Checks {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
     /// Whether the kernel keeps rows from writing what is not theirs.
-    pub sandbox: Confinement,
+    pub sandbox: SandboxMode,
 }
 
 /// One `[[gates.checks]]`.
@@ -113,30 +113,6 @@ pub enum Cwd {
     Workspace,
     /// The checkout with the patch applied, and nowhere else.
     Worktree,
-}
-
-/// Whether the kernel confines rows and their fixes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confinement {
-    /// Where the kernel can.
-    #[default]
-    Auto,
-    /// Where the kernel cannot, no row is run and all are unverifiable.
-    Require,
-    /// Not at all.
-    Off,
-}
-
-impl Confinement {
-    /// The same, as a [`Sandbox`](pdca_process::Sandbox) has it.
-    pub fn mode(self) -> SandboxMode {
-        match self {
-            Self::Auto => SandboxMode::Auto,
-            Self::Require => SandboxMode::Require,
-            Self::Off => SandboxMode::Off,
-        }
-    }
 }
 
 impl Checks {
@@ -342,9 +318,9 @@ mod tests {
 
     #[test]
     fn rows_are_confined_where_that_is_possible_unless_the_table_says_otherwise() {
-        assert_eq!(checks("").sandbox.mode(), SandboxMode::Auto);
-        assert_eq!(checks("sandbox = 'require'").sandbox.mode(), SandboxMode::Require);
-        assert_eq!(checks("sandbox = 'off'").sandbox.mode(), SandboxMode::Off);
+        assert_eq!(checks("").sandbox, SandboxMode::Auto);
+        assert_eq!(checks("sandbox = 'require'").sandbox, SandboxMode::Require);
+        assert_eq!(checks("sandbox = 'off'").sandbox, SandboxMode::Off);
         let unknown = toml::from_str::<Checks>("sandbox = 'on'").unwrap_err().to_string();
         assert!(unknown.contains("require"), "{unknown}");
     }

@@ -55,7 +55,7 @@ mod turn;
 mod verdict;
 mod when;
 
-pub use config::{Check, Checks, Confinement, Cwd, Scope};
+pub use config::{Check, Checks, Cwd, Scope};
 pub use event::{Again, GateEvent};
 pub use fix::Fix;
 pub use host::Trouble;

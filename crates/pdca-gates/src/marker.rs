@@ -102,8 +102,8 @@ pub fn harmless(bytes: &[u8]) -> String {
     shown
 }
 
-/// Skips what follows an escape character: `[`, parameters, one final letter; or up to the end
-/// of a title.
+/// Skips what follows an escape character: `[`, parameters, one final letter; up to the end of a
+/// title; or, as for the choice of a character set, marks and the one letter after them.
 fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match letters.peek() {
         Some('[') => {
@@ -121,6 +121,10 @@ fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
                     break;
                 }
             }
+        }
+        Some(' '..='/') => {
+            while letters.next_if(|next| (' '..='/').contains(next)).is_some() {}
+            letters.next_if(|next| !next.is_control());
         }
         Some(_) | None => {}
     }
@@ -142,6 +146,12 @@ pub(crate) mod tests {
         let marks = |line: &&str| MARKERS.iter().any(|marker| line.starts_with(marker));
         let marked = lines.iter().copied().filter(marks);
         Said::read(marked, last_line(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_line_that_only_chooses_colours_and_letters_shows_nothing() {
+        assert_eq!(harmless(b"\x1b(B\x1b[m "), "");
+        assert_eq!(harmless(b"\x1b(B\x1b[m\x1b[32m+pub fn a() {}"), "+pub fn a() {}");
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Held};
+use pdca_process::{Cancel, Held, SandboxMode};
 
 use crate::{
     command,
-    config::{Confinement, LeafConfig, Mode},
+    config::{LeafConfig, Mode},
     error::LeafError,
     outcome::{LeafEvent, LeafOutcome},
     role::Role,
@@ -166,8 +166,8 @@ fn json(config: &LeafConfig) -> String {
 
 fn require_sandbox(call: &Call<'_>, role: Role) -> Result<(), LeafError> {
     match call.config.sandbox {
-        Confinement::Auto | Confinement::Off => return Ok(()),
-        Confinement::Require => {}
+        SandboxMode::Auto | SandboxMode::Off => return Ok(()),
+        SandboxMode::Require => {}
     }
     let why = match call.support.cloned().unwrap_or_else(pdca_process::sandbox_support) {
         Held::Landlock { .. } => return Ok(()),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use camino::Utf8PathBuf;
+use pdca_process::SandboxMode;
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
@@ -95,7 +96,7 @@ pub struct LeafConfig {
     #[serde(alias = "throttle")]
     pub throttled: Throttled,
     /// Whether the kernel keeps the leaf to what its role may touch.
-    pub sandbox: Confinement,
+    pub sandbox: SandboxMode,
     /// Further places it may write, with placeholders, relative to the workspace.
     pub writable: Vec<String>,
     /// Further environment, with placeholders.
@@ -151,19 +152,6 @@ pub enum PromptVia {
     File,
     /// Not at all; `{prompt}` and `{prompt_file}` have no value.
     None,
-}
-
-/// Whether the kernel confines a leaf.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confinement {
-    /// Where the kernel can; the outcome says whether it did.
-    #[default]
-    Auto,
-    /// The leaf is not started where the kernel cannot.
-    Require,
-    /// Not at all. The bundle is still digested before and after.
-    Off,
 }
 
 /// What counts as "come back later": the leaf is asked again after a pause, and no attempt is
@@ -287,7 +275,7 @@ mod tests {
                 backoff_secs: Duration::from_secs(1).into(),
                 max_wait_secs: Duration::from_secs(9).into(),
             },
-            sandbox: Confinement::Require,
+            sandbox: SandboxMode::Require,
             writable: vec!["cache".into()],
             env: BTreeMap::from([("A".into(), "b".into())]),
             family: Some("f".into()),

@@ -10,13 +10,12 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::{Sandbox, SandboxMode};
+use pdca_process::Sandbox;
 use pdca_state::{Bundle, BundleDigest, files};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{BoxError, Call},
-    config::Confinement,
     error::LeafError,
     role::Role,
 };
@@ -53,11 +52,7 @@ pub(crate) fn sandbox(
     write.extend(places.worktree.map(Utf8Path::to_owned));
     write.extend(writable);
     Ok(Sandbox {
-        mode: match call.config.sandbox {
-            Confinement::Auto => SandboxMode::Auto,
-            Confinement::Require => SandboxMode::Require,
-            Confinement::Off => SandboxMode::Off,
-        },
+        mode: call.config.sandbox,
         no_read,
         no_write,
         read: prompt.map(Utf8Path::to_owned).into_iter().collect(),

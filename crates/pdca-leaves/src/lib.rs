@@ -74,7 +74,7 @@ mod proposal;
 
 pub use attempt::Flaw;
 pub use call::{BoxError, Call, Facts, Places, call};
-pub use config::{Confinement, LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
+pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use outcome::{Found, Guard, LeafEvent, LeafOutcome, Produced};
 pub use problem::{ConfigFlaw, Problem};

@@ -113,6 +113,19 @@ impl State {
         }
     }
 
+    /// Whether there is, or may be, something left to do about it.
+    pub fn is_open(self) -> bool {
+        match self {
+            State::Unplanned
+            | State::Planned
+            | State::Built
+            | State::Checked
+            | State::AwaitingSignoff
+            | State::Iterate(_) => true,
+            State::Resolved | State::Complete | State::Discontinued => false,
+        }
+    }
+
     /// Whether nothing may change any more: accepted or given up.
     pub fn is_terminal(self) -> bool {
         matches!(self, State::Complete | State::Discontinued)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_state::{RootError, State};
+use pdca_state::RootError;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -41,19 +41,8 @@ pub(crate) fn run(
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };
-        active.retain(|bundle| match bundle.glance() {
-            // One that cannot be read is tried, so that it is told.
-            Err(_) => true,
-            Ok(glance) => match glance.state {
-                State::Complete | State::Discontinued | State::Resolved => false,
-                State::Unplanned
-                | State::Planned
-                | State::Built
-                | State::Checked
-                | State::AwaitingSignoff
-                | State::Iterate(_) => true,
-            },
-        });
+        // One that cannot be read is tried, so that it is told.
+        active.retain(|bundle| bundle.glance().map_or(true, |glance| glance.state.is_open()));
         active
     } else {
         cx.require_bundles(&args.ids)?

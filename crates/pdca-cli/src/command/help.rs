@@ -80,7 +80,7 @@ mod tests {
     fn the_exit_codes_are_a_topic() {
         insta::assert_snapshot!(Desk::new().run(&["help", "exit-codes"]), @"
           0  done
-          1  unexpected: an I/O error or a defect in pdca
+          1  unexpected: a leaf failed for good, an I/O error, or a defect in pdca
           2  usage or config: the command line, pdca.toml or a bundle file is wrong; nothing changed
           3  waiting for a person: a plan, a decision or a sign-off is due
           4  nothing to do

@@ -234,7 +234,7 @@ fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
     open(out, 5);
     match (inputs.review(), inputs.close_disposition) {
         (Some(text), _) => {
-            line(out, format_args!("The reviewer did not see build-notes.md. It wrote:\n"));
+            line(out, format_args!("The reviewer was not given build-notes.md. It wrote:\n"));
             out.push_str(&quoting::block(text));
         }
         (None, Some(_)) => line(out, format_args!("No review: nothing was built to be reviewed.")),
