@@ -37,7 +37,8 @@ pub struct Call<'a> {
     pub force_stub: bool,
     /// The model that the brief asks for, in place of the configured one.
     pub model: Option<&'a str>,
-    /// A lock that is held while anything of the leaf is alive; see [`Spec::hold`].
+    /// A lock that is held while anything of the leaf is alive; see
+    /// [`Spec::hold`](pdca_process::Spec::hold).
     pub hold: Option<&'a Utf8Path>,
     /// What the kernel can enforce; asked where absent.
     pub support: Option<&'a Held>,
