@@ -33,7 +33,7 @@ impl Workspace {
     /// A workspace whose `pdca.toml` is empty.
     pub fn new() -> Self {
         let home = TempDir::new().expect("a temporary directory can be made");
-        let path = utf8(home.path()).join("work");
+        let path = utf8(home.path()).join("ws");
         fs::create_dir_all(path.join("results")).expect("directories can be made");
         let workspace = Self { path, home };
         workspace.config("");

@@ -119,7 +119,7 @@ fn the_directory_may_be_given() {
     let mut desk = Desk::new();
     desk.workspace.brief("36", &[]);
     desk.ambient.cwd = desk.workspace.around();
-    assert!(desk.run(&["-C", "work", "status"]).out.starts_with("PLANNED"));
+    assert!(desk.run(&["-C", "ws", "status"]).out.starts_with("PLANNED"));
     assert_eq!(desk.run(&["-C", "nowhere", "status"]).exit, Exit::Usage);
 }
 

@@ -253,7 +253,7 @@ fn later_layers_win_and_each_value_knows_its_source() {
     {
       "schema": 1,
       "kind": "config",
-      "workspace": "[TMP]/work",
+      "workspace": "[TMP]/ws",
       "values": [
         {
           "key": "driver.lanes",

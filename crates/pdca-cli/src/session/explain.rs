@@ -12,7 +12,7 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
     match error {
         AdmissionError::Taken { path, .. } => failure
             .at(Place::file(path))
-            .hint("wait until it is done, or stop it; `pdca status` shows what it does meanwhile"),
+            .hint("wait until it is done, or stop it; `pdca status` shows how far the bundles are"),
         AdmissionError::StillRunning(_) => {
             failure.hint("its supervisor ends it; wait a moment and repeat the command")
         }

@@ -14,7 +14,7 @@ fn refusal(path: &Utf8Path) -> TargetError {
 #[test]
 fn what_is_no_repository_is_refused() {
     let scene = Scene::new(&[("src/a", "a\n")]);
-    let places = [scene.beside("absent"), scene.beside("work"), scene.primary.path().join("src")];
+    let places = [scene.beside("absent"), scene.beside("ws"), scene.primary.path().join("src")];
     for path in places {
         assert!(matches!(refusal(&path), TargetError::NotARepository { .. }), "{path}");
     }

@@ -51,7 +51,7 @@ fn scripts_get_the_documented_fields() {
       "conflicts_with": [
         "4"
       ],
-      "dir": "[TMP]/work/results/issue_3",
+      "dir": "[TMP]/ws/results/issue_3",
       "disposition": "fix",
       "error": null,
       "id": "3",
@@ -71,12 +71,12 @@ fn scripts_get_the_documented_fields() {
     {
       "blocked_by": [],
       "conflicts_with": [],
-      "dir": "[TMP]/work/results/issue_6",
+      "dir": "[TMP]/ws/results/issue_6",
       "disposition": null,
       "error": {
-        "file": "[TMP]/work/results/issue_6/brief.md",
+        "file": "[TMP]/ws/results/issue_6/brief.md",
         "line": 1,
-        "message": "[TMP]/work/results/issue_6/brief.md:1: byte 0xe9 is not UTF-8"
+        "message": "[TMP]/ws/results/issue_6/brief.md:1: byte 0xe9 is not UTF-8"
       },
       "id": "6",
       "iterations": 0,
