@@ -55,6 +55,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         default_branch: config.project.default_branch.clone(),
         lanes_root: workspace.lanes_root.clone(),
         close_words: config.driver.close_dispositions.clone(),
+        schedule: config.schedule,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         run: format!("{:x}-{pid}", cx.ambient.now()),
@@ -175,7 +176,7 @@ pub(crate) fn work<T: Send>(
                 // Nobody listens any more: the work goes on all the same.
                 drop(to.send(event));
             };
-            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel })
+            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel, seat: None })
         });
         let shown = progress.follow(&from, err, &mut |event| record.write(event));
         (worker.join(), shown)

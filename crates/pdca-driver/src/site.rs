@@ -11,7 +11,9 @@ use pdca_state::{Brief, Bundle, BundleId, BundleRoot};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::Attempts;
+use crate::batch::Pace;
 use crate::job::Jobs;
+use crate::schedule::Schedule;
 
 /// How long what a killed driver left behind may take to die. Its supervisors give it less.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,6 +41,8 @@ pub struct Site {
     pub lanes_root: Utf8PathBuf,
     /// The words of a disposition hint that mean "no fix".
     pub close_words: Vec<String>,
+    /// How declarations become a plan.
+    pub schedule: Schedule,
     /// Where programs are looked for.
     pub search_path: Option<OsString>,
     /// Which program supervises children.
@@ -47,6 +51,20 @@ pub struct Site {
     pub run: String,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+}
+
+/// What stands between a holder's name and its lane, in the text of a bundle's lock.
+const IN_LANE: &str = ", lane ";
+
+/// Somebody at work on a bundle, by their own word. That somebody is, the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtWork {
+    /// Who.
+    pub holder: String,
+    /// In which lane, where there are several.
+    pub lane: Option<u32>,
+    /// Since when, where the file system tells.
+    pub since: Option<std::time::SystemTime>,
 }
 
 /// A repository under change, as configured.
@@ -87,6 +105,11 @@ impl Site {
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.private().join("jobs"))
+    }
+
+    /// How long bundles took here.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::new(self.private().join("pace"))
     }
 
     pub(crate) fn attempts(&self) -> Attempts {
@@ -131,8 +154,34 @@ impl Site {
 
     /// Takes one bundle, so that nobody else writes it meanwhile.
     pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
-        let name = id.dir_name();
-        admit(&self.private().join("locks").join(format!("{name}.lock")), &name, &self.holder)
+        self.take_for(id, None)
+    }
+
+    /// As [`Self::take`], saying in which lane it is worked on.
+    pub(crate) fn take_for(
+        &self,
+        id: &BundleId,
+        lane: Option<u32>,
+    ) -> Result<Held, AdmissionError> {
+        let holder = match lane {
+            Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
+            None => self.holder.clone(),
+        };
+        admit(&self.lock_of(id), &id.dir_name(), &holder)
+    }
+
+    /// Who has a bundle right now, without disturbing them.
+    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
+        let path = self.lock_of(id);
+        let Some(holder) = holder(&path)? else { return Ok(None) };
+        // Whoever took the lock wrote its file then.
+        let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
+        let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
+        Ok(Some(AtWork { holder, lane, since }))
+    }
+
+    fn lock_of(&self, id: &BundleId) -> Utf8PathBuf {
+        self.private().join("locks").join(format!("{}.lock", id.dir_name()))
     }
 
     /// The target a brief is about; `None` where no target is configured at all.
@@ -205,6 +254,7 @@ mod tests {
             default_branch: None,
             lanes_root: "/w.lanes".into(),
             close_words: Vec::new(),
+            schedule: Schedule::default(),
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
