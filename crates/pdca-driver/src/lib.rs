@@ -37,6 +37,8 @@ mod site;
 mod batch;
 mod schedule;
 
+pub mod pool;
+
 mod drive;
 mod ground;
 mod guard;
