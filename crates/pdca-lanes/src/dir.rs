@@ -105,3 +105,22 @@ pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::
     }
     Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
 }
+
+/// Makes the directory at `path` an empty one, whatever is there; no link is followed.
+pub(crate) fn empty(path: &Utf8Path) -> io::Result<()> {
+    remove_at(path)?;
+    Ok(sys::mkdir(path.as_std_path(), sys::Mode::RWXU)?)
+}
+
+/// Removes what is at `path`, if anything: a directory with all that is in it, a link as a link.
+pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<()> {
+    let above = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let above = open_root(above)?;
+    let name = CString::new(name).map_err(io::Error::other)?;
+    match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)),
+        Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

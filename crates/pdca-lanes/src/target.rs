@@ -11,6 +11,8 @@ use thiserror::Error;
 use crate::{
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
     feature::Feature,
+    names::TMP,
+    private::PORTS,
     stage::{INDEX, NEW_INDEX},
 };
 
@@ -243,12 +245,16 @@ fn reserved(name: &str) -> Option<&'static str> {
     if name == RESCUED {
         return Some("what was rescued");
     }
+    if name == PORTS {
+        return Some("the ports of a slot");
+    }
     let ends = [
         (MARKER, "whose a checkout is"),
         (OCCUPANT, "who works in a checkout"),
         (INDEX, "what is known of a checkout"),
         (NEW_INDEX, "what is known of a checkout"),
         (".lock", "locks"),
+        (TMP, "temporary files"),
     ];
     ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, what)| what)
 }

@@ -13,6 +13,7 @@ mod copy;
 mod hostile;
 mod nested;
 mod patches;
+mod private;
 mod rescue;
 mod reset;
 mod scene;
