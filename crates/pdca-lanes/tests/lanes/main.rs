@@ -13,6 +13,7 @@ mod copy;
 mod hostile;
 mod nested;
 mod patches;
+mod provision;
 mod rescue;
 mod reset;
 mod scene;
