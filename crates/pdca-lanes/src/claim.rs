@@ -15,6 +15,7 @@ use crate::{
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
     occupant::Occupant,
+    provision::Kind,
     room::Room,
     stage::Stage,
     target::Target,
@@ -36,6 +37,7 @@ pub(crate) const OCCUPANT: &str = ".occupant";
 #[derive(Debug, Clone)]
 pub struct Lanes {
     root: Utf8PathBuf,
+    kind: Kind,
 }
 
 /// Why a lane was not lent. Nothing that is not ours was changed.
@@ -73,6 +75,14 @@ pub enum ClaimError {
         /// Where that repository was.
         primary: Utf8PathBuf,
     },
+    /// The lane is there, and is not what was asked for.
+    #[error("{path} is a lane of the other kind")]
+    OtherKind {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What it is.
+        kind: Kind,
+    },
     /// The lane was made by a newer version.
     #[error("{path} has format {format}, and this version knows {FORMAT}")]
     Newer {
@@ -100,7 +110,13 @@ pub enum ClaimError {
 impl Lanes {
     /// Lanes below `root`, which need not exist yet and must be absolute.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), kind: Kind::default() }
+    }
+
+    /// What a new lane is to be; one that is there stays what it is.
+    #[must_use]
+    pub fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Where the lanes are.
@@ -116,20 +132,38 @@ impl Lanes {
     /// ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
         self.refuse_repository()?;
-        let dir = self.root.join(format!("lane-{slot}"));
+        let dir = self.slot_path(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
         let lock = take(slot, &dir.join(LOCK))?;
         let mut lane = Lane {
             room: Room::describe(target, &dir.join(target.name()))?,
             stage: Stage::new(&dir, target.name()),
             aside: dir.join(RESCUED),
-            marker: dir.join(format!("{}{MARKER}", target.name())),
+            marker: self.marker_path(slot, target),
             occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
             moved_aside: None,
             lock,
         };
         lane.moved_aside = prepare(&lane, slot, target)?;
+        if self.kind == Kind::Worktree {
+            let source = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(failed("link", lane.room.checkout(), source));
+        }
         Ok(lane)
+    }
+
+    /// Where the checkout of a target is in a slot.
+    pub(crate) fn checkout_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
+        self.slot_path(slot).join(target.name())
+    }
+
+    /// What says whose that checkout is.
+    pub(crate) fn marker_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
+        self.slot_path(slot).join(format!("{}{MARKER}", target.name()))
+    }
+
+    pub(crate) fn slot_path(&self, slot: u32) -> Utf8PathBuf {
+        self.root.join(format!("lane-{slot}"))
     }
 
     /// Refuses a root that is inside any repository, the target's own among them.

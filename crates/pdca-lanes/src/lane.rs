@@ -19,6 +19,7 @@ use crate::{
     marker::Marker,
     occupant::Occupant,
     patch,
+    provision::Kind,
     room::Room,
     stage::{self, Stage},
     walk::{Found, Walk},
@@ -73,6 +74,18 @@ impl Lane {
     /// It is there as it was found: a link is still a link. This checkout was made anew.
     pub fn moved_aside(&self) -> Option<&Utf8Path> {
         self.moved_aside.as_deref()
+    }
+
+    /// What the checkout is to the primary.
+    pub fn kind(&self) -> Kind {
+        Kind::Reference
+    }
+
+    /// The commit of the last reset, or none in a lane that has no checkout yet.
+    pub fn base(&self) -> Result<Option<String>, LaneError> {
+        let marker = Marker::load(&self.marker)
+            .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
+        Ok(marker.and_then(|marker| marker.base))
     }
 
     /// The commit that is checked out, or none before the first reset.
@@ -286,9 +299,7 @@ impl Lane {
 
     /// Whether the commit the lane was reset to has `commit` in its history.
     fn base_has(&self, repo: &gix::Repository, commit: ObjectId) -> Result<bool, LaneError> {
-        let marker = Marker::load(&self.marker)
-            .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
-        let Some(base) = marker.and_then(|marker| marker.base) else {
+        let Some(base) = self.base()? else {
             return Ok(false);
         };
         let base = history::find_commit(repo, &base)?;

@@ -89,7 +89,7 @@ impl Lane {
 impl Lanes {
     /// The directory of a slot.
     pub fn slot_dir(&self, slot: u32) -> Utf8PathBuf {
-        self.root().join(format!("lane-{slot}"))
+        self.slot_path(slot)
     }
 
     /// The names that a slot has for a target, without taking or making anything.

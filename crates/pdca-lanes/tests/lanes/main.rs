@@ -14,6 +14,7 @@ mod hostile;
 mod nested;
 mod patches;
 mod private;
+mod provision;
 mod rescue;
 mod reset;
 mod scene;
