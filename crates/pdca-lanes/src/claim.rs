@@ -245,6 +245,7 @@ fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<Option<Utf8PathBuf
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
     lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
+    lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
     lane.room.create().map_err(|source| failed("make", checkout, source))?;
     write(&Marker { progress: Progress::Ready, ..marker })?;
     Ok(moved)

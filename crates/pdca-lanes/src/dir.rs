@@ -53,6 +53,11 @@ pub(crate) fn open_root(root: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
+/// Opens a directory to look at it, and leaves it as it is.
+pub(crate) fn open_only(path: &Utf8Path) -> io::Result<OwnedFd> {
+    Ok(sys::open(path.as_std_path(), DIR, sys::Mode::empty())?)
+}
+
 /// Opens a directory, never through a link; `takes` also takes the permission to change it.
 pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
     let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {

@@ -150,6 +150,25 @@ impl Git<'_> {
         succeeded("make the patch", said).map(|said| said.stdout)
     }
 
+    /// The untracked files that the patterns in a file match, sorted; a repository among them ends
+    /// in `/`.
+    ///
+    /// Through git because the patterns are git's, and so is what counts as untracked.
+    pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
+        let from = format!("--exclude-from={patterns}");
+        let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];
+        let said = self.must("find the files to include", &args, Vec::new())?;
+        let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
+        Ok(paths.map(BString::from).collect())
+    }
+
+    /// Removes what is ignored, and nothing else.
+    ///
+    /// Through git because it decides what is ignored.
+    pub(crate) fn remove_ignored(&self) -> Result<(), LaneError> {
+        self.must("remove what is ignored", &["clean", "-ffdXq"], Vec::new()).map(drop)
+    }
+
     fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
         succeeded(doing, self.run(args, stdin, &[])?)
     }

@@ -246,6 +246,15 @@ impl Lane {
         Ok(nested)
     }
 
+    /// The files that are neither in HEAD nor ignored. Names that are not UTF-8 are shown so.
+    pub(crate) fn untracked(&self) -> Result<Vec<String>, LaneError> {
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let mut index = self.stage.index_of(&repo, tree)?;
+        let found = look(&repo, &self.room, &mut index)?;
+        Ok(found.untracked.iter().map(|path| path.to_str_lossy().into_owned()).collect())
+    }
+
     /// Makes a throwaway checkout of HEAD, a repository of its own that only borrows objects.
     ///
     /// Nothing that is written there reaches the lane or the primary.
@@ -266,7 +275,7 @@ impl Lane {
         checkout::fill(&copy, &room, history::tree_of(&copy, head)?)
     }
 
-    fn git(&self) -> Git<'_> {
+    pub(crate) fn git(&self) -> Git<'_> {
         Git { checkout: self.room.checkout(), index: self.stage.scratch() }
     }
 
@@ -290,7 +299,7 @@ impl Lane {
         Ok((tree, found.nested))
     }
 
-    fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
+    pub(crate) fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
         history::head(repo)?.ok_or_else(|| LaneError::Damaged {
             path: self.path().to_owned(),
             why: "has nothing checked out",

@@ -39,6 +39,7 @@ mod failure;
 mod feature;
 mod git;
 mod history;
+mod hydrate;
 mod lane;
 mod marker;
 mod names;
@@ -57,6 +58,10 @@ mod walk;
 pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
+pub use hydrate::{
+    Hydrate, HydrateConfig, HydrateError, HydrateFault, HydrateProblem, Hydrated, Phase, Place,
+    Placed, Program, Sharer,
+};
 pub use lane::{Lane, Signature};
 pub use names::{PrivateNames, WorkspaceId};
 pub use patch::{PatchError, PatchFault};

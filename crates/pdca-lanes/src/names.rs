@@ -95,7 +95,7 @@ impl PrivateNames {
     }
 
     /// The test database: begins with a letter, lower case, letters, digits and `_`, at most 63
-    /// bytes. PostgreSQL, MySQL and SQLite take it without quotes.
+    /// bytes. `PostgreSQL`, `MySQL` and `SQLite` take it without quotes.
     pub fn database(&self) -> String {
         format!("test_{}", self.stem)
     }

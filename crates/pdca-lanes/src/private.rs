@@ -71,13 +71,18 @@ impl Lane {
         let slot = self.slot().map_err(failed("read", &self.marker))?;
         let dir = self.slot_dir();
         let block = ports.take(workspace, slot)?;
-        let name = self.path().file_name().expect("a checkout has the name of its target");
-        let names = PrivateNames::new(workspace, name, slot, dir).with_port_base(block.base());
+        let names = PrivateNames::new(workspace, self.target_name(), slot, dir)
+            .with_port_base(block.base());
         dir::empty(names.tmp()).map_err(failed("empty", names.tmp()))?;
         let note = dir.join(PORTS);
         files::replace_unsynced(&note, format!("{}\n", block.base()).as_bytes())
             .map_err(failed("write", &note))?;
         Ok(Private { names, _ports: block })
+    }
+
+    /// The name of the target, which its checkout has too.
+    pub(crate) fn target_name(&self) -> &str {
+        self.path().file_name().unwrap_or_default()
     }
 
     /// The directory of the slot, in which the checkout and all that belongs to it lie.

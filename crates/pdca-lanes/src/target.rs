@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::{
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
     feature::Feature,
+    hydrate::HYDRATION,
     names::TMP,
     private::PORTS,
     stage::{INDEX, NEW_INDEX},
@@ -255,6 +256,7 @@ fn reserved(name: &str) -> Option<&'static str> {
         (NEW_INDEX, "what is known of a checkout"),
         (".lock", "locks"),
         (TMP, "temporary files"),
+        (HYDRATION, "the hydration of a checkout"),
     ];
     ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, what)| what)
 }

@@ -11,6 +11,8 @@ mod change;
 mod claim;
 mod copy;
 mod hostile;
+mod hydrate;
+mod hydrate_commands;
 mod nested;
 mod patches;
 mod private;
