@@ -193,7 +193,7 @@ fn overlap(left: &str, right: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn problems(config: HydrateConfig) -> Vec<String> {
+    fn problems(config: &HydrateConfig) -> Vec<String> {
         config.validate().iter().map(ToString::to_string).collect()
     }
 
@@ -208,10 +208,10 @@ mod tests {
             let config = HydrateConfig { copy: list(&[entry]), ..HydrateConfig::default() };
             let expected =
                 format!("`copy` in [lanes.hydrate]: {entry:?} is not a path inside the checkout");
-            assert_eq!(problems(config), [expected]);
+            assert_eq!(problems(&config), [expected]);
         }
         let good = list(&[".env", "a b/ü", "node_modules/", ".gitmodules.local"]);
-        assert_eq!(problems(HydrateConfig { seed: good, ..HydrateConfig::default() }), [""; 0]);
+        assert_eq!(problems(&HydrateConfig { seed: good, ..HydrateConfig::default() }), [""; 0]);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             ..HydrateConfig::default()
         };
         assert_eq!(
-            problems(config),
+            problems(&config),
             [
                 "`symlink` in [lanes.hydrate]: \"a/b\" is given twice, or is inside \"a\"",
                 "`seed` in [lanes.hydrate]: \"ab\" is given twice, or is inside \"ab\"",
@@ -240,7 +240,7 @@ mod tests {
             ..HydrateConfig::default()
         };
         assert_eq!(
-            problems(config),
+            problems(&config),
             [
                 "`install` in [lanes.hydrate]: the command is empty",
                 "`verify` in [lanes.hydrate]: the command is empty",

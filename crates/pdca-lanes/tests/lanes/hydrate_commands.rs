@@ -14,8 +14,8 @@ use crate::{
 
 pdca_process::supervisor_entry!();
 
-fn shell(text: &str) -> Option<Program> {
-    Some(Program::Shell(text.to_owned()))
+fn shell(text: &str) -> Program {
+    Program::Shell(text.to_owned())
 }
 
 /// A target whose dependencies are in `deps/`, and whose lock file is `deps.lock`.
@@ -27,8 +27,8 @@ fn scene() -> Scene {
 /// Counts its runs in `deps/runs`.
 fn counting() -> HydrateConfig {
     HydrateConfig {
-        install: shell("mkdir -p deps && echo run >> deps/runs"),
-        verify: shell("test -s deps/runs"),
+        install: Some(shell("mkdir -p deps && echo run >> deps/runs")),
+        verify: Some(shell("test -s deps/runs")),
         key: Some(list(&["deps.lock"])),
         ..HydrateConfig::default()
     }
@@ -110,8 +110,8 @@ fn a_failure_carries_the_log_and_the_next_attempt_begins_from_a_clean_tree() {
     let scene = scene();
     let lane = scene.lane();
     let failing = HydrateConfig {
-        install: shell("mkdir -p deps/sub && touch deps/sub/half && chmod 500 deps/sub"),
-        verify: shell("for n in $(seq 20); do echo line $n; done; exit 3"),
+        install: Some(shell("mkdir -p deps/sub && touch deps/sub/half && chmod 500 deps/sub")),
+        verify: Some(shell("for n in $(seq 20); do echo line $n; done; exit 3")),
         ..HydrateConfig::default()
     };
     let error = hydrate(&lane, &scene.target(), &failing).unwrap_err();
@@ -122,8 +122,11 @@ fn a_failure_carries_the_log_and_the_next_attempt_begins_from_a_clean_tree() {
     assert_eq!(last_lines.len(), 10);
     assert_eq!(last_lines.last().unwrap(), "line 20");
     assert!(fs::read_to_string(log).unwrap().starts_with("line 1\n"));
-    let mended =
-        HydrateConfig { install: shell("test ! -e deps && mkdir deps"), verify: None, ..failing };
+    let mended = HydrateConfig {
+        install: Some(shell("test ! -e deps && mkdir deps")),
+        verify: None,
+        ..failing
+    };
     hydrate(&lane, &scene.target(), &mended).unwrap();
     assert!(!lane.path().join("deps/sub").exists());
 }
@@ -133,7 +136,7 @@ fn a_command_that_takes_too_long_is_ended() {
     let scene = scene();
     let lane = scene.lane();
     let config = HydrateConfig {
-        install: shell("sleep 1000"),
+        install: Some(shell("sleep 1000")),
         timeout_secs: Some(1),
         ..HydrateConfig::default()
     };
@@ -146,7 +149,7 @@ fn an_install_that_changes_what_git_sees_is_refused() {
     let scene = scene();
     let lane = scene.lane();
     let dirtying = |text: &str| {
-        let config = HydrateConfig { install: shell(text), ..HydrateConfig::default() };
+        let config = HydrateConfig { install: Some(shell(text)), ..HydrateConfig::default() };
         let error = hydrate(&lane, &scene.target(), &config).unwrap_err();
         lane.reset(&scene.primary.head()).unwrap();
         error.to_string()
@@ -172,7 +175,7 @@ fn a_cancelled_hydration_is_none() {
     let lane = scene.lane();
     let (target, cancel) = (scene.target(), Cancel::new());
     let config = HydrateConfig {
-        install: shell("mkdir deps && touch deps/half && echo up && sleep 1000"),
+        install: Some(shell("mkdir deps && touch deps/half && echo up && sleep 1000")),
         ..HydrateConfig::default()
     };
     let error = lane
@@ -183,7 +186,7 @@ fn a_cancelled_hydration_is_none() {
         })
         .unwrap_err();
     assert!(matches!(error, HydrateError::Cancelled), "{error}");
-    let config = HydrateConfig { install: shell("test ! -e deps"), ..config };
+    let config = HydrateConfig { install: Some(shell("test ! -e deps")), ..config };
     assert!(matches!(hydrate(&lane, &target, &config), Ok(Hydrated::Fresh(_))));
 }
 
@@ -195,8 +198,8 @@ const LANES: &str = "HYDRATE_LANES";
 #[test]
 fn a_driver_that_dies() {
     let given = |name: &str| {
-        let found = std::env::vars().find_map(|(found, value)| (found == name).then_some(value));
-        found.map(camino::Utf8PathBuf::from)
+        let found = std::env::vars_os().find(|(found, _)| found == name);
+        found.map(|(_, value)| camino::Utf8PathBuf::from(value.into_string().unwrap()))
     };
     let (Some(primary), Some(root)) = (given(PRIMARY), given(LANES)) else {
         return;
@@ -206,7 +209,7 @@ fn a_driver_that_dies() {
     let lane = Lanes::new(&root).claim(0, &target).unwrap();
     lane.reset(&target.resolve(None).unwrap().commit).unwrap();
     let config = HydrateConfig {
-        install: shell("mkdir deps && touch deps/half && echo up && sleep 1000"),
+        install: Some(shell("mkdir deps && touch deps/half && echo up && sleep 1000")),
         ..counting()
     };
     let hold = root.join("hold");
@@ -239,7 +242,7 @@ fn a4_a_hydration_that_was_killed_is_run_again_from_a_clean_tree() {
     lane.reset(&scene.primary.head()).unwrap();
     // What is half there would do for this config, were it believed.
     let config = HydrateConfig {
-        install: shell("test ! -e deps/half && mkdir deps && echo run > deps/runs"),
+        install: Some(shell("test ! -e deps/half && mkdir deps && echo run > deps/runs")),
         ..counting()
     };
     assert!(matches!(hydrate(&lane, &scene.target(), &config), Ok(Hydrated::Fresh(_))));
