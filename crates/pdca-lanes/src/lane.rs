@@ -12,7 +12,7 @@ use gix::{
 };
 
 use crate::{
-    checkout,
+    checkout::{self, Place},
     failure::{ApplyError, LaneError},
     git::Git,
     history,
@@ -107,14 +107,28 @@ impl Lane {
             .filter(|before| *before != commit)
             .map(|before| history::tree_of(&repo, before))
             .transpose()?;
-        checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+        if before.is_none() && self.place().is_fresh()? {
+            checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
+        } else {
+            checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+        }
         self.room
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
+        self.settle(&repo, commit, before)
+    }
+
+    /// Puts HEAD on a commit that is checked out, and notes it as the base.
+    pub(crate) fn settle(
+        &self,
+        repo: &gix::Repository,
+        commit: ObjectId,
+        before: Option<ObjectId>,
+    ) -> Result<(), LaneError> {
         let attached =
             repo.head_name().map_err(|source| LaneError::objects("read HEAD", source))?.is_some();
         if attached || before != Some(commit) {
-            history::move_ref(&repo, "HEAD", commit, PreviousValue::Any, false)?;
+            history::move_ref(repo, "HEAD", commit, PreviousValue::Any, false)?;
         }
         self.note_base(&commit.to_string())
     }
@@ -272,7 +286,13 @@ impl Lane {
         room.create().map_err(|source| LaneError::Io { doing: "make a repository", source })?;
         let copy = room.enter()?;
         history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
-        checkout::fill(&copy, &room, history::tree_of(&copy, head)?)
+        let place = Place { room: &room, stage: None };
+        checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
+    }
+
+    /// As a place to be filled.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { room: &self.room, stage: Some(&self.stage) }
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
@@ -346,7 +366,8 @@ fn look(
     room: &Room,
     index: &mut gix::index::File,
 ) -> Result<Found, LaneError> {
-    let plain = !room.converts() && !stage::has_attributes(index);
+    // What is committed here is judged by git; an attributes file that it may know is enough.
+    let plain = !room.converts() && stage::attribute_files(index).next().is_none();
     let walk = Walk::looking(repo, index, plain)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;

@@ -36,6 +36,7 @@ mod checkout;
 mod claim;
 mod dir;
 mod failure;
+mod fanout;
 mod feature;
 mod git;
 mod history;

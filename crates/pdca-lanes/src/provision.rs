@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    checkout,
     claim::{ClaimError, Lanes},
     failure::LaneError,
+    history,
     lane::Lane,
     marker::{Marker, Progress},
     target::Target,
@@ -237,16 +239,50 @@ fn said(tell: Tell<'_>, lane: Provisioned) -> Provisioned {
 
 /// Checks the base out in lanes that have nothing checked out, and gives them back.
 fn fill(
-    fresh: Vec<(u32, Lane)>,
+    mut lanes: Vec<(u32, Lane)>,
     request: &Provision<'_>,
     tell: Tell<'_>,
 ) -> Result<Vec<Provisioned>, ProvisionError> {
+    let Some((first, _)) = lanes.first() else { return Ok(Vec::new()) };
+    let first = *first;
+    let failed = |slot: u32| move |source: LaneError| ProvisionError::Fill { slot, source };
+    for (slot, _) in &lanes {
+        tell(ProvisionEvent::Making { slot: *slot });
+    }
+    let mut begun = Vec::new();
+    for (slot, lane) in &lanes {
+        // What a process that was killed left there is made right file by file.
+        if !lane.place().is_fresh().map_err(failed(*slot))? {
+            begun.push(*slot);
+            lane.reset(request.base).map_err(failed(*slot))?;
+        }
+    }
+    let fresh = lanes.iter().filter(|(slot, _)| !begun.contains(slot)).collect::<Vec<_>>();
+    fan_out(&fresh, request, tell).map_err(failed(first))?;
     let mut ready = Vec::new();
-    for (slot, lane) in fresh {
-        tell(ProvisionEvent::Making { slot });
-        lane.reset(request.base).map_err(|source| ProvisionError::Fill { slot, source })?;
-        let base = request.base.to_owned();
-        ready.push(said(tell, provisioned(&lane, slot, base, true)));
+    for (slot, lane) in lanes.drain(..) {
+        ready.push(said(tell, provisioned(&lane, slot, request.base.to_owned(), true)));
     }
     Ok(ready)
+}
+
+/// Writes the base to all of them at once.
+fn fan_out(
+    lanes: &[&(u32, Lane)],
+    request: &Provision<'_>,
+    tell: Tell<'_>,
+) -> Result<(), LaneError> {
+    let mut entered = Vec::new();
+    for (_, lane) in lanes {
+        entered.push((lane, lane.room.enter()?));
+    }
+    let Some((_, repo)) = entered.first() else { return Ok(()) };
+    let commit = history::find_commit(repo, request.base)?;
+    let places: Vec<_> = lanes.iter().map(|(_, lane)| lane.place()).collect();
+    checkout::fill(repo, history::tree_of(repo, commit)?, &places, &|done, total| {
+        for (slot, _) in lanes {
+            tell(ProvisionEvent::Files { slot: *slot, done, total });
+        }
+    })?;
+    entered.iter().try_for_each(|(lane, repo)| lane.settle(repo, commit, None))
 }
