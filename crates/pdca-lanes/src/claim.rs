@@ -152,6 +152,11 @@ impl Lanes {
         Ok(lane)
     }
 
+    /// Takes a slot and looks at nothing in it.
+    pub(crate) fn take_slot(&self, slot: u32) -> Result<File, ClaimError> {
+        take(slot, &self.slot_path(slot).join(LOCK))
+    }
+
     /// Where the checkout of a target is in a slot.
     pub(crate) fn checkout_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
         self.slot_path(slot).join(target.name())
@@ -192,7 +197,7 @@ fn failed(doing: &'static str, path: &Utf8Path, source: io::Error) -> ClaimError
 fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
     let mut lock = open.map_err(|source| failed("open", path, source))?;
-    match lock.try_lock() {
+    match lock_alone(&lock) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
@@ -207,6 +212,21 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
         .and_then(|()| writeln!(lock, "{}", std::process::id()));
     noted.map_err(|source| failed("write", path, source))?;
     Ok(lock)
+}
+
+/// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody.
+fn lock_alone(lock: &File) -> Result<(), TryLockError> {
+    /// Longer than any look takes.
+    const LOOKS: u32 = 500;
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => lock.try_lock_shared()?,
+            done => return done,
+        }
+        lock.unlock().map_err(TryLockError::Error)?;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(TryLockError::WouldBlock)
 }
 
 /// Brings the checkout of a lane to where it can be entered; says where a broken one went.

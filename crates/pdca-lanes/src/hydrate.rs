@@ -92,6 +92,17 @@ pub enum Hydrated {
     Fresh(Placed),
 }
 
+/// How far the hydration of a lane got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HydrationState {
+    /// There was none.
+    None,
+    /// One was begun and did not pass: the lane must not be used before the next.
+    Begun,
+    /// It passed.
+    Passed,
+}
+
 /// Which of two trees a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -263,7 +274,7 @@ impl Lane {
         if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
             self.remove_ignored()?;
         }
-        let placed = self.place(from, &selection, earlier.as_ref())?;
+        let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
         self.run_commands(how, cancel, watch)?;
         let dirt = self.dirt()?;
         if !dirt.is_empty() {
@@ -322,7 +333,7 @@ impl Lane {
         (own, others.min().map_or(Sharer::Primary, Sharer::Lane))
     }
 
-    fn place(
+    fn put_in_place(
         &self,
         primary: &Utf8Path,
         selection: &Selection,
@@ -441,6 +452,15 @@ impl fmt::Display for Phase {
             Self::Install => "install",
             Self::Verify => "verify",
         })
+    }
+}
+
+/// How far the hydration got that has this directory.
+pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
+    match Stamp::load(&dir.join(STAMP)) {
+        Ok(None) => HydrationState::None,
+        Ok(Some(stamp)) if stamp.progress == Progress::Passed => HydrationState::Passed,
+        Ok(Some(_)) | Err(_) => HydrationState::Begun,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     hydrate::HYDRATION,
     names::TMP,
     private::PORTS,
+    remove::REMOVED,
     stage::{INDEX, NEW_INDEX},
 };
 
@@ -257,6 +258,7 @@ fn reserved(name: &str) -> Option<&'static str> {
         (".lock", "locks"),
         (TMP, "temporary files"),
         (HYDRATION, "the hydration of a checkout"),
+        (REMOVED, "a checkout that is being removed"),
     ];
     ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, what)| what)
 }
