@@ -44,6 +44,7 @@ impl Driver<'_> {
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
         scene.run = Some(&self.site.run);
+        scene.lane = self.seat.map(|seat| &seat.names);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
         scene.may_fix = keep;

@@ -61,7 +61,7 @@ impl Driver<'_> {
             brief_base: ground.map(|ground| ground.attempt.branch.as_str()),
             target: ground.map(|ground| ground.attempt.target.as_str()),
             run: Some(&self.site.run),
-            ..Facts::default()
+            lane: self.seat.map_or(Facts::default().lane, |seat| &seat.variables),
         }
     }
 

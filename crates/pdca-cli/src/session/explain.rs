@@ -86,6 +86,7 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
             .hint("restore the file from a backup or from version control"),
         DriveError::Gates(_)
         | DriveError::NoProgress { .. }
+        | DriveError::Panicked { .. }
         | DriveError::Own(_) => told(Exit::Unexpected).hint(again),
     }
 }
