@@ -11,6 +11,7 @@ use pdca_state::{
     survey_bundles,
 };
 
+use crate::estimate::declared_duration;
 use crate::schedule::Durations;
 use crate::site::Site;
 
@@ -122,6 +123,9 @@ impl Batch {
     }
 
     fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path, item: &mut Item) {
+        if site.schedule.durations == Durations::History && item.duration.is_none() {
+            item.duration = declared_duration(brief);
+        }
         item.depends_on = self.ids(brief, Label::DependsOn, file);
         item.conflicts_with = self.ids(brief, Label::ConflictsWith, file);
         let Some(field) = brief.known(Label::Touches) else { return };

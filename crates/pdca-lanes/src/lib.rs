@@ -54,6 +54,6 @@ pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
 pub use lane::{Lane, Signature};
-pub use patch::{PatchError, PatchFault};
+pub use patch::{PatchError, PatchFault, footprint};
 pub use target::{Base, ResolveError, Target, TargetError};
 pub use tripwire::{ArmError, Tripwire};
