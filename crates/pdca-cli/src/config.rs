@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use document::{Document, MAX_BYTES};
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 
+/// The most lanes that can be asked for; each is a checkout and a thread.
+pub const MAX_LANES: u32 = 256;
+
 /// Everything `pdca.toml` may say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -7,7 +7,7 @@ use pdca_dag::{
     Case, Declared, Item, Options, Outside, Pattern, Place, Plan, Rejection, Standing, Touch,
 };
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Field, Glance, Label, LoadError, Reentry, RootError, State,
+    Artifact, Brief, Bundle, BundleId, Glance, Label, LoadError, Reentry, RootError, State,
     survey_bundles,
 };
 
@@ -26,6 +26,8 @@ pub struct Batch {
     pub outside: Outside,
     /// What the authors of the briefs should look at.
     pub remarks: Vec<Remark>,
+    /// The target of each bundle, where there are several.
+    apart: BTreeMap<BundleId, String>,
     options: Options,
 }
 
@@ -66,6 +68,7 @@ impl Batch {
             items: Vec::new(),
             outside: Outside::default(),
             remarks: Vec::new(),
+            apart: BTreeMap::new(),
             options: Options { untouched: site.schedule.untouched, ..Options::default() },
         };
         for (bundle, row) in known.into_iter().zip(rows) {
@@ -103,7 +106,41 @@ impl Batch {
         self.bundles.get(at)
     }
 
+    /// The files of a bundle's change, as the scheduler names them. What is no path is left out.
+    pub(crate) fn files_of(&self, id: &BundleId, paths: &[String]) -> Vec<Pattern> {
+        let apart = self.apart.get(id).map_or_else(String::new, |target| format!("@{target}/"));
+        let file = |path: &String| Pattern::of_file(&format!("{apart}{path}"), Case::Sensitive);
+        paths.iter().filter_map(|path| file(path).ok()).collect()
+    }
+
+    /// What one bundle declares right now.
+    pub(crate) fn item_of(site: &Site, bundle: &Bundle) -> Item {
+        let glance = bundle.glance();
+        Reading::of(site, bundle, &glance).item
+    }
+
     fn take(&mut self, site: &Site, bundle: Bundle, glance: &Result<Glance, LoadError>) {
+        let reading = Reading::of(site, &bundle, glance);
+        if let Some(target) = reading.apart {
+            self.apart.insert(bundle.id().clone(), target);
+        }
+        self.remarks.extend(reading.remarks);
+        self.items.push(reading.item);
+        self.bundles.push(bundle);
+    }
+}
+
+/// What one brief says.
+struct Reading {
+    item: Item,
+    remarks: Vec<Remark>,
+    /// The target, where there are several: files of different repositories are different files,
+    /// whatever they are called.
+    apart: Option<String>,
+}
+
+impl Reading {
+    fn of(site: &Site, bundle: &Bundle, glance: &Result<Glance, LoadError>) -> Self {
         let file = bundle.path(Artifact::Brief);
         let file = file.strip_prefix(&site.workspace).unwrap_or(&file).to_owned();
         let mut item = Item::new(bundle.id().clone(), Place::new(&*file, 1));
@@ -112,44 +149,43 @@ impl Batch {
         if site.schedule.durations == Durations::History {
             item.duration = site.pace().load(bundle.id());
         }
+        let mut reading = Self { item, remarks: Vec::new(), apart: None };
         // One that cannot be read declares nothing, and says so itself when it is driven.
         let brief = bundle.read(Artifact::Brief).ok().flatten();
         let brief = brief.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
         if let Some(brief) = brief.filter(|brief| !brief.is_placeholder()) {
-            self.declare(site, &brief, &file, &mut item);
+            reading.declare(site, &brief, &file);
         }
-        self.items.push(item);
-        self.bundles.push(bundle);
+        reading
     }
 
-    fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path, item: &mut Item) {
-        if site.schedule.durations == Durations::History && item.duration.is_none() {
-            item.duration = declared_duration(brief);
+    fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path) {
+        if site.schedule.durations == Durations::History && self.item.duration.is_none() {
+            self.item.duration = declared_duration(brief);
         }
-        item.depends_on = self.ids(brief, Label::DependsOn, file);
-        item.conflicts_with = self.ids(brief, Label::ConflictsWith, file);
-        let Some(field) = brief.known(Label::Touches) else { return };
+        self.item.depends_on = self.ids(brief, Label::DependsOn, file);
+        self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file);
         let target = site.target_of(brief).ok().flatten();
-        // Files of different repositories are different files, whatever they are called.
         let apart = target.as_ref().filter(|_| site.targets.len() > 1);
+        self.apart = apart.map(|target| target.name.clone());
+        let Some(field) = brief.known(Label::Touches) else { return };
         let touch = |glob: String| {
             let is_file = target.as_ref().is_some_and(|target| target.path.join(&glob).is_file());
+            // One that is wrong stays as it is written, so that it can be found.
             let is_sound = Pattern::parse(&glob, Case::Sensitive).is_ok();
-            let glob = match apart {
-                Some(target) if is_sound => format!("@{}/{glob}", target.name),
+            let glob = match &self.apart {
+                Some(target) if is_sound => format!("@{target}/{glob}"),
                 Some(_) | None => glob,
             };
             Touch { glob, place: Place::new(file, field.line), is_file }
         };
-        item.touches = brief.touches().into_iter().map(touch).collect();
+        self.item.touches = brief.touches().into_iter().map(touch).collect();
     }
 
     /// The ids of a label under all its spellings, each with the line it is named in.
     fn ids(&mut self, brief: &Brief, label: Label, file: &Utf8Path) -> Vec<Declared> {
         let mut declared: Vec<Declared> = Vec::new();
-        let fields: Vec<Field<'_>> =
-            label.spellings().iter().filter_map(|spelling| brief.field(spelling)).collect();
-        for field in fields {
+        for field in label.spellings().iter().filter_map(|spelling| brief.field(spelling)) {
             let place = Place::new(file, field.line);
             let list = field.ids();
             for text in list.warnings {

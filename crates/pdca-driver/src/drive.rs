@@ -193,11 +193,7 @@ impl Driver<'_> {
             let next = step(position);
             if let Step::Halt(halt) = next {
                 self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
-                let red = snapshot
-                    .gates
-                    .as_ref()
-                    .is_some_and(|gates| gates.failed_gating().next().is_some());
-                return Ok(Drive { halt, steps, red });
+                return Ok(Drive { halt, steps, red: is_red(&snapshot) });
             }
             if self.cancel.is_cancelled() {
                 return Err(DriveError::Interrupted);
@@ -310,6 +306,11 @@ impl Driver<'_> {
     pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {
         self.tell(bundle, What::Warning { text: text.into() });
     }
+}
+
+/// Whether a gating row is red in the report that a bundle has.
+pub(crate) fn is_red(snapshot: &Snapshot) -> bool {
+    snapshot.gates.as_ref().is_some_and(|gates| gates.failed_gating().next().is_some())
 }
 
 /// The name of the error log that stands in for a review.

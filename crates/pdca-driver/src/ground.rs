@@ -19,9 +19,6 @@ use crate::site::TargetSpec;
 /// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
 const CLEARING: &str = "clearing";
 
-/// The one slot of a driver that runs one bundle at a time.
-const SLOT: u32 = 0;
-
 /// Who commits in a checkout. Fixed, so that the same change is the same commit everywhere.
 const COMMITTER: Signature<'static> =
     Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
@@ -120,7 +117,7 @@ impl Driver<'_> {
             attempt
         };
         let lane = Lanes::new(&self.site.lanes_root)
-            .claim(SLOT, &target)
+            .claim(self.slot_for(bundle), &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
         if let Some(aside) = lane.moved_aside() {
             self.warn(
@@ -128,12 +125,18 @@ impl Driver<'_> {
                 format!("the checkout was no repository any more; it was kept as {aside}"),
             );
         }
-        let workspace = sha256_hex(self.site.workspace.as_str().as_bytes())[..8].to_owned();
+        let workspace = self.site.mark();
         self.tell(
             bundle,
             What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
         );
         Ok(Some(Ground { target, lane, attempt, workspace }))
+    }
+
+    /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
+    /// an earlier driver with several left the bundle's work, or the first.
+    fn slot_for(&self, bundle: &Bundle) -> u32 {
+        self.slot().unwrap_or_else(|| self.site.homes().get(bundle.id()).copied().unwrap_or(0))
     }
 
     fn branch(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {

@@ -38,6 +38,8 @@ mod batch;
 mod estimate;
 mod schedule;
 
+pub mod pool;
+
 mod drive;
 mod ground;
 mod guard;

@@ -1,16 +1,18 @@
 //! Everything a driver is given, read and checked before anything starts.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
+use pdca_lanes::{Lanes, Note};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
-use pdca_state::{Brief, Bundle, BundleId, BundleRoot};
+use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
-use crate::attempt::Attempts;
+use crate::attempt::{Attempts, Tenancy};
 use crate::batch::Pace;
 use crate::job::Jobs;
 use crate::schedule::Schedule;
@@ -116,6 +118,25 @@ impl Site {
         Attempts::new(self.private().join("attempts"))
     }
 
+    /// The slot in which each bundle's latest work lies, for those that have any in a lane.
+    ///
+    /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
+    pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
+        let workspace = self.mark();
+        let mut notes = Lanes::new(&self.lanes_root).notes().unwrap_or_default();
+        notes.sort_by_key(|note| note.written);
+        let home = |note: Note| {
+            let job = Tenancy::from_note(&note.text)?.job;
+            Some((owner(&job, &workspace)?, note.slot))
+        };
+        notes.into_iter().filter_map(home).collect()
+    }
+
+    /// Tells the work of this workspace from that of another with the same lanes.
+    pub(crate) fn mark(&self) -> String {
+        sha256_hex(self.workspace.as_str().as_bytes())[..8].to_owned()
+    }
+
     /// Trees that no leaf writes, whatever its role: every primary checkout and all lanes. A leaf's
     /// own checkout lies among the lanes and is opened again for it.
     pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
@@ -155,6 +176,20 @@ impl Site {
     /// Takes one bundle, so that nobody else writes it meanwhile.
     pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
         self.take_for(id, None)
+    }
+
+    /// As [`Self::take`], for a person: one who decides about a bundle the moment it is ready finds
+    /// the driver still putting its things away, and need not try again by hand.
+    pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
+        let begun = Instant::now();
+        loop {
+            match self.take(id) {
+                Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// As [`Self::take`], saying in which lane it is worked on.
@@ -220,6 +255,14 @@ impl Site {
     }
 }
 
+/// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
+fn owner(job: &str, workspace: &str) -> Option<BundleId> {
+    let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
+    let mut parts = rest.rsplitn(3, '-');
+    let (_digest, _kind) = (parts.next()?, parts.next()?);
+    parts.next()?.parse().ok()
+}
+
 impl TargetSpec {
     /// Whether a brief that says `repo` means this target.
     fn answers_to(&self, repo: &str) -> bool {
@@ -261,6 +304,16 @@ mod tests {
             holder: "h".into(),
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))
+    }
+
+    #[test]
+    fn whose_work_lies_in_a_lane_is_read_from_its_note() {
+        let of = |job: &str| owner(job, "0a1b2c3d").map(|id| id.to_string());
+        assert_eq!(of("0a1b2c3d-7-builder-00ff").as_deref(), Some("7"));
+        assert_eq!(of("0a1b2c3d-PROJ-12-builder-00ff").as_deref(), Some("PROJ-12"));
+        assert_eq!(of("0a1b2c3d-PROJ-12-abc123-00ff").as_deref(), Some("PROJ-12"));
+        assert_eq!(of("99999999-7-builder-00ff"), None, "another workspace");
+        assert_eq!(of("clearing"), None);
     }
 
     #[test]

@@ -38,6 +38,19 @@ pub struct Lanes {
     root: Utf8PathBuf,
 }
 
+/// What was noted about the work in one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The slot.
+    pub slot: u32,
+    /// The name of the target whose checkout it is about.
+    pub target: String,
+    /// The note.
+    pub text: Vec<u8>,
+    /// When it was written.
+    pub written: std::time::SystemTime,
+}
+
 /// Why a lane was not lent. Nothing that is not ours was changed.
 #[derive(Debug, Error)]
 pub enum ClaimError {
@@ -130,6 +143,33 @@ impl Lanes {
         };
         lane.moved_aside = prepare(&lane, slot, target)?;
         Ok(lane)
+    }
+
+    /// The notes about whose work lies in which lane, as [`Lane::occupy`] wrote them.
+    ///
+    /// A slot without one, or with one that cannot be read, is not among them. Takes nothing and
+    /// changes nothing.
+    pub fn notes(&self) -> io::Result<Vec<Note>> {
+        let slots = match self.root.read_dir_utf8() {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            read => read?,
+        };
+        let mut notes = Vec::new();
+        for dir in slots {
+            let dir = dir?;
+            let slot = dir.file_name().strip_prefix("lane-").and_then(|slot| slot.parse().ok());
+            let (Some(slot), Ok(files)) = (slot, dir.path().read_dir_utf8()) else { continue };
+            for file in files {
+                let file = file?;
+                let Some(target) = file.file_name().strip_suffix(OCCUPANT) else { continue };
+                let note = Occupant::at(file.path().to_owned()).load();
+                let written = fs::symlink_metadata(file.path()).and_then(|found| found.modified());
+                if let (Ok(Some(text)), Ok(written)) = (note, written) {
+                    notes.push(Note { slot, target: target.to_owned(), text, written });
+                }
+            }
+        }
+        Ok(notes)
     }
 
     /// Refuses a root that is inside any repository, the target's own among them.

@@ -50,7 +50,7 @@ mod target;
 mod tripwire;
 mod walk;
 
-pub use claim::{ClaimError, Lanes};
+pub use claim::{ClaimError, Lanes, Note};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
 pub use lane::{Lane, Signature};

@@ -5,6 +5,7 @@ mod boxes;
 mod tests;
 
 use std::io::Write;
+use std::time::Duration;
 
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
@@ -17,6 +18,9 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::session;
+
+/// How long a driver may take to put its things away after a bundle is ready for sign-off.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Record your decision about a bundle
 ///
@@ -128,7 +132,10 @@ pub(crate) fn run(
         | Verb::Discontinue
         | Verb::Ask
         | Verb::Clear => {
-            Some(session::site(cx)?.take(bundle.id()).map_err(|error| session::refused(&error))?)
+            let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
+            let patience = if is_due { PATIENCE } else { Duration::ZERO };
+            let taken = session::site(cx)?.take_within(bundle.id(), patience);
+            Some(taken.map_err(|error| session::refused(&error))?)
         }
     };
     let snapshot = bundle.load()?;
