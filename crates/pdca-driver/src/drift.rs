@@ -12,6 +12,7 @@ use pdca_state::{
 use crate::drive::Driver;
 use crate::event::What;
 use crate::schedule::Drift;
+use crate::site::Site;
 
 /// How many paths the note of a row names.
 const NAMED: usize = 20;
@@ -29,7 +30,8 @@ impl Driver<'_> {
             | State::Iterate(_)
             | State::Discontinued => return Ok(()),
         }
-        if let (Some(brief), Some(patch)) = (self.declared(snapshot), bundle.read(Artifact::Patch)?)
+        if let (Some(brief), Some(patch)) =
+            (self.site.declared(snapshot), bundle.read(Artifact::Patch)?)
         {
             self.tell_outside(bundle, brief, &patch);
         }
@@ -44,7 +46,7 @@ impl Driver<'_> {
         outcome: Outcome,
         patch: &[u8],
     ) -> Outcome {
-        let Some(brief) = self.declared(snapshot) else { return outcome };
+        let Some(brief) = self.site.declared(snapshot) else { return outcome };
         if !outcome.fixes.is_empty() {
             // A fix may have gone further than the builder, and only now is that known.
             self.tell_outside(bundle, brief, patch);
@@ -64,29 +66,6 @@ impl Driver<'_> {
         Outcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
     }
 
-    /// Whether the report says something else about this than would be said now, because somebody
-    /// declared more or less since. Reads the patch.
-    pub(crate) fn is_drift_outdated(&self, snapshot: &Snapshot) -> Result<bool, LoadError> {
-        let Some(gates) = &snapshot.gates else { return Ok(false) };
-        let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
-        let Some(brief) = self.declared(snapshot) else { return Ok(said.is_some()) };
-        let Ok(bundle) = Bundle::at(&*snapshot.dir) else { return Ok(false) };
-        let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(false) };
-        let now = row(brief, &patch, self.site.schedule.drift);
-        let result = |row: &GateRow| (row.result, row.gating, row.note.clone());
-        Ok(said.map(result) != now.as_ref().map(result))
-    }
-
-    /// The brief, where it declares what is touched and somebody wants to know.
-    fn declared<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Brief> {
-        let brief = snapshot.authored_brief()?;
-        let counts = match self.site.schedule.drift {
-            Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
-            Drift::Off => false,
-        };
-        counts.then_some(brief)
-    }
-
     fn tell_outside(&self, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
         // A patch that cannot be read has a row of its own that says so.
         if let Ok(outside) = outside(brief, patch)
@@ -94,6 +73,31 @@ impl Driver<'_> {
         {
             self.tell(bundle, What::Drifted { outside });
         }
+    }
+}
+
+impl Site {
+    /// Whether a gate report says something else about what is declared than would be said now,
+    /// because somebody declared more or less since. Reads the patch.
+    pub fn is_drift_outdated(&self, snapshot: &Snapshot) -> Result<bool, LoadError> {
+        let Some(gates) = &snapshot.gates else { return Ok(false) };
+        let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
+        let Some(brief) = self.declared(snapshot) else { return Ok(said.is_some()) };
+        let Ok(bundle) = Bundle::at(&*snapshot.dir) else { return Ok(false) };
+        let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(false) };
+        let now = row(brief, &patch, self.schedule.drift);
+        let result = |row: &GateRow| (row.result, row.gating, row.note.clone());
+        Ok(said.map(result) != now.as_ref().map(result))
+    }
+
+    /// The brief, where it declares what is touched and somebody wants to know.
+    fn declared<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Brief> {
+        let brief = snapshot.authored_brief()?;
+        let counts = match self.schedule.drift {
+            Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
+            Drift::Off => false,
+        };
+        counts.then_some(brief)
     }
 }
 

@@ -219,7 +219,8 @@ impl Driver<'_> {
         let has = |artifact| snapshot.artifacts.contains(artifact);
         // Only there does the answer decide anything, and it costs a look at the whole patch.
         let outdated = snapshot.state == State::Checked
-            && (snapshot.coverage()? == Coverage::Changed || self.is_drift_outdated(snapshot)?);
+            && (snapshot.coverage()? == Coverage::Changed
+                || self.site.is_drift_outdated(snapshot)?);
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,
