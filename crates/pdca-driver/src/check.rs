@@ -53,8 +53,8 @@ impl Driver<'_> {
         scene.hold = Some(&children);
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
-        let outcome = match &ground {
-            None => self.run_rows(bundle, &scene, None)?,
+        let (outcome, patch) = match &ground {
+            None => (self.run_rows(bundle, &scene, None)?, patch),
             Some(ground) => {
                 let mut patched = Patched::stand(self, bundle, ground, patch)?;
                 scene.worktree = Some(ground.lane.path());
@@ -62,9 +62,11 @@ impl Driver<'_> {
                 scene.brief_base = Some(&ground.attempt.branch);
                 scene.target = Some(&ground.attempt.target);
                 scene.sandbox = Some(self.gate_sandbox(ground));
-                self.run_watched(bundle, ground, &scene, &mut patched)?
+                let outcome = self.run_watched(bundle, ground, &scene, &mut patched)?;
+                (outcome, patched.into_patch())
             }
         };
+        let outcome = self.with_drift(bundle, snapshot, outcome, &patch);
         for warning in &outcome.warnings {
             let text = warning.to_string();
             self.tell(

@@ -182,7 +182,13 @@ impl Driver<'_> {
         }
         let mut snapshot = bundle.load()?;
         let mut steps = 0;
+        let mut is_drift_told = false;
         loop {
+            if snapshot.artifacts.contains(Artifact::Patch) && !is_drift_told {
+                // Also for a patch that was there already: whoever drives others beside it must know.
+                self.tell_drift(bundle, &snapshot)?;
+                is_drift_told = true;
+            }
             let position = self.position(&snapshot)?;
             let next = step(position);
             if let Step::Halt(halt) = next {
@@ -212,8 +218,9 @@ impl Driver<'_> {
             brief.is_some_and(|brief| close_disposition(brief, &self.site.close_words).is_some());
         let has = |artifact| snapshot.artifacts.contains(artifact);
         // Only there does the answer decide anything, and it costs a look at the whole patch.
-        let outdated =
-            snapshot.state == State::Checked && snapshot.coverage()? == Coverage::Changed;
+        let outdated = snapshot.state == State::Checked
+            && (snapshot.coverage()? == Coverage::Changed
+                || self.site.is_drift_outdated(snapshot)?);
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,

@@ -377,6 +377,11 @@ impl<'d> Patched<'d> {
         Ok(head)
     }
 
+    /// The patch as it is now, with the fixes that were accepted.
+    pub(crate) fn into_patch(self) -> Vec<u8> {
+        self.patch
+    }
+
     /// The tree that the gates judge.
     pub(crate) fn tree(&self) -> &str {
         &self.change.tree

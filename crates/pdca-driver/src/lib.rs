@@ -35,6 +35,7 @@ mod seat;
 mod site;
 
 mod batch;
+mod estimate;
 mod schedule;
 
 pub mod pool;
@@ -48,6 +49,7 @@ mod assemble;
 mod build;
 mod check;
 mod consult;
+mod drift;
 mod review;
 
 pub use admission::{AdmissionError, Held};

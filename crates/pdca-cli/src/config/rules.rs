@@ -96,6 +96,7 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
         ConfigFault::Empty => {
             Problem::new(problem.to_string()).hint(format!("write a value for `{}`", problem.key))
         }
+        ConfigFault::Reserved => Problem::new(problem.to_string()).hint("give the row another id"),
         ConfigFault::NotAFileName => Problem::new(problem.to_string())
             .hint("use letters, digits, `.`, `_` and `-`, such as `C4-verify`"),
         ConfigFault::SeveralCommands => {
