@@ -129,7 +129,9 @@ fn a_bundle_waits_for_what_it_depends_on_to_be_complete() {
     let ran = scene.pdca(&["batch"]).expect(0);
     assert!(ran.out.contains("[blocked-by: 7]"), "{}", ran.out);
     assert_eq!(scene.state("8"), "PLANNED");
-    scene.pdca(&["run", "8"]).expect(3);
+    let alone = scene.pdca(&["run", "8"]).expect(2);
+    assert!(alone.err.contains("8 depends on 7, which is not complete"), "{}", alone.err);
+    assert!(alone.err.contains("results/issue_8/brief.md:"), "{}", alone.err);
     scene.accept("7");
     scene.pdca(&["batch"]).expect(0);
     assert_eq!(scene.state("8"), "AWAITING_SIGNOFF");
@@ -293,7 +295,7 @@ fn lesson_19_a_run_in_which_nothing_could_be_done_does_not_claim_success() {
     scene.brief("8", &[("Depends on", "7")]);
     scene.workspace.write("results/issue_9/notes.json", "{}");
     scene.pdca(&["run", "7"]).expect(1);
-    scene.pdca(&["run", "8"]).expect(3);
+    scene.pdca(&["run", "8"]).expect(2);
     scene.pdca(&["run", "9"]).expect(3);
     scene.workspace.write("results/issue_9/notes.json", r#"{"resolved": {"state": "closed"}}"#);
     scene.pdca(&["run", "9"]).expect(4);

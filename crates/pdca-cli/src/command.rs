@@ -12,11 +12,13 @@ mod init;
 mod man;
 mod new;
 mod next;
+mod plan;
 mod queue;
 mod run;
 mod signoff;
 mod status;
 mod why;
+mod widen;
 
 #[cfg(test)]
 mod tests;
@@ -71,6 +73,9 @@ enum Command {
     New(new::Args),
     Status(status::Args),
     Why(why::Args),
+    #[command(visible_alias = "waves")]
+    Plan(plan::Args),
+    Widen(widen::Args),
     Run(run::Args),
     #[command(alias = "flow")]
     Batch(batch::Args),
@@ -170,6 +175,8 @@ pub(crate) fn dispatch(
         Some(Command::New(args)) => new::run(args, &cx, out, err),
         Some(Command::Status(args)) => status::run(args, &cx, out, err),
         Some(Command::Why(args)) => why::run(args, &cx, out),
+        Some(Command::Plan(args)) => plan::run(args, &cx, out),
+        Some(Command::Widen(args)) => widen::run(args, &cx, out),
         Some(Command::Run(args)) => run::run(args, &cx, out, err),
         Some(Command::Batch(args)) => batch::run(args, &cx, out, err),
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
@@ -195,6 +202,8 @@ impl Line {
             Some(
                 Command::Init(_)
                 | Command::New(_)
+                | Command::Plan(_)
+                | Command::Widen(_)
                 | Command::Run(_)
                 | Command::Batch(_)
                 | Command::Gates(_)
@@ -227,6 +236,8 @@ impl Command {
             Command::New(_)
             | Command::Status(_)
             | Command::Why(_)
+            | Command::Plan(_)
+            | Command::Widen(_)
             | Command::Run(_)
             | Command::Batch(_)
             | Command::Gates(_)

@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use document::{Document, MAX_BYTES};
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 
+/// The most lanes that can be asked for; each is a checkout and a thread.
+pub const MAX_LANES: u32 = 256;
+
 /// Everything `pdca.toml` may say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -31,6 +34,8 @@ pub struct Config {
     pub paths: Paths,
     /// `[driver]`: how bundles are driven.
     pub driver: Driver,
+    /// `[schedule]`: how declarations become a plan.
+    pub schedule: pdca_driver::Schedule,
     /// `[lanes]`: private checkouts.
     pub lanes: LaneRoot,
     /// `[tracker]`: where issues come from.
@@ -84,7 +89,7 @@ impl Default for Paths {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Driver {
-    /// How many bundles may be in flight at once. `batch` is serial so far and does not look at it.
+    /// How many bundles may be in flight at once.
     pub lanes: u32,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,

@@ -38,10 +38,10 @@ pub(crate) struct Progress {
     noticed: BTreeSet<String>,
 }
 
-/// The lines that are drawn again and again on a terminal, one per bundle at work.
+/// The lines that are drawn again and again on a terminal, one per lane at work.
 #[derive(Debug, Default)]
 struct Screen {
-    lines: BTreeMap<BundleId, Live>,
+    lines: BTreeMap<(Option<u32>, BundleId), Live>,
     drawn: usize,
 }
 
@@ -99,23 +99,30 @@ impl Progress {
     /// Keeps the live lines in step with what is going on.
     fn note(&mut self, event: &Event) {
         let Some(screen) = &mut self.live else { return };
+        let at = (event.lane, event.id.clone());
         let now = match &event.what {
+            What::Dispatched { .. } => "starts".to_owned(),
             What::Began { step, .. } => word(*step).to_owned(),
             What::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
             What::LeafBegan { role, attempt: 1 } => role.clone(),
             What::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
             What::Alive { line, .. } => {
-                if let Some(live) = screen.lines.get_mut(&event.id) {
+                if let Some(live) = screen.lines.get_mut(&at) {
                     live.sign.clone_from(line);
                 }
                 return;
             }
             What::Halted { .. } | What::Failed { .. } => {
-                screen.lines.remove(&event.id);
+                screen.lines.remove(&at);
                 return;
             }
-            What::Finished { .. }
+            What::Held { .. }
+            | What::Freed { .. }
+            | What::Reopened
+            | What::Drifted { .. }
+            | What::Finished { .. }
             | What::Checkout { .. }
+            | What::Hydrated { .. }
             | What::Rescued { .. }
             | What::GateEnded { .. }
             | What::LeafThrottled { .. }
@@ -124,7 +131,7 @@ impl Progress {
             | What::Notice { .. } => return,
         };
         let live = Live { text: now, sign: String::new(), since: Instant::now() };
-        screen.lines.insert(event.id.clone(), live);
+        screen.lines.insert(at, live);
     }
 
     /// The line that stays, if the event is worth one.
@@ -134,10 +141,38 @@ impl Progress {
             What::Warning { text } => format!("{} {text}", p.warn("warning")),
             What::Notice { text } => return Some(format!("{} {text}", p.warn("warning:"))),
             What::Failed { error } => format!("{} {error}", p.bad("failed")),
+            What::Drifted { outside } => {
+                let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
+                let more = outside.len().saturating_sub(first.len());
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!(
+                    "{} changes {}{more}, which `Touches` does not name",
+                    p.warn("drifts"),
+                    first.join(", ")
+                )
+            }
             What::Rescued { commit, checkout } => {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
             _ if self.detail == Detail::Quiet => return None,
+            What::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
+                return None;
+            }
+            What::Dispatched { chain, resumed } => {
+                let why = match (resumed, chain) {
+                    (true, _) => "where its work lies".to_owned(),
+                    (false, 0 | 1) => String::new(),
+                    (false, chain) => format!("first of a chain of {chain}"),
+                };
+                format!("{:<9} {}", "starts", p.faint(why)).trim_end().to_owned()
+            }
+            What::Held { by } => {
+                let by: Vec<String> =
+                    by.iter().map(|hold| format!("{} ({})", hold.id, hold.why)).collect();
+                format!("{} {}", p.warn("held by  "), by.join(", "))
+            }
+            What::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
+            What::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
             What::Finished { step, duration, .. } => match step {
                 // Its rows have been told one by one.
                 Step::Gate | Step::Halt(_) => return None,
@@ -170,16 +205,24 @@ impl Progress {
             What::Checkout { path, base } if self.detail == Detail::More => {
                 format!("{:<9} {path} at {base}", "checkout")
             }
+            What::Hydrated { files } if self.detail == Detail::More => {
+                format!("{:<9} {files} files", "hydrated")
+            }
             What::Alive { what, line } if self.detail == Detail::More && self.live.is_none() => {
                 format!("{} {what}: {line}", p.faint("…"))
             }
             What::Began { .. }
             | What::Checkout { .. }
+            | What::Hydrated { .. }
             | What::GateBegan { .. }
             | What::LeafBegan { .. }
             | What::Alive { .. } => return None,
         };
-        Some(format!("{}  {said}", p.accent(event.id.dir_name())))
+        let name = p.accent(event.id.dir_name());
+        Some(match event.lane {
+            Some(lane) => format!("{}  {name}  {said}", p.faint(format_args!("lane {lane}"))),
+            None => format!("{name}  {said}"),
+        })
     }
 
     fn result(&self, result: &str, gating: bool) -> String {
@@ -205,9 +248,10 @@ impl Progress {
     fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
         self.wipe(err)?;
         let Some(screen) = &mut self.live else { return Ok(()) };
-        for (id, live) in &screen.lines {
+        for ((lane, id), live) in &screen.lines {
             let passed = span(live.since.elapsed());
-            let now = format!("{}  {}  {passed}  {}", id.dir_name(), live.text, live.sign);
+            let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));
+            let now = format!("{lane}{}  {}  {passed}  {}", id.dir_name(), live.text, live.sign);
             writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
         }
         screen.drawn = screen.lines.len();
@@ -270,7 +314,7 @@ mod tests {
     fn shown(detail: Detail, terminal: bool, events: Vec<What>) -> String {
         let (to, from) = crossbeam_channel::unbounded();
         for what in events {
-            to.send(Event { id: "7".parse().unwrap(), what }).unwrap();
+            to.send(Event { id: "7".parse().unwrap(), lane: None, what }).unwrap();
         }
         drop(to);
         let mut err = Vec::new();

@@ -3,15 +3,19 @@
 mod explain;
 
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_driver::{Drive, DriveError, Driver, Effects, Event, Point, Site, TargetSpec, Unwatched};
+use pdca_dag::Plan;
+use pdca_driver::pool::Batched;
+use pdca_driver::{
+    Batch, Driver, Effects, Event, LaneSettings, Point, Site, TargetSpec, Unwatched,
+};
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
-use pdca_state::Bundle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -22,9 +26,6 @@ use crate::progress::{Detail, Progress};
 use crate::workspace::Workspace;
 
 pub(crate) use explain::{explain, refused};
-
-/// What driving one bundle came to.
-pub(crate) type Driven = (Bundle, Result<Drive, DriveError>);
 
 /// The site that a workspace describes.
 pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
@@ -53,8 +54,9 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             })
             .collect(),
         default_branch: config.project.default_branch.clone(),
-        lanes_root: workspace.lanes_root.clone(),
+        lanes: LaneSettings::at(workspace.lanes_root.clone()),
         close_words: config.driver.close_dispositions.clone(),
+        schedule: config.schedule,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         run: format!("{:x}-{pid}", cx.ambient.now()),
@@ -124,28 +126,17 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
     }
 }
 
-/// Drives bundles one after the other, with progress on `err`.
-///
-/// A bundle that cannot go on does not stop the others; an interruption does.
+/// Drives a batch, with progress on `err`.
 pub(crate) fn drive(
     cx: &Context<'_>,
     site: &Site,
-    bundles: Vec<Bundle>,
+    batch: &Batch,
+    plan: &Plan,
+    lanes: NonZeroU32,
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
-) -> Result<Vec<Driven>, Failure> {
-    work(cx, site, events, err, |driver| {
-        let mut driven = Vec::new();
-        for bundle in bundles {
-            let result = driver.drive(&bundle);
-            let stop = matches!(result, Err(DriveError::Interrupted));
-            driven.push((bundle, result));
-            if stop {
-                break;
-            }
-        }
-        driven
-    })
+) -> Result<Batched, Failure> {
+    work(cx, site, events, err, |driver| driver.drive_batch(batch, plan, lanes))
 }
 
 /// Has `job` done with a driver on a thread of its own, while this one shows what happens.
@@ -175,7 +166,7 @@ pub(crate) fn work<T: Send>(
                 // Nobody listens any more: the work goes on all the same.
                 drop(to.send(event));
             };
-            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel })
+            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel, seat: None })
         });
         let shown = progress.follow(&from, err, &mut |event| record.write(event));
         (worker.join(), shown)

@@ -126,6 +126,8 @@ pub struct Frontier<'p> {
     impatient: Vec<usize>,
     /// How many of those keep each claim from bundles that still have patience.
     kept: Vec<u32>,
+    /// The bundles whose turn it was while a rival was in flight, since that was last asked.
+    passed_over: Vec<usize>,
     waiver: Option<Waiver>,
 }
 
@@ -157,6 +159,7 @@ impl<'p> Frontier<'p> {
             age: vec![0; bundles],
             impatient: Vec::new(),
             kept: vec![0; plan.claims.len()],
+            passed_over: Vec::new(),
             waiver,
         };
         for bundle in 0..bundles {
@@ -173,6 +176,28 @@ impl<'p> Frontier<'p> {
     /// Starts the bundle that is next, if one may start now. Ask again while a lane is free.
     pub fn start_next(&mut self) -> Option<BundleId> {
         self.start().map(|bundle| self.plan.items[bundle].id.clone())
+    }
+
+    /// Starts this bundle, out of turn, if it is ready and no rival of it is in flight: one that
+    /// was in flight when an earlier pool was stopped. Says whether it was started.
+    pub fn start_first(&mut self, id: &BundleId) -> Result<bool, FrontierError> {
+        let bundle = self.find(id)?;
+        let may = self.status[bundle] == Status::Ready && !self.is_held(bundle);
+        if may {
+            self.begin(bundle);
+        }
+        Ok(may)
+    }
+
+    /// The bundles whose turn it was since this was last asked, and which had to wait because a
+    /// rival was in flight, with those rivals. One is named again only after a rival ended.
+    pub fn take_passed_over(&mut self) -> Vec<(BundleId, Vec<Holder>)> {
+        let mut passed = std::mem::take(&mut self.passed_over);
+        passed.sort_unstable();
+        passed.dedup();
+        passed.retain(|bundle| self.status[*bundle] == Status::Ready);
+        let named = |bundle: usize| (self.plan.items[bundle].id.clone(), self.holders(bundle));
+        passed.into_iter().map(named).filter(|(_, holders)| !holders.is_empty()).collect()
     }
 
     /// A bundle in flight has ended. Says which bundles became ready by that, in name order.

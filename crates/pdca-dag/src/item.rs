@@ -111,6 +111,16 @@ impl Item {
             duration: None,
         }
     }
+
+    /// Whether both declare the same, wherever it is written.
+    pub fn declares_as(&self, other: &Self) -> bool {
+        let ids = |list: &[Declared]| list.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+        let globs =
+            |item: &Self| item.touches.iter().map(|one| one.glob.clone()).collect::<Vec<_>>();
+        ids(&self.depends_on) == ids(&other.depends_on)
+            && ids(&self.conflicts_with) == ids(&other.conflicts_with)
+            && globs(self) == globs(other)
+    }
 }
 
 /// The bundles that are known but not in the batch. One that is not here does not exist.

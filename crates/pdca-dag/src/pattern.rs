@@ -82,6 +82,25 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), routes, case })
     }
 
+    /// The glob that stands for one file and nothing else, whatever characters its path has.
+    ///
+    /// ```
+    /// use pdca_dag::{Case, Pattern};
+    /// let odd = Pattern::of_file("a/[x]{1}*?.rs", Case::Sensitive)?;
+    /// assert!(odd.covers("a/[x]{1}*?.rs") && !odd.covers("a/x1.rs"));
+    /// # Ok::<(), pdca_dag::PatternError>(())
+    /// ```
+    pub fn of_file(path: &str, case: Case) -> Result<Self, PatternError> {
+        let mut glob = String::with_capacity(path.len());
+        for c in path.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\') {
+                glob.push('\\');
+            }
+            glob.push(c);
+        }
+        Ok(Self { text: path.to_owned(), ..Self::parse(&glob, case)?.file() })
+    }
+
     /// The same for a plain path that is known to be a file: nothing is below it.
     #[must_use]
     pub fn file(mut self) -> Self {

@@ -175,6 +175,15 @@ impl Plan {
         streams.values().map(|stream| self.names(stream)).collect()
     }
 
+    /// How many bundles with work left are on the longest chain of dependants that starts with
+    /// each bundle, itself included; in name order.
+    pub fn chains(&self) -> Vec<(&BundleId, u64)> {
+        let ones = (0..self.items.len())
+            .map(|bundle| u64::from(self.is_active(bundle)))
+            .collect::<Vec<_>>();
+        self.ids().zip(self.graph.remaining(&ones)).collect()
+    }
+
     pub(crate) fn find(&self, id: &BundleId) -> Option<usize> {
         self.items.binary_search_by(|item| item.id.cmp(id)).ok()
     }

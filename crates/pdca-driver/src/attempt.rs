@@ -54,6 +54,11 @@ impl Attempts {
         }
     }
 
+    /// Whether an attempt has begun and its record is still there.
+    pub(crate) fn is_under_way(&self, id: &BundleId) -> bool {
+        self.path(id).exists()
+    }
+
     /// Forgets an attempt that came to nothing, so that the next one starts from the branch's tip.
     pub(crate) fn remove(&self, id: &BundleId) -> io::Result<()> {
         match fs_err::remove_file(self.path(id)) {

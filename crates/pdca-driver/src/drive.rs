@@ -13,10 +13,11 @@ use crate::admission::AdmissionError;
 use crate::effect::Effects;
 use crate::event::{Event, Report, What};
 use crate::ground::GroundError;
+use crate::seat::Seat;
 use crate::site::{Site, TargetChoiceError};
 use crate::step::{Halt, Position, Reviewed, Step, step};
 
-/// Drives bundles of one site, one at a time.
+/// Drives bundles of one site, one at a time. A pool has one for each lane.
 #[derive(Clone, Copy)]
 pub struct Driver<'a> {
     /// What is configured.
@@ -27,6 +28,8 @@ pub struct Driver<'a> {
     pub report: Report<'a>,
     /// What stops the driver.
     pub cancel: &'a Cancel,
+    /// The lane it is pinned to, where there are several.
+    pub seat: Option<&'a Seat>,
 }
 
 impl std::fmt::Debug for Driver<'_> {
@@ -135,6 +138,12 @@ pub enum DriveError {
         /// The step.
         step: Step,
     },
+    /// The thread that drove it panicked: a defect, and no other bundle's concern.
+    #[error("the driver's thread panicked: {said}")]
+    Panicked {
+        /// What it said.
+        said: String,
+    },
     /// The driver's own directory cannot be used.
     #[error("the driver's own files cannot be used")]
     Own(#[source] io::Error),
@@ -143,10 +152,19 @@ pub enum DriveError {
 impl Driver<'_> {
     /// Drives one bundle until it halts.
     pub fn drive(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
-        let _taken = self.site.take(bundle.id())?;
+        let _taken = self.site.take_for(bundle.id(), self.slot())?;
+        let begun = Instant::now();
         let driven = self.steps(bundle);
         match &driven {
-            Ok(drive) => self.tell(bundle, What::Halted { halt: drive.halt }),
+            Ok(drive) => {
+                if drive.steps > 0
+                    && let Err(error) = self.site.pace().store(bundle.id(), begun.elapsed())
+                {
+                    let text = format!("how long bundles take cannot be noted: {error}");
+                    self.tell(bundle, What::Notice { text });
+                }
+                self.tell(bundle, What::Halted { halt: drive.halt });
+            }
             Err(DriveError::Interrupted) => {}
             Err(error) => self.tell(bundle, What::Failed { error: chain(error) }),
         }
@@ -164,16 +182,18 @@ impl Driver<'_> {
         }
         let mut snapshot = bundle.load()?;
         let mut steps = 0;
+        let mut is_drift_told = false;
         loop {
+            if snapshot.artifacts.contains(Artifact::Patch) && !is_drift_told {
+                // Also for a patch that was there already: whoever drives others beside it must know.
+                self.tell_drift(bundle, &snapshot)?;
+                is_drift_told = true;
+            }
             let position = self.position(&snapshot)?;
             let next = step(position);
             if let Step::Halt(halt) = next {
                 self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
-                let red = snapshot
-                    .gates
-                    .as_ref()
-                    .is_some_and(|gates| gates.failed_gating().next().is_some());
-                return Ok(Drive { halt, steps, red });
+                return Ok(Drive { halt, steps, red: is_red(&snapshot) });
             }
             if self.cancel.is_cancelled() {
                 return Err(DriveError::Interrupted);
@@ -198,8 +218,9 @@ impl Driver<'_> {
             brief.is_some_and(|brief| close_disposition(brief, &self.site.close_words).is_some());
         let has = |artifact| snapshot.artifacts.contains(artifact);
         // Only there does the answer decide anything, and it costs a look at the whole patch.
-        let outdated =
-            snapshot.state == State::Checked && snapshot.coverage()? == Coverage::Changed;
+        let outdated = snapshot.state == State::Checked
+            && (snapshot.coverage()? == Coverage::Changed
+                || self.site.is_drift_outdated(snapshot)?);
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,
@@ -275,12 +296,22 @@ impl Driver<'_> {
     }
 
     pub(crate) fn tell(&self, bundle: &Bundle, what: What) {
-        (self.report)(Event { id: bundle.id().clone(), what });
+        (self.report)(Event { id: bundle.id().clone(), lane: self.slot(), what });
+    }
+
+    /// The slot it is pinned to; none where there is one lane only.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.seat.map(|seat| seat.slot)
     }
 
     pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {
         self.tell(bundle, What::Warning { text: text.into() });
     }
+}
+
+/// Whether a gating row is red in the report that a bundle has.
+pub(crate) fn is_red(snapshot: &Snapshot) -> bool {
+    snapshot.gates.as_ref().is_some_and(|gates| gates.failed_gating().next().is_some())
 }
 
 /// The name of the error log that stands in for a review.

@@ -16,6 +16,9 @@ pub type Report<'a> = &'a (dyn Fn(Event) + Sync);
 pub struct Event {
     /// The bundle it happened to.
     pub id: BundleId,
+    /// The lane it happened in, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u32>,
     /// What happened.
     #[serde(flatten)]
     pub what: What,
@@ -25,6 +28,31 @@ pub struct Event {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
+    /// The pool starts it.
+    Dispatched {
+        /// How many bundles with work left are on the longest chain of dependants that starts with
+        /// it, itself included: the longest goes first.
+        chain: u64,
+        /// Whether it goes on in the lane in which its work lies.
+        resumed: bool,
+    },
+    /// It was its turn, and it waits because rivals are in flight.
+    Held {
+        /// The rivals and why they are some.
+        by: Vec<Hold>,
+    },
+    /// What it waited for is complete: it may start.
+    Freed {
+        /// The prerequisite that was the last to become complete.
+        by: BundleId,
+    },
+    /// A person sent it back to Do while the pool ran: it goes again.
+    Reopened,
+    /// What the change writes, as far as that is not what the brief declared.
+    Drifted {
+        /// The paths that no `Touches` stands for.
+        outside: Vec<String>,
+    },
     /// A step begins.
     Began {
         /// The step.
@@ -48,6 +76,11 @@ pub enum What {
         path: Utf8PathBuf,
         /// The commit it stands at.
         base: String,
+    },
+    /// The private checkout got what it needs beyond what git tracks.
+    Hydrated {
+        /// How many files were copied or linked.
+        files: usize,
     },
     /// Work of an unfinished attempt was kept before the checkout was reset.
     Rescued {
@@ -134,6 +167,15 @@ pub enum What {
         /// The error with its causes.
         error: String,
     },
+}
+
+/// A rival in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// The rival.
+    pub id: BundleId,
+    /// Why the two are never in flight together, in words.
+    pub why: String,
 }
 
 fn milliseconds<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

@@ -31,7 +31,14 @@ mod step;
 mod admission;
 mod attempt;
 mod job;
+mod seat;
 mod site;
+
+mod batch;
+mod estimate;
+mod schedule;
+
+pub mod pool;
 
 mod drive;
 mod ground;
@@ -42,13 +49,17 @@ mod assemble;
 mod build;
 mod check;
 mod consult;
+mod drift;
 mod review;
 
 pub use admission::{AdmissionError, Held};
+pub use batch::{Batch, Remark};
 pub use drive::{Drive, DriveError, Driver};
 pub use effect::{Effects, Point, Unwatched, When};
-pub use event::{Event, Report, What};
+pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
-pub use site::{Site, TargetChoiceError, TargetSpec};
+pub use schedule::{Drift, Durations, Schedule};
+pub use seat::Seat;
+pub use site::{AtWork, LaneSettings, Site, TargetChoiceError, TargetSpec};
 pub use step::{Halt, Position, Reviewed, Step, step};

@@ -1,17 +1,21 @@
 //! Everything a driver is given, read and checked before anything starts.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
+use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
-use pdca_state::{Brief, Bundle, BundleId, BundleRoot};
+use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
-use crate::attempt::Attempts;
+use crate::attempt::{Attempts, Tenancy};
+use crate::batch::Pace;
 use crate::job::Jobs;
+use crate::schedule::Schedule;
 
 /// How long what a killed driver left behind may take to die. Its supervisors give it less.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -35,10 +39,12 @@ pub struct Site {
     pub targets: Vec<TargetSpec>,
     /// The branch to build on where neither brief nor target names one.
     pub default_branch: Option<String>,
-    /// Where the private checkouts are.
-    pub lanes_root: Utf8PathBuf,
+    /// The private checkouts.
+    pub lanes: LaneSettings,
     /// The words of a disposition hint that mean "no fix".
     pub close_words: Vec<String>,
+    /// How declarations become a plan.
+    pub schedule: Schedule,
     /// Where programs are looked for.
     pub search_path: Option<OsString>,
     /// Which program supervises children.
@@ -47,6 +53,45 @@ pub struct Site {
     pub run: String,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+}
+
+/// The private checkouts, as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// Where they are.
+    pub root: Utf8PathBuf,
+    /// What they are.
+    pub kind: Kind,
+    /// What one needs beyond what git tracks.
+    pub hydrate: HydrateConfig,
+    /// The ports they may have.
+    pub ports: PortRange,
+}
+
+impl LaneSettings {
+    /// Lanes below `root`, all else as by default.
+    pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            kind: Kind::default(),
+            hydrate: HydrateConfig::default(),
+            ports: PortRange::default(),
+        }
+    }
+}
+
+/// What stands between a holder's name and its lane, in the text of a bundle's lock.
+const IN_LANE: &str = ", lane ";
+
+/// Somebody at work on a bundle, by their own word. That somebody is, the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtWork {
+    /// Who.
+    pub holder: String,
+    /// In which lane, where there are several.
+    pub lane: Option<u32>,
+    /// Since when, where the file system tells.
+    pub since: Option<std::time::SystemTime>,
 }
 
 /// A repository under change, as configured.
@@ -89,15 +134,44 @@ impl Site {
         Jobs::new(self.private().join("jobs"))
     }
 
+    /// How long bundles took here.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::new(self.private().join("pace"))
+    }
+
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts::new(self.private().join("attempts"))
+    }
+
+    /// The lanes, to be lent.
+    pub(crate) fn lent(&self) -> Lanes {
+        Lanes::new(&self.lanes.root).of_kind(self.lanes.kind)
+    }
+
+    /// The slot in which each bundle's latest work lies, for those that have any in a lane.
+    ///
+    /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
+    pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
+        let workspace = self.mark();
+        let mut notes = self.lent().notes().unwrap_or_default();
+        notes.sort_by_key(|note| note.written);
+        let home = |note: Note| {
+            let job = Tenancy::from_note(&note.text)?.job;
+            Some((owner(&job, &workspace)?, note.slot))
+        };
+        notes.into_iter().filter_map(home).collect()
+    }
+
+    /// Tells the work of this workspace from that of another with the same lanes.
+    pub(crate) fn mark(&self) -> String {
+        sha256_hex(self.workspace.as_str().as_bytes())[..8].to_owned()
     }
 
     /// Trees that no leaf writes, whatever its role: every primary checkout and all lanes. A leaf's
     /// own checkout lies among the lanes and is opened again for it.
     pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
         let primaries = self.targets.iter().map(|target| target.path.clone());
-        primaries.chain([self.lanes_root.clone()]).collect()
+        primaries.chain([self.lanes.root.clone()]).collect()
     }
 
     /// What the driver itself writes where a primary checkout might be.
@@ -131,8 +205,48 @@ impl Site {
 
     /// Takes one bundle, so that nobody else writes it meanwhile.
     pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
-        let name = id.dir_name();
-        admit(&self.private().join("locks").join(format!("{name}.lock")), &name, &self.holder)
+        self.take_for(id, None)
+    }
+
+    /// As [`Self::take`], for a person: one who decides about a bundle the moment it is ready finds
+    /// the driver still putting its things away, and need not try again by hand.
+    pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
+        let begun = Instant::now();
+        loop {
+            match self.take(id) {
+                Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// As [`Self::take`], saying in which lane it is worked on.
+    pub(crate) fn take_for(
+        &self,
+        id: &BundleId,
+        lane: Option<u32>,
+    ) -> Result<Held, AdmissionError> {
+        let holder = match lane {
+            Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
+            None => self.holder.clone(),
+        };
+        admit(&self.lock_of(id), &id.dir_name(), &holder)
+    }
+
+    /// Who has a bundle right now, without disturbing them.
+    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
+        let path = self.lock_of(id);
+        let Some(holder) = holder(&path)? else { return Ok(None) };
+        // Whoever took the lock wrote its file then.
+        let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
+        let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
+        Ok(Some(AtWork { holder, lane, since }))
+    }
+
+    fn lock_of(&self, id: &BundleId) -> Utf8PathBuf {
+        self.private().join("locks").join(format!("{}.lock", id.dir_name()))
     }
 
     /// The target a brief is about; `None` where no target is configured at all.
@@ -171,6 +285,14 @@ impl Site {
     }
 }
 
+/// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
+fn owner(job: &str, workspace: &str) -> Option<BundleId> {
+    let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
+    let mut parts = rest.rsplitn(3, '-');
+    let (_digest, _kind) = (parts.next()?, parts.next()?);
+    parts.next()?.parse().ok()
+}
+
 impl TargetSpec {
     /// Whether a brief that says `repo` means this target.
     fn answers_to(&self, repo: &str) -> bool {
@@ -203,14 +325,25 @@ mod tests {
             force_stubs: false,
             targets: targets.to_vec(),
             default_branch: None,
-            lanes_root: "/w.lanes".into(),
+            lanes: LaneSettings::at("/w.lanes"),
             close_words: Vec::new(),
+            schedule: Schedule::default(),
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
             holder: "h".into(),
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))
+    }
+
+    #[test]
+    fn whose_work_lies_in_a_lane_is_read_from_its_note() {
+        let of = |job: &str| owner(job, "0a1b2c3d").map(|id| id.to_string());
+        assert_eq!(of("0a1b2c3d-7-builder-00ff").as_deref(), Some("7"));
+        assert_eq!(of("0a1b2c3d-PROJ-12-builder-00ff").as_deref(), Some("PROJ-12"));
+        assert_eq!(of("0a1b2c3d-PROJ-12-abc123-00ff").as_deref(), Some("PROJ-12"));
+        assert_eq!(of("99999999-7-builder-00ff"), None, "another workspace");
+        assert_eq!(of("clearing"), None);
     }
 
     #[test]

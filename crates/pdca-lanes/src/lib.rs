@@ -36,24 +36,44 @@ mod checkout;
 mod claim;
 mod dir;
 mod failure;
+mod fanout;
 mod feature;
 mod git;
 mod history;
+mod hydrate;
+mod inspect;
 mod lane;
 mod marker;
+mod names;
 mod occupant;
 mod patch;
 mod path;
+mod ports;
+mod private;
+mod provision;
+mod remove;
 mod room;
 mod stage;
+mod sweep;
 mod target;
 mod tripwire;
 mod walk;
 
-pub use claim::{ClaimError, Lanes};
+pub use claim::{ClaimError, Lanes, Note};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
+pub use hydrate::{
+    Hydrate, HydrateConfig, HydrateError, HydrateFault, HydrateProblem, Hydrated, HydrationState,
+    Phase, Place, Placed, Program, Sharer,
+};
+pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
 pub use lane::{Lane, Signature};
-pub use patch::{PatchError, PatchFault};
+pub use names::{PrivateNames, WorkspaceId};
+pub use patch::{PatchError, PatchFault, footprint};
+pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};
+pub use private::{Private, PrivateError};
+pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
+pub use remove::{Kept, RemoveError, Removed};
+pub use sweep::{Decision, Reason, Stays, SweepItem, SweepPlan, SweepPolicy};
 pub use target::{Base, ResolveError, Target, TargetError};
 pub use tripwire::{ArmError, Tripwire};

@@ -2,21 +2,23 @@
 
 use std::io::Write;
 
-use pdca_state::RootError;
-
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::session::{self, EventsArg};
+use crate::session;
 
-/// Drive all bundles that are not finished, one after the other
+use super::run::{DriveArgs, drive_all};
+
+/// Drive all bundles that are not finished
 ///
-/// Without ids: every bundle of the workspace that is neither complete nor discontinued nor resolved, in name order. One
-/// bundle's failure does not stop the others. A bundle whose `Depends on` is not complete is named and left alone.
+/// Without ids: every bundle of the workspace that is neither complete nor discontinued nor resolved. One bundle's failure
+/// does not stop the others. A bundle whose `Depends on` is not complete is named and left alone, unless it is signed off
+/// while the others run. `pdca plan` shows the order and the reasons before anything is paid for.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   pdca batch                 # everything that can go on
+  pdca batch --lanes 4       # four at once, as far as the briefs allow
   pdca batch 12 15 --json
   pdca flow 12 15            # the same; older instances know it by this name")]
 pub(crate) struct Args {
@@ -24,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
     #[command(flatten)]
-    events: EventsArg,
+    drive: DriveArgs,
 }
 
 pub(crate) fn run(
@@ -34,21 +36,6 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
-    let workspace = cx.workspace()?;
-    let bundles = if args.ids.is_empty() {
-        let mut active = match workspace.bundle_root.list() {
-            // No bundle was ever made: that is nothing to do, not an error.
-            Err(RootError::Missing { .. }) => Vec::new(),
-            listed => listed?,
-        };
-        // One that cannot be read is tried, so that it is told.
-        active.retain(|bundle| bundle.glance().map_or(true, |glance| glance.state.is_open()));
-        active
-    } else {
-        cx.require_bundles(&args.ids)?
-    };
-    if workspace.config.driver.lanes > 1 {
-        cx.note(err, "one bundle at a time: this version drives a single lane")?;
-    }
-    super::run::drive_all(&site, bundles, &args.events, cx, out, err)
+    let named = if args.ids.is_empty() { None } else { Some(cx.require_bundles(&args.ids)?) };
+    drive_all(&site, named.as_deref(), &args.drive, cx, out, err)
 }

@@ -153,6 +153,9 @@ mod tests {
         paths.bundle_root = "results"  # default
         paths.process_dir = "process"  # default
         paths.templates_dir = "templates"  # default
+        schedule.drift = "warn"  # default
+        schedule.durations = "unit"  # default
+        schedule.untouched = "free"  # default
         targets = []  # default
         "#);
         assert!(desk.run(&["config", "show", "-v"]).out.contains("leaves.act.retries = 0"));

@@ -1,33 +1,50 @@
 //! `pdca run`: Do, Check, assemble, stop, for the bundles named.
 
 use std::io::Write;
+use std::num::NonZeroU32;
 
-use pdca_driver::{DriveError, Halt, Site};
+use pdca_dag::{Frontier, Plan, Why};
+use pdca_driver::pool::Batched;
+use pdca_driver::{Batch, DriveError, Halt, Site};
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
+use super::plan::rejected;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::session::{self, Driven, EventsArg};
+use crate::session::{self, EventsArg};
 
 /// Build, gate and review bundles, and stop where a person is due
 ///
 /// Each bundle goes on from the files it has: nothing that is done is done again. Stopped or killed, the same command
-/// goes on.
+/// goes on. With several lanes as many bundles are in flight at once as their briefs allow: one starts when all it depends
+/// on is complete, and never beside one that it conflicts with or whose files it touches.
 ///
-/// Exit codes: 0 at sign-off, 3 a person is due before anything can be done, 4 nothing to do, 100 a gating check is
-/// red (the bundle is at sign-off all the same), 130 interrupted.
+/// Exit codes: 0 at sign-off, 2 the briefs contradict each other and nothing was started, 3 a person is due before
+/// anything can be done, 4 nothing to do, 100 a gating check is red (the bundle is at sign-off all the same), 130
+/// interrupted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   pdca run 36                       # one bundle, until it waits for sign-off
-  pdca run 36 PROJ-12 --events run.jsonl
+  pdca run 36 PROJ-12 --lanes 2 --events run.jsonl
+  pdca run 36 PROJ-12 --dry-run     # what would be started, and in which order
   PDCA_LEAVES_MODE=stub pdca run 36 # no model is called")]
 pub(crate) struct Args {
-    /// The bundles, in the order in which they are driven
+    /// The bundles
     #[arg(value_name = "ID", required = true)]
     ids: Vec<IdArg>,
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+/// How bundles are driven, for the commands that drive.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct DriveArgs {
+    /// How many bundles may be in flight at once [default: `lanes` in [driver], 1]
+    #[arg(long, short = 'l', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::config::MAX_LANES)))]
+    lanes: Option<u32>,
     #[command(flatten)]
     events: EventsArg,
 }
@@ -40,66 +57,104 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
     let site = session::site(cx)?;
-    drive_all(&site, bundles, &args.events, cx, out, err)
+    drive_all(&site, Some(&bundles), &args.drive, cx, out, err)
 }
 
-/// Drives what may be driven and says what became of each bundle.
+/// Drives these bundles, or all that are not finished, and says what became of each.
 pub(super) fn drive_all(
     site: &Site,
-    bundles: Vec<Bundle>,
-    events: &EventsArg,
+    bundles: Option<&[Bundle]>,
+    args: &DriveArgs,
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     session::require_programs(cx, site)?;
-    let (free, blocked) = sort_out(site, bundles);
+    let load = || -> Result<(Batch, Plan), Failure> {
+        let chosen = bundles.map(|all| all.iter().map(|bundle| bundle.id().clone()).collect());
+        let batch = match &chosen {
+            Some(chosen) => Batch::of(site, chosen)?,
+            None => Batch::of_all(site)?,
+        };
+        let plan = batch.plan().map_err(|rejection| rejected(&rejection, cx))?;
+        Ok((batch, plan))
+    };
+    let (batch, plan) = load()?;
+    for remark in &batch.remarks {
+        cx.note(err, &format!("{} {}: {}", cx.err.warn("warning:"), remark.place, remark.text))?;
+    }
+    let lanes = args.lanes.unwrap_or(cx.workspace()?.config.driver.lanes);
+    let lanes = NonZeroU32::new(lanes).unwrap_or(NonZeroU32::MIN);
     if cx.globals.dry_run {
-        return tell_plan(&free, &blocked, cx, out);
+        return tell_plan(&batch, &plan, lanes, cx, out);
     }
     let _admitted = site.admit().map_err(|error| session::refused(&error))?;
-    let driven = session::drive(cx, site, free, events.path(cx).as_deref(), err)?;
-    let report = Report::of(&driven, &blocked);
+    // Whoever drove until now may have changed what there is to do.
+    let (batch, plan) = load()?;
+    let batched =
+        session::drive(cx, site, &batch, &plan, lanes, args.events.path(cx).as_deref(), err)?;
+    let report = Report::of(&batched);
     if cx.globals.json {
         cx.emit_json(out, "run", &report)?;
     } else {
         report.print(cx, out)?;
     }
-    match first_failure(driven) {
+    match first_failure(batched) {
         Some(failure) => Err(failure),
         None => Ok(report.exit()),
     }
 }
 
-/// Bundles that may start, and those that wait for others.
-fn sort_out(site: &Site, bundles: Vec<Bundle>) -> (Vec<Bundle>, Vec<(Bundle, Vec<BundleId>)>) {
-    let mut free = Vec::new();
-    let mut blocked = Vec::new();
-    for bundle in bundles {
-        // A bundle that cannot be read is driven, and fails with its own words.
-        let brief = bundle.load().ok().and_then(|found| found.brief);
-        let waits = brief.map(|brief| site.blocked_by(&brief)).unwrap_or_default();
-        if waits.is_empty() {
-            free.push(bundle);
-        } else {
-            blocked.push((bundle, waits));
-        }
-    }
-    (free, blocked)
+/// What would be started, in order, and what would not.
+#[derive(Debug, Serialize)]
+struct DryRun<'a> {
+    lanes: u32,
+    order: Vec<&'a BundleId>,
+    blocked: Vec<Blocked>,
+    waiting: Vec<&'a BundleId>,
+}
+
+#[derive(Debug, Serialize)]
+struct Blocked {
+    id: BundleId,
+    blocked_by: Vec<BundleId>,
 }
 
 fn tell_plan(
-    free: &[Bundle],
-    blocked: &[(Bundle, Vec<BundleId>)],
+    batch: &Batch,
+    plan: &Plan,
+    lanes: NonZeroU32,
     cx: &Context<'_>,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    for bundle in free {
-        let state = bundle.load().map(|found| found.state.as_str());
-        writeln!(out, "{}  {}", bundle.id().dir_name(), state.unwrap_or("cannot be read"))?;
+    let frontier = Frontier::new(plan);
+    let mut told =
+        DryRun { lanes: lanes.get(), order: Vec::new(), blocked: Vec::new(), waiting: Vec::new() };
+    for id in plan.order() {
+        match frontier.why(id) {
+            Some(Why::Waits { on }) => told.blocked.push(Blocked {
+                id: id.clone(),
+                blocked_by: on.into_iter().map(|unmet| unmet.id).collect(),
+            }),
+            Some(_) | None => told.order.push(id),
+        }
     }
-    for (bundle, waits) in blocked {
-        writeln!(out, "{}  {}", bundle.id().dir_name(), cx.out.warn(waiting(waits)))?;
+    let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::Standing::Active;
+    told.waiting = batch.items.iter().filter(|item| !has_work(item)).map(|item| &item.id).collect();
+    if cx.globals.json {
+        cx.emit_json(out, "run-plan", &told)?;
+        return Ok(Exit::Done);
+    }
+    let state = |id: &BundleId| {
+        let glance = batch.bundle(id).and_then(|bundle| bundle.glance().ok());
+        glance.map_or("cannot be read", |glance| glance.state.as_str())
+    };
+    for id in told.order.iter().chain(&told.waiting) {
+        writeln!(out, "{}  {}", id.dir_name(), state(id))?;
+    }
+    for blocked in &told.blocked {
+        let waits = cx.out.warn(waiting(&blocked.blocked_by));
+        writeln!(out, "{}  {waits}", blocked.id.dir_name())?;
     }
     Ok(Exit::Done)
 }
@@ -142,14 +197,10 @@ enum Fate {
 }
 
 impl Report {
-    fn of(driven: &[Driven], blocked: &[(Bundle, Vec<BundleId>)]) -> Self {
-        let mut bundles: Vec<Line> =
-            driven.iter().map(|(bundle, result)| Line::of(bundle, result)).collect();
-        bundles.extend(blocked.iter().map(|(bundle, waits)| Line {
-            blocked_by: waits.clone(),
-            ..Line::empty(bundle, Fate::Blocked)
-        }));
-        Self { bundles }
+    fn of(batched: &Batched) -> Self {
+        let driven = batched.driven.iter().map(|(bundle, result)| Line::of(bundle, result));
+        let left = batched.left.iter().map(|(bundle, why)| Line::left(bundle, why));
+        Self { bundles: driven.chain(left).collect() }
     }
 
     fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -202,6 +253,22 @@ impl Line {
         }
     }
 
+    /// One that was not started.
+    fn left(bundle: &Bundle, why: &Why) -> Self {
+        match why {
+            Why::Waits { on } => Self {
+                blocked_by: on.iter().map(|unmet| unmet.id.clone()).collect(),
+                ..Self::empty(bundle, Fate::Blocked)
+            },
+            // Only a pool that was stopped leaves one that may start.
+            Why::Ready { .. } | Why::Held { .. } | Why::Yields { .. } | Why::InFlight => {
+                Self::empty(bundle, Fate::Interrupted)
+            }
+            Why::Halted | Why::Failed => Self::empty(bundle, Fate::Waiting),
+            Why::Complete | Why::Ended => Self::empty(bundle, Fate::NothingToDo),
+        }
+    }
+
     fn of(bundle: &Bundle, result: &Result<pdca_driver::Drive, DriveError>) -> Self {
         match result {
             Ok(drive) => {
@@ -221,13 +288,26 @@ impl Line {
     }
 }
 
-/// The worst failure among the bundles, if any failed: an interruption first.
-fn first_failure(driven: Vec<Driven>) -> Option<Failure> {
-    let mut failures: Vec<Failure> = driven
+/// The worst failure among the bundles, if any failed: an interruption first, and then what is nobody's mistake.
+fn first_failure(batched: Batched) -> Option<Failure> {
+    let mut failures: Vec<Failure> = batched
+        .driven
         .into_iter()
         .filter_map(|(bundle, result)| Some(session::explain(&bundle, result.err()?)))
         .collect();
-    failures.sort_by_key(|failure| failure.exit != Exit::Interrupted);
+    failures.sort_by_key(|failure| match failure.exit {
+        Exit::Interrupted => 0,
+        Exit::Unexpected => 1,
+        Exit::Done
+        | Exit::Usage
+        | Exit::Waiting
+        | Exit::NothingToDo
+        | Exit::GateRed
+        | Exit::CombinationRed
+        | Exit::MergeConflict
+        | Exit::Capped
+        | Exit::RecoveryBlocked => 2,
+    });
     let mut failures = failures.into_iter();
     let mut first = failures.next()?;
     first.problems.extend(failures.flat_map(|failure| failure.problems));

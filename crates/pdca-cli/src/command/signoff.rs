@@ -5,6 +5,7 @@ mod boxes;
 mod tests;
 
 use std::io::Write;
+use std::time::Duration;
 
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
@@ -17,6 +18,9 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::session;
+
+/// How long a driver may take to put its things away after a bundle is ready for sign-off.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Record your decision about a bundle
 ///
@@ -128,7 +132,10 @@ pub(crate) fn run(
         | Verb::Discontinue
         | Verb::Ask
         | Verb::Clear => {
-            Some(session::site(cx)?.take(bundle.id()).map_err(|error| session::refused(&error))?)
+            let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
+            let patience = if is_due { PATIENCE } else { Duration::ZERO };
+            let taken = session::site(cx)?.take_within(bundle.id(), patience);
+            Some(taken.map_err(|error| session::refused(&error))?)
         }
     };
     let snapshot = bundle.load()?;
@@ -200,7 +207,8 @@ impl Case<'_> {
     ) -> Result<Exit, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
         require_awaiting(bundle, snapshot)?;
-        let decision = Decision { action, by: signer(args, cx)?, date: date(args, cx)?, note };
+        let decision =
+            Decision { action, by: signer(args.by.as_deref(), cx)?, date: date(args, cx)?, note };
         if action == Action::Accept {
             require_same_patch(bundle, snapshot)?;
         }
@@ -270,10 +278,11 @@ fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure>
     Err(Failure::new(exit, what).at(Place::file(bundle.dir())).hint(hint))
 }
 
-fn signer(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
+/// Who decides: as typed, as configured, or whoever is logged in.
+pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let config = cx.workspace()?.config.project.author.as_deref();
     let user = cx.ambient.env_text("USER").or_else(|| cx.ambient.env_text("LOGNAME"));
-    let by = args.by.as_deref().or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
+    let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
     by.map(str::to_owned).ok_or_else(|| {
         Failure::usage("nobody is named who decided")
             .hint("add `--by NAME`, or `author` in [project]")

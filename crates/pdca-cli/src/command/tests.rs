@@ -42,7 +42,7 @@ fn the_short_help_names_every_command() {
       status       Show the state of every bundle, or all about one
       why          Say why a bundle is not running, and what would change that
       run          Build, gate and review bundles, and stop where a person is due
-      batch        Drive all bundles that are not finished, one after the other
+      batch        Drive all bundles that are not finished
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pdca_gates::{ConfigFault, ConfigProblem};
 use pdca_leaves::ConfigFlaw;
 
-use super::{Config, Sources};
+use super::{Config, MAX_LANES, Sources};
 use crate::failure::Problem;
 
 /// Everything that does not hold, each with its place.
@@ -14,6 +14,11 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
     if config.driver.lanes == 0 {
         let problem =
             Problem::new("`lanes` in [driver] must be at least 1").hint("write `lanes = 1`");
+        problems.push(at(sources, "driver.lanes", problem));
+    }
+    if config.driver.lanes > MAX_LANES {
+        let problem = Problem::new(format!("`lanes` in [driver] is more than {MAX_LANES}"))
+            .hint(format!("each lane is a checkout of its own; write at most {MAX_LANES}"));
         problems.push(at(sources, "driver.lanes", problem));
     }
     for (index, word) in config.driver.close_dispositions.iter().enumerate() {
@@ -91,6 +96,7 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
         ConfigFault::Empty => {
             Problem::new(problem.to_string()).hint(format!("write a value for `{}`", problem.key))
         }
+        ConfigFault::Reserved => Problem::new(problem.to_string()).hint("give the row another id"),
         ConfigFault::NotAFileName => Problem::new(problem.to_string())
             .hint("use letters, digits, `.`, `_` and `-`, such as `C4-verify`"),
         ConfigFault::SeveralCommands => {

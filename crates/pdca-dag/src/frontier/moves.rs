@@ -17,8 +17,12 @@ impl Frontier<'_> {
         let mut after = Bound::Unbounded;
         let bundle = loop {
             let &turn @ (_, bundle) = self.candidates.range((after, Bound::Unbounded)).next()?;
-            if !self.is_held(bundle) && !self.lets_another_by(bundle) {
+            let is_held = self.is_held(bundle);
+            if !is_held && !self.lets_another_by(bundle) {
                 break bundle;
+            }
+            if is_held {
+                self.passed_over.push(bundle);
             }
             self.pass_on(bundle);
             if self.is_waived(bundle) {
@@ -27,6 +31,12 @@ impl Frontier<'_> {
                 self.candidates.remove(&turn);
             }
         };
+        self.begin(bundle);
+        Some(bundle)
+    }
+
+    /// Puts a ready bundle in flight.
+    pub(super) fn begin(&mut self, bundle: usize) {
         self.leave_ready(bundle);
         self.status[bundle] = Status::InFlight;
         self.in_flight.push(bundle);
@@ -34,7 +44,6 @@ impl Frontier<'_> {
             self.held[claim] += 1;
         }
         self.make_others_older(bundle);
-        Some(bundle)
     }
 
     pub(crate) fn end(&mut self, bundle: usize, outcome: Outcome) -> Vec<usize> {
@@ -70,7 +79,7 @@ impl Frontier<'_> {
     }
 
     /// Whether a rival of the bundle is in flight.
-    fn is_held(&self, bundle: usize) -> bool {
+    pub(super) fn is_held(&self, bundle: usize) -> bool {
         let held = self.claims.of(bundle).iter().any(|claim| self.held[*claim] > 0);
         if held && self.is_waived(bundle) {
             return self.in_flight.iter().any(|other| self.are_rivals(bundle, *other));

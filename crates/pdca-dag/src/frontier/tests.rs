@@ -364,3 +364,31 @@ fn larger_batches_keep_the_same_laws() {
         carry_out(seed, 60, lanes);
     }
 }
+
+#[test]
+fn what_was_in_flight_before_goes_first_whatever_its_rank() {
+    let plan = plan("1\n2: 1\n3 @ x\n4 @ x");
+    let mut frontier = Frontier::new(&plan);
+    assert!(frontier.start_first(&id("4")).unwrap());
+    assert!(!frontier.start_first(&id("3")).unwrap(), "its rival is in flight");
+    assert!(!frontier.start_first(&id("2")).unwrap(), "its prerequisite is not complete");
+    assert!(!frontier.start_first(&id("4")).unwrap(), "it is in flight already");
+    assert!(frontier.start_first(&id("9")).is_err());
+    assert_eq!(start_all(&mut frontier), "1");
+}
+
+#[test]
+fn a_bundle_that_had_to_let_a_rival_finish_is_named_once_for_each_wait() {
+    let plan = plan("1 @ x\n2 @ x\n3");
+    let mut frontier = Frontier::new(&plan);
+    assert_eq!(start_all(&mut frontier), "1 3");
+    let passed = frontier.take_passed_over();
+    assert_eq!(passed.len(), 1);
+    assert_eq!((passed[0].0.as_str(), passed[0].1[0].id.as_str()), ("2", "1"));
+    end(&mut frontier, "3", Outcome::Halted);
+    assert_eq!(start_all(&mut frontier), "");
+    assert!(frontier.take_passed_over().is_empty(), "nothing changed for it");
+    end(&mut frontier, "1", Outcome::Halted);
+    assert_eq!(start_all(&mut frontier), "2");
+    assert!(frontier.take_passed_over().is_empty());
+}

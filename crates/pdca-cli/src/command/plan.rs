@@ -1,0 +1,167 @@
+//! `pdca plan`, also known as `pdca waves`: the order in which bundles may be built, and why.
+
+mod document;
+mod lanes_file;
+pub(crate) mod rejection;
+mod simulation;
+#[cfg(test)]
+mod tests;
+mod view;
+pub(crate) mod words;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use pdca_dag::{LanesFile, Plan, Simulation};
+use pdca_driver::{Batch, Site};
+use pdca_state::BundleId;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+
+use document::Document;
+pub(crate) use lanes_file::{Currency, Kept};
+pub(crate) use rejection::rejected;
+
+/// Show in which order bundles may be built, and why
+///
+/// Nothing is built. The order follows from what the briefs declare: `Depends on`, `Conflicts with`, `Touches`. Waves
+/// are a view: a pool starts each bundle as soon as it may. A batch that cannot be carried out is refused with all its
+/// problems at once, and exit code 2.
+///
+/// `--write` keeps the groups in `lanes.json` beside `pdca.toml`. Planned again, no group gets another letter and no
+/// bundle that was begun moves. `--check` says whether that file is current: exit code 0 if it is or if there is none,
+/// 3 if it is out of date.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca plan
+  pdca plan 12 15 20             # these only; what they depend on must be COMPLETE or named too
+  pdca plan --simulate           # how long with 1 to 16 lanes, and what costs most
+  pdca plan --write              # keep the groups in lanes.json
+  pdca waves --json | jq -c '.waves[]'")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct Args {
+    /// The bundles; all that are not finished where none is named
+    #[arg(value_name = "ID")]
+    ids: Vec<IdArg>,
+
+    /// Keep the groups in lanes.json
+    #[arg(long)]
+    write: bool,
+
+    /// Write nothing, and say whether lanes.json is current
+    #[arg(long, visible_alias = "validate-only", conflicts_with_all = ["write", "ids"])]
+    check: bool,
+
+    /// Predict how long it takes with 1 to 16 lanes
+    #[arg(long)]
+    simulate: bool,
+
+    /// Show which bundles have anything to do with each other
+    #[arg(long)]
+    workstreams: bool,
+
+    /// Put a bundle into the group of what it depends on
+    #[arg(long)]
+    join_dependencies: bool,
+}
+
+/// The numbers of lanes that are simulated.
+const LANES: std::ops::RangeInclusive<usize> = 1..=16;
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let batch = load(args, cx, &site)?;
+    let planned = if args.join_dependencies { batch.plan_joined() } else { batch.plan() };
+    // Whatever is wrong is told at once, the file included.
+    let (plan, kept) = match (planned, Kept::load(cx)) {
+        (Ok(plan), Ok(kept)) => (plan, kept),
+        (Ok(_), Err(failure)) => return Err(failure),
+        (Err(rejection), kept) => {
+            if cx.globals.json {
+                cx.emit_json(out, "plan", &Document::rejected(&rejection, cx))?;
+            }
+            let mut failure = rejected(&rejection, cx);
+            failure.problems.extend(kept.err().into_iter().flat_map(|error| error.problems));
+            return Err(failure);
+        }
+    };
+    let file = plan.groups(kept.as_ref().map(|kept| &kept.file));
+    let currency = match &kept {
+        None => Currency::Absent,
+        Some(kept) => kept.currency(&site)?,
+    };
+    let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
+    let shown = Shown {
+        batch: &batch,
+        plan: &plan,
+        file: &file,
+        fate,
+        simulation: args.simulate.then(|| plan.simulate(LANES)),
+        workstreams: args.workstreams.then(|| plan.workstreams()),
+    };
+    if cx.globals.json {
+        cx.emit_json(out, "plan", &Document::of(&shown, cx))?;
+    } else {
+        view::show(&shown, cx, out)?;
+    }
+    Ok(match fate {
+        Fate::Is(Currency::Stale) if args.check => Exit::Waiting,
+        Fate::Is(_) | Fate::Would(_) | Fate::Written => Exit::Done,
+    })
+}
+
+/// Everything that is shown of a plan.
+struct Shown<'a> {
+    batch: &'a Batch,
+    plan: &'a Plan,
+    file: &'a LanesFile,
+    fate: Fate,
+    simulation: Option<Simulation>,
+    workstreams: Option<Vec<Vec<&'a BundleId>>>,
+}
+
+/// What becomes of `lanes.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It stays as it is.
+    Is(Currency),
+    /// `--write` would change it.
+    Would(Currency),
+    /// It was written.
+    Written,
+}
+
+fn load(args: &Args, cx: &Context<'_>, site: &Site) -> Result<Batch, Failure> {
+    if args.ids.is_empty() {
+        return Ok(Batch::of_all(site)?);
+    }
+    let bundles = cx.require_bundles(&args.ids)?;
+    let ids: BTreeSet<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
+    Ok(Batch::of(site, &ids)?)
+}
+
+/// Writes `lanes.json` where that was asked for.
+fn write(
+    args: &Args,
+    cx: &Context<'_>,
+    batch: &Batch,
+    kept: Option<&Kept>,
+    file: &LanesFile,
+    currency: Currency,
+) -> Result<Fate, Failure> {
+    if !args.write {
+        return Ok(Fate::Is(currency));
+    }
+    if let Some(kept) = kept {
+        kept.require_all_named(batch, cx)?;
+    }
+    if cx.globals.dry_run {
+        return Ok(Fate::Would(currency));
+    }
+    lanes_file::store(cx, file)?;
+    Ok(Fate::Written)
+}

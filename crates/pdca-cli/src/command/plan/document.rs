@@ -1,0 +1,202 @@
+//! `plan --json`.
+
+use pdca_dag::{Edge, Group, Join, Notice, Problem, Rejection};
+use pdca_state::BundleId;
+use serde::Serialize;
+
+use crate::context::Context;
+
+use super::rejection::{explained, place};
+use super::simulation::Prediction;
+use super::{Currency, Fate, Shown, lanes_file};
+
+/// What scripts get of a plan. One that was rejected has problems and nothing else.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Document {
+    /// A sum over the declarations.
+    digest: Option<String>,
+    order: Vec<BundleId>,
+    waves: Vec<Vec<BundleId>>,
+    groups: Vec<Group>,
+    edges: Vec<EdgeRow>,
+    collapse_report: Vec<Join>,
+    apart: Vec<Join>,
+    critical_path: Vec<BundleId>,
+    depth: usize,
+    width: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workstreams: Option<Vec<Vec<BundleId>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulation: Option<Prediction>,
+    lanes_file: Option<FileRow>,
+    notices: Vec<NoticeRow>,
+    problems: Vec<ProblemRow>,
+}
+
+/// A dependency inside the batch.
+#[derive(Debug, Serialize)]
+pub(super) struct EdgeRow {
+    from: BundleId,
+    to: BundleId,
+    rule: &'static str,
+    file: String,
+    line: usize,
+}
+
+impl EdgeRow {
+    pub(super) fn of(edge: &Edge) -> Self {
+        let (from, to) = (edge.prerequisite.clone(), edge.dependant.clone());
+        Self {
+            from,
+            to,
+            rule: "depends_on",
+            file: edge.place.file.to_string(),
+            line: edge.place.line,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct FileRow {
+    path: String,
+    /// `absent`, `current` or `stale`, before anything was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<&'static str>,
+    written: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct NoticeRow {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<BundleId>,
+    text: String,
+    file: String,
+    line: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    near: Vec<BundleId>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemRow {
+    kind: &'static str,
+    bundles: Vec<BundleId>,
+    message: String,
+    file: String,
+    line: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    path: Vec<EdgeRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    near: Vec<BundleId>,
+    hint: Option<String>,
+}
+
+impl Document {
+    pub(super) fn of(shown: &Shown<'_>, cx: &Context<'_>) -> Self {
+        let Shown { batch, plan, file, fate, simulation, workstreams } = shown;
+        let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
+        let remarks = batch.remarks.iter().map(|remark| NoticeRow {
+            kind: "declaration",
+            id: None,
+            text: remark.text.clone(),
+            file: remark.place.file.to_string(),
+            line: remark.place.line,
+            near: Vec::new(),
+        });
+        Self {
+            digest: Some(plan.digest().to_owned()),
+            order: owned(plan.order()),
+            waves: plan.waves().into_iter().map(owned).collect(),
+            groups: file.groups.clone(),
+            edges: plan.edges().iter().map(EdgeRow::of).collect(),
+            collapse_report: file.collapse_report.clone(),
+            apart: file.apart.clone(),
+            critical_path: file.critical_path.clone(),
+            depth: file.depth,
+            width: file.width,
+            workstreams: workstreams
+                .as_ref()
+                .map(|streams| streams.iter().cloned().map(owned).collect()),
+            simulation: simulation.as_ref().map(Prediction::of),
+            lanes_file: lanes_file::path(cx).ok().map(|path| FileRow::of(path.as_str(), *fate)),
+            notices: plan.notices().iter().map(NoticeRow::of).chain(remarks).collect(),
+            problems: Vec::new(),
+        }
+    }
+
+    pub(super) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Self {
+        let problems = rejection.problems.iter().map(|problem| ProblemRow::of(problem, cx));
+        Self { problems: problems.collect(), ..Self::default() }
+    }
+}
+
+impl FileRow {
+    fn of(path: &str, fate: Fate) -> Self {
+        let (was, written) = match fate {
+            Fate::Is(currency) | Fate::Would(currency) => (Some(currency), false),
+            Fate::Written => (None, true),
+        };
+        Self { path: path.to_owned(), was: was.map(Currency::as_str), written }
+    }
+}
+
+impl NoticeRow {
+    fn of(notice: &Notice) -> Self {
+        let (kind, id, at, near) = match notice {
+            Notice::NothingDeclared { id, place } => ("nothing_declared", id, place, Vec::new()),
+            Notice::NoSuchRival { id, place, near, .. } => {
+                ("no_such_rival", id, place, near.clone())
+            }
+            Notice::ConflictsWithItself { id, place } => {
+                ("conflicts_with_itself", id, place, Vec::new())
+            }
+        };
+        Self {
+            kind,
+            id: Some(id.clone()),
+            text: notice.to_string(),
+            file: at.file.to_string(),
+            line: at.line,
+            near,
+        }
+    }
+}
+
+impl ProblemRow {
+    fn of(problem: &Problem, cx: &Context<'_>) -> Self {
+        let told = explained(problem, cx);
+        let at = place(problem.place(), cx);
+        let (kind, bundles) = match problem {
+            Problem::DuplicateId { id, .. } => ("duplicate_id", vec![id.clone()]),
+            Problem::DependsOnItself { id, .. } => ("depends_on_itself", vec![id.clone()]),
+            Problem::Cycle { edges, .. } => {
+                ("cycle", edges.iter().map(|edge| edge.dependant.clone()).collect())
+            }
+            Problem::NoSuchPrerequisite { id, on, .. } => {
+                ("no_such_prerequisite", vec![id.clone(), on.clone()])
+            }
+            Problem::PrerequisiteNotComplete { id, on, .. } => {
+                ("prerequisite_not_complete", vec![id.clone(), on.clone()])
+            }
+            Problem::BadGlob { id, .. } => ("bad_glob", vec![id.clone()]),
+        };
+        let (path, near) = match problem {
+            Problem::Cycle { edges, .. } => (edges.iter().map(EdgeRow::of).collect(), Vec::new()),
+            Problem::NoSuchPrerequisite { near, .. } => (Vec::new(), near.clone()),
+            Problem::DuplicateId { .. }
+            | Problem::DependsOnItself { .. }
+            | Problem::PrerequisiteNotComplete { .. }
+            | Problem::BadGlob { .. } => (Vec::new(), Vec::new()),
+        };
+        Self {
+            kind,
+            bundles,
+            message: told.what,
+            file: problem.place().file.to_string(),
+            line: at.line.unwrap_or(1),
+            path,
+            near,
+            hint: told.hint,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A batch that cannot be carried out, for people: every problem with where and the remedy.
+
+use pdca_dag::{PatternFlaw, Place, Problem, Rejection, Standing};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+
+/// How many edges of a cycle are shown one by one.
+const SHOWN: usize = 40;
+
+/// Everything that keeps a batch from being carried out. Nothing was built or written.
+pub(crate) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
+    let problems = rejection.problems.iter().map(|problem| explained(problem, cx)).collect();
+    Failure::of(Exit::Usage, problems)
+}
+
+/// One problem, with what to do about it.
+pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
+    let told = failure::Problem::new(headline(problem)).at(place(problem.place(), cx));
+    let told = match problem {
+        Problem::Cycle { edges, tangled } => {
+            let facts = edges.iter().take(SHOWN).map(|edge| {
+                let at = place(&edge.place, cx).show(&cx.ambient.cwd);
+                format!("{} depends on {}  ({at})", edge.dependant, edge.prerequisite)
+            });
+            let mut told = facts.fold(told, failure::Problem::detail);
+            if edges.len() > SHOWN {
+                told = told.detail(format!("and {} more", edges.len() - SHOWN));
+            }
+            if *tangled > edges.len() {
+                told = told.detail(format!(
+                    "{tangled} bundles wait for each other; this is one way round"
+                ));
+            }
+            told
+        }
+        Problem::DuplicateId { first, .. } => {
+            told.detail(format!("and in {}", place(first, cx).show(&cx.ambient.cwd)))
+        }
+        Problem::DependsOnItself { .. }
+        | Problem::NoSuchPrerequisite { .. }
+        | Problem::PrerequisiteNotComplete { .. }
+        | Problem::BadGlob { .. } => told,
+    };
+    told.hint(remedy(problem))
+}
+
+/// A declaration's place as every other error shows one.
+pub(crate) fn place(place: &Place, cx: &Context<'_>) -> failure::Place {
+    // Places are relative to the workspace, and the workspace is loaded wherever there is one.
+    let file = match cx.workspace() {
+        Ok(workspace) => workspace.root.join(&place.file),
+        Err(_) => place.file.clone(),
+    };
+    failure::Place::line(file, place.line)
+}
+
+fn headline(problem: &Problem) -> String {
+    match problem {
+        Problem::Cycle { edges, .. } => {
+            let ids = edges.iter().map(|edge| edge.dependant.as_str());
+            let mut way: Vec<&str> = ids.take(SHOWN).collect();
+            if edges.len() > SHOWN {
+                way.push("…");
+            }
+            way.extend(edges.first().map(|edge| edge.dependant.as_str()));
+            format!("the way leads back to itself: {}", way.join(" → "))
+        }
+        Problem::BadGlob { source, .. } => format!("{problem}: {source}"),
+        Problem::DuplicateId { id, .. } => format!("{id} is in the batch twice"),
+        Problem::DependsOnItself { .. }
+        | Problem::NoSuchPrerequisite { .. }
+        | Problem::PrerequisiteNotComplete { .. } => problem.to_string(),
+    }
+}
+
+fn remedy(problem: &Problem) -> String {
+    match problem {
+        Problem::DuplicateId { .. } => "rename one of the two directories".to_owned(),
+        Problem::DependsOnItself { id, .. } => format!("take {id} out of its own `Depends on`"),
+        Problem::Cycle { .. } => "remove one of these `Depends on`".to_owned(),
+        Problem::NoSuchPrerequisite { on, near, .. } => {
+            let near: Vec<String> = near.iter().map(|id| format!("`{id}`")).collect();
+            match near.as_slice() {
+                [] => format!("`pdca new {on}` makes it, or take it out of `Depends on`"),
+                [..] => format!("did you mean {}?", near.join(" or ")),
+            }
+        }
+        Problem::PrerequisiteNotComplete { on, standing, .. } => match standing {
+            Standing::Ended => {
+                format!("{on} will never be complete: take it out of `Depends on`")
+            }
+            Standing::Active => {
+                format!("name {on} too, or have it built and signed off first: `pdca why {on}`")
+            }
+            Standing::Waiting | Standing::Complete => {
+                format!("name {on} too, or sign it off first: `pdca why {on}`")
+            }
+        },
+        Problem::BadGlob { source, .. } => bad_glob(source.flaw).to_owned(),
+    }
+}
+
+/// What to do about a glob that says nothing, or nothing inside the tree.
+pub(crate) fn bad_glob(flaw: PatternFlaw) -> &'static str {
+    match flaw {
+        PatternFlaw::LeavesTree => "paths are relative to the root of the repository",
+        PatternFlaw::Empty => "name a file, a directory or a glob such as `src/net/**`",
+        PatternFlaw::Negation => "name what is touched; nothing can be taken out of it again",
+        PatternFlaw::BraceRange => "write the words out: `{1,2,3}`",
+        PatternFlaw::TooManyAlternatives | PatternFlaw::TooLarge | PatternFlaw::TooNested => {
+            "name the directory instead of each file"
+        }
+        PatternFlaw::TooLong(_)
+        | PatternFlaw::OpenClass
+        | PatternFlaw::EmptyClass
+        | PatternFlaw::BackwardRange
+        | PatternFlaw::SlashInClass
+        | PatternFlaw::NamedClass
+        | PatternFlaw::OpenBrace
+        | PatternFlaw::UnopenedBrace
+        | PatternFlaw::LoneEscape
+        | PatternFlaw::Character(_) => {
+            "globs know `*`, `**`, `?`, `[a-z]`, `{a,b}`; a `\\` takes the meaning of the next character"
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A plan for people.
+
+use std::io::Write;
+
+use pdca_dag::{Notice, Standing};
+use pdca_state::BundleId;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::style::printable;
+
+use super::rejection::place;
+use super::{Currency, Fate, Shown, lanes_file, simulation, words};
+
+/// How many pairs are shown one by one unless more is asked for.
+const SHOWN: usize = 24;
+
+/// Where the text of a section begins.
+const INDENT: usize = 6;
+
+pub(super) fn show(
+    shown: &Shown<'_>,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let page = Page { shown, cx };
+    page.headline(out)?;
+    if !shown.batch.items.is_empty() {
+        page.waves(out)?;
+        page.groups(out)?;
+        page.edges(out)?;
+        page.rivals(out)?;
+    }
+    if let Some(streams) = &shown.workstreams {
+        page.workstreams(streams, out)?;
+    }
+    page.notices(out)?;
+    if let Some(found) = &shown.simulation {
+        simulation::show(found, cx, out)?;
+    }
+    page.file(out)
+}
+
+struct Page<'a> {
+    shown: &'a Shown<'a>,
+    cx: &'a Context<'a>,
+}
+
+impl Page<'_> {
+    fn headline(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let Shown { batch, plan, file, .. } = self.shown;
+        let waiting = batch.items.iter().filter(|item| item.standing == Standing::Waiting).count();
+        let order = plan.order();
+        let mut said = match order.len() {
+            0 => "nothing to build".to_owned(),
+            1 => "1 bundle to build".to_owned(),
+            many => format!("{many} bundles to build, in {} waves", plan.waves().len()),
+        };
+        if waiting > 0 {
+            let wait = if waiting == 1 { "1 waits" } else { &format!("{waiting} wait") };
+            said = format!("{said}; {wait} for a person");
+        }
+        writeln!(out, "{}", self.cx.out.strong(said))?;
+        self.list("order", &order, "  ", out)?;
+        if file.critical_path.len() > 1 {
+            self.list("longest chain", &file.critical_path.iter().collect::<Vec<_>>(), " → ", out)?;
+        }
+        Ok(())
+    }
+
+    /// A label and ids behind it.
+    fn list(
+        &self,
+        label: &str,
+        ids: &[&BundleId],
+        separator: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        const LABEL: usize = 15;
+        let ids = ids.iter().map(|id| id.as_str());
+        for (at, line) in words::wrapped(ids, separator, self.cx.width() - LABEL).iter().enumerate()
+        {
+            let label = if at == 0 { label } else { "" };
+            writeln!(out, "{label:<LABEL$}{line}")?;
+        }
+        Ok(())
+    }
+
+    fn section(&self, title: &str, aside: &str, out: &mut dyn Write) -> Result<(), Failure> {
+        let line = format!("{}  {}", self.cx.out.strong(title), self.cx.out.faint(aside));
+        writeln!(out, "\n{}", line.trim_end())?;
+        Ok(())
+    }
+
+    /// One row of a section: a name, ids, and what is to be said about them.
+    fn row(
+        &self,
+        name: &str,
+        ids: &[&BundleId],
+        aside: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let room = self.cx.width().saturating_sub(INDENT + 2);
+        let mut lines = words::wrapped(ids.iter().map(|id| id.as_str()), "  ", room);
+        if !aside.is_empty() {
+            let aside = format!("({aside})");
+            match lines.last_mut() {
+                Some(last) if last.chars().count() + 3 + aside.chars().count() <= room => {
+                    last.push_str("   ");
+                    last.push_str(&self.cx.out.faint(aside).to_string());
+                }
+                Some(_) | None => lines.push(self.cx.out.faint(aside).to_string()),
+            }
+        }
+        for (at, line) in lines.iter().enumerate() {
+            let name = if at == 0 { name } else { "" };
+            writeln!(out, "  {name:<4}  {line}")?;
+        }
+        Ok(())
+    }
+
+    fn waves(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let waves = self.shown.plan.waves();
+        if waves.is_empty() {
+            return Ok(());
+        }
+        self.section("waves", "a view: each bundle starts as soon as it may", out)?;
+        for (at, wave) in waves.iter().enumerate() {
+            self.row(&(at + 1).to_string(), wave, "", out)?;
+        }
+        Ok(())
+    }
+
+    fn groups(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let file = self.shown.file;
+        if file.groups.is_empty() {
+            return Ok(());
+        }
+        let aside =
+            format!("what may not run side by side; {} deep, {} wide", file.depth, file.width);
+        self.section("groups", &aside, out)?;
+        for group in &file.groups {
+            let before: Vec<&str> = group.depends_on.iter().map(|id| id.as_str()).collect();
+            let aside = match before.as_slice() {
+                [] => String::new(),
+                [..] => format!("after {}", before.join(", ")),
+            };
+            let ids: Vec<&BundleId> = group.bundles.iter().collect();
+            self.row(group.id.as_str(), &ids, &aside, out)?;
+        }
+        for join in &file.apart {
+            let (a, b) = &join.bundles;
+            let said = format!("{a} and {b} should share a group, but both were begun: ");
+            let said = format!("{said}{}", join.evidence);
+            writeln!(out, "  {} {}", self.cx.out.warn("note:"), printable(&said))?;
+        }
+        Ok(())
+    }
+
+    fn edges(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let edges = self.shown.plan.edges();
+        if edges.is_empty() {
+            return Ok(());
+        }
+        self.section("dependencies", "", out)?;
+        let said = edges.iter().map(|edge| {
+            let at = place(&edge.place, self.cx).show(&self.cx.ambient.cwd);
+            (format!("{} after {}", edge.dependant, edge.prerequisite), at)
+        });
+        self.pairs(said, out)
+    }
+
+    fn rivals(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let mut rivals = self.shown.plan.rivals().peekable();
+        if rivals.peek().is_none() {
+            return Ok(());
+        }
+        self.section("never side by side", "", out)?;
+        let said = rivals.map(|rivals| {
+            let (a, b) = &rivals.bundles;
+            (words::apart(a, b, &rivals.rivalry), words::evidence(&rivals.rivalry, self.cx))
+        });
+        self.pairs(said, out)
+    }
+
+    /// Two aligned columns, cut after so many rows unless `-v` asks for all.
+    fn pairs(
+        &self,
+        pairs: impl Iterator<Item = (String, String)>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let most = if self.cx.globals.verbose > 0 { usize::MAX } else { SHOWN };
+        let mut pairs =
+            pairs.map(|(a, b)| (printable(&a).into_owned(), printable(&b).into_owned()));
+        let rows: Vec<(String, String)> = pairs.by_ref().take(most).collect();
+        let room = self.cx.width();
+        let longest = rows.iter().map(|(left, _)| left.chars().count()).max().unwrap_or(0);
+        let left = longest.min(room * 3 / 5);
+        for (said, evidence) in &rows {
+            let fits = said.chars().count() <= left && left + 4 + evidence.chars().count() <= room;
+            let evidence = self.cx.out.faint(evidence);
+            if fits {
+                writeln!(out, "  {said:<left$}  {evidence}")?;
+            } else {
+                writeln!(out, "  {said}\n      {evidence}")?;
+            }
+        }
+        if pairs.next().is_some() {
+            writeln!(out, "  {}", self.cx.out.faint("and more: `-v` shows all"))?;
+        }
+        Ok(())
+    }
+
+    fn workstreams(&self, streams: &[Vec<&BundleId>], out: &mut dyn Write) -> Result<(), Failure> {
+        self.section("workstreams", "what has anything to do with each other", out)?;
+        for (at, stream) in streams.iter().enumerate() {
+            self.row(&(at + 1).to_string(), stream, "", out)?;
+        }
+        Ok(())
+    }
+
+    /// What the authors of briefs should look at. Bundles without a declaration are named in one
+    /// list: in a batch that declares nothing they are all of them.
+    fn notices(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let mut undeclared: Vec<&BundleId> = Vec::new();
+        let mut others: Vec<(String, String)> = Vec::new();
+        for notice in self.shown.plan.notices() {
+            let (at, near) = match notice {
+                Notice::NothingDeclared { id, .. } => {
+                    undeclared.push(id);
+                    continue;
+                }
+                Notice::NoSuchRival { place, near, .. } => (place, near.as_slice()),
+                Notice::ConflictsWithItself { place, .. } => (place, &[][..]),
+            };
+            let mut text = notice.to_string();
+            if let Some(near) = near.first() {
+                text = format!("{text}; did you mean {near}?");
+            }
+            others.push((text, place(at, self.cx).show(&self.cx.ambient.cwd)));
+        }
+        for remark in &self.shown.batch.remarks {
+            let at = place(&remark.place, self.cx).show(&self.cx.ambient.cwd);
+            others.push((remark.text.clone(), at));
+        }
+        if undeclared.is_empty() && others.is_empty() {
+            return Ok(());
+        }
+        self.section("to look at", "", out)?;
+        if !undeclared.is_empty() {
+            let claim = match self.cx.workspace()?.config.schedule.untouched {
+                pdca_dag::Untouched::Free => "they claim nothing",
+                pdca_dag::Untouched::Exclusive => "each runs alone",
+            };
+            writeln!(out, "  no `Touches`, so {claim}:")?;
+            self.row("", &undeclared, "", out)?;
+        }
+        self.pairs(others.into_iter(), out)
+    }
+
+    fn file(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let path = lanes_file::path(self.cx)?;
+        let path = self.cx.show(&path);
+        let p = self.cx.out;
+        let said = match self.shown.fate {
+            Fate::Is(Currency::Absent) => return Ok(()),
+            Fate::Is(Currency::Current) => format!("{path} is {}", p.good("current")),
+            Fate::Is(Currency::Stale) => format!(
+                "{path} is {}: `pdca plan --write` plans again, no group gets another letter",
+                p.warn("out of date")
+            ),
+            Fate::Would(Currency::Absent) => format!("{path} would be written"),
+            Fate::Would(Currency::Current | Currency::Stale) => {
+                format!("{path} would be replaced")
+            }
+            Fate::Written => format!("{path} {}", p.good("written")),
+        };
+        writeln!(out, "\n{said}")?;
+        Ok(())
+    }
+}

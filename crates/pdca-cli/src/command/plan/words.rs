@@ -1,0 +1,86 @@
+//! Why two bundles are kept apart, in words, and lists of ids that fit a terminal.
+
+use pdca_dag::{Edge, Rivalry};
+use pdca_state::BundleId;
+
+use crate::context::Context;
+
+use super::rejection::place;
+
+/// Why two bundles are never in work together, as a sentence.
+pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
+    match rivalry {
+        Rivalry::Conflict { .. } => format!("{a} and {b} conflict"),
+        Rivalry::Overlap { witness, .. } => format!("{a} and {b} both can write `{witness}`"),
+    }
+}
+
+/// The declarations behind that.
+pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
+    match rivalry {
+        Rivalry::Conflict { place: at } => {
+            format!("declared in {}", place(at, cx).show(&cx.ambient.cwd))
+        }
+        Rivalry::Overlap { globs: (a, b), .. } if a == b => format!("`{a}` in both"),
+        Rivalry::Overlap { globs: (a, b), .. } => format!("`{a}` meets `{b}`"),
+    }
+}
+
+/// A dependency as a sentence with its place.
+pub(crate) fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
+    let at = place(&edge.place, cx).show(&cx.ambient.cwd);
+    format!("{} depends on {} ({at})", edge.dependant, edge.prerequisite)
+}
+
+/// A duration as people say it: `45 s`, `3 min`, `2 h 5 min`, `3 days`.
+pub(crate) fn duration(span: std::time::Duration) -> String {
+    let seconds = span.as_secs();
+    match (seconds, seconds / 60, seconds / 3600) {
+        (0, ..) => format!("{} ms", span.as_millis()),
+        (seconds, 0, _) => format!("{seconds} s"),
+        (_, minutes, 0) => format!("{minutes} min"),
+        (_, minutes, hours @ ..48) => match minutes % 60 {
+            0 => format!("{hours} h"),
+            minutes => format!("{hours} h {minutes} min"),
+        },
+        (.., hours) => format!("{} days", hours / 24),
+    }
+}
+
+/// Words in lines of at most `width` columns.
+pub(crate) fn wrapped<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    separator: &str,
+    width: usize,
+) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line)
+                if (line.chars().count() + separator.chars().count() + word.chars().count())
+                    <= width =>
+            {
+                line.push_str(separator);
+                line.push_str(word);
+            }
+            Some(line) => {
+                line.push_str(separator.trim_end());
+                lines.push(word.to_owned());
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn ids_are_wrapped_between_words() {
+        assert_eq!(wrapped(["12", "345", "6"], ", ", 8), ["12, 345,", "6"]);
+        assert_eq!(wrapped(["1", "2"], " → ", 3), ["1 →", "2"]);
+        assert!(wrapped([], ", ", 8).is_empty());
+    }
+}

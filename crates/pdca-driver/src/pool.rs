@@ -1,0 +1,279 @@
+//! Many bundles at once: one dispatcher, one worker for each lane.
+//!
+//! The dispatcher owns the [`Frontier`] and is the only one who decides. It asks the frontier what
+//! may start, hands it to a free lane, and waits until a worker reports or the next tick, at which it
+//! asks the [`Desk`] what people did meanwhile. A worker is a thread that is pinned to a slot from
+//! its first bundle to the last; it is made when a bundle needs it, so there are never more than
+//! bundles that were in flight together. With one lane there is one worker and no slot.
+//!
+//! Nothing here knows what a bundle is. So the laws of the pool are tested on thousands of graphs
+//! with work that takes no time, and its speed is measured with work that sleeps.
+
+mod desk;
+mod lane;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::thread::Scope;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use pdca_dag::{Frontier, Holder, Outcome, Pattern, Plan};
+use pdca_state::BundleId;
+
+pub use desk::Batched;
+use lane::Lane;
+
+/// How often people's doings are looked at while nothing else happens.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a worker does with a bundle, in the slot it is pinned to; no slot with one lane.
+pub type Work<'w, T> = &'w (dyn Fn(&BundleId, Option<u32>) -> T + Sync);
+
+/// Whoever the dispatcher asks and tells, always on its own thread.
+pub trait Desk<T> {
+    /// The slot in which a bundle's work lies, if any does.
+    fn home(&self, _id: &BundleId) -> Option<u32> {
+        None
+    }
+
+    /// A bundle is given to a lane; `resumed` where its work lies there.
+    fn starting(&mut self, _id: &BundleId, _lane: Option<u32>, _resumed: bool) {}
+
+    /// A bundle's turn came while rivals of it were in flight.
+    fn held(&mut self, _id: &BundleId, _by: &[Holder]) {}
+
+    /// A bundle may start, because `by` is complete.
+    fn freed(&mut self, _id: &BundleId, _by: &BundleId) {}
+
+    /// A bundle in flight touches more than it declared, and these in flight are its rivals now.
+    fn met(&mut self, _id: &BundleId, _rivals: &[Holder]) {}
+
+    /// A lane is not to be had: the system gives no more threads.
+    fn short_of_lanes(&mut self, _lanes: usize) {}
+
+    /// A bundle's worker is done with it. Says what that means for the others.
+    fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Outcome;
+
+    /// What happened elsewhere since the last time. `last` where the pool would end otherwise.
+    fn news(&mut self, _last: bool) -> Vec<News> {
+        Vec::new()
+    }
+
+    /// Whether nothing new may be started.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Something that happened outside the pool.
+#[derive(Debug)]
+pub enum News {
+    /// A bundle became complete.
+    Complete(BundleId),
+    /// A bundle that halted has work to do again.
+    Reopened(BundleId),
+    /// A bundle touches more than it declared.
+    Widened(BundleId, Vec<Pattern>),
+}
+
+/// A worker panicked; what it said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Panicked(pub String);
+
+/// Carries a plan out on so many lanes, until nothing is in flight and nothing can start.
+///
+/// Gives back the frontier as it stands at the end: what is complete, what halted, what waits and
+/// for whom.
+pub fn carry_out<'p, T: Send>(
+    plan: &'p Plan,
+    lanes: NonZeroU32,
+    work: Work<'_, T>,
+    desk: &mut dyn Desk<T>,
+) -> Frontier<'p> {
+    let (reports, arrived) = unbounded();
+    std::thread::scope(|scope| {
+        let hire = |slot, lane| lane::hire(scope, slot, lane, work, &reports);
+        let mut dispatcher = Dispatcher {
+            frontier: Frontier::new(plan),
+            desk,
+            homes: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            lanes: (0..lanes.get()).map(|_| None).collect(),
+            hire: &hire,
+        };
+        dispatcher.resume(plan);
+        dispatcher.run(&arrived);
+        // The workers end with their lanes, and the scope with the workers.
+        dispatcher.frontier
+    })
+}
+
+/// What a worker says when it is done with a bundle.
+struct Done<T> {
+    slot: usize,
+    id: BundleId,
+    result: Result<T, Panicked>,
+}
+
+/// Makes the worker of a slot, which calls itself by the second number.
+type Hire<'h> = &'h dyn Fn(usize, Option<u32>) -> std::io::Result<Lane>;
+
+struct Dispatcher<'p, 'd, T> {
+    frontier: Frontier<'p>,
+    desk: &'d mut dyn Desk<T>,
+    /// The slots in which work of bundles lies that have not been started yet.
+    homes: BTreeMap<usize, BundleId>,
+    busy: BTreeSet<usize>,
+    /// The slots for which the system gave no thread.
+    closed: BTreeSet<usize>,
+    /// The worker of each slot, from its first bundle on.
+    lanes: Vec<Option<Lane>>,
+    hire: Hire<'d>,
+}
+
+impl<'p, T> Dispatcher<'p, '_, T> {
+    /// Starts what was in flight when an earlier pool was stopped, each where its work lies. They
+    /// were in flight together then, so they may be now.
+    fn resume(&mut self, plan: &'p Plan) {
+        for id in plan.ids() {
+            let home = self.desk.home(id).and_then(|slot| usize::try_from(slot).ok());
+            if let Some(slot) = home.filter(|slot| *slot < self.lanes.len()) {
+                self.homes.insert(slot, id.clone());
+            }
+        }
+        if self.desk.is_stopped() {
+            return;
+        }
+        for (slot, id) in self.homes.clone() {
+            if self.frontier.start_first(&id).is_ok_and(|started| started) {
+                self.give(&id, slot);
+            }
+        }
+    }
+
+    fn run(&mut self, arrived: &Receiver<Done<T>>) {
+        loop {
+            self.hear_news(false);
+            self.dispatch();
+            if self.busy.is_empty() {
+                // Nobody could report any more, so this is the last time to look.
+                self.hear_news(true);
+                self.dispatch();
+                if self.busy.is_empty() {
+                    return;
+                }
+            }
+            match arrived.recv_timeout(TICK) {
+                Ok(done) => self.take(done),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            while let Ok(done) = arrived.try_recv() {
+                self.take(done);
+            }
+        }
+    }
+
+    /// Fills the free lanes, as far as the frontier allows.
+    fn dispatch(&mut self) {
+        while self.busy.len() + self.closed.len() < self.lanes.len() && !self.desk.is_stopped() {
+            let Some(id) = self.frontier.start_next() else { break };
+            let slot = self.choose(&id);
+            self.give(&id, slot);
+        }
+        for (id, by) in self.frontier.take_passed_over() {
+            self.desk.held(&id, &by);
+        }
+    }
+
+    /// The slot for a bundle: where its work lies, else the first in which nobody else's does.
+    fn choose(&self, id: &BundleId) -> usize {
+        let is_free = |slot: &usize| !self.busy.contains(slot) && !self.closed.contains(slot);
+        let home = self.homes.iter().find(|(_, other)| *other == id).map(|(slot, _)| *slot);
+        let free = || (0..self.lanes.len()).filter(is_free);
+        home.filter(is_free)
+            .or_else(|| free().find(|slot| !self.homes.contains_key(slot)))
+            .or_else(|| free().next())
+            .expect("a lane is free, or nothing would have been started")
+    }
+
+    fn give(&mut self, id: &BundleId, slot: usize) {
+        let resumed = self.homes.get(&slot) == Some(id);
+        self.homes.retain(|home, other| *home != slot && other != id);
+        let lane = if self.lanes.len() > 1 { u32::try_from(slot).ok() } else { None };
+        if self.lanes[slot].is_none() {
+            match (self.hire)(slot, lane) {
+                Ok(hired) => self.lanes[slot] = Some(hired),
+                Err(error) => {
+                    self.fall_short(id, slot, &error);
+                    return;
+                }
+            }
+        }
+        self.desk.starting(id, lane, resumed);
+        let worker = self.lanes[slot].as_ref().expect("the lane has a worker by now");
+        worker.give(id.clone());
+        self.busy.insert(slot);
+    }
+
+    /// The system gives no thread for a lane: the bundle goes to another, or fails where none is.
+    fn fall_short(&mut self, id: &BundleId, slot: usize, error: &std::io::Error) {
+        self.closed.insert(slot);
+        let others = self.lanes.len() - self.closed.len();
+        self.desk.short_of_lanes(others);
+        if others == 0 {
+            let said = format!("no thread for a lane: {error}");
+            let outcome = self.desk.ended(id, Err(Panicked(said)));
+            self.end(id, outcome);
+            return;
+        }
+        // It is ready again, and in its turn as it was.
+        self.end(id, Outcome::Halted);
+        self.frontier.reopened(id).expect("it has just halted");
+    }
+
+    fn take(&mut self, done: Done<T>) {
+        self.busy.remove(&done.slot);
+        let outcome = self.desk.ended(&done.id, done.result);
+        self.end(&done.id, outcome);
+    }
+
+    fn end(&mut self, id: &BundleId, outcome: Outcome) {
+        let freed = self.frontier.ended(id, outcome).expect("this dispatcher started it");
+        for freed in freed {
+            self.desk.freed(&freed, id);
+        }
+    }
+
+    fn hear_news(&mut self, last: bool) {
+        for news in self.desk.news(last) {
+            match news {
+                News::Complete(id) => {
+                    let freed = self.frontier.completed_elsewhere(&id).unwrap_or_default();
+                    for freed in freed {
+                        self.desk.freed(&freed, &id);
+                    }
+                }
+                // One that is in flight again, or was never halted, needs no reopening.
+                News::Reopened(id) => drop(self.frontier.reopened(&id)),
+                News::Widened(id, patterns) => {
+                    let rivals = self.frontier.widen(&id, patterns).unwrap_or_default();
+                    if !rivals.is_empty() {
+                        self.desk.met(&id, &rivals);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "nothing that can be shown".to_owned())
+}

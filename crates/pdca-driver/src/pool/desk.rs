@@ -1,0 +1,285 @@
+//! The driver at the pool's desk: bundles driven in their lanes, people's decisions heard.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::SystemTime;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use pdca_dag::{Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
+use pdca_state::{Bundle, BundleId, Reentry, State};
+
+use super::{Desk, News, Panicked, carry_out};
+use crate::batch::Batch;
+use crate::drive::{Drive, DriveError, Driver, is_red};
+use crate::event::{Event, Hold, What};
+use crate::seat::Seat;
+use crate::step::{Halt, Step, step};
+
+/// At every so many ticks all bundles that wait for a person are looked at, whether or not their
+/// directory says that something changed: a file that is edited in place does not show there.
+const THOROUGH: u32 = 20;
+
+/// What became of a batch.
+#[derive(Debug)]
+pub struct Batched {
+    /// The bundles that were driven, or had nothing to be driven for, in name order.
+    pub driven: Vec<(Bundle, Result<Drive, DriveError>)>,
+    /// The bundles that were not started, in name order, and why.
+    pub left: Vec<(Bundle, Why)>,
+}
+
+impl Driver<'_> {
+    /// Drives a batch on so many lanes, as fast as its plan allows.
+    ///
+    /// One bundle's failure stops no other. A sign-off that is recorded meanwhile frees what waited
+    /// for it. Returns when nothing is in flight and nothing can start, or when it was cancelled
+    /// and what was in flight has stopped.
+    pub fn drive_batch(&self, batch: &Batch, plan: &Plan, lanes: NonZeroU32) -> Batched {
+        let seats: Vec<Seat> = (0..lanes.get()).map(Seat::new).collect();
+        let (drifts, heard) = unbounded();
+        let report = |event: Event| self.relay(event, &drifts);
+        let driver = Driver { report: &report, ..*self };
+        let work = |id: &BundleId, lane: Option<u32>| {
+            let seat = lane.and_then(|lane| seats.get(usize::try_from(lane).ok()?));
+            let bundle = batch.bundle(id).cloned().unwrap_or_else(|| self.site.bundles.bundle(id));
+            Driver { seat, ..driver }.drive(&bundle)
+        };
+        let mut desk = DriverDesk {
+            driver,
+            batch,
+            homes: self.site.homes(),
+            chains: plan.chains().into_iter().map(|(id, chain)| (id.clone(), chain)).collect(),
+            results: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            heard,
+            ticks: 0,
+        };
+        desk.settle_the_rest();
+        let frontier = carry_out(plan, lanes, &work, &mut desk);
+        let mut batched = Batched { driven: Vec::new(), left: Vec::new() };
+        for bundle in &batch.bundles {
+            let id = bundle.id();
+            if let Some(result) = desk.results.remove(id) {
+                batched.driven.push((bundle.clone(), result));
+            } else if let Some(why) = frontier.why(id) {
+                batched.left.push((bundle.clone(), why));
+            }
+        }
+        batched
+    }
+
+    /// Passes an event on; what a bundle does outside its claims is the dispatcher's business too.
+    fn relay(&self, event: Event, drifts: &Sender<(BundleId, Vec<String>)>) {
+        if let What::Drifted { outside } = &event.what {
+            // Nobody listens where there is no pool.
+            drop(drifts.send((event.id.clone(), outside.clone())));
+        }
+        (self.report)(event);
+    }
+
+    /// What there is to say of a bundle that waits for a person or is finished, without taking it:
+    /// the person may be about to sign it.
+    fn look(&self, bundle: &Bundle) -> Result<Option<Drive>, DriveError> {
+        let snapshot = bundle.load()?;
+        let Step::Halt(halt) = step(self.position(&snapshot)?) else { return Ok(None) };
+        let red = is_red(&snapshot);
+        let jobs = self.site.jobs();
+        // A driver that died after the last step left them; whoever holds the bundle may need them.
+        if jobs.of(bundle.id()).exists()
+            && let Ok(_taken) = self.site.take(bundle.id())
+        {
+            jobs.remove_all(bundle.id()).map_err(DriveError::Own)?;
+        }
+        self.tell(bundle, What::Halted { halt });
+        Ok(Some(Drive { halt, steps: 0, red }))
+    }
+}
+
+/// A bundle that waits for a sign-off.
+struct Watched {
+    /// When its directory was last changed, as far as was seen.
+    seen: Option<SystemTime>,
+}
+
+struct DriverDesk<'d> {
+    driver: Driver<'d>,
+    batch: &'d Batch,
+    homes: BTreeMap<BundleId, u32>,
+    chains: BTreeMap<BundleId, u64>,
+    results: BTreeMap<BundleId, Result<Drive, DriveError>>,
+    watched: BTreeMap<BundleId, Watched>,
+    heard: Receiver<(BundleId, Vec<String>)>,
+    ticks: u32,
+}
+
+impl DriverDesk<'_> {
+    /// Deals with the bundles that the pool does not start. Putting an attempt away that goes back
+    /// to Plan is one of a person's beats, so it happens here, one by one, before any lane starts.
+    fn settle_the_rest(&mut self) {
+        let driver = self.driver;
+        let rest = self.batch.items.iter().zip(&self.batch.bundles);
+        for (Item { id, standing, .. }, bundle) in rest {
+            if *standing == Standing::Active || driver.cancel.is_cancelled() {
+                continue;
+            }
+            let looked = match driver.look(bundle) {
+                Ok(None) => self.put_away(bundle),
+                Ok(Some(drive)) => Some(Ok(drive)),
+                Err(error) => Some(Err(error)),
+            };
+            if let Some(result) = looked {
+                self.keep(id, result);
+            }
+        }
+    }
+
+    /// Archives an attempt that a person sent back to Plan; nothing where it is another state now.
+    fn put_away(&self, bundle: &Bundle) -> Option<Result<Drive, DriveError>> {
+        let state = bundle.glance().ok()?.state;
+        (state == State::Iterate(Reentry::Plan)).then(|| self.driver.drive(bundle))
+    }
+
+    /// Keeps what became of a bundle, and watches it if a person may change that.
+    fn keep(&mut self, id: &BundleId, result: Result<Drive, DriveError>) -> Outcome {
+        let outcome = match &result {
+            Ok(Drive { halt: Halt::Complete, .. }) => Outcome::Complete,
+            Ok(Drive { halt: Halt::AwaitingSignoff, .. }) => {
+                self.watched.insert(id.clone(), Watched { seen: None });
+                Outcome::Halted
+            }
+            Ok(Drive { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
+                Outcome::Halted
+            }
+            Err(_) => Outcome::Failed,
+        };
+        self.results.insert(id.clone(), result);
+        outcome
+    }
+
+    /// What a person did to a bundle that waited for a sign-off; `None` where it waits on.
+    fn decision(&mut self, id: &BundleId, thorough: bool) -> Option<News> {
+        let bundle = self.batch.bundle(id)?;
+        let watched = self.watched.get_mut(id)?;
+        let changed = fs_err::metadata(bundle.dir()).and_then(|found| found.modified()).ok();
+        if !thorough && changed.is_some() && watched.seen == changed {
+            return None;
+        }
+        watched.seen = changed;
+        // While somebody holds it, they are not done with it. It is looked at again.
+        if self.driver.site.at_work_on(id).map_or(true, |holder| holder.is_some()) {
+            watched.seen = None;
+            return None;
+        }
+        match bundle.glance().ok()?.state {
+            State::AwaitingSignoff => None,
+            State::Complete => {
+                self.watched.remove(id);
+                Some(News::Complete(id.clone()))
+            }
+            State::Planned | State::Built | State::Checked | State::Iterate(Reentry::Do) => {
+                self.watched.remove(id);
+                self.reopen(bundle).then(|| News::Reopened(id.clone()))
+            }
+            // Back to Plan, or given up: no longer the pool's.
+            State::Unplanned
+            | State::Resolved
+            | State::Iterate(Reentry::Plan)
+            | State::Discontinued => {
+                self.watched.remove(id);
+                None
+            }
+        }
+    }
+
+    /// Whether a bundle that was sent back may go again in this pool: only if it still declares what
+    /// the plan was made from.
+    fn reopen(&mut self, bundle: &Bundle) -> bool {
+        let planned = self.batch.items.iter().find(|item| item.id == *bundle.id());
+        let same =
+            planned.is_some_and(|item| item.declares_as(&Batch::item_of(self.driver.site, bundle)));
+        if same {
+            self.results.remove(bundle.id());
+            self.driver.tell(bundle, What::Reopened);
+        } else {
+            let text = "it was sent back with other declarations: the next batch takes it up";
+            self.driver.warn(bundle, text);
+        }
+        same
+    }
+
+    fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
+        (self.driver.report)(Event { id: id.clone(), lane, what });
+    }
+}
+
+impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
+    fn home(&self, id: &BundleId) -> Option<u32> {
+        self.homes.get(id).copied()
+    }
+
+    fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {
+        let chain = self.chains.get(id).copied().unwrap_or(1);
+        self.tell(id, lane, What::Dispatched { chain, resumed });
+    }
+
+    fn held(&mut self, id: &BundleId, by: &[Holder]) {
+        self.tell(id, None, What::Held { by: by.iter().map(hold).collect() });
+    }
+
+    fn freed(&mut self, id: &BundleId, by: &BundleId) {
+        self.tell(id, None, What::Freed { by: by.clone() });
+    }
+
+    fn met(&mut self, id: &BundleId, rivals: &[Holder]) {
+        for rival in rivals.iter().map(hold) {
+            let text = format!(
+                "it now writes what {} is at work on ({}): the two may not fit together",
+                rival.id, rival.why
+            );
+            self.tell(id, None, What::Warning { text });
+        }
+    }
+
+    fn short_of_lanes(&mut self, lanes: usize) {
+        let text = format!("the system gives no more threads: going on with {lanes} lanes");
+        if let Some(bundle) = self.batch.bundles.first() {
+            self.driver.tell(bundle, What::Notice { text });
+        }
+    }
+
+    fn ended(
+        &mut self,
+        id: &BundleId,
+        result: Result<Result<Drive, DriveError>, Panicked>,
+    ) -> Outcome {
+        let result = result.unwrap_or_else(|Panicked(said)| {
+            self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });
+            Err(DriveError::Panicked { said })
+        });
+        self.keep(id, result)
+    }
+
+    fn news(&mut self, last: bool) -> Vec<News> {
+        let mut news = Vec::new();
+        for (id, outside) in self.heard.try_iter() {
+            news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
+        }
+        self.ticks = self.ticks.wrapping_add(1);
+        let thorough = last || self.ticks.is_multiple_of(THOROUGH);
+        let watched: Vec<BundleId> = self.watched.keys().cloned().collect();
+        news.extend(watched.iter().filter_map(|id| self.decision(id, thorough)));
+        news
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.driver.cancel.is_cancelled()
+    }
+}
+
+fn hold(holder: &Holder) -> Hold {
+    let why = match &holder.rivalry {
+        Rivalry::Conflict { place } => format!("a declared conflict, {place}"),
+        Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),
+    };
+    Hold { id: holder.id.clone(), why }
+}

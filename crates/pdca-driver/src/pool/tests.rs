@@ -1,0 +1,339 @@
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+
+use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Status, Touch};
+use proptest::prelude::*;
+
+use super::*;
+
+fn id(n: usize) -> BundleId {
+    format!("{n:03}").parse().unwrap()
+}
+
+fn place() -> Place {
+    Place::new("brief.md", 1)
+}
+
+/// What a bundle depends on, conflicts with, and touches.
+type Brief = (Vec<usize>, Vec<usize>, Vec<usize>);
+
+/// A batch as numbers.
+#[derive(Debug, Clone)]
+struct Graph {
+    bundles: Vec<Brief>,
+    /// How each bundle ends.
+    outcomes: Vec<Outcome>,
+}
+
+impl Graph {
+    fn plan(&self) -> Plan {
+        let named = |ids: &[usize]| {
+            ids.iter().map(|n| Declared { id: id(*n), place: place() }).collect::<Vec<_>>()
+        };
+        let item = |(n, (before, rivals, files)): (usize, &Brief)| Item {
+            depends_on: named(before),
+            conflicts_with: named(rivals),
+            touches: files
+                .iter()
+                .map(|file| Touch { glob: format!("f{file}"), place: place(), is_file: true })
+                .collect(),
+            ..Item::new(id(n), place())
+        };
+        let items = self.bundles.iter().enumerate().map(item).collect();
+        Plan::new(items, &Outside::default(), Options::default()).expect("it has no cycle")
+    }
+
+    fn are_rivals(&self, a: usize, b: usize) -> bool {
+        let (_, of_a, files_a) = &self.bundles[a];
+        let (_, of_b, files_b) = &self.bundles[b];
+        of_a.contains(&b) || of_b.contains(&a) || files_a.iter().any(|file| files_b.contains(file))
+    }
+}
+
+/// Batches without cycles: a bundle depends on lower numbers only.
+fn graphs() -> impl Strategy<Value = Graph> {
+    (1..14_usize).prop_flat_map(|bundles| {
+        let of = move |n: usize| {
+            let before = prop::collection::btree_set(0..n.max(1), 0..3);
+            let rivals = prop::collection::btree_set(0..bundles, 0..2);
+            let files = prop::collection::btree_set(0..6_usize, 0..3);
+            (before, rivals, files).prop_map(move |(before, rivals, files)| {
+                let lower = |set: BTreeSet<usize>| set.into_iter().filter(|b| *b < n).collect();
+                let other = |set: BTreeSet<usize>| set.into_iter().filter(|b| *b != n).collect();
+                (lower(before), other(rivals), files.into_iter().collect())
+            })
+        };
+        let outcome = prop_oneof![
+            6 => Just(Outcome::Complete),
+            1 => Just(Outcome::Halted),
+            1 => Just(Outcome::Failed),
+        ];
+        let bundles_of: Vec<_> = (0..bundles).map(of).collect();
+        (bundles_of, prop::collection::vec(outcome, bundles))
+            .prop_map(|(bundles, outcomes)| Graph { bundles, outcomes })
+    })
+}
+
+/// What the workers saw, in the order in which they saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Begin(usize, Option<u32>),
+    End(usize),
+}
+
+#[derive(Default)]
+struct Plain<'g> {
+    outcomes: &'g [Outcome],
+    started: Vec<BundleId>,
+    panics: usize,
+}
+
+impl Desk<usize> for Plain<'_> {
+    fn starting(&mut self, id: &BundleId, _lane: Option<u32>, _resumed: bool) {
+        self.started.push(id.clone());
+    }
+
+    fn ended(&mut self, _id: &BundleId, result: Result<usize, Panicked>) -> Outcome {
+        self.panics += usize::from(result.is_err());
+        result.map_or(Outcome::Failed, |n| self.outcomes[n])
+    }
+}
+
+fn number(id: &BundleId) -> usize {
+    id.as_str().parse().unwrap()
+}
+
+/// Carries a graph out and gives what was seen, and what was started in which order.
+fn carried_out(graph: &Graph, lanes: u32) -> (Vec<Seen>, Vec<usize>, BTreeMap<usize, Status>) {
+    let plan = graph.plan();
+    let seen = Mutex::new(Vec::new());
+    let work = |id: &BundleId, lane: Option<u32>| {
+        let n = number(id);
+        seen.lock().unwrap().push(Seen::Begin(n, lane));
+        // Gives others a chance to come in between.
+        std::thread::yield_now();
+        seen.lock().unwrap().push(Seen::End(n));
+        n
+    };
+    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let frontier = carry_out(&plan, NonZeroU32::new(lanes).unwrap(), &work, &mut desk);
+    let status = plan.ids().map(|id| (number(id), frontier.status(id).unwrap())).collect();
+    let started = desk.started.iter().map(number).collect();
+    (seen.into_inner().unwrap(), started, status)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn rivals_are_never_in_flight_together_and_nothing_starts_before_its_prerequisites(
+        graph in graphs(), lanes in 1..9_u32,
+    ) {
+        let (seen, ..) = carried_out(&graph, lanes);
+        let mut in_flight: BTreeMap<usize, Option<u32>> = BTreeMap::new();
+        let mut complete = BTreeSet::new();
+        for one in seen {
+            match one {
+                Seen::Begin(n, lane) => {
+                    for (other, used) in &in_flight {
+                        prop_assert!(!graph.are_rivals(n, *other), "{n} beside {other}");
+                        prop_assert!(lanes == 1 || lane != *used, "two in one lane");
+                    }
+                    let before = &graph.bundles[n].0;
+                    prop_assert!(before.iter().all(|b| complete.contains(b)), "{n} too early");
+                    prop_assert!(lane.is_none_or(|lane| lane < lanes));
+                    prop_assert_eq!(lane.is_none(), lanes == 1);
+                    in_flight.insert(n, lane);
+                    prop_assert!(in_flight.len() <= lanes as usize);
+                }
+                Seen::End(n) => {
+                    in_flight.remove(&n);
+                    if graph.outcomes[n] == Outcome::Complete {
+                        complete.insert(n);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_bundle_that_can_run_does_and_once(graph in graphs(), lanes in 1..9_u32) {
+        let (seen, started, status) = carried_out(&graph, lanes);
+        let mut can: BTreeSet<usize> = BTreeSet::new();
+        // Lower numbers first: prerequisites are always lower.
+        for (n, (before, ..)) in graph.bundles.iter().enumerate() {
+            let free = |b: &usize| can.contains(b) && graph.outcomes[*b] == Outcome::Complete;
+            if before.iter().all(free) {
+                can.insert(n);
+            }
+        }
+        let ran: Vec<usize> = started.clone();
+        let distinct: BTreeSet<usize> = ran.iter().copied().collect();
+        prop_assert_eq!(ran.len(), distinct.len(), "none runs twice");
+        prop_assert_eq!(seen.len(), 2 * ran.len());
+        for n in 0..graph.bundles.len() {
+            let ended = matches!(status[&n], Status::Complete | Status::Halted | Status::Failed);
+            prop_assert_eq!(ended, can.contains(&n), "{}", n);
+        }
+        prop_assert_eq!(distinct, can);
+    }
+
+    #[test]
+    fn with_nothing_declared_the_dispatch_log_is_the_name_order(
+        bundles in 1..40_usize, lanes in 1..9_u32,
+    ) {
+        let graph = Graph {
+            bundles: vec![(Vec::new(), Vec::new(), Vec::new()); bundles],
+            outcomes: vec![Outcome::Halted; bundles],
+        };
+        let (_, started, _) = carried_out(&graph, lanes);
+        prop_assert_eq!(started, (0..bundles).collect::<Vec<_>>());
+    }
+}
+
+fn free(bundles: usize) -> Graph {
+    Graph {
+        bundles: vec![(Vec::new(), Vec::new(), Vec::new()); bundles],
+        outcomes: vec![Outcome::Complete; bundles],
+    }
+}
+
+#[test]
+fn a_bundle_whose_work_panics_fails_alone() {
+    let graph = free(5);
+    let plan = graph.plan();
+    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let work = |id: &BundleId, _: Option<u32>| {
+        let n = number(id);
+        assert_ne!(n, 2, "two is odd");
+        n
+    };
+    let frontier = carry_out(&plan, NonZeroU32::new(2).unwrap(), &work, &mut desk);
+    let complete = plan.ids().filter(|id| frontier.status(id) == Some(Status::Complete)).count();
+    assert_eq!((desk.panics, complete), (1, 4));
+    assert_eq!(frontier.status(&id(2)), Some(Status::Failed));
+}
+
+/// A desk at which something happens elsewhere, or work lies in lanes.
+struct Lively {
+    news: Vec<News>,
+    homes: BTreeMap<BundleId, u32>,
+    log: Vec<String>,
+    stop_after: Option<usize>,
+}
+
+impl Lively {
+    fn new() -> Self {
+        Self { news: Vec::new(), homes: BTreeMap::new(), log: Vec::new(), stop_after: None }
+    }
+
+    fn log_of(mut self, graph: &Graph, lanes: u32) -> Vec<String> {
+        let plan = graph.plan();
+        let work = |id: &BundleId, _: Option<u32>| number(id);
+        carry_out(&plan, NonZeroU32::new(lanes).unwrap(), &work, &mut self);
+        self.log
+    }
+}
+
+impl Desk<usize> for Lively {
+    fn home(&self, id: &BundleId) -> Option<u32> {
+        self.homes.get(id).copied()
+    }
+
+    fn starting(&mut self, id: &BundleId, lane: Option<u32>, resumed: bool) {
+        let lane = lane.map_or_else(String::new, |lane| format!(" in {lane}"));
+        let again = if resumed { " again" } else { "" };
+        self.log.push(format!("{id}{lane}{again}"));
+    }
+
+    fn held(&mut self, id: &BundleId, by: &[Holder]) {
+        let by: Vec<&str> = by.iter().map(|holder| holder.id.as_str()).collect();
+        self.log.push(format!("{id} held by {}", by.join(" ")));
+    }
+
+    fn freed(&mut self, id: &BundleId, by: &BundleId) {
+        self.log.push(format!("{id} freed by {by}"));
+    }
+
+    fn ended(&mut self, _id: &BundleId, _result: Result<usize, Panicked>) -> Outcome {
+        Outcome::Halted
+    }
+
+    fn news(&mut self, last: bool) -> Vec<News> {
+        if last { std::mem::take(&mut self.news) } else { Vec::new() }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop_after.is_some_and(|after| self.log.len() >= after)
+    }
+}
+
+#[test]
+fn a_sign_off_that_comes_meanwhile_frees_its_dependants_at_once() {
+    let mut graph = free(3);
+    graph.bundles[1].0.push(0);
+    graph.bundles[2].0.push(1);
+    let mut desk = Lively::new();
+    desk.news.push(News::Complete(id(0)));
+    assert_eq!(desk.log_of(&graph, 1), ["000", "001 freed by 000", "001"]);
+}
+
+#[test]
+fn a_bundle_that_was_sent_back_goes_again() {
+    let mut desk = Lively::new();
+    desk.news.push(News::Reopened(id(0)));
+    assert_eq!(desk.log_of(&free(1), 1), ["000", "000"]);
+}
+
+#[test]
+fn what_lies_in_a_lane_goes_on_there_and_first() {
+    let mut desk = Lively::new();
+    desk.homes = BTreeMap::from([(id(4), 1), (id(3), 7)]);
+    let log = desk.log_of(&free(5), 3);
+    assert_eq!(log[0], "004 in 1 again");
+    assert_eq!(&log[1..3], ["000 in 0", "001 in 2"]);
+    assert!(log.iter().all(|line| !line.contains("in 7")), "there is no such lane: {log:?}");
+}
+
+#[test]
+fn a_bundle_that_waits_for_a_rival_is_told_with_the_rival() {
+    let mut graph = free(2);
+    graph.bundles[0].2.push(1);
+    graph.bundles[1].2.push(1);
+    assert_eq!(Lively::new().log_of(&graph, 2), ["000 in 0", "001 held by 000", "001 in 0"]);
+}
+
+#[test]
+fn once_stopped_nothing_is_started() {
+    let mut desk = Lively::new();
+    desk.stop_after = Some(1);
+    assert_eq!(desk.log_of(&free(3), 1), ["000"]);
+    let mut desk = Lively::new();
+    desk.stop_after = Some(0);
+    desk.homes = BTreeMap::from([(id(1), 0)]);
+    assert!(desk.log_of(&free(3), 2).is_empty());
+}
+
+#[test]
+fn a_worker_is_made_when_a_bundle_needs_it() {
+    let threads = Mutex::new(HashSet::new());
+    let plan = free(40).plan();
+    let work = |id: &BundleId, _: Option<u32>| {
+        threads.lock().unwrap().insert(std::thread::current().id());
+        number(id)
+    };
+    // A chain is never more than one in flight, whatever the lanes.
+    let mut chain = free(40);
+    for n in 1..40 {
+        chain.bundles[n].0.push(n - 1);
+    }
+    let outcomes = vec![Outcome::Complete; 40];
+    let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
+    carry_out(&chain.plan(), NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    assert_eq!(threads.lock().unwrap().len(), 1);
+    threads.lock().unwrap().clear();
+    let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
+    carry_out(&plan, NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    assert!(threads.lock().unwrap().len() <= 8);
+}
