@@ -21,6 +21,11 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
             .hint(format!("each lane is a checkout of its own; write at most {MAX_LANES}"));
         problems.push(at(sources, "driver.lanes", problem));
     }
+    if config.driver.max_duration_secs == 0 {
+        let problem = Problem::new("`max_duration_secs` in [driver] must be at least 1")
+            .hint("write a number of seconds, such as 14400, or remove the line");
+        problems.push(at(sources, "driver.max_duration_secs", problem));
+    }
     for (index, word) in config.driver.close_dispositions.iter().enumerate() {
         if word.trim().is_empty() {
             let path = format!("driver.close_dispositions[{index}]");
