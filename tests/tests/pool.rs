@@ -309,3 +309,39 @@ fn a_lane_cannot_write_into_another() {
         assert_ne!(lane_of(&scene, "7"), lane_of(&scene, "8"));
     }
 }
+
+#[test]
+fn each_lane_has_names_of_its_own_and_what_it_needs_beyond_git() {
+    let builder = r#"
+cat .env > env.txt
+echo "$PDCA_LANE $PDCA_PORT_BASE $PDCA_TEST_DB_NAME $COMPOSE_PROJECT_NAME" > "$PDCA_WORKSPACE/calls/names-$1"
+echo mine > "$PDCA_TMP/mine"
+while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
+"#;
+    let gate = "[[gates.checks]]\nid = \"T1-names\"\ntier = \"T1\"\nneeds_lane = true\n\
+                cmd = 'test -n \"$PDCA_PORT_BASE\" && echo x > \"$PDCA_TMP/gate\"'\n";
+    let scene = Scene::with_leaves(builder, REVIEWER, gate);
+    scene.repo.write(".gitignore", ".env\n");
+    scene.repo.write(".worktreeinclude", ".env\n");
+    scene.repo.commit("what is ignored");
+    scene.repo.write(".env", "SECRET=1\n");
+    for id in ["7", "8"] {
+        scene.brief(id, &[]);
+    }
+    let driver = scene.start(&["batch", "--lanes", "2"]);
+    scene.wait_until("both are in work", |scene| {
+        scene.workspace.has("calls/names-7") && scene.workspace.has("calls/names-8")
+    });
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 0);
+    let names = |id: &str| scene.workspace.read(format!("calls/names-{id}"));
+    let (seven, eight) = (names("7"), names("8"));
+    for (a, b) in seven.split_whitespace().zip(eight.split_whitespace()) {
+        assert_ne!(a, b, "{seven}{eight}");
+    }
+    for id in ["7", "8"] {
+        let patch = scene.workspace.read(format!("results/issue_{id}/patch.diff"));
+        assert!(patch.contains("+SECRET=1"), "the ignored file was there: {patch}");
+        assert!(!patch.contains("b/.env"), "and is no part of the patch: {patch}");
+    }
+}

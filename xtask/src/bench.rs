@@ -5,7 +5,10 @@
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod bundles;
+mod graphs;
 mod measure;
+mod plan;
+mod pool;
 mod report;
 
 use std::time::{Duration, Instant};
@@ -26,6 +29,8 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Plan(plan::Args),
+    Pool(pool::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -51,7 +56,15 @@ struct StatusArgs {
 }
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
-    let What::Status(args) = &args.what;
+    match &args.what {
+        What::Status(args) => measure_status(args, root)?,
+        What::Plan(args) => plan::measure(args)?,
+        What::Pool(args) => pool::measure(args)?,
+    }
+    Ok(Outcome::Passed)
+}
+
+fn measure_status(args: &StatusArgs, root: &Utf8Path) -> Result<(), Stopped> {
     let binary = match &args.binary {
         Some(binary) => binary.canonicalize_utf8()?,
         None => build(root)?,
@@ -69,7 +82,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     } else {
         print!("{}", report::table(&lines));
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Says so where other work on this machine makes the wall times worse than they are.

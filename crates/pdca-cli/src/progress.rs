@@ -122,6 +122,7 @@ impl Progress {
             | What::Drifted { .. }
             | What::Finished { .. }
             | What::Checkout { .. }
+            | What::Hydrated { .. }
             | What::Rescued { .. }
             | What::GateEnded { .. }
             | What::LeafThrottled { .. }
@@ -204,11 +205,15 @@ impl Progress {
             What::Checkout { path, base } if self.detail == Detail::More => {
                 format!("{:<9} {path} at {base}", "checkout")
             }
+            What::Hydrated { files } if self.detail == Detail::More => {
+                format!("{:<9} {files} files", "hydrated")
+            }
             What::Alive { what, line } if self.detail == Detail::More && self.live.is_none() => {
                 format!("{} {what}: {line}", p.faint("…"))
             }
             What::Began { .. }
             | What::Checkout { .. }
+            | What::Hydrated { .. }
             | What::GateBegan { .. }
             | What::LeafBegan { .. }
             | What::Alive { .. } => return None,

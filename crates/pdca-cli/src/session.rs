@@ -10,7 +10,9 @@ use std::thread;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
-use pdca_driver::{Batch, Driver, Effects, Event, Point, Site, TargetSpec, Unwatched};
+use pdca_driver::{
+    Batch, Driver, Effects, Event, LaneSettings, Point, Site, TargetSpec, Unwatched,
+};
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
@@ -52,7 +54,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             })
             .collect(),
         default_branch: config.project.default_branch.clone(),
-        lanes_root: workspace.lanes_root.clone(),
+        lanes: LaneSettings::at(workspace.lanes_root.clone()),
         close_words: config.driver.close_dispositions.clone(),
         schedule: config.schedule,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),

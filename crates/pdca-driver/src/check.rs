@@ -10,6 +10,7 @@ use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
 use crate::event::What;
 use crate::ground::{Ground, Patched};
+use crate::seat::Seat;
 
 impl Driver<'_> {
     /// Runs the gates and publishes the report. Whoever calls this holds the bundle.
@@ -44,7 +45,7 @@ impl Driver<'_> {
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
         scene.run = Some(&self.site.run);
-        scene.lane = self.seat.map(|seat| &seat.names);
+        scene.lane = self.seat_of(ground.as_ref()).map(|seat| &seat.names);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
         scene.may_fix = keep;
@@ -109,11 +110,15 @@ impl Driver<'_> {
     }
 
     /// Gates run what the builder wrote, so they are kept from whatever decides about it.
-    fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
+    pub(crate) fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
         Sandbox {
             mode: self.site.gate_sandbox,
             no_write: self.site.own().into_iter().chain(self.site.kept()).collect(),
-            write: vec![ground.lane.path().to_owned()],
+            write: [ground.lane.path()]
+                .into_iter()
+                .chain(ground.seat.as_ref().and_then(Seat::tmp))
+                .map(ToOwned::to_owned)
+                .collect(),
             ..Sandbox::default()
         }
     }

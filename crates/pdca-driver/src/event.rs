@@ -77,6 +77,11 @@ pub enum What {
         /// The commit it stands at.
         base: String,
     },
+    /// The private checkout got what it needs beyond what git tracks.
+    Hydrated {
+        /// How many files were copied or linked.
+        files: usize,
+    },
     /// Work of an unfinished attempt was kept before the checkout was reset.
     Rescued {
         /// The commit that holds it now.

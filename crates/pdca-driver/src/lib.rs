@@ -61,5 +61,5 @@ pub use ground::GroundError;
 pub use job::Jobs;
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, Site, TargetChoiceError, TargetSpec};
+pub use site::{AtWork, LaneSettings, Site, TargetChoiceError, TargetSpec};
 pub use step::{Halt, Position, Reviewed, Step, step};

@@ -1,16 +1,18 @@
 //! The working tree made equal to a tree: only what differs is touched.
 
-use std::sync::atomic::AtomicBool;
+use std::{io, os::fd::AsFd as _, sync::atomic::AtomicBool};
 
 use fs_err as fs;
 use gix::{
     ObjectId,
     bstr::{BString, ByteSlice as _},
 };
+use pdca_state::files;
 
 use crate::{
     dir,
     failure::LaneError,
+    fanout::{self, Image, Plan},
     room::Room,
     stage::{self, Stage, missing_from},
     walk::Walk,
@@ -33,8 +35,8 @@ pub(crate) fn reset(
     let memory = stage.recall(repo);
     let mut index = read(tree)?;
     stage::carry(memory.as_ref(), &mut index);
-    stage::check_attributes(repo, &index)?;
-    let plain = !room.converts() && !stage::has_attributes(&index);
+    let rewrites = stage::check_attributes(repo, stage::attribute_files(&index))?;
+    let plain = !room.converts() && !rewrites;
     let mut before: Vec<BString> =
         memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
     if let Some(left) = left {
@@ -64,15 +66,102 @@ pub(crate) fn reset(
     stage.keep_scratch(room)
 }
 
-/// Fills an empty directory with a tree, and writes its index.
-pub(crate) fn fill(repo: &gix::Repository, room: &Room, tree: ObjectId) -> Result<(), LaneError> {
+/// A checkout that is to be filled, and where what is known of its files is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) room: &'a Room,
+    pub(crate) stage: Option<&'a Stage>,
+}
+
+impl Place<'_> {
+    /// Whether nothing but the repository is there.
+    pub(crate) fn is_fresh(&self) -> Result<bool, LaneError> {
+        let root = dir::open_root(self.room.checkout()).map_err(LaneError::walking)?;
+        let there = dir::list(root.as_fd()).map_err(LaneError::walking)?;
+        Ok(there.iter().all(|(name, _)| name.to_bytes() == b".git"))
+    }
+
+    fn put_index(&self, bytes: &[u8]) -> Result<(), LaneError> {
+        let put = || -> io::Result<()> {
+            if let Some(stage) = self.stage {
+                stage.remember(bytes)?;
+            }
+            files::replace_unsynced(self.room.git_dir().join("index"), bytes)
+        };
+        put().map_err(|source| LaneError::Io { doing: "put the index in place", source })
+    }
+}
+
+/// Fills fresh checkouts of one repository with a tree, and writes their indices.
+///
+/// `tell` hears how many files are in each of them, and how many there will be.
+pub(crate) fn fill(
+    repo: &gix::Repository,
+    tree: ObjectId,
+    places: &[Place<'_>],
+    tell: &(dyn Fn(usize, usize) + Sync),
+) -> Result<(), LaneError> {
+    let Some(first) = places.first() else { return Ok(()) };
+    let plan = Plan::of(repo, tree)?;
+    let attributes = plan.files.iter().map(|file| (plan.path(file), file.id));
+    let attributes = attributes.filter(|(path, _)| stage::sets_attributes(path));
+    let attributes = attributes.map(|(path, id)| (path.to_owned(), id));
+    let rewrites = stage::check_attributes(repo, attributes)?;
+    let able = repo
+        .filesystem_options()
+        .map_err(|source| LaneError::objects("read the configuration", source))?;
+    let total = plan.files.len();
+    tell(0, total);
+    if rewrites || first.room.converts() || !able.symlink || able.ignore_case {
+        for place in places {
+            fill_converted(repo, tree, place)?;
+        }
+    } else {
+        let open = |place: &Place<'_>| dir::open_root(place.room.checkout());
+        let roots = places.iter().map(open).collect::<io::Result<Vec<_>>>();
+        let roots = roots.map_err(LaneError::walking)?;
+        let stats = fanout::write(&plan, repo, &roots, &|done| tell(done, total))?;
+        let image = Image::of(&plan)?;
+        put_indices(&image, places, &stats)?;
+    }
+    tell(total, total);
+    Ok(())
+}
+
+/// Writes all indices, each in a thread of its own: they are large.
+fn put_indices(
+    image: &Image,
+    places: &[Place<'_>],
+    stats: &[Vec<gix::index::entry::Stat>],
+) -> Result<(), LaneError> {
+    std::thread::scope(|scope| {
+        let mut writers = Vec::new();
+        for (place, stats) in places.iter().zip(stats) {
+            writers.push(scope.spawn(move || place.put_index(&image.with(stats)?)));
+        }
+        writers.into_iter().try_for_each(|writer| {
+            writer.join().expect("a writer reports its failure and never panics")
+        })
+    })
+}
+
+/// Fills one checkout by way of gix, which knows how content changes on its way out.
+fn fill_converted(
+    repo: &gix::Repository,
+    tree: ObjectId,
+    place: &Place<'_>,
+) -> Result<(), LaneError> {
     let mut index = repo
         .index_from_tree(&tree)
         .map_err(|source| LaneError::objects("read the tree", source))?;
     let all: Vec<usize> = (0..index.entries().len()).collect();
-    write_files(repo, room, &mut index, &all)?;
+    write_files(repo, place.room, &mut index, &all)?;
+    let mut bytes = Vec::new();
     let options = gix::index::write::Options::default();
-    index.write(options).map_err(|source| LaneError::objects("write the index", source))
+    index
+        .write_to(&mut bytes, options)
+        .map_err(|source| LaneError::objects("write the index", source.into()))?;
+    place.put_index(&bytes)
 }
 
 /// Writes the files of these entries, none of which is there, and notes their stat data.

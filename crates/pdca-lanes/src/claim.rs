@@ -15,6 +15,7 @@ use crate::{
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
     occupant::Occupant,
+    provision::Kind,
     room::Room,
     stage::Stage,
     target::Target,
@@ -36,6 +37,7 @@ pub(crate) const OCCUPANT: &str = ".occupant";
 #[derive(Debug, Clone)]
 pub struct Lanes {
     root: Utf8PathBuf,
+    kind: Kind,
 }
 
 /// What was noted about the work in one lane.
@@ -86,6 +88,14 @@ pub enum ClaimError {
         /// Where that repository was.
         primary: Utf8PathBuf,
     },
+    /// The lane is there, and is not what was asked for.
+    #[error("{path} is a lane of the other kind")]
+    OtherKind {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// What it is.
+        kind: Kind,
+    },
     /// The lane was made by a newer version.
     #[error("{path} has format {format}, and this version knows {FORMAT}")]
     Newer {
@@ -113,7 +123,13 @@ pub enum ClaimError {
 impl Lanes {
     /// Lanes below `root`, which need not exist yet and must be absolute.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), kind: Kind::default() }
+    }
+
+    /// What a new lane is to be; one that is there stays what it is.
+    #[must_use]
+    pub fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Where the lanes are.
@@ -129,20 +145,43 @@ impl Lanes {
     /// ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
         self.refuse_repository()?;
-        let dir = self.root.join(format!("lane-{slot}"));
+        let dir = self.slot_path(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
         let lock = take(slot, &dir.join(LOCK))?;
         let mut lane = Lane {
             room: Room::describe(target, &dir.join(target.name()))?,
             stage: Stage::new(&dir, target.name()),
             aside: dir.join(RESCUED),
-            marker: dir.join(format!("{}{MARKER}", target.name())),
+            marker: self.marker_path(slot, target),
             occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
             moved_aside: None,
             lock,
         };
         lane.moved_aside = prepare(&lane, slot, target)?;
+        if self.kind == Kind::Worktree {
+            let source = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(failed("link", lane.room.checkout(), source));
+        }
         Ok(lane)
+    }
+
+    /// Takes a slot and looks at nothing in it.
+    pub(crate) fn take_slot(&self, slot: u32) -> Result<File, ClaimError> {
+        take(slot, &self.slot_path(slot).join(LOCK))
+    }
+
+    /// Where the checkout of a target is in a slot.
+    pub(crate) fn checkout_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
+        self.slot_path(slot).join(target.name())
+    }
+
+    /// What says whose that checkout is.
+    pub(crate) fn marker_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
+        self.slot_path(slot).join(format!("{}{MARKER}", target.name()))
+    }
+
+    pub(crate) fn slot_path(&self, slot: u32) -> Utf8PathBuf {
+        self.root.join(format!("lane-{slot}"))
     }
 
     /// The notes about whose work lies in which lane, as [`Lane::occupy`] wrote them.
@@ -198,7 +237,7 @@ fn failed(doing: &'static str, path: &Utf8Path, source: io::Error) -> ClaimError
 fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
     let mut lock = open.map_err(|source| failed("open", path, source))?;
-    match lock.try_lock() {
+    match lock_alone(&lock) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
@@ -213,6 +252,21 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
         .and_then(|()| writeln!(lock, "{}", std::process::id()));
     noted.map_err(|source| failed("write", path, source))?;
     Ok(lock)
+}
+
+/// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody.
+fn lock_alone(lock: &File) -> Result<(), TryLockError> {
+    /// Longer than any look takes.
+    const LOOKS: u32 = 500;
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => lock.try_lock_shared()?,
+            done => return done,
+        }
+        lock.unlock().map_err(TryLockError::Error)?;
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(TryLockError::WouldBlock)
 }
 
 /// Brings the checkout of a lane to where it can be entered; says where a broken one went.
@@ -251,6 +305,7 @@ fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<Option<Utf8PathBuf
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
     lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
+    lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
     lane.room.create().map_err(|source| failed("make", checkout, source))?;
     write(&Marker { progress: Progress::Ready, ..marker })?;
     Ok(moved)

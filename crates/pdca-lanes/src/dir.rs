@@ -53,6 +53,11 @@ pub(crate) fn open_root(root: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
+/// Opens a directory to look at it, and leaves it as it is.
+pub(crate) fn open_only(path: &Utf8Path) -> io::Result<OwnedFd> {
+    Ok(sys::open(path.as_std_path(), DIR, sys::Mode::empty())?)
+}
+
 /// Opens a directory, never through a link; `takes` also takes the permission to change it.
 pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
     let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {
@@ -104,4 +109,23 @@ pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::
         remove(dir.as_fd(), &inner, kind)?;
     }
     Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Makes the directory at `path` an empty one, whatever is there; no link is followed.
+pub(crate) fn empty(path: &Utf8Path) -> io::Result<()> {
+    remove_at(path)?;
+    Ok(sys::mkdir(path.as_std_path(), sys::Mode::RWXU)?)
+}
+
+/// Removes what is at `path`, if anything: a directory with all that is in it, a link as a link.
+pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<()> {
+    let above = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let above = open_root(above)?;
+    let name = CString::new(name).map_err(io::Error::other)?;
+    match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)),
+        Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }

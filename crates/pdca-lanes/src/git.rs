@@ -150,6 +150,50 @@ impl Git<'_> {
         succeeded("make the patch", said).map(|said| said.stdout)
     }
 
+    /// The untracked files that the patterns in a file match, sorted; a repository among them ends
+    /// in `/`.
+    ///
+    /// Through git because the patterns are git's, and so is what counts as untracked.
+    pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
+        let from = format!("--exclude-from={patterns}");
+        let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];
+        let said = self.must("find the files to include", &args, Vec::new())?;
+        let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
+        Ok(paths.map(BString::from).collect())
+    }
+
+    /// Writes every ref and HEAD into a bundle at `path`, without the history of `have`, and says
+    /// which refs it has; none, and no file, when all of it is there already.
+    ///
+    /// Through git because gix writes no bundles.
+    pub(crate) fn bundle(
+        &self,
+        path: &Utf8Path,
+        have: &[String],
+    ) -> Result<Option<Vec<String>>, LaneError> {
+        let mut without = String::new();
+        for commit in have {
+            without.extend(["^", commit, "\n"]);
+        }
+        let list = ["rev-list", "--max-count=1", "--all", "HEAD", "--stdin"];
+        let more = self.must("look for work to keep", &list, without.clone().into_bytes())?;
+        if more.stdout.is_empty() {
+            return Ok(None);
+        }
+        let create = ["bundle", "create", "--quiet", path.as_str(), "--all", "HEAD", "--stdin"];
+        self.must("write a bundle", &create, without.into_bytes())?;
+        let heads =
+            self.must("read the bundle", &["bundle", "list-heads", path.as_str()], Vec::new())?;
+        Ok(Some(heads.stdout.lines().map(|line| line.to_str_lossy().into_owned()).collect()))
+    }
+
+    /// Removes what is ignored, and nothing else.
+    ///
+    /// Through git because it decides what is ignored.
+    pub(crate) fn remove_ignored(&self) -> Result<(), LaneError> {
+        self.must("remove what is ignored", &["clean", "-ffdXq"], Vec::new()).map(drop)
+    }
+
     fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
         succeeded(doing, self.run(args, stdin, &[])?)
     }

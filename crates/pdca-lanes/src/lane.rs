@@ -12,13 +12,14 @@ use gix::{
 };
 
 use crate::{
-    checkout,
+    checkout::{self, Place},
     failure::{ApplyError, LaneError},
     git::Git,
     history,
     marker::Marker,
     occupant::Occupant,
     patch,
+    provision::Kind,
     room::Room,
     stage::{self, Stage},
     walk::{Found, Walk},
@@ -75,6 +76,18 @@ impl Lane {
         self.moved_aside.as_deref()
     }
 
+    /// What the checkout is to the primary.
+    pub fn kind(&self) -> Kind {
+        Kind::Reference
+    }
+
+    /// The commit of the last reset, or none in a lane that has no checkout yet.
+    pub fn base(&self) -> Result<Option<String>, LaneError> {
+        let marker = Marker::load(&self.marker)
+            .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
+        Ok(marker.and_then(|marker| marker.base))
+    }
+
     /// The commit that is checked out, or none before the first reset.
     pub fn head(&self) -> Result<Option<String>, LaneError> {
         let repo = self.room.enter()?;
@@ -94,14 +107,28 @@ impl Lane {
             .filter(|before| *before != commit)
             .map(|before| history::tree_of(&repo, before))
             .transpose()?;
-        checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+        if before.is_none() && self.place().is_fresh()? {
+            checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
+        } else {
+            checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+        }
         self.room
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
+        self.settle(&repo, commit, before)
+    }
+
+    /// Puts HEAD on a commit that is checked out, and notes it as the base.
+    pub(crate) fn settle(
+        &self,
+        repo: &gix::Repository,
+        commit: ObjectId,
+        before: Option<ObjectId>,
+    ) -> Result<(), LaneError> {
         let attached =
             repo.head_name().map_err(|source| LaneError::objects("read HEAD", source))?.is_some();
         if attached || before != Some(commit) {
-            history::move_ref(&repo, "HEAD", commit, PreviousValue::Any, false)?;
+            history::move_ref(repo, "HEAD", commit, PreviousValue::Any, false)?;
         }
         self.note_base(&commit.to_string())
     }
@@ -233,6 +260,15 @@ impl Lane {
         Ok(nested)
     }
 
+    /// The files that are neither in HEAD nor ignored. Names that are not UTF-8 are shown so.
+    pub(crate) fn untracked(&self) -> Result<Vec<String>, LaneError> {
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let mut index = self.stage.index_of(&repo, tree)?;
+        let found = look(&repo, &self.room, &mut index)?;
+        Ok(found.untracked.iter().map(|path| path.to_str_lossy().into_owned()).collect())
+    }
+
     /// Makes a throwaway checkout of HEAD, a repository of its own that only borrows objects.
     ///
     /// Nothing that is written there reaches the lane or the primary.
@@ -250,10 +286,16 @@ impl Lane {
         room.create().map_err(|source| LaneError::Io { doing: "make a repository", source })?;
         let copy = room.enter()?;
         history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
-        checkout::fill(&copy, &room, history::tree_of(&copy, head)?)
+        let place = Place { room: &room, stage: None };
+        checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
     }
 
-    fn git(&self) -> Git<'_> {
+    /// As a place to be filled.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { room: &self.room, stage: Some(&self.stage) }
+    }
+
+    pub(crate) fn git(&self) -> Git<'_> {
         Git { checkout: self.room.checkout(), index: self.stage.scratch() }
     }
 
@@ -277,7 +319,7 @@ impl Lane {
         Ok((tree, found.nested))
     }
 
-    fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
+    pub(crate) fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
         history::head(repo)?.ok_or_else(|| LaneError::Damaged {
             path: self.path().to_owned(),
             why: "has nothing checked out",
@@ -286,9 +328,7 @@ impl Lane {
 
     /// Whether the commit the lane was reset to has `commit` in its history.
     fn base_has(&self, repo: &gix::Repository, commit: ObjectId) -> Result<bool, LaneError> {
-        let marker = Marker::load(&self.marker)
-            .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
-        let Some(base) = marker.and_then(|marker| marker.base) else {
+        let Some(base) = self.base()? else {
             return Ok(false);
         };
         let base = history::find_commit(repo, &base)?;
@@ -326,7 +366,8 @@ fn look(
     room: &Room,
     index: &mut gix::index::File,
 ) -> Result<Found, LaneError> {
-    let plain = !room.converts() && !stage::has_attributes(index);
+    // What is committed here is judged by git; an attributes file that it may know is enough.
+    let plain = !room.converts() && stage::attribute_files(index).next().is_none();
     let walk = Walk::looking(repo, index, plain)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;

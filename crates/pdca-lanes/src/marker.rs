@@ -7,7 +7,10 @@ use fs_err as fs;
 use pdca_state::files;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Identity, Target};
+use crate::{
+    provision::Kind,
+    target::{Identity, Target},
+};
 
 /// The format that this build writes; a larger number is from a newer one.
 pub(crate) const FORMAT: u32 = 1;
@@ -22,6 +25,9 @@ pub(crate) struct Marker {
     pub(crate) primary: Identity,
     /// Where the primary was when the marker was written; it may move.
     pub(crate) primary_path: Utf8PathBuf,
+    /// What the checkout is to the primary; markers from before there were two kinds say nothing.
+    #[serde(default)]
+    pub(crate) kind: Kind,
     /// The commit that the checkout was last reset to.
     pub(crate) base: Option<String>,
 }
@@ -45,6 +51,7 @@ impl Marker {
             target: target.name().to_owned(),
             primary: target.identity(),
             primary_path: target.common_dir().to_owned(),
+            kind: Kind::Reference,
             base: None,
         }
     }

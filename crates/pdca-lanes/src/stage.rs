@@ -114,6 +114,11 @@ impl Stage {
         kept().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
 
+    /// Makes these bytes the memory; the caller makes them the index of the checkout.
+    pub(crate) fn remember(&self, index: &[u8]) -> io::Result<()> {
+        files::replace_unsynced(&self.memory, index)
+    }
+
     /// Puts the memory into the checkout as its index, unless it is there already.
     pub(crate) fn lend_memory(&self, room: &Room) -> Result<(), LaneError> {
         let lent = || -> io::Result<()> {
@@ -192,29 +197,40 @@ pub(crate) fn missing_from(index: &gix::index::State, other: &gix::index::State)
     missing
 }
 
-/// Whether any file of the tree sets attributes.
-pub(crate) fn has_attributes(index: &gix::index::State) -> bool {
-    attribute_files(index).next().is_some()
-}
-
 /// Refuses a tree with attributes that a checkout here would not honour.
+///
+/// Says whether what is left of them can make a file differ from its blob.
 pub(crate) fn check_attributes(
     repo: &gix::Repository,
-    index: &gix::index::File,
-) -> Result<(), LaneError> {
-    for entry in attribute_files(index) {
+    files: impl Iterator<Item = (BString, gix::ObjectId)>,
+) -> Result<bool, LaneError> {
+    let mut rewrites = false;
+    for (path, id) in files {
         let blob = repo
-            .find_blob(entry.id)
+            .find_blob(id)
             .map_err(|source| LaneError::objects("read the attributes", source))?;
-        let path = entry.path(index).to_str_lossy();
-        if let Some(feature) = target::unfit_attribute(repo, &path, &blob.data) {
+        if let Some(feature) = target::unfit_attribute(repo, &path.to_str_lossy(), &blob.data) {
             return Err(LaneError::Unsupported(feature));
         }
+        rewrites |= REWRITING.iter().any(|word| blob.data.contains_str(word));
     }
-    Ok(())
+    Ok(rewrites)
 }
 
-fn attribute_files(index: &gix::index::State) -> impl Iterator<Item = &gix::index::Entry> {
-    let is_one = |path: &[u8]| path == b".gitattributes" || path.ends_with(b"/.gitattributes");
-    index.entries().iter().filter(move |entry| is_one(entry.path(index)))
+/// What an attributes file has in it that makes a checkout write other bytes than the blob's.
+///
+/// `text` alone is not among them: without line ends asked for it changes only what is committed.
+const REWRITING: &[&str] = &["crlf", "filter", "ident", "working-tree-encoding", "[attr]"];
+
+/// The attributes files of an index.
+pub(crate) fn attribute_files(
+    index: &gix::index::State,
+) -> impl Iterator<Item = (BString, gix::ObjectId)> {
+    let all = index.entries().iter().map(|entry| (entry.path(index), entry.id));
+    all.filter(|(path, _)| sets_attributes(path)).map(|(path, id)| (path.to_owned(), id))
+}
+
+/// Whether a path is that of an attributes file.
+pub(crate) fn sets_attributes(path: &[u8]) -> bool {
+    path == b".gitattributes" || path.ends_with(b"/.gitattributes")
 }

@@ -11,6 +11,10 @@ use thiserror::Error;
 use crate::{
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
     feature::Feature,
+    hydrate::HYDRATION,
+    names::TMP,
+    private::PORTS,
+    remove::REMOVED,
     stage::{INDEX, NEW_INDEX},
 };
 
@@ -243,12 +247,18 @@ fn reserved(name: &str) -> Option<&'static str> {
     if name == RESCUED {
         return Some("what was rescued");
     }
+    if name == PORTS {
+        return Some("the ports of a slot");
+    }
     let ends = [
         (MARKER, "whose a checkout is"),
         (OCCUPANT, "who works in a checkout"),
         (INDEX, "what is known of a checkout"),
         (NEW_INDEX, "what is known of a checkout"),
         (".lock", "locks"),
+        (TMP, "temporary files"),
+        (HYDRATION, "the hydration of a checkout"),
+        (REMOVED, "a checkout that is being removed"),
     ];
     ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, what)| what)
 }

@@ -308,7 +308,7 @@ fn children(index: &gix::index::File, prefix: usize, range: Range<usize>) -> Vec
     clippy::cast_sign_loss,
     reason = "the index keeps the low 32 bits of each, by its format"
 )]
-fn stat_of(found: &sys::Stat) -> Stat {
+pub(crate) fn stat_of(found: &sys::Stat) -> Stat {
     Stat {
         mtime: Time { secs: found.st_mtime as u32, nsecs: found.st_mtime_nsec as u32 },
         ctime: Time { secs: found.st_ctime as u32, nsecs: found.st_ctime_nsec as u32 },

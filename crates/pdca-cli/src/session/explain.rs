@@ -1,6 +1,7 @@
 //! What a driver's failure means for a person: where, and the remedy.
 
 use pdca_driver::{AdmissionError, DriveError, GroundError, TargetChoiceError};
+use pdca_lanes::HydrateError;
 use pdca_state::{Artifact, Bundle};
 
 use crate::exit::Exit;
@@ -54,6 +55,16 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
                 .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
             GroundError::Claim { .. } => told(Exit::Usage)
                 .hint("[lanes] root in pdca.toml names another place, outside every repository"),
+            GroundError::Names { .. } => told(Exit::Usage)
+                .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
+            GroundError::Hydrate { source, .. } => {
+                let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
+                if let HydrateError::Command { log, last_lines, .. } = *source {
+                    last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
+                } else {
+                    told
+                }
+            }
             GroundError::Lane(_) | GroundError::Watch(_) | GroundError::Record(_) => {
                 told(Exit::Unexpected).hint(again)
             }

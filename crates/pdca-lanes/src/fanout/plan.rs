@@ -1,0 +1,144 @@
+//! A tree as the list of files and directories that it makes.
+
+use std::ops::Range;
+
+use gix::{
+    ObjectId,
+    bstr::{BStr, ByteSlice as _},
+    index::entry::Mode,
+    objs::{FindExt as _, TreeRefIter, tree::EntryKind},
+    validate::path::component,
+};
+
+use crate::failure::LaneError;
+
+/// The longest path that the system opens.
+const LONGEST: usize = 4095;
+
+/// As [`gix`] itself judges names when it makes an index of a tree.
+const NAMES: component::Options =
+    component::Options { protect_windows: false, protect_hfs: false, protect_ntfs: true };
+
+/// Everything that a checkout of one tree consists of, in the order of an index.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(super) hash: gix::hash::Kind,
+    pub(crate) files: Vec<File>,
+    /// Each directory after the one it is in; the first is the root.
+    pub(super) dirs: Vec<Dir>,
+    /// Which part of an index is which tree, in the form that an index keeps it.
+    pub(super) trees: Vec<u8>,
+    paths: Vec<u8>,
+}
+
+/// A file, link or submodule.
+#[derive(Debug)]
+pub(crate) struct File {
+    path: Range<usize>,
+    name: usize,
+    pub(crate) id: ObjectId,
+    pub(crate) mode: Mode,
+}
+
+/// A directory, and the files directly in it.
+#[derive(Debug)]
+pub(super) struct Dir {
+    path: Range<usize>,
+    pub(super) files: Vec<usize>,
+}
+
+impl Plan {
+    /// Reads a tree and all below it.
+    pub(crate) fn of(repo: &gix::Repository, tree: ObjectId) -> Result<Self, LaneError> {
+        let mut plan = Self {
+            hash: repo.object_hash(),
+            files: Vec::new(),
+            dirs: Vec::new(),
+            trees: Vec::new(),
+            paths: Vec::new(),
+        };
+        let mut trees = Vec::new();
+        plan.add(repo, tree, &mut Vec::new(), b"", &mut trees)?;
+        plan.trees = trees;
+        Ok(plan)
+    }
+
+    /// Adds one directory; `trees` gets what an index says about it. Gives the number of files.
+    fn add(
+        &mut self,
+        repo: &gix::Repository,
+        tree: ObjectId,
+        path: &mut Vec<u8>,
+        name: &[u8],
+        trees: &mut Vec<u8>,
+    ) -> Result<usize, LaneError> {
+        let dir = self.dirs.len();
+        let path_range = self.keep(path);
+        self.dirs.push(Dir { path: path_range, files: Vec::new() });
+        let unreadable = |source| LaneError::objects("read the tree", source);
+        let mut bytes = Vec::new();
+        repo.objects.find_tree(&tree, &mut bytes).map_err(unreadable)?;
+        let (mut count, mut subtrees, mut below) = (0, 0, Vec::new());
+        for entry in TreeRefIter::from_bytes(&bytes, self.hash) {
+            let entry = entry.map_err(|source| unreadable(source.into()))?;
+            let length = path.len();
+            step_into(path, entry.filename)?;
+            let mode = match entry.mode.kind() {
+                EntryKind::Tree => {
+                    let id = entry.oid.to_owned();
+                    count += self.add(repo, id, path, entry.filename, &mut below)?;
+                    subtrees += 1;
+                    path.truncate(length);
+                    continue;
+                }
+                EntryKind::Blob => Mode::FILE,
+                EntryKind::BlobExecutable => Mode::FILE_EXECUTABLE,
+                EntryKind::Link => Mode::SYMLINK,
+                EntryKind::Commit => Mode::COMMIT,
+            };
+            let path_range = self.keep(path);
+            let name = path_range.end - entry.filename.len();
+            self.dirs[dir].files.push(self.files.len());
+            self.files.push(File { path: path_range, name, id: entry.oid.to_owned(), mode });
+            count += 1;
+            path.truncate(length);
+        }
+        trees.extend_from_slice(name);
+        trees.extend_from_slice(format!("\0{count} {subtrees}\n").as_bytes());
+        trees.extend_from_slice(tree.as_slice());
+        trees.append(&mut below);
+        Ok(count)
+    }
+
+    fn keep(&mut self, path: &[u8]) -> Range<usize> {
+        let start = self.paths.len();
+        self.paths.extend_from_slice(path);
+        start..self.paths.len()
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, file: &File) -> &BStr {
+        self.paths[file.path.clone()].as_bstr()
+    }
+
+    /// Its last part.
+    pub(crate) fn name(&self, file: &File) -> &[u8] {
+        &self.paths[file.name..file.path.end]
+    }
+
+    pub(super) fn dir_path(&self, dir: &Dir) -> &[u8] {
+        &self.paths[dir.path.clone()]
+    }
+}
+
+/// Appends a name that a tree may hold to a path.
+fn step_into(path: &mut Vec<u8>, name: &BStr) -> Result<(), LaneError> {
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    if path.len() > LONGEST || component(name, None, NAMES).is_err() {
+        return Err(LaneError::NotWritten { path: path.to_str_lossy().into_owned() });
+    }
+    Ok(())
+}

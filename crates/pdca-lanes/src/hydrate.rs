@@ -1,0 +1,517 @@
+//! What a lane needs beyond what git tracks: local settings, dependencies, warm build caches.
+//!
+//! A fresh checkout has no `.env` and no `node_modules`. Hydration brings them, in this order:
+//! files that the primary's `.worktreeinclude` or `copy` names, links, seeds where the lane has
+//! none, then `install`, then `verify`. Only what git ignores comes in, so a hydrated lane is as
+//! clean as before.
+//!
+//! ```text
+//!            digest of config, files, lock files = that of the stamp, files as they were left
+//! no stamp ──────────────────────────────────────────────────────────────────► nothing to do
+//!    │ else                                                                          ▲
+//!    ▼                                                                               │
+//!  begun ── copy, link, seed ── install ── verify passed ── tree is clean ────────► passed
+//!    │  ▲
+//!    └──┘ found again (a crash, a failure): what is ignored in the lane is removed first
+//! ```
+//!
+//! A lane is hydrated when [`Lane::hydrate`] says so, and not before; whatever happens on the way,
+//! the next call begins from a clean tree.
+
+mod config;
+mod place;
+mod select;
+mod shared;
+mod stamp;
+
+use std::{fmt, io};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use pdca_process::{
+    Cancel, Ending, Env, RunError, Sandbox, Sign, Spec, Supervisor, log_path, read_log,
+};
+use thiserror::Error;
+
+pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
+pub use place::Placed;
+
+use crate::{claim::MARKER, failure::LaneError, git::Git, history, lane::Lane, target::Target};
+use place::Placer;
+use select::{INCLUDE, Rules, Selection};
+use stamp::{Left, Progress, Stamp};
+
+/// What follows the name of the target in the name of the directory of its hydration.
+pub(crate) const HYDRATION: &str = ".hydration";
+/// The stamp in that directory.
+const STAMP: &str = "stamp.json";
+/// How many of the last lines of a log an error carries.
+const LAST_LINES: usize = 10;
+/// How much of a line.
+const LONGEST_LINE: usize = 400;
+
+/// How a lane is to be hydrated.
+#[derive(Debug, Clone)]
+pub struct Hydrate<'a> {
+    /// The repository whose ignored files are copied.
+    pub target: &'a Target,
+    /// What is to be done.
+    pub config: &'a HydrateConfig,
+    /// The environment of the commands: the lane's [private names](crate::PrivateNames).
+    pub env: Env,
+    /// What the kernel keeps the commands from touching.
+    pub sandbox: Option<Sandbox>,
+    /// The lock that the supervisor of a command holds while anything of it is alive.
+    pub hold: Option<&'a Utf8Path>,
+    /// What supervises the commands.
+    pub supervisor: Supervisor,
+}
+
+impl<'a> Hydrate<'a> {
+    /// As configured, with nothing else set.
+    pub fn new(target: &'a Target, config: &'a HydrateConfig) -> Self {
+        Self {
+            target,
+            config,
+            env: Env::default(),
+            sandbox: None,
+            hold: None,
+            supervisor: Supervisor::default(),
+        }
+    }
+}
+
+/// What came of it. In each case the lane can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hydrated {
+    /// Nothing is configured and nothing was there.
+    Nothing,
+    /// The lane was hydrated already, from the same.
+    Warm,
+    /// It was hydrated just now.
+    Fresh(Placed),
+}
+
+/// How far the hydration of a lane got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HydrationState {
+    /// There was none.
+    None,
+    /// One was begun and did not pass: the lane must not be used before the next.
+    Begun,
+    /// It passed.
+    Passed,
+}
+
+/// Which of two trees a path belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The user's checkout.
+    Primary,
+    /// The private one.
+    Lane,
+}
+
+/// Who else would write to a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharer {
+    /// Another lane.
+    Lane(u32),
+    /// The user's checkout.
+    Primary,
+}
+
+/// Which command it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// `install`
+    Install,
+    /// `verify`
+    Verify,
+}
+
+/// Why a lane is not hydrated. It must not be used; the next attempt begins from a clean tree.
+#[derive(Debug, Error)]
+pub enum HydrateError {
+    /// The configuration is wrong. Nothing was changed.
+    #[error(transparent)]
+    Config(#[from] HydrateProblem),
+    /// Something is to be copied and the target has no checkout. Nothing was changed.
+    #[error("{primary} is bare, so there is nothing to copy from it")]
+    Bare {
+        /// The repository.
+        primary: Utf8PathBuf,
+    },
+    /// What is named is not there. Nothing was changed.
+    #[error("`{key}` names {path}, which cannot be found")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// The path.
+        path: Utf8PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What is named is tracked: it is in the lane by itself. Nothing was changed.
+    #[error("`{key}` names {path}, which is tracked in the {place}")]
+    Tracked {
+        /// The key.
+        key: &'static str,
+        /// The path.
+        path: Utf8PathBuf,
+        /// Where.
+        place: Place,
+    },
+    /// What is named is not ignored: it would become part of a patch. Nothing was changed.
+    #[error("`{key}` names {path}, which is not ignored in the {place}")]
+    NotIgnored {
+        /// The key.
+        key: &'static str,
+        /// The path.
+        path: Utf8PathBuf,
+        /// Where.
+        place: Place,
+    },
+    /// Two would write to one directory. Nothing was changed.
+    #[error("lane {lane} and {with} would share {directory}, which both can write")]
+    SharedMutable {
+        /// The directory that can be written.
+        directory: Utf8PathBuf,
+        /// The lane.
+        lane: u32,
+        /// Who else.
+        with: Sharer,
+    },
+    /// The tree has changes, which hydration could lose. Nothing was changed.
+    #[error("the lane has changes before it is hydrated: {}", some(paths))]
+    Unclean {
+        /// The files.
+        paths: Vec<String>,
+    },
+    /// A command did not succeed.
+    #[error("{phase} ended with {ending}")]
+    Command {
+        /// Which.
+        phase: Phase,
+        /// How it ended.
+        ending: Ending,
+        /// All that it said.
+        log: Utf8PathBuf,
+        /// The end of that.
+        last_lines: Vec<String>,
+    },
+    /// It was cancelled.
+    #[error("the hydration was cancelled")]
+    Cancelled,
+    /// The commands left the tree changed, which would become part of a patch.
+    #[error("install or verify changed files that are not ignored: {}", some(paths))]
+    Dirtied {
+        /// The files.
+        paths: Vec<String>,
+    },
+    /// A command could not be run at all.
+    #[error("cannot run {phase}")]
+    Run {
+        /// Which.
+        phase: Phase,
+        /// Why not.
+        #[source]
+        source: RunError,
+    },
+    /// The system would not.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: Utf8PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The lane itself is at fault.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+}
+
+impl Lane {
+    /// Brings what the lane needs beyond what git tracks, unless it is there already.
+    ///
+    /// To be called after a [`reset`](Self::reset) and before anything runs in the lane; the tree
+    /// must be clean. `watch` is told of the running command.
+    pub fn hydrate(
+        &self,
+        how: &Hydrate<'_>,
+        cancel: &Cancel,
+        watch: &mut dyn FnMut(Phase, Sign),
+    ) -> Result<Hydrated, HydrateError> {
+        if let Some(problem) = how.config.validate().into_iter().next() {
+            return Err(problem.into());
+        }
+        let stamp_path = self.hydration_dir().join(STAMP);
+        let io = |doing| failed(doing, &stamp_path);
+        let earlier = Stamp::load(&stamp_path).map_err(io("read"))?;
+        let primary = workdir(how.target)?;
+        let selection = self.select(how, primary.as_deref())?;
+        let from = primary.as_deref().unwrap_or(self.path());
+        if earlier.is_none() && how.config.is_empty() && selection.copies.is_empty() {
+            return Ok(Hydrated::Nothing);
+        }
+        let digest = stamp::digest(how.config, &selection, from, self.path())
+            .map_err(failed("read the inputs in", from))?;
+        if earlier.as_ref().is_some_and(|stamp| stamp.holds(&digest, self.path())) {
+            return Ok(Hydrated::Warm);
+        }
+        let dirt = self.dirt()?;
+        if !dirt.is_empty() {
+            return Err(HydrateError::Unclean { paths: dirt });
+        }
+        fs::create_dir_all(self.hydration_dir()).map_err(io("make the directory of"))?;
+        let begun =
+            Stamp::new(Progress::Begun, digest.clone(), coming(&selection, earlier.as_ref()));
+        begun.save(&stamp_path).map_err(io("write"))?;
+        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
+            self.remove_ignored()?;
+        }
+        let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
+        self.run_commands(how, cancel, watch)?;
+        let dirt = self.dirt()?;
+        if !dirt.is_empty() {
+            return Err(HydrateError::Dirtied { paths: dirt });
+        }
+        let left = paths(&selection).map(|path| Left::see(self.path(), path)).collect();
+        Stamp::new(Progress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
+        Ok(Hydrated::Fresh(placed))
+    }
+
+    fn select(
+        &self,
+        how: &Hydrate<'_>,
+        primary: Option<&Utf8Path>,
+    ) -> Result<Selection, HydrateError> {
+        let HydrateConfig { copy, symlink, seed, .. } = how.config;
+        let wanted = [copy, symlink, seed].iter().any(|list| !list.is_empty());
+        let Some(primary) = primary else {
+            let bare = || HydrateError::Bare { primary: how.target.path().to_owned() };
+            return if wanted { Err(bare()) } else { Ok(Selection::default()) };
+        };
+        let included = fs::symlink_metadata(primary.join(INCLUDE)).is_ok();
+        if !wanted && !included {
+            return Ok(Selection::default());
+        }
+        let theirs = how.target.repository();
+        let their_index = theirs
+            .index_or_empty()
+            .map_err(|source| LaneError::objects("read the index of the primary", source))?;
+        let own = self.room.enter()?;
+        let own_index =
+            self.stage.index_of(&own, history::tree_of(&own, self.require_head(&own)?)?)?;
+        let index_path = Utf8PathBuf::from_path_buf(theirs.index_path())
+            .map_err(|path| failed("use", primary)(not_utf8(&path)))?;
+        let git = Git { checkout: primary, index: &index_path };
+        select::select(
+            how.config,
+            primary,
+            &mut Rules::new(Place::Primary, &theirs, &their_index)?,
+            &mut Rules::new(Place::Lane, &own, &own_index)?,
+            || self.sharer(),
+            included.then_some(&git),
+        )
+    }
+
+    /// This lane, and another that has the same target; the primary where there is none.
+    fn sharer(&self) -> (u32, Sharer) {
+        let own = self.slot().unwrap_or_default();
+        let name = self.target_name();
+        let root = self.slot_dir().parent().expect("a slot lies in the directory of all lanes");
+        let others = root.read_dir_utf8().into_iter().flatten().flatten().filter_map(|entry| {
+            let slot = entry.file_name().strip_prefix("lane-")?.parse().ok()?;
+            let there = entry.path().join(format!("{name}{MARKER}")).exists();
+            (slot != own && there).then_some(slot)
+        });
+        (own, others.min().map_or(Sharer::Primary, Sharer::Lane))
+    }
+
+    fn put_in_place(
+        &self,
+        primary: &Utf8Path,
+        selection: &Selection,
+        earlier: Option<&Stamp>,
+    ) -> Result<Placed, HydrateError> {
+        let mut placer = Placer::new(primary, self.path()).map_err(failed("open", primary))?;
+        for left in earlier.iter().flat_map(|stamp| &stamp.placed) {
+            placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
+        }
+        for path in &selection.passed_over {
+            placer.pass_over(path);
+        }
+        for path in &selection.copies {
+            placer.copy(path).map_err(failed("copy", path.as_ref()))?;
+        }
+        for (path, target) in &selection.links {
+            placer.link(path, target).map_err(failed("link", path.as_ref()))?;
+        }
+        for path in &selection.seeds {
+            placer.seed(path).map_err(failed("copy", path.as_ref()))?;
+        }
+        Ok(placer.placed)
+    }
+
+    fn run_commands(
+        &self,
+        how: &Hydrate<'_>,
+        cancel: &Cancel,
+        watch: &mut dyn FnMut(Phase, Sign),
+    ) -> Result<(), HydrateError> {
+        let commands = [(Phase::Install, &how.config.install), (Phase::Verify, &how.config.verify)];
+        for (phase, program) in commands {
+            let Some(program) = program else { continue };
+            let job = self.hydration_dir().join(phase.to_string());
+            let mut spec = Spec::new(program.argv(), self.path(), &job);
+            spec.env = how.env.clone();
+            spec.timeout = Some(how.config.timeout());
+            spec.sandbox.clone_from(&how.sandbox);
+            spec.hold = how.hold.map(ToOwned::to_owned);
+            spec.supervisor = how.supervisor.clone();
+            let verdict = pdca_process::run(&spec, cancel, &mut |sign| watch(phase, sign))
+                .map_err(|source| HydrateError::Run { phase, source })?;
+            match verdict.ending {
+                Ending::Exited(0) => {}
+                Ending::Cancelled => return Err(HydrateError::Cancelled),
+                ending @ (Ending::Exited(_)
+                | Ending::Signaled(_)
+                | Ending::TimedOut
+                | Ending::Stalled
+                | Ending::NotStarted { .. }
+                | Ending::Infra { .. }) => {
+                    let log = log_path(&job);
+                    return Err(HydrateError::Command {
+                        phase,
+                        ending,
+                        log,
+                        last_lines: end_of(&job),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of the tree that are changed, gone, or neither tracked nor ignored.
+    fn dirt(&self) -> Result<Vec<String>, HydrateError> {
+        let head = self.head()?.unwrap_or_default();
+        if self.tree()? == self.tree_of(&head)? {
+            return Ok(Vec::new());
+        }
+        let mut paths: Vec<String> =
+            self.changed_tracked()?.into_iter().map(Utf8PathBuf::into_string).collect();
+        paths.extend(self.untracked()?);
+        Ok(paths)
+    }
+
+    fn remove_ignored(&self) -> Result<(), LaneError> {
+        self.room.enter()?;
+        self.git().remove_ignored()
+    }
+
+    /// Forgets that the lane was hydrated: what was put there is gone, or about to go.
+    pub(crate) fn forget_hydration(&self) -> io::Result<()> {
+        match fs::remove_file(self.hydration_dir().join(STAMP)) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn hydration_dir(&self) -> Utf8PathBuf {
+        self.slot_dir().join(format!("{}{HYDRATION}", self.target_name()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Primary => "primary",
+            Self::Lane => "lane",
+        })
+    }
+}
+
+impl fmt::Display for Sharer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lane(slot) => write!(f, "lane {slot}"),
+            Self::Primary => f.write_str("the primary"),
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Install => "install",
+            Self::Verify => "verify",
+        })
+    }
+}
+
+/// How far the hydration got that has this directory.
+pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
+    match Stamp::load(&dir.join(STAMP)) {
+        Ok(None) => HydrationState::None,
+        Ok(Some(stamp)) if stamp.progress == Progress::Passed => HydrationState::Passed,
+        Ok(Some(_)) | Err(_) => HydrationState::Begun,
+    }
+}
+
+/// The root of the user's checkout, or none in a bare repository.
+fn workdir(target: &Target) -> Result<Option<Utf8PathBuf>, HydrateError> {
+    let repo = target.repository();
+    let Some(dir) = repo.workdir() else { return Ok(None) };
+    let dir = fs::canonicalize(dir).map_err(failed("find", target.path()))?;
+    let dir = Utf8PathBuf::from_path_buf(dir)
+        .map_err(|path| failed("use", target.path())(not_utf8(&path)))?;
+    Ok(Some(dir))
+}
+
+/// Every path that is put into the lane by name.
+fn paths(selection: &Selection) -> impl Iterator<Item = &str> {
+    let links = selection.links.iter().map(|(path, _)| path);
+    selection.copies.iter().chain(links).map(String::as_str)
+}
+
+/// What may be in the lane from now on: what an earlier hydration left, and what comes.
+fn coming(selection: &Selection, earlier: Option<&Stamp>) -> Vec<Left> {
+    let before = earlier.iter().flat_map(|stamp| &stamp.placed).map(|left| left.path.as_str());
+    let mut all: Vec<&str> = before.chain(paths(selection)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(Left::coming).collect()
+}
+
+/// The last lines of what a command said.
+fn end_of(job: &Utf8Path) -> Vec<String> {
+    let lines: Vec<String> =
+        read_log(job).map(|log| log.lines(LONGEST_LINE).collect()).unwrap_or_default();
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+fn some(paths: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let text = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(SHOWN) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+fn failed<'a>(
+    doing: &'static str,
+    path: &'a Utf8Path,
+) -> impl FnOnce(io::Error) -> HydrateError + use<'a> {
+    move |source| HydrateError::Io { doing, path: path.to_owned(), source }
+}
+
+fn not_utf8(path: &std::path::Path) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{} is not UTF-8", path.display()))
+}

@@ -1,0 +1,251 @@
+//! Files of the primary put into a lane, each as a copy that nobody shares.
+//!
+//! Both trees are gone through by directory handles, never through a link. A file is cloned where
+//! the filesystem can (both names then share blocks until one is written, which the kernel sees
+//! to), and copied byte for byte elsewhere. Hard links are never made: a build that rewrites a
+//! file in place would write the primary's.
+
+use std::{
+    ffi::{CStr, CString},
+    fs::File,
+    io,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+};
+
+use camino::Utf8Path;
+use rustix::{
+    fs::{self as sys, AtFlags, FileType, Mode, OFlags, Timespec, Timestamps},
+    io::Errno,
+};
+
+use crate::{
+    dir::{list, open_dir, open_only, open_root, remove},
+    path,
+};
+
+/// What was put into a lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// How many files.
+    pub files: usize,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// How many of the files share their blocks with the original until one is written.
+    pub cloned: usize,
+    /// What was passed over: links that lead out of the checkout, pipes, sockets, devices, names
+    /// that are not UTF-8, and what the lane would not ignore.
+    pub passed_over: Vec<String>,
+}
+
+/// Puts files of one tree into another.
+pub(crate) struct Placer {
+    from: OwnedFd,
+    to: OwnedFd,
+    /// Whether cloning is still worth a try.
+    clones: bool,
+    pub(crate) placed: Placed,
+}
+
+impl Placer {
+    pub(crate) fn new(primary: &Utf8Path, lane: &Utf8Path) -> io::Result<Self> {
+        let (from, to) = (open_only(primary)?, open_root(lane)?);
+        Ok(Self { from, to, clones: true, placed: Placed::default() })
+    }
+
+    /// Copies a file or a tree, in the place of whatever is there.
+    pub(crate) fn copy(&mut self, path: &str) -> io::Result<()> {
+        let (parents, name) = split(path)?;
+        let Some(from) = descend(&self.from, &parents, false)? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let to = descend(&self.to, &parents, true)?.expect("what is missing is made");
+        let kind = kind_of(from.as_fd(), &name)?.ok_or(io::ErrorKind::NotFound)?;
+        if let Some(there) = kind_of(to.as_fd(), &name)? {
+            remove(to.as_fd(), &name, there)?;
+        }
+        self.put(from.as_fd(), to.as_fd(), &name, kind, path.as_bytes())
+    }
+
+    /// Copies a tree unless the lane has something there already, and says whether it did.
+    pub(crate) fn seed(&mut self, path: &str) -> io::Result<bool> {
+        let (parents, name) = split(path)?;
+        let there = match descend(&self.to, &parents, false)? {
+            Some(dir) => kind_of(dir.as_fd(), &name)?,
+            None => None,
+        };
+        if there.is_none() {
+            self.copy(path)?;
+        }
+        Ok(there.is_none())
+    }
+
+    /// Makes a link to `target`, in the place of whatever is there.
+    pub(crate) fn link(&self, path: &str, target: &Utf8Path) -> io::Result<()> {
+        let (parents, name) = split(path)?;
+        let to = descend(&self.to, &parents, true)?.expect("what is missing is made");
+        if let Some(there) = kind_of(to.as_fd(), &name)? {
+            remove(to.as_fd(), &name, there)?;
+        }
+        Ok(sys::symlinkat(target.as_std_path(), &to, &name)?)
+    }
+
+    /// Removes what an earlier hydration put there, if it is there still.
+    pub(crate) fn take_back(&self, path: &str) -> io::Result<()> {
+        let (parents, name) = split(path)?;
+        let Some(to) = descend(&self.to, &parents, false)? else {
+            return Ok(());
+        };
+        match kind_of(to.as_fd(), &name)? {
+            Some(there) => remove(to.as_fd(), &name, there),
+            None => Ok(()),
+        }
+    }
+
+    fn put(
+        &mut self,
+        from: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
+        name: &CStr,
+        kind: FileType,
+        path: &[u8],
+    ) -> io::Result<()> {
+        match kind {
+            FileType::RegularFile => self.put_file(from, to, name),
+            FileType::Directory => self.put_dir(from, to, name, path),
+            FileType::Symlink => {
+                let target = sys::readlinkat(from, name, Vec::new())?;
+                if path::leaves(path, target.to_bytes()) {
+                    self.pass_over(path);
+                    return Ok(());
+                }
+                Ok(sys::symlinkat(&target, to, name)?)
+            }
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {
+                self.pass_over(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn put_dir(
+        &mut self,
+        from: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
+        name: &CStr,
+        path: &[u8],
+    ) -> io::Result<()> {
+        let from = open_dir(from, name, false)?;
+        let mode = sys::fstat(&from)?.st_mode;
+        sys::mkdirat(to, name, Mode::RWXU)?;
+        let to = open_dir(to, name, true)?;
+        for (inner, kind) in list(from.as_fd())? {
+            let path = [path, b"/", inner.to_bytes()].concat();
+            self.put(from.as_fd(), to.as_fd(), &inner, kind, &path)?;
+        }
+        // At the end, because it may be one in which nothing can be made.
+        Ok(sys::fchmod(&to, Mode::from_raw_mode(mode & 0o777) | Mode::RWXU)?)
+    }
+
+    fn put_file(
+        &mut self,
+        from: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> io::Result<()> {
+        let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let source = File::from(sys::openat(from, name, read, Mode::empty())?);
+        let before = sys::fstat(&source)?;
+        let make =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dest = File::from(sys::openat(to, name, make, Mode::RUSR | Mode::WUSR)?);
+        let cloned = self.clones && clone(&dest, &source)?;
+        self.clones = cloned;
+        if !cloned {
+            io::copy(&mut &source, &mut &dest)?;
+        }
+        // What builds compare: a cache with new times is one that is built again.
+        let mtime = Timespec { tv_sec: before.st_mtime, tv_nsec: nanoseconds(&before) };
+        sys::futimens(&dest, &Timestamps { last_access: mtime, last_modification: mtime })?;
+        sys::fchmod(&dest, Mode::from_raw_mode(before.st_mode & 0o777))?;
+        let after = sys::fstat(&source)?;
+        if (before.st_size, before.st_mtime, nanoseconds(&before))
+            != (after.st_size, after.st_mtime, nanoseconds(&after))
+        {
+            return Err(io::Error::other("it was changed while it was copied"));
+        }
+        self.placed.files += 1;
+        self.placed.cloned += usize::from(cloned);
+        self.placed.bytes += u64::try_from(before.st_size).unwrap_or(0);
+        Ok(())
+    }
+
+    pub(crate) fn pass_over(&mut self, path: &[u8]) {
+        self.placed.passed_over.push(String::from_utf8_lossy(path).into_owned());
+    }
+}
+
+/// The directories above a path, and its own name.
+fn split(path: &str) -> io::Result<(Vec<CString>, CString)> {
+    let mut parts = path
+        .split('/')
+        .map(CString::new)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(io::Error::other)?;
+    let name = parts.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((parts, name))
+}
+
+/// Opens the directory at the end of `parents`; `makes` also makes what is missing.
+fn descend(root: &OwnedFd, parents: &[CString], makes: bool) -> io::Result<Option<OwnedFd>> {
+    let mut dir = root.try_clone()?;
+    for name in parents {
+        let opened = open_dir(dir.as_fd(), name, makes);
+        dir = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && makes => {
+                sys::mkdirat(
+                    &dir,
+                    name,
+                    Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH,
+                )?;
+                open_dir(dir.as_fd(), name, makes)?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+    }
+    Ok(Some(dir))
+}
+
+fn kind_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<FileType>> {
+    match sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[expect(clippy::cast_possible_wrap, reason = "it is less than a billion")]
+fn nanoseconds(found: &sys::Stat) -> i64 {
+    found.st_mtime_nsec as i64
+}
+
+/// Lets `dest` share the blocks of `source`; false where the filesystem cannot.
+#[cfg(target_os = "linux")]
+fn clone(dest: &File, source: &File) -> io::Result<bool> {
+    match sys::ioctl_ficlone(dest, source) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS) => {
+            Ok(false)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn clone(_: &File, _: &File) -> io::Result<bool> {
+    Ok(false)
+}

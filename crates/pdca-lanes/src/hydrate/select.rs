@@ -1,0 +1,179 @@
+//! Which files of the primary a lane gets: only such as git ignores, in the primary and in the lane.
+//!
+//! What the lane would not ignore must not come in: it would be part of the next patch.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::{
+    bstr::{BStr, BString, ByteSlice as _},
+    index::entry::Mode,
+    worktree::stack::state::ignore::Source,
+};
+
+use crate::{
+    failure::LaneError,
+    git::Git,
+    hydrate::{
+        HydrateConfig, HydrateError, Place, Sharer, config::plain, shared::writable_directory,
+    },
+};
+
+/// The file in the primary that names, by patterns, ignored files which every lane gets.
+pub(crate) const INCLUDE: &str = ".worktreeinclude";
+
+/// What a lane gets.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    /// Files and links to copy, sorted, each once.
+    pub(crate) copies: Vec<String>,
+    /// Links to make, and where each leads.
+    pub(crate) links: Vec<(String, Utf8PathBuf)>,
+    /// Trees to copy where the lane has none.
+    pub(crate) seeds: Vec<String>,
+    /// What was matched by a pattern and cannot come in.
+    pub(crate) passed_over: Vec<BString>,
+}
+
+/// A tree with its rules: what is tracked in it, and what is ignored.
+pub(crate) struct Rules<'a> {
+    place: Place,
+    index: &'a gix::index::State,
+    ignored: gix::AttributeStack<'a>,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of the files that are there, by the index given.
+    pub(crate) fn new(
+        place: Place,
+        repo: &'a gix::Repository,
+        index: &'a gix::index::State,
+    ) -> Result<Self, LaneError> {
+        let ignored = repo
+            .excludes(index, None, Source::WorktreeThenIdMappingIfNotSkipped)
+            .map_err(|source| LaneError::objects("read the ignore rules", source))?;
+        Ok(Self { place, index, ignored })
+    }
+
+    fn is_tracked(&self, path: &BStr) -> bool {
+        let below = [path.as_bytes(), b"/"].concat();
+        self.index.entry_by_path(path).is_some()
+            || self.index.prefixed_entries_range(below.as_bstr()).is_some()
+    }
+
+    fn is_ignored(&mut self, path: &BStr, mode: Mode) -> Result<bool, LaneError> {
+        let at = self.ignored.at_entry(path, Some(mode));
+        let at = at.map_err(|source| LaneError::objects("read the ignore rules", source))?;
+        Ok(at.is_excluded())
+    }
+
+    /// Whether git leaves this path alone: it is ignored and nothing at or below it is tracked.
+    fn leaves_alone(&mut self, path: &BStr, mode: Mode) -> Result<bool, LaneError> {
+        Ok(!self.is_tracked(path) && self.is_ignored(path, mode)?)
+    }
+
+    fn require(&mut self, key: &'static str, path: &str, mode: Mode) -> Result<(), HydrateError> {
+        if self.is_tracked(path.into()) {
+            return Err(HydrateError::Tracked { key, path: path.into(), place: self.place });
+        }
+        if !self.is_ignored(path.into(), mode)? {
+            return Err(HydrateError::NotIgnored { key, path: path.into(), place: self.place });
+        }
+        Ok(())
+    }
+}
+
+/// Finds what a lane gets, and refuses what it must not get.
+pub(crate) fn select(
+    config: &HydrateConfig,
+    workdir: &Utf8Path,
+    primary: &mut Rules<'_>,
+    lane: &mut Rules<'_>,
+    sharer: impl Fn() -> (u32, Sharer),
+    include: Option<&Git<'_>>,
+) -> Result<Selection, HydrateError> {
+    let mut selection = Selection::default();
+    let mut require = |key, entry: &str, mode| {
+        primary.require(key, entry, mode).and_then(|()| lane.require(key, entry, mode))
+    };
+    for entry in config.symlink.iter().map(|entry| plain(entry)) {
+        let path = workdir.join(entry);
+        let target = path.canonicalize_utf8().map_err(|source| HydrateError::Missing {
+            key: "symlink",
+            path: path.clone(),
+            source,
+        })?;
+        if let Some(directory) = writable_directory(&target).map_err(|source| HydrateError::Io {
+            doing: "look at",
+            path: target.clone(),
+            source,
+        })? {
+            let (lane, with) = sharer();
+            return Err(HydrateError::SharedMutable { directory, lane, with });
+        }
+        // Whatever it leads to, in the lane it is a link, which no pattern for directories meets.
+        require("symlink", entry, Mode::SYMLINK)?;
+        selection.links.push((entry.to_owned(), target));
+    }
+    for (key, entries) in [("copy", &config.copy), ("seed", &config.seed)] {
+        for entry in entries.iter().map(|entry| plain(entry)) {
+            let path = workdir.join(entry);
+            let found = match fs::symlink_metadata(&path) {
+                Ok(found) => found,
+                // A cache that the primary has not either is no reason to stop.
+                Err(_) if key == "seed" => continue,
+                Err(source) => return Err(HydrateError::Missing { key, path, source }),
+            };
+            require(key, entry, if found.is_dir() { Mode::DIR } else { Mode::FILE })?;
+            if key == "seed" {
+                selection.seeds.push(entry.to_owned());
+            } else if found.is_dir() {
+                files_below(&path, entry, &mut selection)?;
+            } else {
+                selection.copies.push(entry.to_owned());
+            }
+        }
+    }
+    if let Some(git) = include {
+        for path in git.matching(&workdir.join(INCLUDE))? {
+            let known = |entry: &String| {
+                path.strip_prefix(plain(entry).as_bytes())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            };
+            if path.ends_with(b"/")
+                || config.symlink.iter().chain(&config.seed).any(known)
+                || !primary.leaves_alone(path.as_bstr(), Mode::FILE)?
+            {
+                continue;
+            }
+            let fits = lane.leaves_alone(path.as_bstr(), Mode::FILE)?;
+            match path.to_str() {
+                Ok(text) if fits => selection.copies.push(text.to_owned()),
+                Ok(_) | Err(_) => selection.passed_over.push(path),
+            }
+        }
+    }
+    selection.copies.sort_unstable();
+    selection.copies.dedup();
+    Ok(selection)
+}
+
+/// Adds the files and links below a directory; no link is followed.
+fn files_below(dir: &Utf8Path, entry: &str, selection: &mut Selection) -> Result<(), HydrateError> {
+    let failed = |source| HydrateError::Io { doing: "list", path: dir.to_owned(), source };
+    for found in fs::read_dir(dir).map_err(failed)? {
+        let found = found.map_err(failed)?;
+        let kind = found.file_type().map_err(failed)?;
+        let Ok(name) = found.file_name().into_string() else {
+            let lossy = found.file_name().to_string_lossy().into_owned();
+            selection.passed_over.push(format!("{entry}/{lossy}").into());
+            continue;
+        };
+        let path = format!("{entry}/{name}");
+        if kind.is_dir() {
+            files_below(&dir.join(&name), &path, selection)?;
+        } else {
+            selection.copies.push(path);
+        }
+    }
+    Ok(())
+}

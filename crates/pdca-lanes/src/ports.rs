@@ -1,0 +1,333 @@
+//! A block of ports for one lane.
+//!
+//! # What it means that a block is held
+//! The ports must be free for what runs in the lane, so they themselves cannot be kept bound.
+//! A block is therefore ten ports and an eleventh behind them, the *guard*. Whoever takes a block
+//! binds its guard on the loopback address and keeps it bound for as long as the [`PortBlock`]
+//! lives; then it sees that each of the ten can be bound on loopback, IPv4 and IPv6, and lets go
+//! of them again. So:
+//!
+//! - Two lanes never have the same block at the same time, of whatever workspace and whatever
+//!   user: the kernel binds a port once. It knows this for exactly those who share ports, which a
+//!   lock file does not (a network namespace of its own, a `/tmp` of its own), and it forgets it
+//!   when the holder dies, however that happens.
+//! - Nothing else listened on any of the ten when the block was taken. A program that knows
+//!   nothing of lanes may still take one later; the range lies below those that Linux hands out
+//!   by itself, so nobody gets one by chance.
+//!
+//! Each workspace begins at a place of its own in the range, and its slots follow one another, so
+//! a lane usually has the same ports every time. Where that block is taken, it is the next free.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener},
+    str::FromStr,
+};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::names::WorkspaceId;
+
+/// How many ports a lane has, from its `PDCA_PORT_BASE` on.
+pub const PORTS_PER_LANE: u16 = 10;
+/// A block with its guard.
+const STRIDE: u16 = PORTS_PER_LANE + 1;
+/// Ports below belong to the system.
+const LOWEST: u16 = 1024;
+
+/// The ports that lanes may have, written `"20000-29999"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+/// Why a text is no range of ports.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PortRangeError {
+    /// It has another form.
+    #[error("{text:?} is not of the form \"20000-29999\"")]
+    Form {
+        /// What was given.
+        text: String,
+    },
+    /// Ports below 1024 belong to the system.
+    #[error("ports below {LOWEST} belong to the system, and {first} is one")]
+    System {
+        /// Where the range begins.
+        first: u16,
+    },
+    /// Not even one lane fits in.
+    #[error("a lane needs {STRIDE} ports, and {first}-{last} has fewer")]
+    Narrow {
+        /// Where the range begins.
+        first: u16,
+        /// Where it ends.
+        last: u16,
+    },
+}
+
+/// Why a lane got no ports.
+#[derive(Debug, Error)]
+pub enum PortError {
+    /// Somebody has a port of each block.
+    #[error("none of the {blocks} blocks of ports in {range} is free")]
+    NoneFree {
+        /// Where they were looked for.
+        range: PortRange,
+        /// How many there are.
+        blocks: u16,
+    },
+    /// The system would not say whether a port is free.
+    #[error("cannot bind port {port} of the loopback address")]
+    Bind {
+        /// The port.
+        port: u16,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Ten ports, ours for as long as this value lives.
+#[derive(Debug)]
+pub struct PortBlock {
+    base: u16,
+    _guard: TcpListener,
+}
+
+impl PortBlock {
+    /// The first of the ten.
+    pub fn base(&self) -> u16 {
+        self.base
+    }
+}
+
+impl Default for PortRange {
+    /// `20000-29999`: below what Linux gives to outgoing connections, which begins at 32768.
+    fn default() -> Self {
+        Self { first: 20_000, last: 29_999 }
+    }
+}
+
+impl PortRange {
+    /// A range with room for at least one lane.
+    pub fn new(first: u16, last: u16) -> Result<Self, PortRangeError> {
+        if first < LOWEST {
+            return Err(PortRangeError::System { first });
+        }
+        if last.checked_sub(first).is_none_or(|more| more < STRIDE - 1) {
+            return Err(PortRangeError::Narrow { first, last });
+        }
+        Ok(Self { first, last })
+    }
+
+    /// The first port of the block that a slot has unless somebody else does.
+    pub fn preferred(self, workspace: &WorkspaceId, slot: u32) -> u16 {
+        self.base_of(self.place(workspace, slot))
+    }
+
+    /// Takes a block for a slot: the preferred one, or the next that is free.
+    pub fn take(self, workspace: &WorkspaceId, slot: u32) -> Result<PortBlock, PortError> {
+        let preferred = self.place(workspace, slot);
+        let blocks = self.blocks();
+        for block in (preferred..blocks).chain(0..preferred) {
+            if let Some(block) = take_block(self.base_of(block))? {
+                return Ok(block);
+            }
+        }
+        Err(PortError::NoneFree { range: self, blocks })
+    }
+
+    /// How many lanes have room.
+    fn blocks(self) -> u16 {
+        u16::try_from((u32::from(self.last) - u32::from(self.first) + 1) / u32::from(STRIDE))
+            .expect("there are fewer blocks than ports")
+    }
+
+    fn base_of(self, block: u16) -> u16 {
+        self.first + block * STRIDE
+    }
+
+    /// Which block a slot prefers.
+    fn place(self, workspace: &WorkspaceId, slot: u32) -> u16 {
+        let place = workspace.number().wrapping_add(u64::from(slot)) % u64::from(self.blocks());
+        u16::try_from(place).expect("there are fewer blocks than ports")
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = PortRangeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let ends = text.split_once('-').and_then(|(first, last)| {
+            Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
+        });
+        let (first, last) = ends.ok_or_else(|| PortRangeError::Form { text: text.to_owned() })?;
+        Self::new(first, last)
+    }
+}
+
+impl TryFrom<String> for PortRange {
+    type Error = PortRangeError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<PortRange> for String {
+    fn from(range: PortRange) -> Self {
+        range.to_string()
+    }
+}
+
+/// Takes the block at `base`, unless somebody has it or any port of it.
+fn take_block(base: u16) -> Result<Option<PortBlock>, PortError> {
+    // First the guard: two who look at the ten at the same time would both find them free.
+    let Some(guard) = bind(Ipv4Addr::LOCALHOST.into(), base + PORTS_PER_LANE)? else {
+        return Ok(None);
+    };
+    for port in base..base + PORTS_PER_LANE {
+        let four = bind(Ipv4Addr::LOCALHOST.into(), port)?;
+        if four.is_none() || !is_free_on_six(port)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(PortBlock { base, _guard: guard }))
+}
+
+/// Binds a port, unless somebody has it.
+fn bind(address: IpAddr, port: u16) -> Result<Option<TcpListener>, PortError> {
+    match TcpListener::bind((address, port)) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(source) => Err(PortError::Bind { port, source }),
+    }
+}
+
+/// Whether a port is free on the loopback address of IPv6; a host without one uses no port of it.
+fn is_free_on_six(port: u16) -> Result<bool, PortError> {
+    match bind(Ipv6Addr::LOCALHOST.into(), port) {
+        Ok(bound) => Ok(bound.is_some()),
+        Err(PortError::Bind { source, .. }) if is_without_six(&source) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_without_six(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrNotAvailable
+        || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn workspace(path: &str) -> WorkspaceId {
+        WorkspaceId::of(path.into())
+    }
+
+    /// Room for some lanes that no other test uses, nor this one in another process: by its number.
+    fn own_range(test: u16, blocks: u16) -> PortRange {
+        let process = u16::try_from(std::process::id() % 100).unwrap();
+        let first = 10_000 + process * 120 + test * 40;
+        PortRange::new(first, first + blocks * STRIDE - 1).unwrap()
+    }
+
+    #[test]
+    fn a_range_is_read_as_it_is_written() {
+        let range: PortRange = "20000-29999".parse().unwrap();
+        assert_eq!(range, PortRange::default());
+        assert_eq!(range.to_string(), "20000-29999");
+        assert_eq!(range.blocks(), 909);
+        assert_eq!("65525-65535".parse::<PortRange>().unwrap().blocks(), 1);
+    }
+
+    #[test]
+    fn a_range_that_no_lane_fits_in_is_refused() {
+        for text in ["", "20000", "a-b", "1-2-3", "-5", "20000-70000"] {
+            let refused = text.parse::<PortRange>();
+            assert!(matches!(refused, Err(PortRangeError::Form { .. })), "{text:?}: {refused:?}");
+        }
+        let system = "1000-2000".parse::<PortRange>();
+        assert_eq!(system, Err(PortRangeError::System { first: 1000 }));
+        for text in ["20000-20009", "20001-20000"] {
+            let refused = text.parse::<PortRange>();
+            assert!(matches!(refused, Err(PortRangeError::Narrow { .. })), "{text:?}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_held_until_it_is_given_back_and_its_ports_are_free_to_bind() {
+        let here = workspace("/one");
+        let range = own_range(0, 2);
+        let block = range.take(&here, 0).unwrap();
+        let other = range.take(&here, 0).unwrap();
+        assert_ne!(block.base(), other.base(), "the same slot of somebody else gets other ports");
+        let mut bound = HashSet::new();
+        for port in block.base()..block.base() + PORTS_PER_LANE {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+            bound.insert(listener.local_addr().unwrap().port());
+        }
+        assert_eq!(bound.len(), 10);
+        let base = block.base();
+        assert!(take_block(base).unwrap().is_none());
+        drop(block);
+        assert_eq!(take_block(base).unwrap().unwrap().base(), base);
+    }
+
+    #[test]
+    fn a_block_with_a_port_in_use_is_passed_over() {
+        let here = workspace("/two");
+        let range = own_range(1, 3);
+        let preferred = range.preferred(&here, 0);
+        let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, preferred + 7)).unwrap();
+        let block = range.take(&here, 0).unwrap();
+        assert_ne!(block.base(), preferred);
+        drop(stranger);
+    }
+
+    #[test]
+    fn a_range_that_is_used_up_says_so() {
+        let here = workspace("/three");
+        let range = own_range(2, 2);
+        let held = [range.take(&here, 0).unwrap(), range.take(&here, 0).unwrap()];
+        assert_ne!(held[0].base(), held[1].base());
+        let refused = range.take(&here, 0).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            format!("none of the 2 blocks of ports in {range} is free")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_preferred_blocks_of_a_workspace_lie_in_the_range_and_apart(
+            path in "/[a-z]{1,8}", first in 1024_u16..60_000, slots in 1_u32..50,
+        ) {
+            let here = workspace(&path);
+            let range = PortRange::new(first, first + 50 * STRIDE).unwrap();
+            let mut seen = HashSet::new();
+            for slot in 0..slots {
+                let base = range.preferred(&here, slot);
+                prop_assert!(base >= first && base + STRIDE - 1 <= range.last);
+                prop_assert_eq!((base - first) % STRIDE, 0);
+                prop_assert!(seen.insert(base));
+                prop_assert_eq!(base, range.preferred(&here, slot));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A lane removed, with nothing lost that is not landed or rescued.
+//!
+//! A lane is a repository of its own, so its rescue refs go with it. Everything in it that the
+//! primary does not have is therefore written into a bundle under `<root>/rescued/` first: a file
+//! that `git fetch` reads like a remote. The steps, each of which may be the last one before a
+//! crash and is found by whoever comes next:
+//!
+//! 1. the slot is taken, and what is uncommitted is committed to a rescue ref;
+//! 2. the bundle appears, whole and synced;
+//! 3. the checkout is renamed to `<target>.removed`: from now on there is no lane;
+//! 4. the marker and what else belongs to the lane go, then what was renamed.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::bstr::ByteSlice as _;
+use thiserror::Error;
+
+use crate::{
+    claim::{ClaimError, Lanes, MARKER, OCCUPANT, RESCUED},
+    dir,
+    failure::LaneError,
+    history,
+    hydrate::HYDRATION,
+    lane::Lane,
+    marker::Marker,
+    names::TMP,
+    provision::Kind,
+    stage::{INDEX, NEW_INDEX},
+    target::Target,
+};
+
+/// What follows the name of the target in the name of a checkout that is being removed.
+pub(crate) const REMOVED: &str = ".removed";
+
+/// A lane that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Where the checkout was.
+    pub path: Utf8PathBuf,
+    /// What was in it that the primary does not have.
+    pub kept: Option<Kept>,
+    /// Where the claim moved a checkout that was broken; it is there as it was.
+    pub moved_aside: Option<Utf8PathBuf>,
+}
+
+/// Work that outlives its lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The bundle.
+    pub bundle: Utf8PathBuf,
+    /// The commit that holds what was uncommitted or unlanded, if there was any.
+    pub rescued: Option<String>,
+    /// The refs in the bundle.
+    pub refs: Vec<String>,
+}
+
+/// Why a lane was not removed. It is there as it was, and nothing in it is lost.
+#[derive(Debug, Error)]
+pub enum RemoveError {
+    /// There is no such lane.
+    #[error("there is no lane {slot} of {target}")]
+    NoSuchLane {
+        /// The slot.
+        slot: u32,
+        /// The target.
+        target: String,
+    },
+    /// The lane could not be taken.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// What is in it could not be kept.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// The system would not.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        path: Utf8PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Lanes {
+    /// Removes the lane of a target in a slot; what is not in the primary is kept in a bundle.
+    ///
+    /// What was [rescued](Lane::rescue) beside the checkout stays where it is.
+    pub fn remove(&self, slot: u32, target: &Target) -> Result<Removed, RemoveError> {
+        let path = self.checkout_path(slot, target);
+        let left = Utf8PathBuf::from(format!("{path}{REMOVED}"));
+        let marker = self.marker_path(slot, target);
+        let known = Marker::load(&marker).map_err(failed("read", &marker))?;
+        let Some(known) = known else {
+            return self.finish_removal(slot, target, path, &left);
+        };
+        let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
+        let kept = lane.keep(self.root(), target)?;
+        let moved_aside = lane.moved_aside().map(Utf8Path::to_owned);
+        dir::remove_at(&left).map_err(failed("remove", &left))?;
+        lane.leave(target, &left)?;
+        Ok(Removed { path, kept, moved_aside })
+    }
+
+    /// Removes what an interrupted removal left; without any there was no lane.
+    fn finish_removal(
+        &self,
+        slot: u32,
+        target: &Target,
+        path: Utf8PathBuf,
+        left: &Utf8Path,
+    ) -> Result<Removed, RemoveError> {
+        if fs::symlink_metadata(left).is_err() {
+            return Err(RemoveError::NoSuchLane { slot, target: target.name().to_owned() });
+        }
+        let _lock = self.take_slot(slot)?;
+        dir::remove_at(left).map_err(failed("remove", left))?;
+        Ok(Removed { path, kept: None, moved_aside: None })
+    }
+}
+
+impl Lane {
+    /// Writes what the primary does not have into a bundle, if there is anything.
+    fn keep(&self, root: &Utf8Path, target: &Target) -> Result<Option<Kept>, RemoveError> {
+        let slot = self.slot().map_err(failed("read", self.path()))?;
+        let rescued = self.rescue(&format!("lane-{slot}"))?;
+        match self.kind() {
+            Kind::Reference => {}
+            // Its refs are the primary's, and stay.
+            Kind::Worktree => return Ok(None),
+        }
+        let repo = self.room.enter()?;
+        if history::head(&repo)?.is_none() {
+            return Ok(None);
+        }
+        self.keep_stashes(&repo)?;
+        let have = tips(target)?;
+        let dir = root.join(RESCUED);
+        fs::create_dir_all(&dir).map_err(failed("make", &dir))?;
+        let scratch = dir.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        let Some(refs) = self.git().bundle(&scratch, &have)? else {
+            return Ok(None);
+        };
+        // Its name says what is in it, so that the same work is kept once.
+        let digest = pdca_state::sha256_hex(refs.join("\n").as_bytes());
+        let name = format!("{}-lane-{slot}-{}.bundle", self.target_name(), &digest[..12]);
+        let bundle = dir.join(name);
+        let put = || -> io::Result<()> {
+            fs::File::open(&scratch)?.sync_all()?;
+            fs::rename(&scratch, &bundle)?;
+            fs::File::open(&dir)?.sync_all()
+        };
+        put().map_err(failed("keep", &bundle))?;
+        Ok(Some(Kept { bundle, rescued, refs }))
+    }
+
+    /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
+    fn keep_stashes(&self, repo: &gix::Repository) -> Result<(), RemoveError> {
+        let path = self.room.git_dir().join("logs/refs/stash");
+        let log = match fs::read(&path) {
+            Ok(log) => log,
+            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(failed("read", &path)(source)),
+        };
+        for line in log.lines() {
+            let id = line.fields().nth(1).unwrap_or_default();
+            // One that cannot be read any more can be kept by nobody.
+            if let Ok(id) = history::find_commit(repo, &id.to_str_lossy()) {
+                history::keep_rescue(repo, "stash", id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
+    fn leave(self, target: &Target, left: &Utf8Path) -> Result<(), RemoveError> {
+        let dir = self.slot_dir().to_owned();
+        fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
+        for end in [MARKER, OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP] {
+            let path = dir.join(format!("{}{end}", target.name()));
+            dir::remove_at(&path).map_err(failed("remove", &path))?;
+        }
+        dir::remove_at(left).map_err(failed("remove", left))
+    }
+}
+
+/// The commits that the primary's refs name.
+fn tips(target: &Target) -> Result<Vec<String>, LaneError> {
+    let repo = target.repository();
+    let unreadable = |source| LaneError::objects("read the refs of the primary", source);
+    let refs = repo.references().map_err(unreadable)?;
+    let mut tips = Vec::new();
+    for found in refs.all().map_err(unreadable)? {
+        let Ok(mut found) = found else { continue };
+        // A tag is an object of its own, and is there as well.
+        tips.extend(found.try_id().map(|id| id.to_string()));
+        // A ref that leads nowhere holds nothing.
+        if let Ok(id) = found.peel_to_id() {
+            tips.push(id.to_string());
+        }
+    }
+    tips.extend(repo.head_id().ok().map(|id| id.to_string()));
+    tips.sort_unstable();
+    tips.dedup();
+    Ok(tips)
+}
+
+fn failed<'a>(
+    doing: &'static str,
+    path: &'a Utf8Path,
+) -> impl FnOnce(io::Error) -> RemoveError + use<'a> {
+    move |source| RemoveError::Io { doing, path: path.to_owned(), source }
+}

@@ -1,0 +1,237 @@
+//! Which lanes go when the disk gets full or a lane gets old: decided first, then done.
+
+use std::{
+    io,
+    time::{Duration, SystemTime},
+};
+
+use camino::Utf8PathBuf;
+
+use crate::{
+    claim::Lanes,
+    inspect::{Holder, InspectError, LaneReport},
+    remove::{RemoveError, Removed},
+    target::Target,
+};
+
+/// When a lane goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SweepPolicy {
+    /// Lanes go, oldest first, until the disk has this many bytes free.
+    pub min_free: Option<u64>,
+    /// A lane goes that nobody took for this long.
+    pub max_age: Option<Duration>,
+    /// What time it is.
+    pub now: SystemTime,
+}
+
+/// What a sweep does, lane by lane: first those that go, in the order in which they go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweepPlan {
+    /// How many bytes the disk of the lanes has free.
+    pub free: u64,
+    /// Every lane, each once.
+    pub items: Vec<SweepItem>,
+}
+
+/// What a sweep does with one lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweepItem {
+    /// The slot.
+    pub slot: u32,
+    /// The target.
+    pub target: String,
+    /// The checkout.
+    pub path: Utf8PathBuf,
+    /// Bytes on disk.
+    pub size: u64,
+    /// How long ago somebody took it; none where that cannot be told.
+    pub age: Option<Duration>,
+    /// What becomes of it.
+    pub decision: Decision,
+}
+
+/// What becomes of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes.
+    Remove(Reason),
+    /// It stays.
+    Keep(Stays),
+}
+
+/// Why a lane goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nobody took it for too long.
+    Old,
+    /// The disk has too little room.
+    DiskFloor,
+}
+
+/// Why a lane stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// Somebody works in it.
+    InUse(Holder),
+    /// Its target is not configured, so what is in it cannot be compared.
+    UnknownTarget,
+    /// Nothing asks for it to go.
+    NoNeed,
+}
+
+impl Lanes {
+    /// Decides what a sweep does now. Nothing is changed.
+    pub fn plan_sweep(
+        &self,
+        targets: &[Target],
+        policy: &SweepPolicy,
+    ) -> Result<SweepPlan, InspectError> {
+        let lanes = self.list()?;
+        let free = self
+            .free_space()
+            .map_err(|source| InspectError { path: self.root().to_owned(), source })?;
+        let known = |lane: &LaneReport| targets.iter().any(|target| target.name() == lane.target);
+        Ok(SweepPlan { free, items: decide(lanes, free, policy, known) })
+    }
+
+    /// Removes one lane of a plan, as it was decided.
+    pub fn sweep(&self, item: &SweepItem, target: &Target) -> Result<Removed, RemoveError> {
+        self.remove(item.slot, target)
+    }
+
+    /// How many bytes an ordinary user can still write where the lanes are, or will be.
+    fn free_space(&self) -> io::Result<u64> {
+        let made = self.root().ancestors().find(|above| above.exists()).unwrap_or(self.root());
+        let disk = rustix::fs::statvfs(made.as_std_path())?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+}
+
+/// The decision: the oldest go first, and no more than are needed.
+fn decide(
+    lanes: Vec<LaneReport>,
+    free: u64,
+    policy: &SweepPolicy,
+    known: impl Fn(&LaneReport) -> bool,
+) -> Vec<SweepItem> {
+    let mut items: Vec<SweepItem> = lanes
+        .into_iter()
+        .map(|lane| {
+            let age = lane.used.and_then(|used| policy.now.duration_since(used).ok());
+            let decision = Decision::Keep(match lane.holder {
+                Some(holder) => Stays::InUse(holder),
+                None if !known(&lane) => Stays::UnknownTarget,
+                None => Stays::NoNeed,
+            });
+            let LaneReport { slot, target, path, size, .. } = lane;
+            SweepItem { slot, target, path, size, age, decision }
+        })
+        .collect();
+    // One whose age is not known counts as new: a clock that was set back must not empty the disk.
+    items.sort_by_key(|item| (std::cmp::Reverse(item.age), item.slot, item.target.clone()));
+    let mut free = free;
+    for item in &mut items {
+        if item.decision != Decision::Keep(Stays::NoNeed) {
+            continue;
+        }
+        let old = policy.max_age.is_some_and(|most| item.age.is_some_and(|age| age > most));
+        let full = policy.min_free.is_some_and(|floor| free < floor);
+        let reason = match (old, full) {
+            (true, _) => Reason::Old,
+            (false, true) => Reason::DiskFloor,
+            (false, false) => continue,
+        };
+        item.decision = Decision::Remove(reason);
+        free = free.saturating_add(item.size);
+    }
+    // Stable, so those that go keep their order.
+    items.sort_by_key(|item| matches!(item.decision, Decision::Keep(_)));
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{hydrate::HydrationState, inspect::LaneState, provision::Kind};
+
+    const DAY: u64 = 24 * 3600;
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1000 * DAY)
+    }
+
+    /// A lane that was last used some days ago and has some bytes.
+    fn lane(slot: u32, days: Option<u64>, size: u64) -> LaneReport {
+        LaneReport {
+            slot,
+            target: "app".to_owned(),
+            path: format!("/lanes/lane-{slot}/app").into(),
+            kind: Kind::Reference,
+            primary: "/app/.git".into(),
+            state: LaneState::Ready,
+            base: None,
+            head: None,
+            dirty: None,
+            holder: None,
+            hydration: HydrationState::None,
+            size,
+            used: days.map(|days| now() - Duration::from_secs(days * DAY)),
+        }
+    }
+
+    fn shown(
+        lanes: Vec<LaneReport>,
+        free: u64,
+        floor: Option<u64>,
+        days: Option<u64>,
+    ) -> Vec<String> {
+        let max_age = days.map(|days| Duration::from_secs(days * DAY));
+        let policy = SweepPolicy { min_free: floor, max_age, now: now() };
+        decide(lanes, free, &policy, |lane| lane.target == "app")
+            .iter()
+            .map(|item| format!("{} {:?}", item.slot, item.decision))
+            .collect()
+    }
+
+    #[test]
+    fn nothing_goes_where_nothing_asks_for_it() {
+        let lanes = || vec![lane(0, Some(100), 10), lane(1, Some(1), 10)];
+        let all_stay = ["0 Keep(NoNeed)", "1 Keep(NoNeed)"];
+        assert_eq!(shown(lanes(), 0, None, None), all_stay);
+        assert_eq!(shown(lanes(), 50, Some(50), Some(100)), all_stay);
+    }
+
+    #[test]
+    fn the_oldest_go_first_and_no_more_than_are_needed() {
+        let lanes = vec![lane(0, Some(1), 30), lane(1, Some(9), 30), lane(2, Some(5), 30)];
+        assert_eq!(
+            shown(lanes, 10, Some(60), None),
+            ["1 Remove(DiskFloor)", "2 Remove(DiskFloor)", "0 Keep(NoNeed)"]
+        );
+    }
+
+    #[test]
+    fn room_that_the_old_ones_give_is_counted() {
+        let lanes = vec![lane(0, Some(1), 30), lane(1, Some(9), 30)];
+        assert_eq!(shown(lanes, 40, Some(60), Some(7)), ["1 Remove(Old)", "0 Keep(NoNeed)"]);
+    }
+
+    #[test]
+    fn what_is_in_use_or_unknown_stays_however_old() {
+        let mut lanes = vec![lane(0, Some(9), 1), lane(1, Some(9), 1), lane(2, None, 1)];
+        lanes[0].holder = Some(Holder { pid: Some(7) });
+        lanes[1].target = "other".to_owned();
+        assert_eq!(
+            shown(lanes, 0, None, Some(1)),
+            ["0 Keep(InUse(Holder { pid: Some(7) }))", "1 Keep(UnknownTarget)", "2 Keep(NoNeed)",]
+        );
+    }
+
+    #[test]
+    fn a_lane_from_the_future_is_the_last_to_go() {
+        let mut lanes = vec![lane(0, Some(0), 5), lane(1, Some(3), 5)];
+        lanes[0].used = Some(now() + Duration::from_secs(DAY));
+        assert_eq!(shown(lanes, 0, Some(5), Some(1)), ["1 Remove(Old)", "0 Keep(NoNeed)"]);
+    }
+}

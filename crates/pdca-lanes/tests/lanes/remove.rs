@@ -1,0 +1,197 @@
+//! Lanes that go, and what was in them that stays.
+
+use std::time::Duration;
+
+use fs_err as fs;
+use pdca_lanes::{ClaimError, Decision, Reason, RemoveError, Removed, Stays, SweepPolicy};
+use pdca_testkit::Repo;
+
+use crate::scene::{BY, Scene, seen};
+
+fn remove(scene: &Scene) -> Removed {
+    scene.lanes().remove(0, &scene.target()).unwrap()
+}
+
+/// Fetches a bundle into a fresh clone of the primary, as a person would.
+fn fetched(scene: &Scene, removed: &Removed) -> Repo {
+    let bundle = &removed.kept.as_ref().unwrap().bundle;
+    let clone = scene.beside("fetched");
+    scene.primary.git(&["clone", "--quiet", ".", clone.as_str()]);
+    let repo = Repo::existing(&clone);
+    repo.git(&["fetch", "--quiet", bundle.as_str(), "refs/*:refs/rescued/*"]);
+    repo
+}
+
+#[test]
+fn a_clean_lane_goes_without_a_trace_but_its_lock() {
+    let scene = Scene::new(&[(".gitignore", "*.o\n"), ("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("cache.o"), "x").unwrap();
+    drop(lane);
+    let removed = remove(&scene);
+    assert_eq!((removed.kept, removed.moved_aside), (None, None));
+    let left: Vec<_> = fs::read_dir(scene.lanes().root().join("lane-0"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["lock"]);
+    assert_eq!(scene.lanes().list().unwrap(), []);
+    scene.lane();
+}
+
+#[test]
+fn uncommitted_work_is_in_the_bundle() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "changed\n").unwrap();
+    fs::write(lane.path().join("new"), "new\n").unwrap();
+    drop(lane);
+    let removed = remove(&scene);
+    let rescued = removed.kept.as_ref().unwrap().rescued.clone().unwrap();
+    assert!(!scene.checkout().exists());
+    let repo = fetched(&scene, &removed);
+    assert_eq!(repo.git(&["rev-parse", "refs/rescued/pdca/rescue/lane-0"]).trim(), rescued);
+    assert_eq!(repo.git(&["show", &format!("{rescued}:a")]), "changed\n");
+    assert_eq!(repo.git(&["show", &format!("{rescued}:new")]), "new\n");
+    repo.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn commits_branches_earlier_rescues_and_every_stash_are_in_the_bundle() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "rescued\n").unwrap();
+    let earlier = lane.rescue("36.g1").unwrap().unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    let repo = seen(&lane);
+    let mut stashes = Vec::new();
+    for text in ["one\n", "two\n"] {
+        fs::write(lane.path().join("a"), text).unwrap();
+        repo.git(&["stash"]);
+        stashes.push(repo.git(&["rev-parse", "refs/stash"]).trim().to_owned());
+    }
+    repo.git(&["checkout", "--quiet", "-b", "aside"]);
+    fs::write(lane.path().join("a"), "aside\n").unwrap();
+    repo.git(&["commit", "--quiet", "-am", "aside"]);
+    let aside = repo.head();
+    lane.reset(&scene.primary.head()).unwrap();
+    fs::write(lane.path().join("a"), "head\n").unwrap();
+    let head = lane.commit_all("work", &BY).unwrap().unwrap();
+    drop(lane);
+    let repo = fetched(&scene, &remove(&scene));
+    for commit in [&earlier, &stashes[0], &stashes[1], &aside, &head] {
+        let named = repo.git(&["for-each-ref", "--points-at", commit, "refs/rescued"]);
+        assert!(!named.is_empty(), "{commit} has no ref");
+    }
+}
+
+#[test]
+fn what_landed_meanwhile_is_not_kept_a_second_time() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "b\n").unwrap();
+    lane.commit_all("work", &BY).unwrap().unwrap();
+    scene.primary.git(&["fetch", "--quiet", lane.path().as_str(), "HEAD"]);
+    scene.primary.git(&["merge", "--quiet", "--ff-only", "FETCH_HEAD"]);
+    drop(lane);
+    assert_eq!(remove(&scene).kept, None);
+}
+
+#[test]
+fn a_lane_in_use_is_not_removed() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let _lane = scene.lane();
+    let refused = scene.lanes().remove(0, &scene.target()).unwrap_err();
+    assert!(
+        matches!(refused, RemoveError::Claim(ClaimError::Held { holder: Some(_), .. })),
+        "{refused}"
+    );
+    assert!(scene.checkout().join("a").exists());
+}
+
+#[test]
+fn there_must_be_a_lane_to_remove() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let refused = scene.lanes().remove(4, &scene.target()).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no lane 4 of app");
+    assert!(!scene.lanes().root().exists());
+}
+
+#[test]
+fn repositories_that_were_moved_aside_stay() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    let inner = Repo::at(&lane.path().join("inner"));
+    inner.write("x", "x");
+    let commit = inner.commit("inner");
+    drop(lane);
+    remove(&scene);
+    let kept = scene.lanes().root().join("lane-0/rescued/lane-0/inner");
+    assert_eq!(Repo::existing(&kept).head(), commit);
+}
+
+#[test]
+fn a_removal_that_was_interrupted_is_completed() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    drop(scene.lane());
+    let slot = scene.lanes().root().join("lane-0");
+    // After the rename, and after the marker went.
+    for marker_gone in [false, true] {
+        drop(scene.lane());
+        fs::rename(slot.join("app"), slot.join("app.removed")).unwrap();
+        if marker_gone {
+            fs::remove_file(slot.join("app.lane.json")).unwrap();
+        }
+        remove(&scene);
+        assert!(!slot.join("app.removed").exists());
+        assert!(!slot.join("app").exists());
+    }
+}
+
+#[test]
+fn a_read_only_directory_that_a_build_left_is_removed_too() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new(&[(".gitignore", "/out\n"), ("a", "a\n")]);
+    let lane = scene.lane();
+    let out = lane.path().join("out/deep");
+    fs::create_dir_all(&out).unwrap();
+    fs::write(out.join("x"), "x").unwrap();
+    fs::set_permissions(&out, std::fs::Permissions::from_mode(0o555)).unwrap();
+    drop(lane);
+    remove(&scene);
+    assert!(!scene.checkout().exists());
+}
+
+#[test]
+fn a_sweep_does_what_its_plan_says() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let (lanes, target) = (scene.lanes(), scene.target());
+    for slot in [0, 1] {
+        let lane = lanes.claim(slot, &target).unwrap();
+        lane.reset(&scene.primary.head()).unwrap();
+    }
+    let held = lanes.claim(2, &target).unwrap();
+    held.reset(&scene.primary.head()).unwrap();
+    let hour = Duration::from_secs(3600);
+    let later = lanes.list().unwrap()[2].used.unwrap() + 2 * hour;
+    let policy = SweepPolicy { min_free: None, max_age: Some(hour), now: later };
+    let plan = lanes.plan_sweep(std::slice::from_ref(&target), &policy).unwrap();
+    assert_eq!(lanes.list().unwrap().len(), 3, "a plan changes nothing");
+    let goes: Vec<u32> = plan
+        .items
+        .iter()
+        .filter(|item| item.decision == Decision::Remove(Reason::Old))
+        .map(|item| item.slot)
+        .collect();
+    assert_eq!(goes, [0, 1]);
+    assert!(matches!(plan.items[2].decision, Decision::Keep(Stays::InUse(_))));
+    assert!(plan.free > 0 && plan.items.iter().all(|item| item.size > 0));
+    for item in plan.items.iter().filter(|item| matches!(item.decision, Decision::Remove(_))) {
+        lanes.sweep(item, &target).unwrap();
+    }
+    let left: Vec<u32> = lanes.list().unwrap().iter().map(|lane| lane.slot).collect();
+    assert_eq!(left, [2]);
+    let full = SweepPolicy { min_free: Some(u64::MAX), max_age: None, now: later };
+    let plan = lanes.plan_sweep(std::slice::from_ref(&target), &full).unwrap();
+    assert!(matches!(plan.items[..], [ref item] if matches!(item.decision, Decision::Keep(_))));
+}
