@@ -231,7 +231,16 @@ fn new_rivals(
 }
 
 fn rivals(plan: &Plan, id: &BundleId, known: &BTreeSet<BundleId>, site: &Site) -> Vec<Rival> {
-    let rivals = plan.rivals_of(id).into_iter().filter(|(other, _)| !known.contains(*other));
+    // One that waits for the other was never beside it.
+    let edges = plan.edges();
+    let is_ordered = |other: &BundleId| {
+        edges.iter().any(|edge| {
+            let pair = (&edge.dependant, &edge.prerequisite);
+            pair == (id, other) || pair == (other, id)
+        })
+    };
+    let rivals = plan.rivals_of(id).into_iter();
+    let rivals = rivals.filter(|(other, _)| !known.contains(*other) && !is_ordered(other));
     let told = |(other, rivalry): (&BundleId, Rivalry)| {
         let (rule, witness) = match &rivalry {
             Rivalry::Conflict { .. } => ("conflict", None),
