@@ -88,3 +88,16 @@ fn a_driver_that_finds_the_patch_built_tells_it_all_the_same() {
     scene.pdca(&["run", "7", "--events", "events.jsonl"]).expect(0);
     assert_eq!(scene.workspace.read("events.jsonl").matches("\"drifted\"").count(), 1);
 }
+
+#[test]
+fn an_attempt_that_is_archived_first_does_not_hide_what_the_next_one_touches() {
+    let scene = scene("");
+    scene.pdca(&["run", "7"]).expect(0);
+    let summary = scene.workspace.read("results/issue_7/SUMMARY.md");
+    let sent_back = summary.replace("- Outcome:", "- Outcome: iterated-to-Do");
+    assert_ne!(summary, sent_back);
+    scene.workspace.write("results/issue_7/SUMMARY.md", sent_back);
+    assert_eq!(scene.state("7"), "ITERATE_DO");
+    scene.pdca(&["run", "7", "--events", "events.jsonl"]).expect(0);
+    assert_eq!(scene.workspace.read("events.jsonl").matches("\"drifted\"").count(), 1);
+}

@@ -142,10 +142,13 @@ impl Schedule {
             .map(|(text, _)| text.clone())
             .collect();
         said.push(match own.as_slice() {
-            [] => format!(
-                "other bundles keep the batch from being planned, in {} places: `pdca plan`",
-                others.len()
-            ),
+            [] => {
+                let places = match others.len() {
+                    1 => "one place".to_owned(),
+                    many => format!("{many} places"),
+                };
+                format!("other bundles keep the batch from being planned, in {places}: `pdca plan`")
+            }
             [..] => "the batch cannot be planned until that is mended: `pdca plan`".to_owned(),
         });
         Self { status: "rejected", problems, said, ..Self::default() }
