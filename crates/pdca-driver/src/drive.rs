@@ -205,11 +205,8 @@ impl Driver<'_> {
         let mut steps = 0;
         let mut is_drift_told = false;
         loop {
-            if snapshot.artifacts.contains(Artifact::Patch) && !is_drift_told {
-                // Also for a patch that was there already: whoever drives others beside it must know.
-                self.tell_drift(bundle, &snapshot)?;
-                is_drift_told = true;
-            }
+            // Also for a patch that was there already: whoever drives others beside it must know.
+            is_drift_told = is_drift_told || self.tell_drift(bundle, &snapshot)?;
             let position = self.position(&snapshot)?;
             let next = step(position);
             if let Step::Halt(halt) = next {

@@ -29,6 +29,15 @@ name = {name}
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]
 
+[schedule]
+# What a brief without `Touches` claims: "free" nothing, "exclusive" the whole tree: it runs alone.
+#untouched = "free"
+# What becomes of a change outside its `Touches`: a row that warns, one that blocks ("fail"), or "off".
+#drift = "warn"
+# How long a bundle is taken to last when the order is decided: "unit" each as long as any other,
+# "history" as its last attempt here, else as its `Difficulty` says ("40 min").
+#durations = "unit"
+
 [lanes]
 # The private checkouts work is done in; beside the workspace if unset.
 #root = {lanes}
