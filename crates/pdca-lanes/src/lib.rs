@@ -55,7 +55,7 @@ mod walk;
 pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
-pub use lane::{Lane, Signature};
+pub use lane::{Lane, Reset, Signature};
 pub use patch::{PatchError, PatchFault};
 pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use target::{Base, ResolveError, Target, TargetError};
