@@ -13,6 +13,7 @@ use crate::{
     dir,
     failure::LaneError,
     fanout::{self, Image, Plan},
+    lane::Reset,
     room::Room,
     stage::{self, Stage, missing_from},
     walk::Walk,
@@ -28,6 +29,7 @@ pub(crate) fn reset(
     stage: &Stage,
     tree: ObjectId,
     left: Option<ObjectId>,
+    what: Reset,
 ) -> Result<(), LaneError> {
     let read = |tree: ObjectId| {
         repo.index_from_tree(&tree).map_err(|source| LaneError::objects("read the tree", source))
@@ -49,7 +51,7 @@ pub(crate) fn reset(
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, plain)
+    let walk = Walk::clearing(repo, &index, plain, what)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
     let nothing_new = found.different.is_empty() && found.refreshed.is_empty();

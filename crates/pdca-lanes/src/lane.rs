@@ -10,6 +10,7 @@ use gix::{
     index::entry::Stat,
     refs::transaction::PreviousValue,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     checkout::{self, Place},
@@ -37,6 +38,17 @@ pub struct Lane {
     pub(crate) occupant: Occupant,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) lock: File,
+}
+
+/// How much of a lane a reset clears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// Ignored files stay, so that build caches are warm for the next.
+    #[default]
+    Tracked,
+    /// Everything goes that the commit does not have, as in a lane made anew.
+    Pristine,
 }
 
 /// Who made a commit and when: values, so that the same change has the same id everywhere.
@@ -99,6 +111,11 @@ impl Lane {
     /// Ignored files stay, by the commit's own rules: build caches survive. Nothing that was in
     /// the checkout is saved; that is what [`rescue`](Self::rescue) is for.
     pub fn reset(&self, base: &str) -> Result<(), LaneError> {
+        self.reset_with(base, Reset::Tracked)
+    }
+
+    /// As [`reset`](Self::reset), and says what becomes of ignored files.
+    pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -110,7 +127,7 @@ impl Lane {
         if before.is_none() && self.place().is_fresh()? {
             checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
         } else {
-            checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+            checkout::reset(&repo, &self.room, &self.stage, tree, left, what)?;
         }
         self.room
             .forget_unfinished()

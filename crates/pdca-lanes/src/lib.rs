@@ -67,7 +67,7 @@ pub use hydrate::{
     Phase, Place, Placed, Program, Sharer,
 };
 pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
-pub use lane::{Lane, Signature};
+pub use lane::{Lane, Reset, Signature};
 pub use names::{PrivateNames, WorkspaceId};
 pub use patch::{PatchError, PatchFault};
 pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};
