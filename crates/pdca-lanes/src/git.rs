@@ -187,13 +187,6 @@ impl Git<'_> {
         Ok(Some(heads.stdout.lines().map(|line| line.to_str_lossy().into_owned()).collect()))
     }
 
-    /// Removes what is ignored, and nothing else.
-    ///
-    /// Through git because it decides what is ignored.
-    pub(crate) fn remove_ignored(&self) -> Result<(), LaneError> {
-        self.must("remove what is ignored", &["clean", "-ffdXq"], Vec::new()).map(drop)
-    }
-
     fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
         succeeded(doing, self.run(args, stdin, &[])?)
     }

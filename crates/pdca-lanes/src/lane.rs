@@ -116,6 +116,10 @@ impl Lane {
 
     /// As [`reset`](Self::reset), and says what becomes of ignored files.
     pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
+        let hydration = |source| LaneError::Io { doing: "note that the hydration is gone", source };
+        if what == Reset::Pristine {
+            self.doubt_hydration().map_err(hydration)?;
+        }
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -132,6 +136,9 @@ impl Lane {
         self.room
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
+        if what == Reset::Pristine {
+            self.forget_hydration().map_err(hydration)?;
+        }
         self.settle(&repo, commit, before)
     }
 

@@ -23,12 +23,13 @@ use crate::{
     failure::LaneError,
     history,
     hydrate::HYDRATION,
+    inspect::{LaneReport, LaneState},
     lane::Lane,
     marker::Marker,
     names::TMP,
     provision::Kind,
     stage::{INDEX, NEW_INDEX},
-    target::Target,
+    target::{Target, open_repository},
 };
 
 /// What follows the name of the target in the name of a checkout that is being removed.
@@ -104,6 +105,21 @@ impl Lanes {
         dir::remove_at(&left).map_err(failed("remove", &left))?;
         lane.leave(target, &left)?;
         Ok(Removed { path, kept, moved_aside })
+    }
+
+    /// Whether removing a lane would keep anything; none where looking cannot tell. Nothing is
+    /// changed.
+    pub fn has_work(&self, lane: &LaneReport, target: &Target) -> Option<bool> {
+        if lane.dirty == Some(true) {
+            return Some(true);
+        }
+        if lane.head.is_none() {
+            return (lane.state == LaneState::Ready).then_some(false);
+        }
+        match lane.kind {
+            Kind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
+            Kind::Reference | Kind::Worktree => lane.dirty,
+        }
     }
 
     /// Removes what an interrupted removal left; without any there was no lane.
@@ -186,6 +202,28 @@ impl Lane {
         }
         dir::remove_at(left).map_err(failed("remove", left))
     }
+}
+
+/// Whether a ref of the lane, or its HEAD, has history that the primary's refs do not.
+fn has_unlanded(checkout: &Utf8Path, target: &Target) -> Result<bool, LaneError> {
+    let unreadable = |source| LaneError::objects("read the refs of the lane", source);
+    let repo = open_repository(checkout).map_err(unreadable)?.to_thread_local();
+    let mut ours = Vec::new();
+    let refs = repo.references().map_err(unreadable)?;
+    for found in refs.all().map_err(unreadable)? {
+        ours.extend(found.ok().and_then(|mut found| found.peel_to_id().ok()).map(gix::Id::detach));
+    }
+    ours.extend(history::head(&repo)?);
+    let have = tips(target)?;
+    let have = have.iter().filter_map(|id| gix::ObjectId::from_hex(id.as_bytes()).ok());
+    let is_commit = |id: &gix::ObjectId| repo.find_commit(*id).is_ok();
+    let have: Vec<_> = have.filter(is_commit).collect();
+    let mut walk = repo
+        .rev_walk(ours.into_iter().filter(|id| is_commit(id) && !have.contains(id)))
+        .with_hidden(have.iter().copied())
+        .all()
+        .map_err(unreadable)?;
+    Ok(walk.next().is_some())
 }
 
 /// The commits that the primary's refs name.

@@ -41,12 +41,15 @@ fn the_short_help_names_every_command() {
       new          Make a bundle with a brief to fill in
       status       Show the state of every bundle, or all about one
       why          Say why a bundle is not running, and what would change that
+      plan         Show in which order bundles may be built, and why [alias: waves]
       run          Build, gate and review bundles, and stop where a person is due
       batch        Drive all bundles that are not finished
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle
       act          Look back over the cycles that ended, and record what the process learns
+      lanes        Make, list, reset and remove the private checkouts that work is done in
+      sweep        Remove lanes that are old, or whose room is needed, oldest first
       demo         Watch issues go from brief to sign-off, with no model, no key and no network
       doctor       Look at the host and the workspace, and name each problem with its remedy
       config       Show the config in force and where each value came from

@@ -134,8 +134,8 @@ pub enum Remedy {
     NewerVersion,
     /// Put the repository back where it was.
     RestorePrimary,
-    /// Fetch the commit into the primary, or reset the lane to one that is there.
-    Reset,
+    /// Fetch the commit into the primary, or move the lane away: what is in it needs that commit.
+    FetchBase,
     /// Name the target again, or move the lane away.
     NameTarget,
     /// Remove the lane; what is in it is rescued.
@@ -160,7 +160,7 @@ impl Finding {
             | Self::StaleLock { .. }
             | Self::HydrationInterrupted { .. } => Remedy::NextClaim,
             Self::PrimaryGone { .. } => Remedy::RestorePrimary,
-            Self::BaseMissing { .. } => Remedy::Reset,
+            Self::BaseMissing { .. } => Remedy::FetchBase,
             Self::UnknownTarget { .. } => Remedy::NameTarget,
             Self::HalfRemoved { .. } => Remedy::Remove,
             Self::Rescued { .. } => Remedy::LookAt,
@@ -170,9 +170,10 @@ impl Finding {
     /// Whether the lane cannot be used until somebody does something.
     pub fn is_broken(&self) -> bool {
         match self.remedy() {
-            Remedy::MoveAway | Remedy::NewerVersion | Remedy::RestorePrimary | Remedy::Reset => {
-                true
-            }
+            Remedy::MoveAway
+            | Remedy::NewerVersion
+            | Remedy::RestorePrimary
+            | Remedy::FetchBase => true,
             Remedy::NextClaim | Remedy::NameTarget | Remedy::Remove | Remedy::LookAt => false,
         }
     }
