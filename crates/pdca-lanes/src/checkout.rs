@@ -162,7 +162,7 @@ fn fill_converted(
     let options = gix::index::write::Options::default();
     index
         .write_to(&mut bytes, options)
-        .map_err(|source| LaneError::objects("write the index", source.into()))?;
+        .map_err(|source| LaneError::objects("write the index", source))?;
     place.put_index(&bytes)
 }
 

@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use gix::bstr::{BString, ByteSlice as _};
 use pdca_process::Tool;
 
-use crate::failure::LaneError;
+use crate::{failure::LaneError, room::Room};
 
 /// Longer than any of these takes on a large repository; a git that hangs must end.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -44,7 +44,7 @@ const SETTINGS: &[&str] = &[
 /// Where git works and with which index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Git<'a> {
-    pub(crate) checkout: &'a Utf8Path,
+    pub(crate) room: &'a Room,
     pub(crate) index: &'a Utf8Path,
 }
 
@@ -155,10 +155,10 @@ impl Git<'_> {
     }
 
     fn run(&self, args: &[&str], stdin: Vec<u8>, env: &[(&str, &str)]) -> Result<Said, LaneError> {
-        let git_dir = self.checkout.join(".git");
+        let (git_dir, checkout) = (self.room.git_dir(), self.room.checkout());
         let fixed = [
             ("GIT_DIR", git_dir.as_str()),
-            ("GIT_WORK_TREE", self.checkout.as_str()),
+            ("GIT_WORK_TREE", checkout.as_str()),
             ("GIT_INDEX_FILE", self.index.as_str()),
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -170,13 +170,10 @@ impl Git<'_> {
             ("GIT_PAGER", "cat"),
             ("LC_ALL", "C"),
         ];
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-        let mut tool = Tool::new("git")
-            .args(settings)
-            .args(args)
-            .cwd(self.checkout)
-            .stdin(stdin)
-            .timeout(PATIENCE);
+        let muted = self.room.muted().iter().map(String::as_str);
+        let settings = SETTINGS.iter().copied().chain(muted).flat_map(|setting| ["-c", setting]);
+        let mut tool =
+            Tool::new("git").args(settings).args(args).cwd(checkout).stdin(stdin).timeout(PATIENCE);
         for (name, value) in fixed.iter().chain(env) {
             tool = tool.env(name, value);
         }

@@ -32,6 +32,7 @@
 //! - Nothing is deleted that is not ours by a marker written before it was made.
 //! - The same tree, message and signature give the same commit, on every machine.
 
+mod alternates;
 mod checkout;
 mod claim;
 mod dir;
@@ -40,6 +41,7 @@ mod fanout;
 mod feature;
 mod git;
 mod history;
+mod inherited;
 mod lane;
 mod marker;
 mod occupant;
@@ -47,10 +49,12 @@ mod patch;
 mod path;
 mod provision;
 mod room;
+mod settings;
 mod stage;
 mod target;
 mod tripwire;
 mod walk;
+mod worktree;
 
 pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};

@@ -80,7 +80,7 @@ impl Plan {
         repo.objects.find_tree(&tree, &mut bytes).map_err(unreadable)?;
         let (mut count, mut subtrees, mut below) = (0, 0, Vec::new());
         for entry in TreeRefIter::from_bytes(&bytes, self.hash) {
-            let entry = entry.map_err(|source| unreadable(source.into()))?;
+            let entry = entry.map_err(unreadable)?;
             let length = path.len();
             step_into(path, entry.filename)?;
             let mode = match entry.mode.kind() {

@@ -19,3 +19,4 @@ mod reset;
 mod scene;
 mod target;
 mod tripwire;
+mod worktree;
