@@ -11,6 +11,7 @@ use fs_err as fs;
 use thiserror::Error;
 
 use crate::{
+    dir,
     failure::LaneError,
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
@@ -318,5 +319,5 @@ fn remove_interrupted(checkout: &Utf8Path) -> Result<(), ClaimError> {
             return Err(ClaimError::Foreign { path: checkout.to_owned(), why });
         }
     }
-    fs::remove_dir_all(checkout).map_err(|source| failed("remove", checkout, source))
+    dir::remove_at(checkout).map(drop).map_err(|source| failed("remove", checkout, source))
 }

@@ -95,6 +95,24 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> 
     Ok(names)
 }
 
+/// Removes a directory with everything in it, or whatever has its name; follows no link.
+///
+/// Says whether anything was there. The directory it is in must exist.
+pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let above = sys::open(above.as_std_path(), DIR, sys::Mode::empty())?;
+    let name = CString::new(name).map_err(io::Error::other)?;
+    match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => {
+            remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)).map(|()| true)
+        }
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> {
     if kind != FileType::Directory {
         return Ok(sys::unlinkat(above, name, AtFlags::empty())?);

@@ -327,7 +327,7 @@ impl Lane {
         Ok((tree, found.nested))
     }
 
-    fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
+    pub(crate) fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
         history::head(repo)?.ok_or_else(|| LaneError::Damaged {
             path: self.path().to_owned(),
             why: "has nothing checked out",

@@ -33,9 +33,11 @@
 //! - The same tree, message and signature give the same commit, on every machine.
 
 mod alternates;
+mod branch;
 mod checkout;
 mod claim;
 mod dir;
+mod extra;
 mod failure;
 mod fanout;
 mod feature;
@@ -56,6 +58,7 @@ mod tripwire;
 mod walk;
 mod worktree;
 
+pub use branch::attempt_branch;
 pub use claim::{ClaimError, Lanes};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;

@@ -43,6 +43,7 @@ type Files = Vec<(&'static str, Option<Vec<u8>>)>;
 #[derive(Debug)]
 struct Linked {
     primary: gix::ThreadSafeRepository,
+    common: Utf8PathBuf,
     /// The checkout, free of symbolic links.
     real: Utf8PathBuf,
     /// The registration, once there is one.
@@ -145,6 +146,12 @@ impl Room {
     pub(crate) fn git_dir(&self) -> Utf8PathBuf {
         let registered = self.linked.as_ref().and_then(|linked| linked.git_dir.clone());
         registered.unwrap_or_else(|| self.checkout.join(".git"))
+    }
+
+    /// Where refs and objects of the checkout are, and worktrees that are made of it.
+    pub(crate) fn common_dir(&self) -> Utf8PathBuf {
+        let common = self.linked.as_ref().map(|linked| linked.common.clone());
+        common.unwrap_or_else(|| self.git_dir())
     }
 
     /// Whether something outside the tree itself changes content at checkout.
@@ -350,25 +357,12 @@ impl Linked {
         let slot = checkout.parent().unwrap_or(checkout).canonicalize_utf8().map_err(failed)?;
         let real = slot.join(target.name());
         Ok(Self {
-            primary: worktree_parent(target.path())
-                .map_err(|source| LaneError::objects("open the primary", source))?,
+            primary: target.repository().into_sync(),
+            common: target.common_dir().to_owned(),
             git_dir: worktree::find(target.common_dir(), &real).map_err(failed)?,
             turn: slot.parent().unwrap_or(&slot).join("worktrees.lock"),
             real,
             muted: settings::muted(&target.repository()),
         })
     }
-}
-
-/// Opens the primary so that registering a worktree never changes its configuration.
-fn worktree_parent(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRepository> {
-    let settings = [
-        "core.useReplaceRefs=false",
-        "worktree.useRelativePaths=false",
-        // For the first line of the worktree's own log.
-        "committer.name=pdca",
-        "committer.email=lane@pdca.invalid",
-    ];
-    let options = gix::open::Options::isolated().config_overrides(settings);
-    gix::ThreadSafeRepository::open_opts(path.as_std_path(), options)
 }
