@@ -105,10 +105,7 @@ pub(crate) fn fill(
 ) -> Result<(), LaneError> {
     let Some(first) = places.first() else { return Ok(()) };
     let plan = Plan::of(repo, tree)?;
-    let attributes = plan.files.iter().map(|file| (plan.path(file), file.id));
-    let attributes = attributes.filter(|(path, _)| stage::sets_attributes(path));
-    let attributes = attributes.map(|(path, id)| (path.to_owned(), id));
-    let rewrites = stage::check_attributes(repo, attributes)?;
+    let rewrites = stage::check_attributes(repo, plan.attributes())?;
     let able = repo
         .filesystem_options()
         .map_err(|source| LaneError::objects("read the configuration", source))?;
@@ -128,6 +125,12 @@ pub(crate) fn fill(
     }
     tell(total, total);
     Ok(())
+}
+
+/// Refuses a tree that a checkout here would get wrong.
+pub(crate) fn refuse_attributes(repo: &gix::Repository, tree: ObjectId) -> Result<(), LaneError> {
+    let plan = Plan::of(repo, tree)?;
+    stage::check_attributes(repo, plan.attributes()).map(drop)
 }
 
 /// Writes all indices, each in a thread of its own: they are large.
@@ -162,7 +165,7 @@ fn fill_converted(
     let options = gix::index::write::Options::default();
     index
         .write_to(&mut bytes, options)
-        .map_err(|source| LaneError::objects("write the index", source.into()))?;
+        .map_err(|source| LaneError::objects("write the index", source))?;
     place.put_index(&bytes)
 }
 

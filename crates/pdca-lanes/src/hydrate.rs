@@ -40,7 +40,7 @@ use crate::{
     checkout,
     claim::MARKER,
     failure::LaneError,
-    git::Git,
+    git::Where,
     history,
     lane::{Lane, Reset},
     target::Target,
@@ -315,16 +315,18 @@ impl Lane {
         let own = self.room.enter()?;
         let own_index =
             self.stage.index_of(&own, history::tree_of(&own, self.require_head(&own)?)?)?;
-        let index_path = Utf8PathBuf::from_path_buf(theirs.index_path())
-            .map_err(|path| failed("use", primary)(not_utf8(&path)))?;
-        let git = Git { checkout: primary, index: &index_path };
+        let utf8 = |path: std::path::PathBuf| {
+            Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
+        };
+        let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
+        let git = Where { git_dir: &git_dir, checkout: primary, index: &index };
         select::select(
             how.config,
             primary,
             &mut Rules::new(Place::Primary, &theirs, &their_index)?,
             &mut Rules::new(Place::Lane, &own, &own_index)?,
             || self.sharer(),
-            included.then_some(&git),
+            included.then_some(git),
         )
     }
 

@@ -19,6 +19,7 @@ pub(crate) use usage::disk_usage;
 
 use crate::{
     claim::{LOCK, Lanes, MARKER},
+    extra::EXTRA,
     failure::LaneError,
     history,
     hydrate::{self, HYDRATION, HydrationState},
@@ -175,9 +176,9 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         LaneState::Interrupted | LaneState::Gone => Seen::default(),
     };
     let hydration = dir.join(format!("{}{HYDRATION}", marker.target));
-    let beside = [path.clone(), hydration.clone(), dir.join(format!("{}{TMP}", marker.target))];
+    let beside = [TMP, EXTRA].map(|end| dir.join(format!("{}{end}", marker.target)));
     let mut size = 0;
-    for part in &beside {
+    for part in [&path, &hydration].into_iter().chain(&beside) {
         size += disk_usage(part).map_err(|source| failed(part, source))?;
     }
     let lock = dir.join(LOCK);

@@ -90,7 +90,7 @@ impl Lane {
 
     /// What the checkout is to the primary.
     pub fn kind(&self) -> Kind {
-        Kind::Reference
+        self.room.kind()
     }
 
     /// The commit of the last reset, or none in a lane that has no checkout yet.
@@ -299,7 +299,7 @@ impl Lane {
     pub fn copy_to(&self, dest: &Utf8Path) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
-        let room = self.room.borrowed_by(dest)?;
+        let mut room = self.room.borrowed_by(dest)?;
         let empty = || -> io::Result<bool> {
             fs::create_dir_all(dest)?;
             Ok(fs::read_dir(dest)?.next().is_none())
@@ -307,7 +307,7 @@ impl Lane {
         if !empty().map_err(|source| LaneError::Io { doing: "make the destination", source })? {
             return Err(LaneError::NotEmpty { path: dest.to_owned() });
         }
-        room.create().map_err(|source| LaneError::Io { doing: "make a repository", source })?;
+        room.create()?;
         let copy = room.enter()?;
         history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
         let place = Place { room: &room, stage: None };
@@ -320,7 +320,7 @@ impl Lane {
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
-        Git { checkout: self.room.checkout(), index: self.stage.scratch() }
+        Git { room: &self.room, index: self.stage.scratch() }
     }
 
     /// The tree of what is there, and the repositories in it that cannot be part of a tree.

@@ -97,7 +97,7 @@ impl Bench<'_> {
         let mut least = Vec::new();
         for round in 1..=self.repeat {
             eprintln!("{count} lanes, round {round} of {}", self.repeat);
-            for (times, kind) in ours.iter_mut().zip([Kind::Reference, Kind::Reference]) {
+            for (times, kind) in ours.iter_mut().zip([Kind::Reference, Kind::Worktree]) {
                 times.push(self.timed(|dir| self.provision(dir, count, kind))?);
             }
             least.push(self.timed(|dir| floor.write(dir, count))?);

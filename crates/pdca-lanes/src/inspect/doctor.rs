@@ -8,6 +8,7 @@ use fs_err as fs;
 use super::{InspectError, failed, markers};
 use crate::{
     claim::{LOCK, Lanes, MARKER, RESCUED},
+    extra::EXTRA,
     history,
     hydrate::{self, HYDRATION, HydrationState},
     marker::{FORMAT, Marker, Progress},
@@ -362,7 +363,7 @@ fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<Finding>) -> io::
             findings.push(Finding::HalfRemoved { path });
         } else if entry.file_type()?.is_dir()
             && name != LOCK
-            && ![HYDRATION, TMP].iter().any(|end| name.ends_with(end))
+            && ![HYDRATION, TMP, EXTRA].iter().any(|end| name.ends_with(end))
             && !known.contains(&name)
         {
             findings.push(Finding::NoMarker { path });

@@ -21,6 +21,9 @@ pub(crate) fn claim(error: &ClaimError) -> Failure {
         ClaimError::Foreign { path, .. } => usage
             .at(Place::file(&**path))
             .hint("move it away; `pdca lanes doctor` looks at every lane"),
+        ClaimError::Copied { path, .. } => usage
+            .at(Place::file(&**path))
+            .hint("move it away: a copied lane works on what it was copied from"),
         ClaimError::OtherPrimary { path, .. } => usage
             .at(Place::file(&**path))
             .hint("put the repository back where it was, or move the lane away"),
@@ -92,6 +95,9 @@ pub(crate) fn remove(error: &RemoveError) -> Failure {
         RemoveError::NoSuchLane { .. } => {
             Failure::from_error(Exit::Usage, error).hint("`pdca lanes list` shows those there are")
         }
+        RemoveError::Extra { path, .. } => Failure::from_error(Exit::Usage, error)
+            .at(Place::file(&**path))
+            .hint("save what is in them and remove them, then repeat the command"),
         RemoveError::Claim(error) => claim(error),
         RemoveError::Lane(error) => lane(error),
         RemoveError::Io { path, .. } => Failure::from_error(Exit::Unexpected, error)

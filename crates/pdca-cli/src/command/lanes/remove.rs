@@ -132,7 +132,9 @@ pub(crate) fn row(
 ) -> Row {
     let row = foreseen(lane, None);
     match removed {
-        Ok(Removed { kept, moved_aside, .. }) => {
+        Ok(Removed { rescued, kept, moved_aside, .. }) => {
+            let show =
+                |commit: String| format!("git -C {} show {commit:.12}", sh_word(primary.as_str()));
             let fetch = |kept: &Kept| {
                 let (primary, bundle) = (sh_word(primary.as_str()), sh_word(kept.bundle.as_str()));
                 format!(
@@ -143,8 +145,9 @@ pub(crate) fn row(
             Row {
                 removed: true,
                 kept_because: None,
-                has_work: Some(kept.is_some()),
-                fetch: kept.as_ref().map(fetch),
+                has_work: Some(rescued.is_some() || kept.is_some()),
+                // Of a linked worktree the target itself has it.
+                fetch: kept.as_ref().map(fetch).or_else(|| rescued.map(show)),
                 bundle: kept.map(|kept| kept.bundle),
                 moved_aside,
                 ..row
@@ -177,8 +180,10 @@ pub(crate) fn tell(row: &Row, cx: &Context<'_>, out: &mut dyn Write) -> Result<(
     if let Some(aside) = &row.moved_aside {
         writeln!(out, "  its checkout was broken, and is as it was in {aside}")?;
     }
-    if let (Some(bundle), Some(fetch)) = (&row.bundle, &row.fetch) {
+    if let Some(bundle) = &row.bundle {
         writeln!(out, "  kept: {}", cx.show(bundle))?;
+    }
+    if let Some(fetch) = &row.fetch {
         writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
     }
     Ok(())
