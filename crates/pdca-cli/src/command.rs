@@ -188,7 +188,7 @@ pub(crate) fn dispatch(
         Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
         Some(Command::ActDiff(args)) => act::diff::run(args, &cx, out),
         Some(Command::Lanes(args)) => lanes::run(args, &cx, out, err),
-        Some(Command::Sweep(args)) => sweep::run(args, &cx, out, err),
+        Some(Command::Sweep(args)) => sweep::run(args, &cx, out),
         Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
         Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
         Some(Command::Config(args)) => config_show::run(args, &cx, out),

@@ -97,7 +97,7 @@ impl Lanes {
     /// [`doctor`](Self::doctor).
     pub fn list(&self) -> Result<Vec<LaneReport>, InspectError> {
         let mut lanes = Vec::new();
-        for (slot, dir) in self.slots()? {
+        for (slot, dir) in self.slot_dirs()? {
             for marker in markers(&dir)? {
                 if let Ok(Some(marker)) = Marker::load(&marker)
                     && marker.slot == slot
@@ -118,7 +118,12 @@ impl Lanes {
     }
 
     /// The slots that have a directory, in order.
-    pub(crate) fn slots(&self) -> Result<Vec<(u32, Utf8PathBuf)>, InspectError> {
+    pub fn slots(&self) -> Result<Vec<u32>, InspectError> {
+        Ok(self.slot_dirs()?.into_iter().map(|(slot, _)| slot).collect())
+    }
+
+    /// The slots with their directories, in order.
+    pub(crate) fn slot_dirs(&self) -> Result<Vec<(u32, Utf8PathBuf)>, InspectError> {
         let entries = match self.root().read_dir_utf8() {
             Ok(entries) => entries,
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -70,9 +70,9 @@ pub(crate) fn run(
         Action::Provision(args) => provision::run(args, cx, out, err),
         Action::List(args) => list::run(args, cx, out),
         Action::Env(args) => env::run(args, cx, out, err),
-        Action::Reset(args) => reset::run(args, cx, out, err),
+        Action::Reset(args) => reset::run(args, cx, out),
         Action::Doctor(args) => doctor::run(args, cx, out),
-        Action::Remove(args) => remove::run(args, cx, out, err),
+        Action::Remove(args) => remove::run(args, cx, out),
     }
 }
 

@@ -25,11 +25,11 @@ Examples:
   pdca sweep --older-than 14
   pdca sweep --min-free-gb 20 --json")]
 pub(crate) struct Args {
-    /// Remove lanes that nobody used for this many days; [lanes] max_age_days if not given
+    /// Remove lanes that nobody used for this many days; `[lanes] max_age_days` if not given
     #[arg(long, value_name = "DAYS")]
     older_than: Option<u64>,
 
-    /// Remove lanes until this much is free; [lanes] min_free_gb if not given
+    /// Remove lanes until this much is free; `[lanes] min_free_gb` if not given
     #[arg(long, value_name = "GB")]
     min_free_gb: Option<u64>,
 }
@@ -55,12 +55,7 @@ struct Document {
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    _err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let place = Place::of(cx)?;
     let config = &place.workspace.config.lanes;
     let days = args.older_than.or(config.max_age_days);
@@ -93,7 +88,7 @@ pub(crate) fn run(
         };
         rows.push(row(item, lane));
     }
-    finish(Document { dry_run, free: plan.free, lanes: rows }, cx, out)
+    finish(&Document { dry_run, free: plan.free, lanes: rows }, cx, out)
 }
 
 /// The target of a lane that goes.
@@ -116,12 +111,12 @@ fn row(item: &SweepItem, lane: remove::Row) -> Row {
     Row { decision, reason: reason.to_owned(), size: item.size, age, lane }
 }
 
-fn finish(document: Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let goes = |row: &&Row| row.decision == "remove";
     let nothing = !document.lanes.iter().any(|row| goes(&row));
     let failed = document.lanes.iter().filter(goes).any(|row| row.lane.kept_because.is_some());
     if cx.globals.json {
-        cx.emit_json(out, "sweep", &document)?;
+        cx.emit_json(out, "sweep", document)?;
     } else {
         writeln!(out, "{} free", size(document.free))?;
         for row in &document.lanes {

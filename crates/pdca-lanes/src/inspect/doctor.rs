@@ -206,7 +206,7 @@ impl Lanes {
     /// Looks at every slot on disk and says what a person may want to know. Nothing is changed.
     pub fn doctor(&self, targets: &[Target]) -> Result<Vec<Finding>, InspectError> {
         let mut findings = Vec::new();
-        for (slot, dir) in self.slots()? {
+        for (slot, dir) in self.slot_dirs()? {
             let held = self.holder(slot)?.is_some();
             let mut known = Vec::new();
             for path in markers(&dir)? {

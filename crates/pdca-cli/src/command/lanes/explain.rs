@@ -50,6 +50,9 @@ pub(crate) fn lane(error: &LaneError) -> Failure {
         LaneError::Damaged { path, .. } => failure(Exit::Unexpected)
             .at(Place::file(&**path))
             .hint("`pdca lanes doctor` says what is wrong with each lane"),
+        LaneError::BranchTaken { .. } => {
+            failure(Exit::Usage).hint("rename or remove that branch, then repeat the command")
+        }
         LaneError::Path { .. }
         | LaneError::Name { .. }
         | LaneError::NotWritten { .. }

@@ -110,7 +110,7 @@ pub(crate) fn run(
             rows.push(Row { target, lane, hydration: word(done.as_ref()) });
         }
     }
-    tell(&rows, cx, out)?;
+    tell(rows, cx, out)?;
     Ok(Exit::Done)
 }
 
@@ -216,25 +216,14 @@ fn show(
     }
 }
 
-fn tell(rows: &[Row], cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+fn tell(rows: Vec<Row>, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     if cx.globals.json {
-        let lanes: Vec<&Row> = rows.iter().collect();
-        #[derive(Serialize)]
-        struct Document<'a> {
-            dry_run: bool,
-            lanes: Vec<&'a Row>,
-            missing: [(); 0],
-        }
-        return cx.emit_json(
-            out,
-            "lanes-provision",
-            &Document { dry_run: false, lanes, missing: [] },
-        );
+        let document = Document { dry_run: false, lanes: rows, missing: Vec::new() };
+        return cx.emit_json(out, "lanes-provision", &document);
     }
-    for row in rows {
-        let Row { target, lane, hydration } = row;
+    for Row { target, lane, hydration } in rows {
         let made = if lane.made { "made" } else { "was there" };
-        let hydrated = match *hydration {
+        let hydrated = match hydration {
             "fresh" => ", hydrated",
             "warm" => ", hydrated before",
             _ => "",

@@ -51,12 +51,7 @@ struct Document {
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    _err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
