@@ -214,13 +214,13 @@ pub(crate) fn work<T: Send>(
 }
 
 /// First INT, TERM or HUP: an orderly stop. Second: at once.
-struct Interrupts {
+pub(crate) struct Interrupts {
     handle: signal_hook::iterator::Handle,
     thread: thread::JoinHandle<()>,
 }
 
 impl Interrupts {
-    fn listen(cancel: &Cancel) -> Result<Self, Failure> {
+    pub(crate) fn listen(cancel: &Cancel) -> Result<Self, Failure> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let cancel = cancel.clone();
@@ -236,7 +236,7 @@ impl Interrupts {
         Ok(Self { handle, thread })
     }
 
-    fn close(self) {
+    pub(crate) fn close(self) {
         self.handle.close();
         // The thread does nothing but forward; that it panicked would change nothing.
         drop(self.thread.join());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pdca_gates::{ConfigFault, ConfigProblem};
+use pdca_lanes::HydrateFault;
 use pdca_leaves::ConfigFlaw;
 
 use super::{Config, MAX_LANES, Sources};
@@ -36,6 +37,10 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         }
     }
     targets(config, sources, &mut problems);
+    problems.extend(config.lanes.hydrate.validate().iter().map(|problem| {
+        let told = Problem::new(problem.to_string()).hint(hydrate_hint(&problem.fault));
+        at(sources, &format!("lanes.hydrate.{}", problem.key), told)
+    }));
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
     problems.extend(config.leaves.validate().iter().map(|problem| {
         let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
@@ -49,6 +54,18 @@ fn at(sources: &Sources, path: &str, problem: Problem) -> Problem {
     match sources.place(path) {
         Some(place) => problem.at(place),
         None => problem,
+    }
+}
+
+/// What mends a fault of `[lanes.hydrate]`.
+pub(crate) fn hydrate_hint(fault: &HydrateFault) -> &'static str {
+    match fault {
+        HydrateFault::Path { .. } => "write a path relative to the root of the checkout",
+        HydrateFault::Overlap { .. } => {
+            "name each place once, in one of `copy`, `symlink` and `seed`"
+        }
+        HydrateFault::Empty => "write a command, or remove the line",
+        HydrateFault::Timeout => "write a number of seconds, such as 600",
     }
 }
 
