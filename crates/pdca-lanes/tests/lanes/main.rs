@@ -12,6 +12,7 @@ mod change;
 mod claim;
 mod copy;
 mod hostile;
+mod interrupted;
 mod nested;
 mod patches;
 mod provision;
