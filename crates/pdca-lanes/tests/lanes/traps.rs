@@ -154,13 +154,13 @@ fn a_repository_of_sha256_is_provisioned() {
 #[test]
 fn a_bare_primary_and_a_linked_worktree_are_provisioned() {
     let scene = rich();
-    let base = scene.primary.head();
+    let head = scene.primary.head();
     let (linked, bare) = (scene.beside("linked"), scene.beside("bare.git"));
     scene.primary.git(&["worktree", "add", "-q", "-b", "side", linked.as_str()]);
     scene.primary.git(&["clone", "-q", "--bare", ".", bare.as_str()]);
-    assert_provisioned(&scene, &linked, &base);
+    assert_provisioned(&scene, &linked, &head);
     let around = Scene::new(&[("x", "x\n")]);
-    assert_provisioned(&around, &bare, &base);
+    assert_provisioned(&around, &bare, &head);
 }
 
 #[test]
