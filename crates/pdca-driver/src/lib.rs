@@ -60,8 +60,11 @@ pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
-pub use run::{Begun, Clock, Observed, RecordError, Recovered, Run, RunError};
+pub use run::{
+    AbortError, Begun, Clock, Observed, Prune, RecordError, Recovered, Run, RunError, Salvage,
+    Sighting, TakeOverError, prune, sightings, to_prune,
+};
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec};
+pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec, Tenant};
 pub use step::{Halt, Position, Reviewed, Step, step};

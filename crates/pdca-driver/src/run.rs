@@ -10,21 +10,29 @@
 //! what was tried again is counted across commands. Where a bundle stands is never asked of the
 //! journal; the bundle's files say that.
 
+mod abort;
 mod begin;
 mod observe;
+mod prune;
+mod sighting;
+mod takeover;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
-    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId, Runs,
-    Status, Verdict, project,
+    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId,
+    RunState, Runs, Status, Verdict, project,
 };
 use pdca_state::BundleId;
 
+pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
+pub use prune::{Prune, prune, to_prune};
+pub use sighting::{Sighting, sightings};
+pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};
 
@@ -203,10 +211,9 @@ impl Run {
         for (id, request) in waiting {
             let mut records = Vec::new();
             let mut refusal = None;
-            if let Request::Unblock { bundle: Some(bundle), .. } = &request {
-                let work = journal.state().bundles.get(bundle);
-                if work.is_some_and(|work| matches!(work.status, Status::Blocked { .. })) {
-                    records.push(Record::Unblocked { bundle: Some(bundle.clone()) });
+            if let Request::Unblock { bundle, .. } = &request {
+                if is_blocked(journal.state(), bundle.as_ref()) {
+                    records.push(Record::Unblocked { bundle: bundle.clone() });
                 } else {
                     refusal = Some("it is not blocked in this run".to_owned());
                 }
@@ -218,6 +225,22 @@ impl Run {
             }
         }
         Ok(taken)
+    }
+
+    /// Lets a bundle, or the run itself, go on where it was blocked. Says whether it was.
+    pub fn unblock(&self, bundle: Option<&BundleId>) -> Result<bool, RecordError> {
+        let mut journal = self.journal();
+        if !is_blocked(journal.state(), bundle) {
+            return Ok(false);
+        }
+        journal.append((self.clock)(), vec![Record::Unblocked { bundle: bundle.cloned() }])?;
+        project(&self.runs, &journal.run().clone(), journal.state())?;
+        Ok(true)
+    }
+
+    /// Where the run stands.
+    pub fn state(&self) -> RunState {
+        self.journal().state().clone()
     }
 
     /// Ends the run if every bundle came to an end of its own. Says whether it did.
@@ -240,6 +263,17 @@ impl Run {
         journal.append((self.clock)(), records)?;
         project(&self.runs, &journal.run().clone(), journal.state())?;
         Ok(true)
+    }
+}
+
+/// Whether a bundle of a run, or the run itself, waits for a person.
+fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
+    match bundle {
+        None => state.phase.is_blocked(),
+        Some(bundle) => state
+            .bundles
+            .get(bundle)
+            .is_some_and(|work| matches!(work.status, Status::Blocked { .. })),
     }
 }
 

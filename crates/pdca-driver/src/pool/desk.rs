@@ -13,6 +13,7 @@ use super::{Desk, News, Panicked, carry_out};
 use crate::batch::Batch;
 use crate::drive::{Drive, DriveError, Driver, is_red};
 use crate::event::{Event, Hold, What};
+use crate::run::Salvage;
 use crate::seat::Seat;
 use crate::step::{Halt, Step, step};
 
@@ -77,12 +78,7 @@ impl Driver<'_> {
         };
         desk.settle_the_rest();
         let frontier = carry_out(plan, lanes, &work, &mut desk);
-        if let Some(run) = self.run
-            && !self.cancel.is_cancelled()
-            && let Err(error) = run.finish()
-        {
-            desk.stop(Stop::Record { error: chain(&error) });
-        }
+        desk.end_the_run();
         let mut batched = Batched { driven: Vec::new(), left: Vec::new(), stopped: desk.stopped };
         for bundle in &batch.bundles {
             let id = bundle.id();
@@ -239,6 +235,27 @@ impl DriverDesk<'_> {
     fn stop(&mut self, why: Stop) {
         self.stopped.get_or_insert(why);
         self.driver.cancel.cancel();
+    }
+
+    /// Ends the run where it is over: because all is done, or because a person gave it up. One that
+    /// was only interrupted stays, and the next command takes it up.
+    fn end_the_run(&mut self) {
+        let driver = self.driver;
+        let Some(run) = driver.run else { return };
+        if let Some(Stop::Aborted { why }) = &self.stopped {
+            match run.abort(driver.site, why) {
+                Ok(kept) => {
+                    for Salvage { bundle, slot, checkout, commit } in kept {
+                        self.tell(&bundle, Some(slot), What::Rescued { commit, checkout });
+                    }
+                }
+                Err(error) => self.stopped = Some(Stop::Record { error: chain(&error) }),
+            }
+        } else if !driver.cancel.is_cancelled()
+            && let Err(error) = run.finish()
+        {
+            self.stop(Stop::Record { error: chain(&error) });
+        }
     }
 
     /// What the run itself has to say: what people asked it for, and how long it may go on.
