@@ -1,4 +1,5 @@
-//! Developer tasks: `ci`, `tidy`, `corpus`, `bench` and `lanes-provision`, run as `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `bench`, `lanes-provision`, `fault-matrix` and `soak`, run as
+//! `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -12,8 +13,10 @@
 mod bench;
 mod ci;
 mod corpus;
+mod fault_matrix;
 mod lanes_provision;
 mod program;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -36,6 +39,8 @@ enum Task {
     Corpus(corpus::Args),
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
+    FaultMatrix(fault_matrix::Args),
+    Soak(soak::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -58,6 +63,8 @@ fn main() -> ExitCode {
         Task::Corpus(args) => corpus::run(&args),
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
+        Task::FaultMatrix(args) => fault_matrix::run(&args, &root),
+        Task::Soak(args) => soak::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -39,6 +39,7 @@ mod estimate;
 mod schedule;
 
 pub mod pool;
+mod preflight;
 mod run;
 
 mod drive;
@@ -60,9 +61,10 @@ pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
+pub use preflight::{Fit, Room, Short};
 pub use run::{
     AbortError, Begun, Clock, Observed, Prune, RecordError, Recovered, Run, RunError, Salvage,
-    Sighting, TakeOverError, prune, sightings, to_prune,
+    Sighting, TakeOverError, has_work, prune, sightings, to_prune,
 };
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;

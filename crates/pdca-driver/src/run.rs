@@ -23,9 +23,9 @@ use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
     Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId,
-    RunState, Runs, Status, Verdict, project,
+    RunState, Runs, Status, Verdict, Workstream, project,
 };
-use pdca_state::BundleId;
+use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
 pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
@@ -35,6 +35,7 @@ pub use sighting::{Sighting, sightings};
 pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};
+use crate::site::Site;
 
 /// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
 pub type Clock = fn() -> Moment;
@@ -46,6 +47,7 @@ pub struct Run {
     runs: Runs,
     clock: Clock,
     me: Process,
+    bundles: BundleRoot,
     _admission: Admission,
 }
 
@@ -247,8 +249,11 @@ impl Run {
     pub fn finish(&self) -> Result<bool, RecordError> {
         let mut journal = self.journal();
         let state = journal.state();
-        let is_open = |status: &Status| match status {
-            Status::Running | Status::Interrupted => true,
+        let is_open = |(id, work): (&BundleId, &Workstream)| match &work.status {
+            // Cut short after its last step, or decided by a person meanwhile: its files say that
+            // nothing is left to do.
+            Status::Interrupted => can_go_on(&self.bundles, id),
+            Status::Running => true,
             Status::Blocked { reason, .. } => *reason == Reason::Recovery,
             Status::Ready
             | Status::Sealed
@@ -256,7 +261,7 @@ impl Run {
             | Status::Abandoned { .. }
             | Status::Cleaned => false,
         };
-        if state.bundles.values().any(|work| is_open(&work.status)) || !state.intents.is_empty() {
+        if state.bundles.iter().any(is_open) || !state.intents.is_empty() {
             return Ok(false);
         }
         let records = closing(&journal);
@@ -264,6 +269,35 @@ impl Run {
         project(&self.runs, &journal.run().clone(), journal.state())?;
         Ok(true)
     }
+}
+
+/// Whether a driver has something to do for a bundle, by its files. One that cannot be read may.
+fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
+    match bundles.bundle(id).glance() {
+        Err(LoadError::Missing { .. }) => false,
+        Err(_) => true,
+        Ok(glance) => match glance.state {
+            State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
+            State::Unplanned
+            | State::Resolved
+            | State::AwaitingSignoff
+            | State::Complete
+            | State::Discontinued => false,
+        },
+    }
+}
+
+/// Whether anything is left to do in a run: a bundle that a driver would go on with, or something that
+/// a person must unblock.
+pub fn has_work(site: &Site, state: &RunState) -> bool {
+    state.phase.is_blocked()
+        || !state.intents.is_empty()
+        || state.bundles.iter().any(|(id, work)| match &work.status {
+            Status::Ready | Status::Running | Status::Interrupted => can_go_on(&site.bundles, id),
+            Status::Sealed => true,
+            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
+            Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
+        })
 }
 
 /// Whether a bundle of a run, or the run itself, waits for a person.

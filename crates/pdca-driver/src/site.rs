@@ -68,11 +68,20 @@ pub struct RunLimits {
     pub max_duration: Duration,
     /// How many leaves it may call; none is no limit.
     pub max_leaf_calls: Option<u64>,
+    /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
+    pub min_free: u64,
+    /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
+    pub lane_memory: u64,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { max_duration: Duration::from_secs(4 * 60 * 60), max_leaf_calls: None }
+        Self {
+            max_duration: Duration::from_secs(4 * 60 * 60),
+            max_leaf_calls: None,
+            min_free: 1 << 30,
+            lane_memory: 256 << 20,
+        }
     }
 }
 

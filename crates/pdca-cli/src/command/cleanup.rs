@@ -4,14 +4,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_driver::{Prune, Sighting, Site, Tenant, prune, sightings, to_prune};
+use pdca_driver::{Prune, Sighting, Site, Tenant, has_work, prune, sightings, to_prune};
 use pdca_journal::Liveness;
 use pdca_lanes::{LaneReport, Target};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
 use super::lanes::{self, Place, TargetArg, explain, remove};
-use super::recover::{has_work, take_up, unexpected};
+use super::recover::{take_up, unexpected};
 use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -97,7 +97,7 @@ fn runs(site: &Site, dry_run: bool) -> Result<(Vec<Step>, Option<String>), Failu
     for sighting in sightings(site)? {
         let is_done = |sighting: &Sighting| {
             sighting.driver == Liveness::Dead
-                && sighting.state.as_ref().is_ok_and(|state| !has_work(state))
+                && sighting.state.as_ref().is_ok_and(|state| !has_work(site, state))
         };
         if !is_done(&sighting) {
             active = Some(sighting.id.to_string());

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::{Begun, Run, Sighting, Site, sightings};
+use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings};
 use pdca_journal::{Action, Liveness, Reason, RunState, Status};
 use serde::Serialize;
 
@@ -130,7 +130,8 @@ impl Recovery {
         session::tell_torn(&begun, cx, err)?;
         let Begun { run, recovered, .. } = begun;
         self.bundles = recovered.iter().map(FoundRow::of).collect();
-        self.over = !has_work(&run.state()) && run.finish().map_err(|error| unexpected(&error))?;
+        self.over =
+            !has_work(site, &run.state()) && run.finish().map_err(|error| unexpected(&error))?;
         let state = run.state();
         self.decide = if self.over { Vec::new() } else { decisions(&state, sighting) };
         self.run.phase = state.phase.to_string();
@@ -180,16 +181,6 @@ pub(super) fn take_up(
 
 pub(super) fn unexpected(error: &dyn std::error::Error) -> Failure {
     Failure::from_error(Exit::Unexpected, error).hint("`pdca recover` shows where the run stands")
-}
-
-/// Whether a run has a bundle that a driver would go on with, or that a person must unblock.
-pub(super) fn has_work(state: &RunState) -> bool {
-    state.phase.is_blocked()
-        || state.bundles.values().any(|work| match &work.status {
-            Status::Ready | Status::Running | Status::Interrupted | Status::Sealed => true,
-            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
-            Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
-        })
 }
 
 /// What a person must decide before a run can go on by itself.

@@ -25,6 +25,13 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
     }
 }
 
+/// Nothing more is started, for want of room.
+pub(crate) fn no_room(short: pdca_driver::Short) -> Failure {
+    Failure::new(Exit::Capped, short.to_string()).hint(
+        "make room (`pdca cleanup`, `pdca sweep`) or lower `min_free_gb` in [driver]; the same command goes on",
+    )
+}
+
 /// Why a run was not taken from its driver.
 pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);

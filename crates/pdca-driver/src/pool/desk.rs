@@ -13,6 +13,7 @@ use super::{Desk, News, Panicked, carry_out};
 use crate::batch::Batch;
 use crate::drive::{Drive, DriveError, Driver, is_red};
 use crate::event::{Event, Hold, What};
+use crate::preflight::Short;
 use crate::run::Salvage;
 use crate::seat::Seat;
 use crate::step::{Halt, Step, step};
@@ -42,6 +43,8 @@ pub enum Stop {
         /// Why.
         why: String,
     },
+    /// The disk was short of room, so nothing more was started. What ran came to its end.
+    Room(Short),
     /// The run cannot be recorded any more.
     Record {
         /// The error with its causes.
@@ -74,11 +77,21 @@ impl Driver<'_> {
             watched: BTreeMap::new(),
             heard,
             ticks: 0,
+            short: self.site.short(),
             stopped: None,
         };
         desk.settle_the_rest();
         let frontier = carry_out(plan, lanes, &work, &mut desk);
         desk.end_the_run();
+        let is_left = |bundle: &Bundle| {
+            !desk.results.contains_key(bundle.id())
+                && matches!(frontier.why(bundle.id()), Some(Why::Ready { .. } | Why::Held { .. }))
+        };
+        if let Some(short) = desk.short
+            && batch.bundles.iter().any(is_left)
+        {
+            desk.stopped.get_or_insert(Stop::Room(short));
+        }
         let mut batched = Batched { driven: Vec::new(), left: Vec::new(), stopped: desk.stopped };
         for bundle in &batch.bundles {
             let id = bundle.id();
@@ -133,6 +146,8 @@ struct DriverDesk<'d> {
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<(BundleId, Vec<String>)>,
     ticks: u32,
+    /// The disk is below its floor, as far as was seen.
+    short: Option<Short>,
     stopped: Option<Stop>,
 }
 
@@ -280,6 +295,26 @@ impl DriverDesk<'_> {
         }
     }
 
+    /// Looks whether the disk has room for another start, and says when that changes.
+    fn look_for_room(&mut self) {
+        let short = self.driver.site.short();
+        if let Some(bundle) = self.batch.bundles.first() {
+            match (self.short, short) {
+                (None, Some(short)) => {
+                    let text =
+                        format!("{short}: nothing more is started, what runs comes to its end");
+                    self.driver.warn(bundle, text);
+                }
+                (Some(_), None) => {
+                    let text = "there is room on the disk again".to_owned();
+                    self.driver.tell(bundle, What::Notice { text });
+                }
+                (None, None) | (Some(_), Some(_)) => {}
+            }
+        }
+        self.short = short;
+    }
+
     fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
         (self.driver.report)(Event { id: id.clone(), lane, what });
     }
@@ -343,6 +378,7 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
             news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
         }
         self.hear_the_run();
+        self.look_for_room();
         self.ticks = self.ticks.wrapping_add(1);
         let thorough = last || self.ticks.is_multiple_of(THOROUGH);
         let watched: Vec<BundleId> = self.watched.keys().cloned().collect();
@@ -351,7 +387,7 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.driver.cancel.is_cancelled()
+        self.driver.cancel.is_cancelled() || self.short.is_some()
     }
 }
 

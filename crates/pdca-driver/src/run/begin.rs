@@ -124,6 +124,7 @@ impl Run {
                         runs,
                         clock,
                         me,
+                        bundles: site.bundles.clone(),
                         _admission: admission,
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
@@ -136,7 +137,8 @@ impl Run {
         let journal = create(&request, &admission, &runs, &me, targets)?;
         announce(&admission, site, journal.run())?;
         let journal = Mutex::new(journal);
-        let run = Self { journal, runs, clock, me, _admission: admission };
+        let bundles = site.bundles.clone();
+        let run = Self { journal, runs, clock, me, bundles, _admission: admission };
         Ok(Begun { run, resumed: false, recovered, torn })
     }
 }

@@ -95,7 +95,8 @@ impl Run {
     ) -> Result<Begun, RunError> {
         announce(&admission, site, taken.journal.run())?;
         let journal = Mutex::new(taken.journal);
-        let run = Self { journal, runs: site.runs(), clock, me, _admission: admission };
+        let (runs, bundles) = (site.runs(), site.bundles.clone());
+        let run = Self { journal, runs, clock, me, bundles, _admission: admission };
         Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
     }
 }
