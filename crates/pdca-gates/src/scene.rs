@@ -249,6 +249,7 @@ mod tests {
             slot: 2,
             port_base: Some(4020),
             test_db_name: Some("test_x_l2".to_owned()),
+            compose_project: Some("pdca_x_l2".to_owned()),
             tmp: Some("/t".into()),
         };
         scene.bundle = Some(&bundle);
@@ -260,6 +261,7 @@ mod tests {
         assert_eq!(
             names(&env),
             [
+                "COMPOSE_PROJECT_NAME",
                 "PDCA_BASE",
                 "PDCA_BRIEF_BASE",
                 "PDCA_BUNDLE",
