@@ -219,6 +219,13 @@ fn an_interrupt_stops_every_lane_and_the_same_command_goes_on() {
     }
     let driver = scene.start(&["batch", "--lanes", "2"]);
     scene.wait_until("two are in work", |scene| is_at(scene, "7") && is_at(scene, "8"));
+    let status = scene.pdca(&["status", "--json"]).expect(0).json();
+    let lane = |id: &str| {
+        let rows = status["bundles"].as_array().expect("status lists bundles");
+        rows.iter().find(|row| row["id"] == id).expect("it is listed")["lane"].clone()
+    };
+    assert_eq!((lane("7"), lane("8")), (0.into(), 1.into()));
+    assert!(lane("9").is_null());
     driver.signal(Signal::INT);
     assert_eq!(driver.wait(), 130);
     scene.wait_until("nothing of the run is alive", |scene| scene.processes().is_empty());
@@ -308,4 +315,56 @@ fn a_lane_cannot_write_into_another() {
         assert_eq!(ran.code, 0, "the kernel refused it: {}", ran.err);
         assert_ne!(lane_of(&scene, "7"), lane_of(&scene, "8"));
     }
+}
+
+#[test]
+fn each_lane_has_names_of_its_own_and_what_it_needs_beyond_git() {
+    let builder = r#"
+cat .env > env.txt
+echo "$PDCA_LANE $PDCA_PORT_BASE $PDCA_TEST_DB_NAME $COMPOSE_PROJECT_NAME" > "$PDCA_WORKSPACE/calls/names-$1"
+echo mine > "$PDCA_TMP/mine"
+while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
+"#;
+    let gate = "[[gates.checks]]\nid = \"T1-names\"\ntier = \"T1\"\nneeds_lane = true\n\
+                cmd = 'test -n \"$PDCA_PORT_BASE\" && echo x > \"$PDCA_TMP/gate\"'\n";
+    let scene = Scene::with_leaves(builder, REVIEWER, gate);
+    scene.repo.write(".gitignore", ".env\n");
+    scene.repo.write(".worktreeinclude", ".env\n");
+    scene.repo.commit("what is ignored");
+    scene.repo.write(".env", "SECRET=1\n");
+    for id in ["7", "8"] {
+        scene.brief(id, &[]);
+    }
+    let driver = scene.start(&["batch", "--lanes", "2"]);
+    scene.wait_until("both are in work", |scene| {
+        scene.workspace.has("calls/names-7") && scene.workspace.has("calls/names-8")
+    });
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 0);
+    let names = |id: &str| scene.workspace.read(format!("calls/names-{id}"));
+    let (seven, eight) = (names("7"), names("8"));
+    for (a, b) in seven.split_whitespace().zip(eight.split_whitespace()) {
+        assert_ne!(a, b, "{seven}{eight}");
+    }
+    for id in ["7", "8"] {
+        let patch = scene.workspace.read(format!("results/issue_{id}/patch.diff"));
+        assert!(patch.contains("+SECRET=1"), "the ignored file was there: {patch}");
+        assert!(!patch.contains("b/.env"), "and is no part of the patch: {patch}");
+    }
+}
+
+#[test]
+fn a_lane_whose_hydration_fails_is_not_used_and_that_is_no_fault_of_the_bundle() {
+    let scene = Scene::with_leaves(
+        "echo built > built.txt",
+        REVIEWER,
+        "[lanes.hydrate]\nverify = 'echo the-reason; test -e \"$PDCA_WORKSPACE/ready\"'\n",
+    );
+    scene.brief("7", &[]);
+    let ran = scene.pdca(&["run", "7"]).expect(2);
+    assert!(ran.err.contains("hydrated") && ran.err.contains("the-reason"), "{}", ran.err);
+    assert_eq!((scene.calls(), scene.state("7")), (Vec::new(), "PLANNED".to_owned()));
+    assert!(!scene.workspace.has("results/issue_7/builder.error.log"));
+    scene.workspace.write("ready", "");
+    scene.pdca(&["run", "7"]).expect(0);
 }

@@ -5,8 +5,11 @@
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod bundles;
+mod graphs;
 mod lanes;
 mod measure;
+mod plan;
+mod pool;
 mod report;
 
 use std::time::{Duration, Instant};
@@ -27,6 +30,8 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Plan(plan::Args),
+    Pool(pool::Args),
     Lanes(lanes::Args),
 }
 
@@ -54,12 +59,15 @@ struct StatusArgs {
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
-        What::Status(args) => run_status(args, root),
-        What::Lanes(args) => lanes::run(args),
+        What::Status(args) => measure_status(args, root)?,
+        What::Plan(args) => plan::measure(args)?,
+        What::Pool(args) => pool::measure(args)?,
+        What::Lanes(args) => return lanes::run(args),
     }
+    Ok(Outcome::Passed)
 }
 
-fn run_status(args: &StatusArgs, root: &Utf8Path) -> Result<Outcome, Stopped> {
+fn measure_status(args: &StatusArgs, root: &Utf8Path) -> Result<(), Stopped> {
     let binary = match &args.binary {
         Some(binary) => binary.canonicalize_utf8()?,
         None => build(root)?,
@@ -77,7 +85,7 @@ fn run_status(args: &StatusArgs, root: &Utf8Path) -> Result<Outcome, Stopped> {
     } else {
         print!("{}", report::table(&lines));
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Says so where other work on this machine makes the wall times worse than they are.

@@ -49,6 +49,8 @@ enum Outcome {
 type Stopped = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
+    // What is measured starts children under this very program.
+    pdca_process::maybe_supervise();
     let root = workspace_root();
     let outcome = match Cli::parse().task {
         Task::Ci(args) => ci::run(&args, &root),

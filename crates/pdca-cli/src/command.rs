@@ -20,6 +20,7 @@ mod signoff;
 mod status;
 mod sweep;
 mod why;
+mod widen;
 
 #[cfg(test)]
 mod tests;
@@ -76,6 +77,7 @@ enum Command {
     Why(why::Args),
     #[command(visible_alias = "waves")]
     Plan(plan::Args),
+    Widen(widen::Args),
     Run(run::Args),
     #[command(alias = "flow")]
     Batch(batch::Args),
@@ -178,6 +180,7 @@ pub(crate) fn dispatch(
         Some(Command::Status(args)) => status::run(args, &cx, out, err),
         Some(Command::Why(args)) => why::run(args, &cx, out),
         Some(Command::Plan(args)) => plan::run(args, &cx, out),
+        Some(Command::Widen(args)) => widen::run(args, &cx, out),
         Some(Command::Run(args)) => run::run(args, &cx, out, err),
         Some(Command::Batch(args)) => batch::run(args, &cx, out, err),
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
@@ -206,6 +209,7 @@ impl Line {
                 Command::Init(_)
                 | Command::New(_)
                 | Command::Plan(_)
+                | Command::Widen(_)
                 | Command::Run(_)
                 | Command::Batch(_)
                 | Command::Gates(_)
@@ -241,6 +245,7 @@ impl Command {
             | Command::Status(_)
             | Command::Why(_)
             | Command::Plan(_)
+            | Command::Widen(_)
             | Command::Run(_)
             | Command::Batch(_)
             | Command::Gates(_)

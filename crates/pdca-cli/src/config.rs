@@ -93,6 +93,11 @@ impl Default for Paths {
 pub struct Driver {
     /// How many bundles may be in flight at once.
     pub lanes: u32,
+    /// How long drivers may be at work on one run, in seconds.
+    pub max_duration_secs: u64,
+    /// How many leaves one run may call; no limit if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_leaf_calls: Option<u64>,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,
 }
@@ -109,7 +114,12 @@ impl Default for Driver {
             "upstream",
             "external",
         ];
-        Driver { lanes: 1, close_dispositions: words.map(str::to_owned).to_vec() }
+        Driver {
+            lanes: 1,
+            max_duration_secs: 4 * 60 * 60,
+            max_leaf_calls: None,
+            close_dispositions: words.map(str::to_owned).to_vec(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use pdca_state::{
     survey_bundles,
 };
 
+use crate::estimate::declared_duration;
 use crate::schedule::Durations;
 use crate::site::Site;
 
@@ -159,6 +160,9 @@ impl Reading {
     }
 
     fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path) {
+        if site.schedule.durations == Durations::History && self.item.duration.is_none() {
+            self.item.duration = declared_duration(brief);
+        }
         self.item.depends_on = self.ids(brief, Label::DependsOn, file);
         self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file);
         let target = site.target_of(brief).ok().flatten();

@@ -10,6 +10,7 @@ use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::ground::{Ground, GroundError, message};
 use crate::leaf::Guarded;
+use crate::seat::Seat;
 
 /// The name of the builder's error log.
 const LOG: &str = "builder";
@@ -76,6 +77,7 @@ impl Driver<'_> {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
             worktree: ground.map(|ground| ground.lane.path()),
+            tmp: self.seat_of(ground).and_then(Seat::tmp),
             fix: None,
             primary: ground.map(|ground| ground.target.path()),
             kept,

@@ -3,13 +3,15 @@
 use pdca_gates::{
     Cwd, GateEvent, GatesError, Outcome, Purpose, Scene, Tree, Warning, close_report, run_checks,
 };
+use pdca_journal::Verdict;
 use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
-use pdca_state::{Artifact, Bundle, GateReport, Snapshot};
+use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
 use crate::event::What;
 use crate::ground::{Ground, Patched};
+use crate::seat::Seat;
 
 impl Driver<'_> {
     /// Runs the gates and publishes the report. Whoever calls this holds the bundle.
@@ -24,6 +26,9 @@ impl Driver<'_> {
         } else {
             close_report(bundle)
         };
+        if let Some(run) = self.run {
+            run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
+        }
         bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
         self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
         Ok(report)
@@ -44,7 +49,7 @@ impl Driver<'_> {
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
         scene.run = Some(&self.site.run);
-        scene.lane = self.seat.map(|seat| &seat.names);
+        scene.lane = self.seat_of(ground.as_ref()).map(|seat| &seat.names);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
         scene.may_fix = keep;
@@ -52,8 +57,8 @@ impl Driver<'_> {
         scene.hold = Some(&children);
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
-        let outcome = match &ground {
-            None => self.run_rows(bundle, &scene, None)?,
+        let (outcome, patch) = match &ground {
+            None => (self.run_rows(bundle, &scene, None)?, patch),
             Some(ground) => {
                 let mut patched = Patched::stand(self, bundle, ground, patch)?;
                 scene.worktree = Some(ground.lane.path());
@@ -61,9 +66,11 @@ impl Driver<'_> {
                 scene.brief_base = Some(&ground.attempt.branch);
                 scene.target = Some(&ground.attempt.target);
                 scene.sandbox = Some(self.gate_sandbox(ground));
-                self.run_watched(bundle, ground, &scene, &mut patched)?
+                let outcome = self.run_watched(bundle, ground, &scene, &mut patched)?;
+                (outcome, patched.into_patch())
             }
         };
+        let outcome = self.with_drift(bundle, snapshot, outcome, &patch);
         for warning in &outcome.warnings {
             let text = warning.to_string();
             self.tell(
@@ -107,11 +114,15 @@ impl Driver<'_> {
     }
 
     /// Gates run what the builder wrote, so they are kept from whatever decides about it.
-    fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
+    pub(crate) fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
         Sandbox {
             mode: self.site.gate_sandbox,
             no_write: self.site.own().into_iter().chain(self.site.kept()).collect(),
-            write: vec![ground.lane.path().to_owned()],
+            write: [ground.lane.path()]
+                .into_iter()
+                .chain(ground.seat.as_ref().and_then(Seat::tmp))
+                .map(ToOwned::to_owned)
+                .collect(),
             ..Sandbox::default()
         }
     }
@@ -203,4 +214,15 @@ impl Driver<'_> {
             },
         );
     }
+}
+
+/// What a row is for the record of the run; nothing where no rule stands behind it.
+fn verdict(row: &GateRow) -> Option<(String, Verdict)> {
+    let verdict = match row.result {
+        GateResult::Pass => Verdict::Pass,
+        GateResult::Fail => Verdict::Fail,
+        GateResult::Unverifiable | GateResult::Deferred => Verdict::Unverifiable,
+        GateResult::None => return None,
+    };
+    (!row.rule_id.is_empty()).then(|| (row.rule_id.clone(), verdict))
 }

@@ -56,6 +56,7 @@ impl Driver<'_> {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
             worktree: None,
+            tmp: None,
             fix: None,
             primary: None,
             kept: &kept,

@@ -5,15 +5,17 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_lanes::{
-    ApplyError, ArmError, ClaimError, Lane, LaneError, Lanes, ResolveError, Signature, Target,
-    TargetError, Tripwire,
+    ApplyError, ArmError, ClaimError, Hydrate, HydrateError, Hydrated, Lane, LaneError, Private,
+    PrivateError, ResolveError, Signature, Target, TargetError, Tripwire, WorkspaceId,
 };
+use pdca_process::Env;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::{Attempt, Tenancy};
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::job::Key;
+use crate::seat::Seat;
 use crate::site::TargetSpec;
 
 /// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
@@ -29,6 +31,10 @@ pub(crate) struct Ground {
     pub(crate) target: Target,
     pub(crate) lane: Lane,
     pub(crate) attempt: Attempt,
+    /// What goes by the lane's own names; none where there is one lane only.
+    pub(crate) seat: Option<Seat>,
+    /// The ports behind those names, held as long as the checkout is.
+    _private: Option<Private>,
     /// Tells the work of this workspace from that of another with the same lanes.
     workspace: String,
 }
@@ -59,6 +65,22 @@ pub enum GroundError {
         name: String,
         /// Why not.
         source: ClaimError,
+    },
+    /// The checkout has no names of its own.
+    #[error("lane {slot} gets no names of its own")]
+    Names {
+        /// The slot.
+        slot: u32,
+        /// Why not.
+        source: PrivateError,
+    },
+    /// The checkout lacks what it needs beyond what git tracks.
+    #[error("the private checkout of `{name}` cannot be hydrated")]
+    Hydrate {
+        /// The target's name.
+        name: String,
+        /// Why not.
+        source: Box<HydrateError>,
     },
     /// The checkout does not do as it is told.
     #[error("the private checkout fails")]
@@ -116,21 +138,38 @@ impl Driver<'_> {
             self.effects.perform("attempt", store).map_err(GroundError::Record)?;
             attempt
         };
-        let lane = Lanes::new(&self.site.lanes_root)
-            .claim(self.slot_for(bundle), &target)
+        let slot = self.slot_for(bundle);
+        let lane = self
+            .site
+            .lent()
+            .claim(slot, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
+        if let Some(run) = self.run {
+            let claim = || run.claim(bundle.id(), slot, &attempt.base);
+            self.effects.perform("claim", claim)?;
+        }
         if let Some(aside) = lane.moved_aside() {
             self.warn(
                 bundle,
                 format!("the checkout was no repository any more; it was kept as {aside}"),
             );
         }
+        let private = self.slot().map(|slot| self.names(&lane, slot)).transpose()?;
+        let seat = private.as_ref().map(|private| Seat::named(private.names()));
         let workspace = self.site.mark();
         self.tell(
             bundle,
             What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
         );
-        Ok(Some(Ground { target, lane, attempt, workspace }))
+        Ok(Some(Ground { target, lane, attempt, seat, _private: private, workspace }))
+    }
+
+    /// Takes the names that the lane goes by while it is held.
+    fn names(&self, lane: &Lane, slot: u32) -> Result<Private, GroundError> {
+        let real = self.site.workspace.canonicalize_utf8();
+        let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| self.site.workspace.clone()));
+        lane.take_names(&workspace, self.site.lanes.ports)
+            .map_err(|source| GroundError::Names { slot, source })
     }
 
     /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
@@ -170,8 +209,45 @@ impl Driver<'_> {
         }
         // From here until it is whole again, what lies in the checkout is nobody's.
         self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
-        self.effects.perform("reset", || ground.lane.reset(&ground.attempt.base))?;
+        let reset = self.site.lanes.reset;
+        self.effects.perform("reset", || ground.lane.reset_with(&ground.attempt.base, reset))?;
+        self.hydrate(bundle, ground)?;
         self.occupy(ground, &Tenancy::unfinished(job))
+    }
+
+    /// Brings what the checkout needs beyond what git tracks, unless it is there. Until that has
+    /// passed nothing runs in it.
+    fn hydrate(&self, bundle: &Bundle, ground: &Ground) -> Result<(), GroundError> {
+        let own = ground.seat.iter().flat_map(|seat| &seat.variables);
+        let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+        let places = [
+            ("PDCA_WORKSPACE", self.site.workspace.as_str()),
+            ("PDCA_WORKTREE", ground.lane.path().as_str()),
+            ("PDCA_TARGET", ground.attempt.target.as_str()),
+        ];
+        let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
+        let children = self.site.children();
+        let how = Hydrate {
+            env: Env { set, ..Env::default() },
+            sandbox: Some(self.gate_sandbox(ground)),
+            hold: Some(&children),
+            supervisor: self.site.supervisor.clone(),
+            ..Hydrate::new(&ground.target, &self.site.lanes.hydrate)
+        };
+        let mut watch = |phase: pdca_lanes::Phase, sign: pdca_process::Sign| {
+            if let pdca_process::Sign::Output { last_line, .. } = sign {
+                self.tell(bundle, What::Alive { what: phase.to_string(), line: last_line });
+            }
+        };
+        let hydrated = || ground.lane.hydrate(&how, self.cancel, &mut watch);
+        let hydrated = self.effects.perform("hydrate", hydrated).map_err(|source| {
+            let name = ground.attempt.target.clone();
+            GroundError::Hydrate { name, source: Box::new(source) }
+        })?;
+        if let Hydrated::Fresh(placed) = hydrated {
+            self.tell(bundle, What::Hydrated { files: placed.files });
+        }
+        Ok(())
     }
 
     /// Writes down whose work lies in the checkout now.
@@ -305,6 +381,11 @@ impl<'d> Patched<'d> {
         let head = ground.head()?;
         driver.occupy(ground, &Tenancy { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
+    }
+
+    /// The patch as it is now, with the fixes that were accepted.
+    pub(crate) fn into_patch(self) -> Vec<u8> {
+        self.patch
     }
 
     /// The tree that the gates judge.

@@ -7,8 +7,9 @@ use pdca_state::{Bundle, WriteError, chain};
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
 use crate::event::What;
-use crate::ground::Ground;
+use crate::ground::{Ground, GroundError};
 use crate::job::Key;
+use crate::seat::Seat;
 
 /// What a leaf answered, and what was planted in the bundle meanwhile.
 pub(crate) struct Guarded {
@@ -27,10 +28,21 @@ impl Driver<'_> {
         if request.is_stub() {
             return Ok(Guarded { answer: self.leaf(bundle, request), planted: Vec::new() });
         }
+        self.spend(bundle, request.inputs.role())?;
         self.stand_guard(bundle)?;
         let answer = self.leaf(bundle, request);
         let planted = self.relieve_guard(bundle)?;
         Ok(Guarded { answer, planted })
+    }
+
+    /// Counts a call against what the run may spend.
+    fn spend(&self, bundle: &Bundle, role: Role) -> Result<(), DriveError> {
+        let Some(run) = self.run else { return Ok(()) };
+        let called = run.leaf_calls();
+        if self.site.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
+            return Err(DriveError::Capped { called });
+        }
+        Ok(run.leaf_called(bundle.id(), role.as_str())?)
     }
 
     /// Calls a leaf, with its signs of life told and its ends announced as effects.
@@ -61,8 +73,13 @@ impl Driver<'_> {
             brief_base: ground.map(|ground| ground.attempt.branch.as_str()),
             target: ground.map(|ground| ground.attempt.target.as_str()),
             run: Some(&self.site.run),
-            lane: self.seat.map_or(Facts::default().lane, |seat| &seat.variables),
+            lane: self.seat_of(ground).map_or(Facts::default().lane, |seat| &seat.variables),
         }
+    }
+
+    /// The seat at a checkout; without one the driver's own, which has the slot alone.
+    pub(crate) fn seat_of<'a>(&'a self, ground: Option<&'a Ground>) -> Option<&'a Seat> {
+        ground.and_then(|ground| ground.seat.as_ref()).or(self.seat)
     }
 
     fn tell_leaf(&self, bundle: &Bundle, role: Role, event: LeafEvent) {
@@ -115,9 +132,18 @@ impl Driver<'_> {
         role: Role,
         error: LeafError,
     ) -> Result<DriveError, WriteError> {
-        if matches!(error, LeafError::Cancelled) {
+        // What fails while everything is being stopped was stopped.
+        if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
             return Ok(DriveError::Interrupted);
         }
+        let error = match error {
+            // That there is no checkout is no fault of the leaf's.
+            LeafError::Prepare(source) => match source.downcast::<GroundError>() {
+                Ok(ground) => return Ok(DriveError::Ground(*ground)),
+                Err(source) => LeafError::Prepare(source),
+            },
+            error => error,
+        };
         let text = match error.error_log() {
             Some(text) => text.to_owned(),
             None => format!("{}\n", chain(&error)),

@@ -35,9 +35,11 @@ mod seat;
 mod site;
 
 mod batch;
+mod estimate;
 mod schedule;
 
 pub mod pool;
+mod run;
 
 mod drive;
 mod ground;
@@ -48,6 +50,7 @@ mod assemble;
 mod build;
 mod check;
 mod consult;
+mod drift;
 mod review;
 
 pub use admission::{AdmissionError, Held};
@@ -57,7 +60,8 @@ pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
+pub use run::{Begun, Clock, Observed, RecordError, Recovered, Run, RunError};
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, Site, TargetChoiceError, TargetSpec};
+pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec};
 pub use step::{Halt, Position, Reviewed, Step, step};

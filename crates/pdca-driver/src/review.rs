@@ -7,6 +7,7 @@ use pdca_state::{Artifact, Bundle, Snapshot, chain};
 use crate::drive::{DriveError, Driver, REVIEW_LOG};
 use crate::ground::{Ground, GroundError, Patched};
 use crate::leaf::Guarded;
+use crate::seat::Seat;
 
 impl Driver<'_> {
     pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
@@ -88,6 +89,7 @@ impl Driver<'_> {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
             worktree: None,
+            tmp: self.seat_of(ground).and_then(Seat::tmp),
             fix: ground.map(|ground| ground.lane.path()),
             primary: ground.map(|ground| ground.target.path()),
             kept: &kept,

@@ -35,6 +35,7 @@ pub enum Durations {
     /// Every bundle as long as any other.
     #[default]
     Unit,
-    /// As long as its last attempt took here; where there was none, as long as they usually take.
+    /// As long as its last attempt took here; where there was none, as its `Difficulty` says; where
+    /// that is no duration, as long as the others usually take.
     History,
 }

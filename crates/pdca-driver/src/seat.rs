@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use camino::Utf8Path;
 use pdca_gates::LaneNames;
+use pdca_lanes::PrivateNames;
 
 /// What whoever works in one of several lanes goes by. With one lane there is none of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +18,30 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// The seat of a slot.
+    /// The seat of a slot, before there is a checkout with names of its own.
     pub fn new(slot: u32) -> Self {
-        let names = LaneNames { slot, port_base: None, test_db_name: None, tmp: None };
+        let names = LaneNames { slot, ..LaneNames::default() };
         let variables = BTreeMap::from([("PDCA_LANE".to_owned(), slot.to_string())]);
         Self { slot, names, variables }
+    }
+
+    /// The seat with the names of its checkout.
+    pub(crate) fn named(names: &PrivateNames) -> Self {
+        Self {
+            slot: names.slot(),
+            names: LaneNames {
+                slot: names.slot(),
+                port_base: names.port_base(),
+                test_db_name: Some(names.database()),
+                compose_project: Some(names.compose_project()),
+                tmp: Some(names.tmp().to_owned()),
+            },
+            variables: names.env().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// The directory for temporary files.
+    pub(crate) fn tmp(&self) -> Option<&Utf8Path> {
+        self.names.tmp.as_deref()
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
-use pdca_lanes::{Lanes, Note};
+use pdca_journal::Runs;
+use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
@@ -39,8 +40,8 @@ pub struct Site {
     pub targets: Vec<TargetSpec>,
     /// The branch to build on where neither brief nor target names one.
     pub default_branch: Option<String>,
-    /// Where the private checkouts are.
-    pub lanes_root: Utf8PathBuf,
+    /// The private checkouts.
+    pub lanes: LaneSettings,
     /// The words of a disposition hint that mean "no fix".
     pub close_words: Vec<String>,
     /// How declarations become a plan.
@@ -51,8 +52,55 @@ pub struct Site {
     pub supervisor: Supervisor,
     /// The name of this run, for `PDCA_RUN`.
     pub run: String,
+    /// A digest of the configuration, for the record.
+    pub config_digest: String,
+    /// What keeps a run within bounds.
+    pub limits: RunLimits,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+}
+
+/// What keeps a run within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// How long drivers may be at work on it.
+    pub max_duration: Duration,
+    /// How many leaves it may call; none is no limit.
+    pub max_leaf_calls: Option<u64>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { max_duration: Duration::from_secs(4 * 60 * 60), max_leaf_calls: None }
+    }
+}
+
+/// The private checkouts, as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// Where they are.
+    pub root: Utf8PathBuf,
+    /// What they are.
+    pub kind: Kind,
+    /// What is left in one when another bundle begins there.
+    pub reset: Reset,
+    /// What one needs beyond what git tracks.
+    pub hydrate: HydrateConfig,
+    /// The ports they may have.
+    pub ports: PortRange,
+}
+
+impl LaneSettings {
+    /// Lanes below `root`, all else as by default.
+    pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            kind: Kind::default(),
+            reset: Reset::default(),
+            hydrate: HydrateConfig::default(),
+            ports: PortRange::default(),
+        }
+    }
 }
 
 /// What stands between a holder's name and its lane, in the text of a bundle's lock.
@@ -109,6 +157,11 @@ impl Site {
         Jobs::new(self.private().join("jobs"))
     }
 
+    /// The runs of the workspace.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.private().join("runs"))
+    }
+
     /// How long bundles took here.
     pub(crate) fn pace(&self) -> Pace {
         Pace::new(self.private().join("pace"))
@@ -118,12 +171,17 @@ impl Site {
         Attempts::new(self.private().join("attempts"))
     }
 
+    /// The lanes, to be lent.
+    pub(crate) fn lent(&self) -> Lanes {
+        Lanes::new(&self.lanes.root).of_kind(self.lanes.kind)
+    }
+
     /// The slot in which each bundle's latest work lies, for those that have any in a lane.
     ///
     /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
     pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
         let workspace = self.mark();
-        let mut notes = Lanes::new(&self.lanes_root).notes().unwrap_or_default();
+        let mut notes = self.lent().notes().unwrap_or_default();
         notes.sort_by_key(|note| note.written);
         let home = |note: Note| {
             let job = Tenancy::from_note(&note.text)?.job;
@@ -141,7 +199,7 @@ impl Site {
     /// own checkout lies among the lanes and is opened again for it.
     pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
         let primaries = self.targets.iter().map(|target| target.path.clone());
-        primaries.chain([self.lanes_root.clone()]).collect()
+        primaries.chain([self.lanes.root.clone()]).collect()
     }
 
     /// What the driver itself writes where a primary checkout might be.
@@ -295,12 +353,14 @@ mod tests {
             force_stubs: false,
             targets: targets.to_vec(),
             default_branch: None,
-            lanes_root: "/w.lanes".into(),
+            lanes: LaneSettings::at("/w.lanes"),
             close_words: Vec::new(),
             schedule: Schedule::default(),
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
+            config_digest: String::new(),
+            limits: RunLimits::default(),
             holder: "h".into(),
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))

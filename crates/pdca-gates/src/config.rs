@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     problem::{ConfigFault, ConfigProblem},
-    row::{Command, Row, Rows},
+    row::{Command, DRIFT_ROW, Row, Rows},
     when::WhenText,
 };
 
@@ -250,6 +250,8 @@ fn bad_id(id: &str) -> Option<ConfigFault> {
         Some(ConfigFault::Empty)
     } else if id.starts_with(['.', '-']) || !id.chars().all(plain) || id.len() > LONGEST_ID {
         Some(ConfigFault::NotAFileName)
+    } else if id.eq_ignore_ascii_case(DRIFT_ROW) {
+        Some(ConfigFault::Reserved)
     } else {
         None
     }

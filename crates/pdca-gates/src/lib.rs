@@ -63,7 +63,7 @@ pub use job::forget;
 pub use marker::{MARKERS, Said, harmless};
 pub use preflight::{ProgramFault, Unready, preflight};
 pub use problem::{ConfigFault, ConfigProblem};
-pub use row::{Command, Row, Rows};
+pub use row::{Command, DRIFT_ROW, Row, Rows};
 pub use run::{GatesError, Outcome, Warning, close_report, run_checks};
 pub use scene::{Change, LaneNames, Purpose, Scene, Tree, TreeFault};
 pub use verdict::{Finding, classify};

@@ -29,6 +29,9 @@ pub enum ConfigFault {
         /// The place of the other row.
         first: usize,
     },
+    /// The driver itself writes a row of this name.
+    #[error("is the id of a row that pdca writes itself")]
+    Reserved,
     /// It names a log, so it is letters, digits, `.`, `_`, `+` and `-`, and not too long.
     #[error("cannot be a file name")]
     NotAFileName,
@@ -69,6 +72,7 @@ impl ConfigProblem {
             ConfigFault::UnknownTier { near, .. } => near.map(Element::as_str),
             ConfigFault::Empty
             | ConfigFault::DuplicateId { .. }
+            | ConfigFault::Reserved
             | ConfigFault::NotAFileName
             | ConfigFault::NoCommand
             | ConfigFault::SeveralCommands

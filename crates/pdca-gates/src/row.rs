@@ -10,6 +10,9 @@ use crate::{
     when::When,
 };
 
+/// The id of the row about a change that leaves what its brief declares. No configured row has it.
+pub const DRIFT_ROW: &str = "touches-drift";
+
 /// The configured rows in the order of the report.
 ///
 /// There is no way to make one but [`Checks::rows`](crate::Checks::rows), so every row has a

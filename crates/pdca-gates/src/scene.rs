@@ -80,6 +80,8 @@ pub struct LaneNames {
     pub port_base: Option<u16>,
     /// The name of the lane's test database.
     pub test_db_name: Option<String>,
+    /// The lane's project of `docker compose`.
+    pub compose_project: Option<String>,
     /// The lane's directory for temporary files.
     pub tmp: Option<Utf8PathBuf>,
 }
@@ -159,6 +161,7 @@ impl<'a> Scene<'a> {
             say("PDCA_LANE", Some(lane.slot.to_string()));
             say("PDCA_PORT_BASE", lane.port_base.map(|port| port.to_string()));
             say("PDCA_TEST_DB_NAME", lane.test_db_name.clone());
+            say("COMPOSE_PROJECT_NAME", lane.compose_project.clone());
             say("PDCA_TMP", lane.tmp.as_ref().map(ToString::to_string));
         }
         set.into_iter().fold(Env::default(), |env, (name, value)| env.with(name, value))
@@ -246,6 +249,7 @@ mod tests {
             slot: 2,
             port_base: Some(4020),
             test_db_name: Some("test_x_l2".to_owned()),
+            compose_project: Some("pdca_x_l2".to_owned()),
             tmp: Some("/t".into()),
         };
         scene.bundle = Some(&bundle);
@@ -257,6 +261,7 @@ mod tests {
         assert_eq!(
             names(&env),
             [
+                "COMPOSE_PROJECT_NAME",
                 "PDCA_BASE",
                 "PDCA_BRIEF_BASE",
                 "PDCA_BUNDLE",

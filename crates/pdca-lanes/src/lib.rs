@@ -76,7 +76,7 @@ pub use hydrate::{
 pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
 pub use lane::{Lane, Reset, Signature};
 pub use names::{PrivateNames, WorkspaceId};
-pub use patch::{PatchError, PatchFault};
+pub use patch::{PatchError, PatchFault, footprint};
 pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};
 pub use private::{Private, PrivateError};
 pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};

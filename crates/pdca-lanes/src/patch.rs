@@ -3,6 +3,7 @@
 //! git refuses most of what is refused here, and the two are meant to overlap: a patch comes
 //! from outside, and must neither leave the checkout nor reach its `.git`, on any filesystem.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use gix::bstr::{BString, ByteSlice as _};
@@ -60,6 +61,21 @@ pub(crate) struct Scan {
     files: Vec<(String, Range<usize>)>,
     /// For each hunk the line in the patch and the line in the old file.
     hunks: Vec<(usize, usize)>,
+    /// Every path that is written, moved or removed.
+    touched: BTreeSet<BString>,
+}
+
+/// The paths that a patch writes or removes, sorted, each once. A move is both its names, a change of
+/// mode alone counts; what is only copied from does not. Bytes that are no UTF-8 are replaced.
+///
+/// ```
+/// let patch = b"diff --git a/old.rs b/new.rs\nrename from old.rs\nrename to new.rs\n";
+/// assert_eq!(pdca_lanes::footprint(patch)?, ["new.rs", "old.rs"]);
+/// # Ok::<(), pdca_lanes::PatchError>(())
+/// ```
+pub fn footprint(patch: &[u8]) -> Result<Vec<String>, PatchError> {
+    let touched = scan(patch)?.touched.into_iter();
+    Ok(touched.map(|path| path.to_str_lossy().into_owned()).collect())
 }
 
 /// Looks a patch through; says where what is.
@@ -139,10 +155,13 @@ impl Reader {
                 return self.name(name, true);
             }
         }
-        for prefix in [&b"rename from "[..], b"rename to ", b"copy from ", b"copy to "] {
+        for prefix in [&b"rename from "[..], b"rename to ", b"copy to "] {
             if let Some(name) = text.strip_prefix(prefix) {
                 return self.name(name, false);
             }
+        }
+        if let Some(name) = text.strip_prefix(b"copy from ") {
+            return read_name(name, false).map(drop);
         }
         for prefix in [&b"new file mode "[..], b"new mode ", b"old mode ", b"deleted file mode "] {
             if let Some(mode) = text.strip_prefix(prefix) {
@@ -179,7 +198,8 @@ impl Reader {
         if names.starts_with(b"\"") {
             let (first, rest) =
                 unquote(names).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
-            self.checked(first, true)?;
+            let first = checked(first, true)?;
+            self.touch(first);
             return self.name(rest.trim_start(), true);
         }
         if let Some(at) = names.find(" \"") {
@@ -196,34 +216,16 @@ impl Reader {
     }
 
     fn name(&mut self, name: &[u8], prefixed: bool) -> Result<(), PatchFault> {
-        if name.starts_with(b"\"") {
-            let (name, _) =
-                unquote(name).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
-            return self.checked(name, prefixed);
-        }
-        // After a tab a time may follow; git writes one tab after a name with blanks.
-        let name =
-            if prefixed { name.split(|byte| *byte == b'\t').next().unwrap_or(name) } else { name };
-        self.checked(name.strip_suffix(b"\r").unwrap_or(name).into(), prefixed)
+        let path = read_name(name, prefixed)?;
+        self.touch(path);
+        Ok(())
     }
 
-    fn checked(&mut self, name: BString, prefixed: bool) -> Result<(), PatchFault> {
-        if name == "/dev/null" {
-            return Ok(());
+    fn touch(&mut self, path: Option<BString>) {
+        if let Some(path) = path {
+            self.scan.touched.insert(path.clone());
+            self.path = Some(path);
         }
-        if name.starts_with(b"/") {
-            return Err(PatchFault::Absolute(name.to_str_lossy().into_owned()));
-        }
-        let path: BString = match (prefixed, name.find_byte(b'/')) {
-            (true, Some(slash)) => name[slash + 1..].into(),
-            (true, None) => return Err(PatchFault::Malformed("a name has no a/ or b/ before it")),
-            (false, _) => name,
-        };
-        if let Some(fault) = unfit_path(&path) {
-            return Err(fault);
-        }
-        self.path = Some(path);
-        Ok(())
     }
 
     fn hunk(&mut self, rest: &[u8]) -> Result<(), PatchFault> {
@@ -328,11 +330,90 @@ impl Scan {
     }
 }
 
+/// Reads a name that must stay inside; none for the one that stands for no file.
+fn read_name(name: &[u8], prefixed: bool) -> Result<Option<BString>, PatchFault> {
+    if name.starts_with(b"\"") {
+        let (name, _) =
+            unquote(name).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
+        return checked(name, prefixed);
+    }
+    // After a tab a time may follow; git writes one tab after a name with blanks.
+    let name =
+        if prefixed { name.split(|byte| *byte == b'\t').next().unwrap_or(name) } else { name };
+    checked(name.strip_suffix(b"\r").unwrap_or(name).into(), prefixed)
+}
+
+fn checked(name: BString, prefixed: bool) -> Result<Option<BString>, PatchFault> {
+    if name == "/dev/null" {
+        return Ok(None);
+    }
+    if name.starts_with(b"/") {
+        return Err(PatchFault::Absolute(name.to_str_lossy().into_owned()));
+    }
+    let path: BString = match (prefixed, name.find_byte(b'/')) {
+        (true, Some(slash)) => name[slash + 1..].into(),
+        (true, None) => return Err(PatchFault::Malformed("a name has no a/ or b/ before it")),
+        (false, _) => name,
+    };
+    match unfit_path(&path) {
+        Some(fault) => Err(fault),
+        None => Ok(Some(path)),
+    }
+}
+
 /// Reads `12,3` or `12`, which stands for `12,1`.
 fn range(text: &[u8]) -> Option<(u64, u64)> {
     let text = text.to_str().ok()?;
     match text.split_once(',') {
         Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
         None => Some((text.parse().ok()?, 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::footprint;
+
+    fn touched(patch: &str) -> String {
+        footprint(patch.as_bytes()).expect("it is a patch").join(" | ")
+    }
+
+    #[test]
+    fn whatever_is_written_moved_or_removed_is_touched() {
+        let changed = "diff --git a/m b/m\n--- a/m\n+++ b/m\n@@ -1 +1 @@\n-x\n+y\n";
+        let added =
+            "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+y\n";
+        let removed = "diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-y\n";
+        let moved =
+            "diff --git a/from b/to\nsimilarity index 100%\nrename from from\nrename to to\n";
+        let mode = "diff --git a/run me b/run me\nold mode 100644\nnew mode 100755\n";
+        let empty = "diff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n";
+        let binary =
+            "diff --git a/p b/p\nindex 1..2 100644\nGIT binary patch\nliteral 0\n\nliteral 0\n\n";
+        let all = [changed, added, removed, moved, mode, empty, binary].concat();
+        assert_eq!(touched(&all), "d | e | from | m | n | p | run me | to");
+    }
+
+    #[test]
+    fn what_is_only_copied_from_is_not_touched() {
+        assert_eq!(touched("diff --git a/x b/y\ncopy from x\ncopy to y\n"), "y");
+    }
+
+    #[test]
+    fn a_changed_line_that_looks_like_a_header_is_none() {
+        let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- a/not\n+++ b/neither\n";
+        assert_eq!(touched(patch), "x");
+        assert_eq!(
+            touched(
+                "diff --git \"a/f\\303\\266o\" \"b/f\\303\\266o\"\nold mode 100644\nnew mode 100755\n"
+            ),
+            "föo"
+        );
+    }
+
+    #[test]
+    fn what_is_no_patch_has_no_footprint() {
+        footprint(b"hello\n").unwrap_err();
+        footprint(b"").unwrap_err();
     }
 }

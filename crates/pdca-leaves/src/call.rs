@@ -113,6 +113,8 @@ pub struct Places<'a> {
     /// Where the leaf works, if it has a checkout: a builder the lane's, a reviewer a throwaway
     /// copy of it. It is the leaf's current directory, and its own to write.
     pub worktree: Option<&'a Utf8Path>,
+    /// The lane's directory for temporary files, where it has one. The leaf's own to write.
+    pub tmp: Option<&'a Utf8Path>,
     /// The checkout that holds the change under review. An independent role cannot write it.
     pub fix: Option<&'a Utf8Path>,
     /// The user's own checkout. No leaf writes there.

@@ -49,7 +49,7 @@ pub(crate) fn sandbox(
         no_read.extend(places.hidden.iter().cloned());
     }
     let mut write = vec![view.to_owned()];
-    write.extend(places.worktree.map(Utf8Path::to_owned));
+    write.extend(places.worktree.into_iter().chain(places.tmp).map(Utf8Path::to_owned));
     write.extend(writable);
     Ok(Sandbox {
         mode: call.config.sandbox,

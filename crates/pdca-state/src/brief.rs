@@ -12,6 +12,7 @@
 mod label;
 mod target;
 mod touches;
+mod widening;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,6 +21,7 @@ use camino::{Utf8Component, Utf8PathBuf};
 
 pub use label::Label;
 pub use target::{OntoBranch, RepoTarget};
+pub use widening::{Widening, WideningError};
 
 use crate::id_list::{IdList, parse_id_list};
 use crate::lines::{Line, indent, lines, without_bom};

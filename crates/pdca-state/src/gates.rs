@@ -189,6 +189,25 @@ impl GateReport {
         }
     }
 
+    /// The same report with one row more, behind the others of its element; it takes the place of
+    /// the row that says nothing is configured.
+    #[must_use]
+    pub fn with_row(mut self, element: Element, row: GateRow) -> Self {
+        let row = GateRow {
+            element: element.as_str().to_owned(),
+            path_line: evidence(&row.path_line),
+            ..row
+        };
+        if row.is_failed_gating() {
+            self.overall = Overall::Fail;
+        }
+        self.rows.retain(|other| *other != GateRow::none(element));
+        let is_later = |other: &GateRow| other.element().is_none_or(|other| other > element);
+        let at = self.rows.iter().position(is_later).unwrap_or(self.rows.len());
+        self.rows.insert(at, row);
+        self
+    }
+
     /// The report of a bundle closed without a change: there is nothing to verify.
     pub fn for_close(issue_dir: impl Into<String>) -> Self {
         let mut report = Self::assemble(issue_dir, Vec::new(), Provenance::default());

@@ -61,7 +61,7 @@ mod testing;
 
 pub use archive::{ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, resume_archive};
 pub use artifact::{Artifact, Artifacts};
-pub use brief::{Brief, Field, Label, OntoBranch, RepoTarget};
+pub use brief::{Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;

@@ -207,7 +207,8 @@ impl Case<'_> {
     ) -> Result<Exit, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
         require_awaiting(bundle, snapshot)?;
-        let decision = Decision { action, by: signer(args, cx)?, date: date(args, cx)?, note };
+        let decision =
+            Decision { action, by: signer(args.by.as_deref(), cx)?, date: date(args, cx)?, note };
         if action == Action::Accept {
             require_same_patch(bundle, snapshot)?;
         }
@@ -277,10 +278,11 @@ fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure>
     Err(Failure::new(exit, what).at(Place::file(bundle.dir())).hint(hint))
 }
 
-fn signer(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
+/// Who decides: as typed, as configured, or whoever is logged in.
+pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let config = cx.workspace()?.config.project.author.as_deref();
     let user = cx.ambient.env_text("USER").or_else(|| cx.ambient.env_text("LOGNAME"));
-    let by = args.by.as_deref().or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
+    let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
     by.map(str::to_owned).ok_or_else(|| {
         Failure::usage("nobody is named who decided")
             .hint("add `--by NAME`, or `author` in [project]")

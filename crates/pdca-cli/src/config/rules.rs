@@ -22,6 +22,11 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
             .hint(format!("each lane is a checkout of its own; write at most {MAX_LANES}"));
         problems.push(at(sources, "driver.lanes", problem));
     }
+    if config.driver.max_duration_secs == 0 {
+        let problem = Problem::new("`max_duration_secs` in [driver] must be at least 1")
+            .hint("write a number of seconds, such as 14400, or remove the line");
+        problems.push(at(sources, "driver.max_duration_secs", problem));
+    }
     for (index, word) in config.driver.close_dispositions.iter().enumerate() {
         if word.trim().is_empty() {
             let path = format!("driver.close_dispositions[{index}]");
@@ -113,6 +118,7 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
         ConfigFault::Empty => {
             Problem::new(problem.to_string()).hint(format!("write a value for `{}`", problem.key))
         }
+        ConfigFault::Reserved => Problem::new(problem.to_string()).hint("give the row another id"),
         ConfigFault::NotAFileName => Problem::new(problem.to_string())
             .hint("use letters, digits, `.`, `_` and `-`, such as `C4-verify`"),
         ConfigFault::SeveralCommands => {

@@ -120,7 +120,7 @@ fn a_row_that_needs_a_lane_is_not_run_without_one() {
         "checks = [{ id = 'gate', tier = 'T3', needs_lane = true, cmd = 'echo lane $PDCA_LANE' }]";
     let without = found(&stage.run(row).report, "gate");
     assert_eq!(said(&without), "unverifiable: not run: needs a lane, and this run has none");
-    let lane = LaneNames { slot: 3, port_base: None, test_db_name: None, tmp: None };
+    let lane = LaneNames { slot: 3, ..LaneNames::default() };
     let mut tree = Checkout::of(&stage.checkout);
     // A lane outlives the scene it is lent to.
     let lane: &'static LaneNames = Box::leak(Box::new(lane));

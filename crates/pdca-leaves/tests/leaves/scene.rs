@@ -77,6 +77,7 @@ impl Scene {
             workspace: self.workspace.path(),
             bundle_root: &self.bundle_root,
             worktree: Some(worktree),
+            tmp: None,
             fix: Some(&self.lane),
             primary: Some(&self.primary),
             kept: &[],

@@ -265,3 +265,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_row_that_is_added_stands_with_its_element_and_counts() {
+    let ids = |report: &GateReport| {
+        let name = |row: &GateRow| {
+            if row.rule_id.is_empty() { row.element.clone() } else { row.rule_id.clone() }
+        };
+        report.rows.iter().map(name).collect::<Vec<_>>().join(" ")
+    };
+    let row = |rule_id: &str, result, gating| GateRow {
+        result,
+        gating,
+        rule_id: rule_id.to_owned(),
+        ..GateRow::none(Element::T1)
+    };
+    let empty = GateReport::assemble("issue_1", Vec::new(), Provenance::default());
+    let warned = empty.clone().with_row(Element::T1, row("w", GateResult::Fail, false));
+    assert_eq!(ids(&warned), "C1 C2 C3 C4 C5 w T2 T3 T4 T5 V");
+    assert_eq!(warned.overall, Overall::Pass);
+    let failed = warned.with_row(Element::T1, row("f", GateResult::Fail, true));
+    assert_eq!(ids(&failed), "C1 C2 C3 C4 C5 w f T2 T3 T4 T5 V");
+    assert_eq!(failed.overall, Overall::Fail);
+    let last = empty.with_row(Element::V, row("v", GateResult::Pass, true));
+    assert_eq!(ids(&last), "C1 C2 C3 C4 C5 T1 T2 T3 T4 T5 v");
+    assert_eq!(GateReport::parse(failed.to_json().as_bytes()).unwrap(), failed);
+}

@@ -1,0 +1,487 @@
+//! `pdca widen`: a bundle touches more than its brief said, and somebody says why.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use pdca_dag::{Case, Pattern, Plan, Rivalry, Touch};
+use pdca_driver::{Batch, Site};
+use pdca_state::{
+    Artifact, Brief, Bundle, BundleId, LoadError, Snapshot, State, Widening, WideningError,
+};
+use serde::Serialize;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::{Failure, Place, Problem};
+use crate::session;
+use crate::style::printable;
+
+use super::plan::{Currency, Kept, rejection, words};
+
+/// Add globs to what a brief says it touches, with a reason
+///
+/// The globs join `Touches` of brief.md, and a dated line under `## Widened` says who added them and why; the rest of
+/// the brief stays byte for byte. A bundle in work or frozen is refused. Where a gate report says that the change
+/// leaves its declaration, the next run has the gates judge it again.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca widen 36 'src/net/**' --reason \"the retry lives in the transport\"
+  pdca widen 36 Cargo.lock docs/net.md --reason \"new dependency\" --dry-run
+
+Who widens: --by, then [project] author or PDCA_AUTHOR, then $USER.")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: IdArg,
+
+    /// What it touches as well: files, directories or globs, relative to the root of the repository
+    #[arg(value_name = "GLOB", required = true)]
+    globs: Vec<String>,
+
+    /// Why; it is kept in the brief
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+
+    /// Who widens
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let bundle = cx.require_bundle(&args.id)?;
+    require_globs(&args.globs)?;
+    if args.reason.trim().is_empty() {
+        return Err(Failure::usage("the reason is empty")
+            .hint("say in a few words why the work reaches further than planned"));
+    }
+    let by = super::signoff::signer(args.by.as_deref(), cx)?;
+    let site = session::site(cx)?;
+    let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let mut snapshot = bundle.load()?;
+    require_open(&bundle, &snapshot)?;
+    let text = brief_text(&bundle)?;
+    let date = cx.ambient.today();
+    let widening =
+        Widening { globs: &args.globs, date: &date, by: &by, reason: args.reason.trim() };
+    let wider = widening.apply(&text).map_err(|error| unwritable(&error, &bundle))?;
+    if wider.len() as u64 > Artifact::Brief.max_len() {
+        return Err(Failure::usage("the brief would be too long to be read")
+            .at(Place::file(bundle.path(Artifact::Brief)))
+            .hint("name the directory instead of each file"));
+    }
+    let kept = Kept::load(cx)?;
+    let added = added(&text, &wider);
+    let new_rivals = new_rivals(&site, &snapshot, &added)?;
+    snapshot.brief = Some(Brief::parse(&wider));
+    let judged_again = is_judged_again(&site, &snapshot)?;
+    if !cx.globals.dry_run {
+        if wider != text {
+            bundle.publish(Artifact::Brief, wider.as_bytes())?;
+        }
+        if judged_again && snapshot.state == State::AwaitingSignoff {
+            // Without the result document the bundle is back in Check, where the driver sees that
+            // the report no longer says what would be said now.
+            bundle.set_aside(Artifact::Summary)?;
+        }
+    }
+    let lanes_file = match kept {
+        None => Currency::Absent,
+        // What a dry run leaves out would change the declarations.
+        Some(_) if cx.globals.dry_run && !added.is_empty() => Currency::Stale,
+        Some(kept) => kept.currency(&site)?,
+    };
+    let told = Told {
+        id: bundle.id().clone(),
+        file: bundle.path(Artifact::Brief).to_string(),
+        added,
+        by,
+        date,
+        reason: args.reason.trim().to_owned(),
+        rivals: new_rivals,
+        judged_again,
+        lanes_file: lanes_file.as_str(),
+        dry_run: cx.globals.dry_run,
+    };
+    if cx.globals.json {
+        cx.emit_json(out, "widen", &told)?;
+    } else {
+        told.print(cx, out)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// All globs must stand for something inside the tree; what is wrong is told at once.
+fn require_globs(globs: &[String]) -> Result<(), Failure> {
+    let problem = |glob: &String| {
+        let error = Pattern::parse(glob, Case::Sensitive).err()?;
+        let what = format!("`{}`: {error}", glob.escape_debug());
+        Some(Problem::new(what).hint(rejection::bad_glob(error.flaw)))
+    };
+    let problems: Vec<Problem> = globs.iter().filter_map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Usage, problems)) }
+}
+
+fn require_open(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
+    let id = bundle.id();
+    match snapshot.state {
+        State::Complete | State::Discontinued => Err(Failure::usage(format!(
+            "{} is {}: what it touched is settled",
+            id.dir_name(),
+            snapshot.state
+        ))
+        .at(Place::file(bundle.path(Artifact::Brief)))
+        .hint("a frozen record is not changed; plan what is left as a bundle of its own")),
+        State::Resolved => Err(Failure::usage(format!("{} is RESOLVED", id.dir_name()))
+            .hint(format!("`pdca why {id}` says more"))),
+        State::Unplanned
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::AwaitingSignoff
+        | State::Iterate(_) => Ok(()),
+    }
+}
+
+fn brief_text(bundle: &Bundle) -> Result<String, Failure> {
+    let path = bundle.path(Artifact::Brief);
+    let bytes = bundle.read(Artifact::Brief)?.ok_or_else(|| {
+        Failure::usage(format!("{} has no brief", bundle.id().dir_name()))
+            .at(Place::file(bundle.dir()))
+            .hint(format!("`pdca new {}` makes one", bundle.id()))
+    })?;
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::usage("the brief is not UTF-8")
+            .at(Place::file(path))
+            .hint("save the file as UTF-8, e.g. `iconv -f latin1 -t utf-8`")
+    })
+}
+
+fn unwritable(error: &WideningError, bundle: &Bundle) -> Failure {
+    let failure = Failure::from_error(Exit::Usage, error);
+    let path = bundle.path(Artifact::Brief);
+    match error {
+        WideningError::Unwritable { .. } => {
+            failure.hint("write `?` for the character that stands in the way")
+        }
+        WideningError::NoPlace { line } => failure
+            .at(Place::line(path, *line))
+            .hint("write `- **Touches:** a, b` on one line, then repeat the command"),
+    }
+}
+
+/// The globs that were not there before.
+fn added(before: &str, after: &str) -> Vec<String> {
+    let known: BTreeSet<String> = Brief::parse(before).touches().into_iter().collect();
+    Brief::parse(after).touches().into_iter().filter(|glob| !known.contains(glob)).collect()
+}
+
+/// Whether the gates have to look at the change again, because what they say about the declaration
+/// is no longer so.
+fn is_judged_again(site: &Site, snapshot: &Snapshot) -> Result<bool, LoadError> {
+    match snapshot.state {
+        State::Checked | State::AwaitingSignoff => site.is_drift_outdated(snapshot),
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::Built
+        | State::Complete
+        | State::Iterate(_)
+        | State::Discontinued => Ok(false),
+    }
+}
+
+/// A bundle that this one may no longer run beside.
+#[derive(Debug, Serialize)]
+struct Rival {
+    id: BundleId,
+    /// `overlap` or `conflict`.
+    rule: &'static str,
+    witness: Option<String>,
+    /// Whether somebody is at work on it right now.
+    at_work: bool,
+    #[serde(skip)]
+    why: String,
+}
+
+/// Whom the globs bring the bundle into the way of; `None` where the batch has no plan at all.
+fn new_rivals(
+    site: &Site,
+    snapshot: &Snapshot,
+    added: &[String],
+) -> Result<Option<Vec<Rival>>, Failure> {
+    let id = &snapshot.id;
+    let mut batch = Batch::of_all(site)?;
+    let Ok(before) = batch.plan() else { return Ok(None) };
+    let known: BTreeSet<BundleId> =
+        before.rivals_of(id).iter().map(|(id, _)| (*id).clone()).collect();
+    let Some(item) = batch.items.iter_mut().find(|item| item.id == *id) else {
+        return Ok(Some(Vec::new()));
+    };
+    // A template's declarations count only once it is filled in.
+    let target = snapshot.authored_brief().and_then(|brief| site.target_of(brief).ok()).flatten();
+    let apart = target.as_ref().filter(|_| site.targets.len() > 1);
+    for glob in added {
+        let is_file = target.as_ref().is_some_and(|target| target.path.join(glob).is_file());
+        let glob = apart.map_or(glob.clone(), |target| format!("@{}/{glob}", target.name));
+        item.touches.push(Touch { glob, place: item.place.clone(), is_file });
+    }
+    let Ok(after) = batch.plan() else { return Ok(None) };
+    Ok(Some(rivals(&after, id, &known, site)))
+}
+
+fn rivals(plan: &Plan, id: &BundleId, known: &BTreeSet<BundleId>, site: &Site) -> Vec<Rival> {
+    // One that waits for the other was never beside it.
+    let edges = plan.edges();
+    let is_ordered = |other: &BundleId| {
+        edges.iter().any(|edge| {
+            let pair = (&edge.dependant, &edge.prerequisite);
+            pair == (id, other) || pair == (other, id)
+        })
+    };
+    let rivals = plan.rivals_of(id).into_iter();
+    let rivals = rivals.filter(|(other, _)| !known.contains(*other) && !is_ordered(other));
+    let told = |(other, rivalry): (&BundleId, Rivalry)| {
+        let (rule, witness) = match &rivalry {
+            Rivalry::Conflict { .. } => ("conflict", None),
+            Rivalry::Overlap { witness, .. } => ("overlap", Some(witness.clone())),
+        };
+        Rival {
+            id: other.clone(),
+            rule,
+            witness,
+            at_work: site.at_work_on(other).ok().flatten().is_some(),
+            why: words::apart(id, other, &rivalry),
+        }
+    };
+    rivals.map(told).collect()
+}
+
+/// What was done, or would be.
+#[derive(Debug, Serialize)]
+struct Told {
+    id: BundleId,
+    file: String,
+    added: Vec<String>,
+    by: String,
+    date: String,
+    reason: String,
+    /// Whom it may no longer run beside since; null where the batch has no plan.
+    #[serde(rename = "new_rivals")]
+    rivals: Option<Vec<Rival>>,
+    judged_again: bool,
+    lanes_file: &'static str,
+    dry_run: bool,
+}
+
+impl Told {
+    fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let p = cx.out;
+        let id = &self.id;
+        let name = p.strong(id.dir_name());
+        let added: Vec<String> = self.added.iter().map(|glob| format!("`{glob}`")).collect();
+        let added = printable(&added.join(", ")).into_owned();
+        match (self.added.as_slice(), self.dry_run) {
+            ([], _) => writeln!(out, "{name} declares that already; nothing changed")?,
+            ([..], true) => writeln!(out, "{name} would also touch {added}")?,
+            ([..], false) => writeln!(out, "{name} also touches {added}")?,
+        }
+        match &self.rivals {
+            None => writeln!(
+                out,
+                "  {} whom that meets is not known: the batch has no plan, `pdca plan` says why",
+                p.warn("note:")
+            )?,
+            Some(rivals) if rivals.is_empty() && !self.added.is_empty() => {
+                writeln!(out, "  nobody else is in the way of that")?;
+            }
+            Some(rivals) => {
+                for rival in rivals {
+                    let now = if rival.at_work { ", which is in work right now" } else { "" };
+                    let line = format!("{}{now}", rival.why);
+                    writeln!(out, "  {} {}", p.warn("no longer side by side:"), printable(&line))?;
+                }
+            }
+        }
+        if self.judged_again {
+            let will = if self.dry_run { "would judge" } else { "judge" };
+            writeln!(
+                out,
+                "  the gates {will} it again, and the review follows: {}",
+                p.accent(format!("pdca run {id}"))
+            )?;
+        }
+        if self.lanes_file == Currency::Stale.as_str() {
+            writeln!(
+                out,
+                "  lanes.json is {}: {}",
+                p.warn("out of date"),
+                p.accent("pdca plan --write")
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    fn desk() -> Desk {
+        let desk = Desk::new();
+        desk.workspace.brief("12", &[("Touches", "src/a.py")]);
+        desk.workspace.brief("15", &[("Touches", "docs/**")]);
+        desk.workspace.brief("18", &[("Touches", "web")]);
+        desk
+    }
+
+    const WHY: [&str; 2] = ["--reason", "the guide explains it"];
+
+    fn widen(desk: &Desk, args: &[&str]) -> crate::testing::Run {
+        desk.run(&[&["widen"], args, &WHY].concat())
+    }
+
+    #[test]
+    fn a_widening_is_recorded_and_says_whom_it_meets() {
+        let desk = desk();
+        insta::assert_snapshot!(widen(&desk, &["12", "docs/*.md", "src/b.py"]), @"
+        issue_12 also touches `docs/*.md`, `src/b.py`
+          no longer side by side: 12 and 15 both can write `docs/.md`
+        ");
+        let brief = desk.workspace.read("results/issue_12/brief.md");
+        insta::assert_snapshot!(brief, @"
+        # Brief: issue 12
+
+        - **Slug:** a-small-thing
+        - **Defect (Goal):** the thing is wrong
+        - **Success criterion:** the thing is right
+        - **Falsifiability:** the test fails without the change
+        - **Invariant to restore:** things are right
+        - **Scope:** one file
+        - **Disposition hint:** fix
+        - **Touches:** src/a.py, `docs/*.md`, `src/b.py`
+
+        ## Widened
+
+        - 2026-11-16, ada: `docs/*.md`, `src/b.py` — the guide explains it
+        ");
+        insta::assert_snapshot!(widen(&desk, &["12", "src/b.py"]), @"issue_12 declares that already; nothing changed");
+        assert_eq!(desk.workspace.read("results/issue_12/brief.md"), brief);
+        insta::assert_snapshot!(widen(&desk, &["18", "docs/x", "--by", "Bo", "--json"]), @r#"
+        {
+          "schema": 1,
+          "kind": "widen",
+          "id": "18",
+          "file": "[TMP]/ws/results/issue_18/brief.md",
+          "added": [
+            "docs/x"
+          ],
+          "by": "Bo",
+          "date": "2026-11-16",
+          "reason": "the guide explains it",
+          "new_rivals": [
+            {
+              "id": "15",
+              "rule": "overlap",
+              "witness": "docs/x",
+              "at_work": false
+            }
+          ],
+          "judged_again": false,
+          "lanes_file": "absent",
+          "dry_run": false
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_dry_run_says_the_same_and_writes_nothing() {
+        let desk = desk();
+        let before = desk.all_files();
+        insta::assert_snapshot!(widen(&desk, &["12", "docs/*.md", "-n"]), @"
+        issue_12 would also touch `docs/*.md`
+          no longer side by side: 12 and 15 both can write `docs/.md`
+        ");
+        assert_eq!(desk.all_files(), before);
+    }
+
+    #[test]
+    fn what_cannot_be_declared_is_refused_and_nothing_is_written() {
+        let desk = desk();
+        desk.complete("1");
+        desk.workspace.write("results/issue_2/notes.json", "{}");
+        let before = desk.all_files();
+        insta::assert_snapshot!(widen(&desk, &["12", "../x", "", "/etc", "a[", "ok"]), @r"
+        --- stderr
+        error: `../x`: column 1: it leaves the tree
+        hint: paths are relative to the root of the repository
+        error: ``: column 1: it is empty
+        hint: name a file, a directory or a glob such as `src/net/**`
+        error: `/etc`: column 1: it leaves the tree
+        hint: paths are relative to the root of the repository
+        error: `a[`: column 2: the `[` is not closed
+        hint: globs know `*`, `**`, `?`, `[a-z]`, `{a,b}`; a `\` takes the meaning of the next character
+        --- exit 2
+        ");
+        insta::assert_snapshot!(widen(&desk, &["12", "with space"]), @"
+        --- stderr
+        error: `with space` cannot be written into a list of globs
+        hint: write `?` for the character that stands in the way
+        --- exit 2
+        ");
+        insta::assert_snapshot!(widen(&desk, &["1", "x"]), @"
+        --- stderr
+        error: issue_1 is COMPLETE: what it touched is settled
+          --> results/issue_1/brief.md
+        hint: a frozen record is not changed; plan what is left as a bundle of its own
+        --- exit 2
+        ");
+        insta::assert_snapshot!(widen(&desk, &["2", "x"]), @"
+        --- stderr
+        error: issue_2 has no brief
+          --> results/issue_2
+        hint: `pdca new 2` makes one
+        --- exit 2
+        ");
+        insta::assert_snapshot!(desk.run(&["widen", "12", "x", "--reason", " "]), @"
+        --- stderr
+        error: the reason is empty
+        hint: say in a few words why the work reaches further than planned
+        --- exit 2
+        ");
+        assert_eq!(desk.all_files(), before);
+    }
+
+    #[test]
+    fn a_bundle_in_work_is_refused_with_who_has_it() {
+        let desk = desk();
+        let _held = desk.held("locks/issue_12.lock", "process 7, lane 2", 3);
+        let before = desk.all_files();
+        insta::assert_snapshot!(widen(&desk, &["12", "x"]), @"
+        --- stderr
+        error: issue_12 is held by process 7, lane 2
+          --> .pdca/locks/issue_12.lock
+        hint: wait until it is done, or stop it; `pdca status` shows how far the bundles are
+        --- exit 2
+        ");
+        assert_eq!(desk.all_files(), before);
+    }
+
+    #[test]
+    fn lanes_json_is_said_to_be_out_of_date() {
+        let desk = desk();
+        desk.run(&["plan", "--write"]);
+        assert!(widen(&desk, &["12", "x"]).out.contains("lanes.json is out of date"));
+    }
+
+    #[test]
+    fn a_batch_without_a_plan_does_not_keep_the_record_from_being_made() {
+        let desk = desk();
+        desk.workspace.brief("15", &[("Depends on", "15")]);
+        let said = widen(&desk, &["12", "x"]);
+        insta::assert_snapshot!(said, @"
+        issue_12 also touches `x`
+          note: whom that meets is not known: the batch has no plan, `pdca plan` says why
+        ");
+    }
+}

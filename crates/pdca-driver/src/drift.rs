@@ -1,0 +1,222 @@
+//! Declared against actual: what a change writes beside what its brief says it touches.
+
+use std::time::Duration;
+
+use pdca_dag::{Case, Pattern};
+use pdca_gates::{DRIFT_ROW, Outcome, harmless};
+use pdca_lanes::{PatchError, footprint};
+use pdca_state::{
+    Artifact, Brief, Bundle, Element, GateResult, GateRow, LoadError, Snapshot, State,
+};
+
+use crate::drive::Driver;
+use crate::event::What;
+use crate::schedule::Drift;
+use crate::site::Site;
+
+/// How many paths the note of a row names.
+const NAMED: usize = 20;
+
+impl Driver<'_> {
+    /// Tells what a change writes that its brief did not declare, if anything. Says whether there is
+    /// a change that is still to be checked: an attempt on its way to the archive is none.
+    pub(crate) fn tell_drift(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<bool, LoadError> {
+        let is_checked = match snapshot.state {
+            State::Built | State::Checked => snapshot.artifacts.contains(Artifact::Patch),
+            State::Unplanned
+            | State::Resolved
+            | State::Planned
+            | State::AwaitingSignoff
+            | State::Complete
+            | State::Iterate(_)
+            | State::Discontinued => false,
+        };
+        if is_checked
+            && let Some(brief) = self.site.declared(snapshot)
+            && let Some(patch) = bundle.read(Artifact::Patch)?
+        {
+            self.tell_outside(bundle, brief, &patch);
+        }
+        Ok(is_checked)
+    }
+
+    /// The same report with a row about what leaves the declaration, and everybody told.
+    pub(crate) fn with_drift(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        outcome: Outcome,
+        patch: &[u8],
+    ) -> Outcome {
+        let Some(brief) = self.site.declared(snapshot) else { return outcome };
+        if !outcome.fixes.is_empty() {
+            // A fix may have gone further than the builder, and only now is that known.
+            self.tell_outside(bundle, brief, patch);
+        }
+        let Some(row) = row(brief, patch, self.site.schedule.drift) else { return outcome };
+        self.tell(
+            bundle,
+            What::GateEnded {
+                rule_id: row.rule_id.clone(),
+                result: row.result.as_str().to_owned(),
+                evidence: row.path_line.clone(),
+                gating: row.gating,
+                reused: false,
+                duration: Duration::ZERO,
+            },
+        );
+        Outcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
+    }
+
+    fn tell_outside(&self, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
+        // A patch that cannot be read has a row of its own that says so.
+        if let Ok(outside) = outside(brief, patch)
+            && !outside.is_empty()
+        {
+            self.tell(bundle, What::Drifted { outside });
+        }
+    }
+}
+
+impl Site {
+    /// Whether a gate report says something else about what is declared than would be said now,
+    /// because somebody declared more or less since. Reads the patch.
+    pub fn is_drift_outdated(&self, snapshot: &Snapshot) -> Result<bool, LoadError> {
+        let Some(gates) = &snapshot.gates else { return Ok(false) };
+        let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
+        let Some(brief) = self.declared(snapshot) else { return Ok(said.is_some()) };
+        let Ok(bundle) = Bundle::at(&*snapshot.dir) else { return Ok(false) };
+        let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(false) };
+        let now = row(brief, &patch, self.schedule.drift);
+        let result = |row: &GateRow| (row.result, row.gating, row.note.clone());
+        Ok(said.map(result) != now.as_ref().map(result))
+    }
+
+    /// The brief, where it declares what is touched and somebody wants to know.
+    fn declared<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Brief> {
+        let brief = snapshot.authored_brief()?;
+        let counts = match self.schedule.drift {
+            Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
+            Drift::Off => false,
+        };
+        counts.then_some(brief)
+    }
+}
+
+/// What a change writes that no `Touches` of the brief stands for, sorted.
+///
+/// The globs are taken as they are written: a change is of one repository, and so are they.
+fn outside(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, PatchError> {
+    // A glob that cannot be read stands for nothing, so that it does not excuse anything either.
+    let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
+    let touches: Vec<Pattern> = brief.touches().iter().filter_map(parse).collect();
+    let mut paths = footprint(patch)?;
+    paths.retain(|path| !touches.iter().any(|touch| touch.covers(path)));
+    Ok(paths)
+}
+
+/// The row about a change of which a part is not declared; none where all of it is.
+fn row(brief: &Brief, patch: &[u8], drift: Drift) -> Option<GateRow> {
+    let gating = match drift {
+        Drift::Warn => false,
+        Drift::Fail => true,
+        Drift::Off => return None,
+    };
+    let (result, evidence, note) = match outside(brief, patch) {
+        Ok(outside) if outside.is_empty() => return None,
+        Ok(outside) => {
+            let shown: Vec<String> =
+                outside.iter().take(NAMED).map(|path| path.escape_debug().to_string()).collect();
+            let more = match outside.len() - shown.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let evidence = format!("{} outside `Touches`: {}", outside.len(), shown.join(", "));
+            (GateResult::Fail, evidence, format!("not declared: {}{more}", shown.join(", ")))
+        }
+        Err(error) => {
+            let why = format!("what is touched cannot be told: {error}");
+            (GateResult::Unverifiable, why.clone(), why)
+        }
+    };
+    Some(GateRow {
+        check: "T1 declared `Touches`".to_owned(),
+        result,
+        oracle: "patch.diff against `Touches` of brief.md".to_owned(),
+        rule_id: DRIFT_ROW.to_owned(),
+        path_line: harmless(evidence.as_bytes()),
+        gating,
+        note: Some(note),
+        ..GateRow::none(Element::T1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "\
+diff --git a/src/a.rs b/src/a.rs
+--- a/src/a.rs
++++ b/src/a.rs
+@@ -1 +1 @@
+-x
++y
+diff --git a/docs/old.md b/src/new.md
+rename from docs/old.md
+rename to src/new.md
+diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
+diff --git a/gone b/gone
+deleted file mode 100644
+--- a/gone
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+";
+
+    fn of(touches: &str) -> Brief {
+        Brief::parse(&format!("- **Slug:** x\n- **Touches:** {touches}\n"))
+    }
+
+    fn said(touches: &str, drift: Drift) -> Option<(GateResult, bool, String)> {
+        row(&of(touches), PATCH.as_bytes(), drift)
+            .map(|row| (row.result, row.gating, row.path_line))
+    }
+
+    #[test]
+    fn moved_removed_and_mode_only_files_are_touched() {
+        let outside = |touches: &str| outside(&of(touches), PATCH.as_bytes()).unwrap().join(" ");
+        assert_eq!(outside("src"), "docs/old.md gone run.sh");
+        assert_eq!(outside("src, docs/*.md, gone, run.sh"), "");
+        assert_eq!(outside("src/[b-a].rs"), "docs/old.md gone run.sh src/a.rs src/new.md");
+    }
+
+    #[test]
+    fn the_config_decides_whether_it_blocks() {
+        let evidence = "3 outside `Touches`: docs/old.md, gone, run.sh".to_owned();
+        assert_eq!(said("src", Drift::Warn), Some((GateResult::Fail, false, evidence.clone())));
+        assert_eq!(said("src", Drift::Fail), Some((GateResult::Fail, true, evidence)));
+        assert_eq!(said("src", Drift::Off), None);
+        assert_eq!(said("**", Drift::Fail), None);
+    }
+
+    #[test]
+    fn a_patch_that_cannot_be_read_is_a_question_for_a_person() {
+        let row = row(&of("src"), b"words\n", Drift::Fail).unwrap();
+        assert_eq!(row.result, GateResult::Unverifiable);
+        assert!(row.path_line.contains("there is no change in it"), "{row:?}");
+    }
+
+    #[test]
+    fn a_name_with_a_line_end_stays_on_its_line() {
+        let patch = b"diff --git \"a/x\\ny\" \"b/x\\ny\"\nold mode 100644\nnew mode 100755\n";
+        let row = row(&of("src"), patch, Drift::Warn).unwrap();
+        assert_eq!(row.note.as_deref(), Some(r"not declared: x\ny"));
+    }
+}

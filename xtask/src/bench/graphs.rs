@@ -1,0 +1,108 @@
+//! Random batches with scripted durations, the same every time.
+
+use std::time::Duration;
+
+use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Touch};
+use pdca_state::BundleId;
+
+use crate::Stopped;
+
+/// Numbers that look random and are the same for the same seed.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    /// A number below `sides`.
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+/// A batch: who depends on whom, which file each touches, how long each takes.
+#[derive(Debug, Clone)]
+pub(super) struct Graph {
+    pub(super) bundles: Vec<Bundle>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Bundle {
+    pub(super) id: BundleId,
+    pub(super) depends_on: Vec<usize>,
+    pub(super) touches: String,
+    pub(super) takes: Duration,
+}
+
+impl Graph {
+    /// A batch of bundles that each depend on up to two earlier ones, most of them near. One in
+    /// ten shares a file with another.
+    pub(super) fn random(
+        dice: &mut Dice,
+        bundles: usize,
+        longest: Duration,
+    ) -> Result<Self, Stopped> {
+        let mut graph = Self { bundles: Vec::with_capacity(bundles) };
+        for n in 0..bundles {
+            let mut depends_on = Vec::new();
+            for _ in 0..dice.roll(3) {
+                let back = dice.roll(8) + 1;
+                if let Some(before) = n.checked_sub(usize::try_from(back)?) {
+                    depends_on.push(before);
+                }
+            }
+            depends_on.sort_unstable();
+            depends_on.dedup();
+            let file = if dice.roll(10) == 0 { dice.roll(4) } else { 100 + n as u64 };
+            let fifth = longest / 5;
+            let takes = fifth + fifth * u32::try_from(dice.roll(401))? / 100;
+            let id: BundleId = format!("{:04}", n + 1).parse()?;
+            graph.bundles.push(Bundle { id, depends_on, touches: format!("src/{file}.rs"), takes });
+        }
+        Ok(graph)
+    }
+
+    /// The plan, with durations as declared or as if nobody knew them.
+    pub(super) fn plan(&self, known: bool) -> Result<Plan, Stopped> {
+        let place = || Place::new("brief.md", 1);
+        let item = |bundle: &Bundle| Item {
+            depends_on: bundle
+                .depends_on
+                .iter()
+                .map(|n| Declared { id: self.bundles[*n].id.clone(), place: place() })
+                .collect(),
+            touches: vec![Touch { glob: bundle.touches.clone(), place: place(), is_file: true }],
+            duration: known.then_some(bundle.takes),
+            ..Item::new(bundle.id.clone(), place())
+        };
+        let items = self.bundles.iter().map(item).collect();
+        Ok(Plan::new(items, &Outside::default(), Options::default())?)
+    }
+
+    /// A batch of these bundles alone, in which nobody waits for anybody.
+    pub(super) fn wave(&self, ids: &[&BundleId]) -> Self {
+        let in_wave = self.bundles.iter().filter(|bundle| ids.contains(&&bundle.id));
+        let free = |bundle: &Bundle| Bundle { depends_on: Vec::new(), ..bundle.clone() };
+        Self { bundles: in_wave.map(free).collect() }
+    }
+
+    pub(super) fn takes(&self, id: &BundleId) -> Duration {
+        self.bundles.iter().find(|bundle| bundle.id == *id).map_or(Duration::ZERO, |b| b.takes)
+    }
+
+    /// No scheduler is faster: the longest chain, and all work spread evenly.
+    pub(super) fn lower_bound(&self, lanes: u32) -> Duration {
+        let mut ends: Vec<Duration> = Vec::with_capacity(self.bundles.len());
+        for bundle in &self.bundles {
+            let start = bundle.depends_on.iter().map(|n| ends[*n]).max().unwrap_or_default();
+            ends.push(start + bundle.takes);
+        }
+        let chain = ends.iter().copied().max().unwrap_or_default();
+        let work: Duration = self.bundles.iter().map(|bundle| bundle.takes).sum();
+        chain.max(work / lanes)
+    }
+}
