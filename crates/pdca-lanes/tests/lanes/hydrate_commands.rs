@@ -172,6 +172,9 @@ fn an_install_that_changes_what_git_sees_is_refused() {
     let said = "install or verify changed files that are not ignored: ";
     assert_eq!(dirtying("echo 2 > deps.lock"), format!("{said}deps.lock"));
     assert_eq!(dirtying("touch stray"), format!("{said}stray"));
+    assert_eq!(dirtying("git init -q inner"), format!("{said}inner"));
+    let added = "ignored files that were added to the index";
+    assert_eq!(dirtying("touch x.env; git add -f x.env"), format!("{said}{added}"));
 }
 
 #[test]
