@@ -6,6 +6,7 @@
 
 mod bundles;
 mod graphs;
+mod journal;
 mod measure;
 mod plan;
 mod pool;
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Journal(journal::Args),
     Plan(plan::Args),
     Pool(pool::Args),
 }
@@ -58,6 +60,7 @@ struct StatusArgs {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
         What::Status(args) => measure_status(args, root)?,
+        What::Journal(args) => journal::measure(args)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
     }

@@ -74,8 +74,11 @@ pub enum AdmissionError {
         /// What the system said; none where it granted one lock twice.
         source: Option<io::Error>,
     },
-    /// The lock is replaced again and again.
-    #[error("{path} does not stay the same file")]
+    /// Without a lock nobody is kept out.
+    #[error("there is no target to admit a run to")]
+    NoTargets,
+    /// The lock is replaced, or looked at, again and again.
+    #[error("{path} does not come to rest")]
     Unsteady {
         /// The lock.
         path: Utf8PathBuf,
@@ -90,8 +93,8 @@ pub enum AdmissionError {
     },
 }
 
-/// How often a lock that was replaced while it was taken is tried again.
-const PATIENCE: u32 = 8;
+/// How often a lock is tried again that was replaced while it was taken, or only looked at.
+const PATIENCE: u32 = 1000;
 /// More than is ever written into a lock.
 const MAX_WORDS: u64 = 4096;
 
@@ -112,7 +115,7 @@ impl Admission {
         lock: Lock,
     ) -> Result<Self, AdmissionError> {
         let mut admission = Self { held: Vec::new() };
-        for path in sorted(paths) {
+        for path in sorted(paths)? {
             // Two targets may be worktrees of one repository: then one lock stands for both.
             if let Some(held) = take(path, &admission.held, lock)? {
                 admission.held.push(held);
@@ -129,7 +132,7 @@ impl Admission {
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
         let mut admission = Self { held: Vec::new() };
-        for path in sorted(paths) {
+        for path in sorted(paths)? {
             let is_ours = |held: &Held| names(&path, &held.file).unwrap_or(false);
             if !admission.held.iter().any(is_ours) {
                 admission.held.push(replace(&path).map_err(|source| unusable(&path, source))?);
@@ -172,11 +175,13 @@ pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
     }
 }
 
-fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8PathBuf> {
+fn sorted(
+    paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
+) -> Result<Vec<Utf8PathBuf>, AdmissionError> {
     let mut paths: Vec<Utf8PathBuf> = paths.into_iter().map(Into::into).collect();
     paths.sort_unstable();
     paths.dedup();
-    paths
+    if paths.is_empty() { Err(AdmissionError::NoTargets) } else { Ok(paths) }
 }
 
 /// Takes one lock; `None` where it is one of those that are held already.
@@ -189,6 +194,11 @@ fn take(path: Utf8PathBuf, ours: &[Held], lock: Lock) -> Result<Option<Held>, Ad
         }
         match lock(&file) {
             Ok(()) => {}
+            // Somebody who only looks shares the lock for a moment. Whoever holds it does not share it.
+            Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                std::thread::yield_now();
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {
                 let holder = words_or_somebody(&file);
                 return Err(AdmissionError::Held { path, holder });

@@ -162,3 +162,29 @@ fn what_is_written_in_a_lock_cannot_command_a_terminal_and_decides_nothing() {
     assert!(!held.contains(char::is_control) && held.len() < 2100, "{held:?}");
     drop(admission);
 }
+
+#[test]
+fn without_a_target_nobody_is_admitted() {
+    let none: [Utf8PathBuf; 0] = [];
+    assert!(matches!(Admission::take(none.clone()), Err(AdmissionError::NoTargets)));
+    assert!(matches!(Admission::take_over(none), Err(AdmissionError::NoTargets)));
+}
+
+#[test]
+fn whoever_only_looks_keeps_nobody_out() {
+    let scene = Scene::new();
+    let path = common(&scene, "git").join("pdca.lock");
+    drop(Admission::take([path.clone()]).unwrap());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                holder(&path).unwrap();
+            }
+        });
+        let taken: Vec<_> = (0..200).map(|_| Admission::take([path.clone()]).map(drop)).collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let refused: Vec<_> = taken.into_iter().filter_map(Result::err).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+    });
+}

@@ -89,9 +89,8 @@ fn a_record_beyond_the_limit_is_refused() {
 #[test]
 fn a_run_is_made_once() {
     let scene = Scene::new();
-    let _journal = scene.create();
-    let admission = scene.admission();
-    let again = Journal::create(&scene.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted());
+    let admission = scene.create().close();
+    let again = Journal::create(&scene.runs(), admission, &run(), Epoch::FIRST, at(0), admitted());
     assert!(matches!(again, Err(CreateError::Exists { .. })));
 }
 
@@ -136,7 +135,7 @@ fn a_driver_of_an_epoch_that_was_seen_takes_nothing_up() {
 fn a_driver_that_the_run_was_taken_from_writes_nothing_that_anybody_reads() {
     let scene = Scene::new();
     let mut stopped = scene.create();
-    let mut taker = scene.open(2).unwrap().journal;
+    let mut taker = scene.take_over(2);
     let error = stopped.append(at(3), vec![entered(Activity::Running)]).unwrap_err();
     assert!(matches!(error, AppendError::Ended { .. }), "{error}");
     taker.append(at(3), vec![entered(Activity::Running)]).unwrap();

@@ -377,7 +377,7 @@ impl RunState {
             }
             Effect::Land(landing) => self.check_landing(landing),
             Effect::Outside { .. } if self.phase.is_blocked() => self.require_run(&[]),
-            Effect::Outside { .. } => Ok(()),
+            Effect::Outside { .. } => self.require_live(),
             Effect::RemoveCheckout { bundle } => {
                 self.require_clearing()?;
                 self.require(bundle, &[Landed, Abandoned, Cleaned])
@@ -421,7 +421,13 @@ impl RunState {
             return Err(Objection::IntentOpen(*seq));
         }
         let sealed = self.seal(bundle)?.clone();
-        if self.integration(target)?.takes(&sealed, commit, onto) {
+        let integration = self.integration(target)?.clone();
+        let before = integration.order.iter().take_while(|other| *other != bundle);
+        let mut dealt_with = true;
+        for other in before {
+            dealt_with &= integration.is_out(other) || integration.is_applied(self.seal(other)?);
+        }
+        if dealt_with && integration.takes(&sealed, commit, onto) {
             Ok(())
         } else {
             Err(Objection::NotNext { bundle: bundle.clone(), commit: commit.clone() })
@@ -432,7 +438,7 @@ impl RunState {
     fn check_landing(&mut self, landing: &Landing) -> Checked {
         self.require_run(&[RunPhase::Integrating])?;
         let integration = self.integration(&landing.target)?.clone();
-        if landing.bundles.is_empty() || landing.old != integration.base {
+        if !integration.leads_to(landing) {
             return Err(Objection::NotPlanned(landing.target.clone()));
         }
         for bundle in &landing.bundles {

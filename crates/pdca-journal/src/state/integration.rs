@@ -89,6 +89,26 @@ impl Integration {
         })
     }
 
+    /// Whether a change was taken out because it does not fit.
+    pub(super) fn is_out(&self, bundle: &BundleId) -> bool {
+        self.progress.get(bundle).is_some_and(|progress| progress.conflict.is_some())
+    }
+
+    /// Whether a landing starts from the base, brings the first changes of the plan without a gap, and
+    /// ends at a commit that applying them has made.
+    pub(super) fn leads_to(&self, landing: &Landing) -> bool {
+        let order: Vec<&BundleId> = self.order.iter().filter(|it| !self.is_out(it)).collect();
+        let brings: Vec<&BundleId> = landing.bundles.iter().collect();
+        let mut made = landing
+            .bundles
+            .iter()
+            .filter_map(|bundle| self.progress.get(bundle))
+            .flat_map(|progress| &progress.commits)
+            .filter_map(|applied| applied.became.as_ref());
+        let last = made.next_back();
+        landing.old == self.base && order.starts_with(&brings) && last == Some(&landing.new)
+    }
+
     /// Whether exactly what lands was judged, and green.
     pub(super) fn is_green(&self, landing: &Landing) -> bool {
         let said = self.judged.iter().rev();
