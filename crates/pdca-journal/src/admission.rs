@@ -98,12 +98,17 @@ const PATIENCE: u32 = 1000;
 /// More than is ever written into a lock.
 const MAX_WORDS: u64 = 4096;
 
+/// Where the lock of a target is, in its git common directory.
+pub fn lock_path(common_dir: &Utf8Path) -> Utf8PathBuf {
+    common_dir.join("pdca.lock")
+}
+
 type Lock = fn(&File) -> Result<(), TryLockError>;
 
 impl Admission {
     /// Takes the locks at all of `paths`, in sorted order, or none. Never waits.
     ///
-    /// A path lies in an existing directory: the git common directory of a target.
+    /// A path lies in an existing directory, see [`lock_path`].
     pub fn take(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {

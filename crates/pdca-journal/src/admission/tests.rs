@@ -172,19 +172,43 @@ fn without_a_target_nobody_is_admitted() {
 
 #[test]
 fn whoever_only_looks_keeps_nobody_out() {
+    use std::sync::Mutex;
+
+    // Somebody looks, as `holder` does, when the lock is tried for the first time, and is gone then.
+    static LOOKER: Mutex<Option<File>> = Mutex::new(None);
+    let looked_at_once: Lock = |file| {
+        let locked = file.try_lock();
+        drop(LOOKER.lock().unwrap().take());
+        locked
+    };
     let scene = Scene::new();
     let path = common(&scene, "git").join("pdca.lock");
     drop(Admission::take([path.clone()]).unwrap());
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                holder(&path).unwrap();
-            }
-        });
-        let taken: Vec<_> = (0..200).map(|_| Admission::take([path.clone()]).map(drop)).collect();
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let refused: Vec<_> = taken.into_iter().filter_map(Result::err).collect();
-        assert!(refused.is_empty(), "{refused:?}");
-    });
+    let looker = File::open(&path).unwrap();
+    looker.try_lock_shared().unwrap();
+    *LOOKER.lock().unwrap() = Some(looker);
+    let admission = Admission::take_with([path.clone()], looked_at_once).unwrap();
+    assert!(admission.is_current());
+    refused(path);
+}
+
+#[test]
+fn a_lock_that_is_replaced_between_opening_and_locking_it_is_not_taken_for_the_real_one() {
+    use std::os::fd::AsRawFd as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let replaced_once: Lock = |file| {
+        if CALLS.fetch_add(1, Ordering::Relaxed) == 0 {
+            let path = fs_err::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+            fs_err::rename(path.with_extension("other"), path).unwrap();
+        }
+        file.try_lock()
+    };
+    let scene = Scene::new();
+    let path = common(&scene, "git").join("pdca.lock");
+    fs_err::write(path.with_extension("other"), "").unwrap();
+    let admission = Admission::take_with([path.clone()], replaced_once).unwrap();
+    assert!(admission.is_current());
+    refused(path);
 }
