@@ -48,6 +48,23 @@ pub struct Holder {
     pub run: String,
 }
 
+impl Holder {
+    /// Reads what a holder has written into a lock; `None` where that says something else.
+    ///
+    /// A hint where to look for the journal of a run that was left, and no more than that.
+    pub fn from_words(words: &str) -> Option<Self> {
+        let (pid, rest) = words.strip_prefix("process ")?.split_once(" on ")?;
+        let (host, rest) = rest.split_once(", run ")?;
+        let (run, workspace) = rest.split_once(" of ")?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            host: host.to_owned(),
+            workspace: workspace.into(),
+            run: run.to_owned(),
+        })
+    }
+}
+
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, host, workspace, run } = self;
@@ -146,7 +163,8 @@ impl Admission {
         Ok(admission)
     }
 
-    /// What the holders before have written into the locks: where to look for a run that they left.
+    /// What the holders before have written into the locks: where to look for a run that they left,
+    /// which may be of another workspace. See [`Holder::from_words`].
     pub fn words_found(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|held| held.found.as_str())
     }

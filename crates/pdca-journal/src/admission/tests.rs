@@ -164,6 +164,15 @@ fn what_is_written_in_a_lock_cannot_command_a_terminal_and_decides_nothing() {
 }
 
 #[test]
+fn where_to_look_for_a_run_that_was_left_is_read_from_the_words() {
+    let holder = Holder { workspace: "a dir, run x of y".into(), ..holder_named(12) };
+    assert_eq!(Holder::from_words(&holder.to_string()), Some(holder));
+    for words in ["", "another process", "process x on h, run r of w", "process 1 on h"] {
+        assert_eq!(Holder::from_words(words), None, "{words}");
+    }
+}
+
+#[test]
 fn without_a_target_nobody_is_admitted() {
     let none: [Utf8PathBuf; 0] = [];
     assert!(matches!(Admission::take(none.clone()), Err(AdmissionError::NoTargets)));
