@@ -182,8 +182,22 @@ impl RunState {
             Activity::Draining => (Draining, &[Preparing, Running, Integrating]),
         };
         self.require_run(from)?;
+        if to == Draining {
+            self.require_no_accepted_change_waits()?;
+        }
         self.set_phase(to, since);
         Ok(())
+    }
+
+    /// What is blocked is abandoned in draining. Of an accepted change only a person decides that.
+    fn require_no_accepted_change_waits(&self) -> Checked {
+        let waits = |work: &Workstream| {
+            matches!(work.status, Status::Blocked { from: Resting::Sealed, .. })
+        };
+        match self.bundles.iter().find(|(_, work)| waits(work)) {
+            Some((bundle, work)) => Err(is(bundle, work.status.phase())),
+            None => Ok(()),
+        }
     }
 
     fn claim(

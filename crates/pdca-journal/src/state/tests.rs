@@ -320,6 +320,23 @@ fn only_what_does_not_run_is_sealed_and_only_once() {
 }
 
 #[test]
+fn a_run_does_not_drain_while_an_accepted_change_waits_for_a_person() {
+    let blocked = Record::Blocked {
+        bundle: Some(id("1")),
+        reason: Reason::Conflict,
+        evidence: String::new(),
+    };
+    let waits = with(
+        running(),
+        [intent(Effect::Seal(seal("1", '1'))), outcome(3, Outcome::Done), blocked.clone()],
+    );
+    let draining = || entered(Activity::Draining);
+    assert_eq!(refusal(with(waits.clone(), [draining()])), "1 is blocked");
+    told(with(waits, [Record::Abandoned { bundle: id("1"), why: String::new() }, draining()]));
+    told(with(running(), [blocked, draining()]));
+}
+
+#[test]
 fn what_is_about_to_be_done_ends_before_anything_else_is_done_with_the_bundle() {
     let preparing = || with(running(), [intent(Effect::Prepare { bundle: id("1"), slot: 0 })]);
     for record in [
