@@ -7,6 +7,7 @@
 mod bundles;
 mod graphs;
 mod journal;
+mod lanes;
 mod measure;
 mod plan;
 mod pool;
@@ -33,6 +34,7 @@ enum What {
     Journal(journal::Args),
     Plan(plan::Args),
     Pool(pool::Args),
+    Lanes(lanes::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Journal(args) => journal::measure(args)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
+        What::Lanes(args) => return lanes::run(args),
     }
     Ok(Outcome::Passed)
 }

@@ -138,11 +138,16 @@ impl Driver<'_> {
             self.effects.perform("attempt", store).map_err(GroundError::Record)?;
             attempt
         };
+        let slot = self.slot_for(bundle);
         let lane = self
             .site
             .lent()
-            .claim(self.slot_for(bundle), &target)
+            .claim(slot, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
+        if let Some(run) = self.run {
+            let claim = || run.claim(bundle.id(), slot, &attempt.base);
+            self.effects.perform("claim", claim)?;
+        }
         if let Some(aside) = lane.moved_aside() {
             self.warn(
                 bundle,
@@ -204,7 +209,8 @@ impl Driver<'_> {
         }
         // From here until it is whole again, what lies in the checkout is nobody's.
         self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
-        self.effects.perform("reset", || ground.lane.reset(&ground.attempt.base))?;
+        let reset = self.site.lanes.reset;
+        self.effects.perform("reset", || ground.lane.reset_with(&ground.attempt.base, reset))?;
         self.hydrate(bundle, ground)?;
         self.occupy(ground, &Tenancy::unfinished(job))
     }

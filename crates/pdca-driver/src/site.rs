@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
-use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange};
+use pdca_journal::Runs;
+use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
@@ -51,8 +52,27 @@ pub struct Site {
     pub supervisor: Supervisor,
     /// The name of this run, for `PDCA_RUN`.
     pub run: String,
+    /// A digest of the configuration, for the record.
+    pub config_digest: String,
+    /// What keeps a run within bounds.
+    pub limits: RunLimits,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+}
+
+/// What keeps a run within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// How long drivers may be at work on it.
+    pub max_duration: Duration,
+    /// How many leaves it may call; none is no limit.
+    pub max_leaf_calls: Option<u64>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { max_duration: Duration::from_secs(4 * 60 * 60), max_leaf_calls: None }
+    }
 }
 
 /// The private checkouts, as configured.
@@ -62,6 +82,8 @@ pub struct LaneSettings {
     pub root: Utf8PathBuf,
     /// What they are.
     pub kind: Kind,
+    /// What is left in one when another bundle begins there.
+    pub reset: Reset,
     /// What one needs beyond what git tracks.
     pub hydrate: HydrateConfig,
     /// The ports they may have.
@@ -74,6 +96,7 @@ impl LaneSettings {
         Self {
             root: root.into(),
             kind: Kind::default(),
+            reset: Reset::default(),
             hydrate: HydrateConfig::default(),
             ports: PortRange::default(),
         }
@@ -132,6 +155,11 @@ impl Site {
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.private().join("jobs"))
+    }
+
+    /// The runs of the workspace.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.private().join("runs"))
     }
 
     /// How long bundles took here.
@@ -331,6 +359,8 @@ mod tests {
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
+            config_digest: String::new(),
+            limits: RunLimits::default(),
             holder: "h".into(),
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))

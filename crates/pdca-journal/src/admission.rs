@@ -16,16 +16,18 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
 pub use rule::{LockFact, Refusal, Ruling, RunFact, rule};
 
-/// The right to work on targets; dropping it gives it back.
-#[derive(Debug)]
+/// The right to work on targets. It is given back when this and every journal that was opened with it
+/// are dropped.
+#[derive(Debug, Clone)]
 pub struct Admission {
-    held: Vec<Held>,
+    held: Arc<Vec<Held>>,
 }
 
 #[derive(Debug)]
@@ -136,14 +138,12 @@ impl Admission {
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
         lock: Lock,
     ) -> Result<Self, AdmissionError> {
-        let mut admission = Self { held: Vec::new() };
+        let mut all: Vec<Held> = Vec::new();
         for path in sorted(paths)? {
             // Two targets may be worktrees of one repository: then one lock stands for both.
-            if let Some(held) = take(path, &admission.held, lock)? {
-                admission.held.push(held);
-            }
+            all.extend(take(path, &all, lock)?);
         }
-        Ok(admission)
+        Ok(Self { held: Arc::new(all) })
     }
 
     /// Takes the locks at all of `paths`, also from a holder that lives.
@@ -153,14 +153,14 @@ impl Admission {
     pub fn take_over(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
-        let mut admission = Self { held: Vec::new() };
+        let mut all: Vec<Held> = Vec::new();
         for path in sorted(paths)? {
             let is_ours = |held: &Held| names(&path, &held.file).unwrap_or(false);
-            if !admission.held.iter().any(is_ours) {
-                admission.held.push(replace(&path).map_err(|source| unusable(&path, source))?);
+            if !all.iter().any(is_ours) {
+                all.push(replace(&path).map_err(|source| unusable(&path, source))?);
             }
         }
-        Ok(admission)
+        Ok(Self { held: Arc::new(all) })
     }
 
     /// What the holders before have written into the locks: where to look for a run that they left,

@@ -174,10 +174,10 @@ const PATIENCE: u32 = 8;
 impl Journal {
     /// Begins a run: its directory appears whole, with the first record in it, or not at all.
     ///
-    /// The admission is what gives the right to, and is kept with the journal.
+    /// The admission is what gives the right to, and is held as long as the journal is.
     pub fn create(
         runs: &Runs,
-        admission: Admission,
+        admission: &Admission,
         run: &RunId,
         epoch: Epoch,
         at: Moment,
@@ -193,7 +193,7 @@ impl Journal {
         let io = |source| CreateError::Io { path: path.clone(), source };
         let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
         let len = bytes.len() as u64;
-        let run = run.clone();
+        let (run, admission) = (run.clone(), admission.clone());
         Ok(Self { run, path, admission, medium, len, last, state, syncs: 0, ended: None })
     }
 
@@ -202,7 +202,7 @@ impl Journal {
     /// The epoch has to be above all that were seen, see [`next_epoch`](crate::next_epoch).
     pub fn open(
         runs: &Runs,
-        admission: Admission,
+        admission: &Admission,
         run: &RunId,
         epoch: Epoch,
         at: Moment,
@@ -239,7 +239,8 @@ impl Journal {
             // replacing, and relied on it. From now on it cannot.
             if old.bytes().map_err(io)? == bytes {
                 let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
-                let (run, len) = (run.clone(), new.len() as u64);
+                let (run, admission) = (run.clone(), admission.clone());
+                let len = new.len() as u64;
                 let torn = torn.map(|torn| torn.0);
                 let syncs = 0;
                 let ended = None;
@@ -319,16 +320,6 @@ impl Journal {
     /// The run.
     pub fn run(&self) -> &RunId {
         &self.run
-    }
-
-    /// The right to write it.
-    pub fn admission(&self) -> &Admission {
-        &self.admission
-    }
-
-    /// Closes the journal and gives the right to write back, for another run.
-    pub fn close(self) -> Admission {
-        self.admission
     }
 
     /// What the journal says, after its last record.

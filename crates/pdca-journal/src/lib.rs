@@ -27,7 +27,7 @@
 //!     config_digest: "…".into(),
 //!     lanes: 2,
 //! };
-//! let mut journal = Journal::create(&runs, admission, &run, Epoch::FIRST, at, admitted)?;
+//! let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, at, admitted)?;
 //!
 //! let intent = journal.intent(at, Effect::Prepare { bundle: "12".parse()?, slot: 0 })?;
 //! // … make the checkout, look whether it is there …
@@ -35,10 +35,10 @@
 //! journal.append(at, vec![Record::Entered { activity: Activity::Running }])?;
 //!
 //! // The process dies. The next driver has the next epoch, and goes on.
-//! drop(journal);
+//! drop((journal, admission));
 //! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let epoch = pdca_journal::next_epoch([Epoch::FIRST]).ok_or("no epoch left")?;
-//! let journal = Journal::open(&runs, admission, &run, epoch, at, driver, false)?.journal;
+//! let journal = Journal::open(&runs, &admission, &run, epoch, at, driver, false)?.journal;
 //! assert_eq!(journal.state().phase.as_str(), "running");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

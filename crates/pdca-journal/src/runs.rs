@@ -158,7 +158,7 @@ mod tests {
         let run = RunId::new(at(number.into()).wall, [number; 10]);
         let (runs, admission) = (scene.runs(), scene.admission());
         let mut journal =
-            Journal::create(&runs, admission, &run, Epoch::FIRST, at(0), admitted()).unwrap();
+            Journal::create(&runs, &admission, &run, Epoch::FIRST, at(0), admitted()).unwrap();
         journal.append(at(0), record.into_iter().collect()).unwrap();
         run
     }

@@ -53,13 +53,13 @@ impl Scene {
     pub(crate) fn take_over(&self, epoch: u64) -> Journal {
         let (runs, epoch) = (self.runs(), Epoch::new(epoch));
         let admission = Admission::take_over([self.path().join("lock")]).unwrap();
-        Journal::open(&runs, admission, &run(), epoch, at(2), process(), true).unwrap().journal
+        Journal::open(&runs, &admission, &run(), epoch, at(2), process(), true).unwrap().journal
     }
 
     /// A journal with nothing but the admission in it.
     pub(crate) fn create(&self) -> Journal {
         let admission = self.admission();
-        Journal::create(&self.runs(), admission, &run(), Epoch::FIRST, at(0), admitted()).unwrap()
+        Journal::create(&self.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted()).unwrap()
     }
 
     /// A journal with the whole story in it, the driver's own records apart.
@@ -73,7 +73,7 @@ impl Scene {
 
     pub(crate) fn open(&self, epoch: u64) -> Result<Opened, OpenError> {
         let (runs, admission, epoch) = (self.runs(), self.admission(), Epoch::new(epoch));
-        Journal::open(&runs, admission, &run(), epoch, at(2), process(), false)
+        Journal::open(&runs, &admission, &run(), epoch, at(2), process(), false)
     }
 }
 

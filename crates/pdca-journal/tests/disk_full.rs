@@ -27,7 +27,7 @@ fn e1_a_write_that_is_cut_short_leaves_nothing_behind_and_works_again_later() {
         config_digest: String::new(),
         lanes: 1,
     };
-    let mut journal = Journal::create(&runs, admission, &run, Epoch::FIRST, at, admitted).unwrap();
+    let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, at, admitted).unwrap();
     let path = runs.dir(&run).join("journal");
     let before = fs_err::read(&path).unwrap();
 

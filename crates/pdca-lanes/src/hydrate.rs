@@ -19,24 +19,31 @@
 //! the next call begins from a clean tree.
 
 mod config;
+mod failure;
 mod place;
 mod select;
 mod shared;
 mod stamp;
 
-use std::{fmt, io};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::{
-    Cancel, Ending, Env, RunError, Sandbox, Sign, Spec, Supervisor, log_path, read_log,
-};
-use thiserror::Error;
+use pdca_process::{Cancel, Ending, Env, Sandbox, Sign, Spec, Supervisor, log_path, read_log};
 
 pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
+pub use failure::{HydrateError, Phase, Place, Sharer};
 pub use place::Placed;
 
-use crate::{claim::MARKER, failure::LaneError, git::Git, history, lane::Lane, target::Target};
+use crate::{
+    checkout,
+    claim::MARKER,
+    failure::LaneError,
+    git::Where,
+    history,
+    lane::{Lane, Reset},
+    target::Target,
+};
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
 use stamp::{Left, Progress, Stamp};
@@ -103,138 +110,6 @@ pub enum HydrationState {
     Passed,
 }
 
-/// Which of two trees a path belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The user's checkout.
-    Primary,
-    /// The private one.
-    Lane,
-}
-
-/// Who else would write to a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharer {
-    /// Another lane.
-    Lane(u32),
-    /// The user's checkout.
-    Primary,
-}
-
-/// Which command it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// `install`
-    Install,
-    /// `verify`
-    Verify,
-}
-
-/// Why a lane is not hydrated. It must not be used; the next attempt begins from a clean tree.
-#[derive(Debug, Error)]
-pub enum HydrateError {
-    /// The configuration is wrong. Nothing was changed.
-    #[error(transparent)]
-    Config(#[from] HydrateProblem),
-    /// Something is to be copied and the target has no checkout. Nothing was changed.
-    #[error("{primary} is bare, so there is nothing to copy from it")]
-    Bare {
-        /// The repository.
-        primary: Utf8PathBuf,
-    },
-    /// What is named is not there. Nothing was changed.
-    #[error("`{key}` names {path}, which cannot be found")]
-    Missing {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// What is named is tracked: it is in the lane by itself. Nothing was changed.
-    #[error("`{key}` names {path}, which is tracked in the {place}")]
-    Tracked {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// Where.
-        place: Place,
-    },
-    /// What is named is not ignored: it would become part of a patch. Nothing was changed.
-    #[error("`{key}` names {path}, which is not ignored in the {place}")]
-    NotIgnored {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// Where.
-        place: Place,
-    },
-    /// Two would write to one directory. Nothing was changed.
-    #[error("lane {lane} and {with} would share {directory}, which both can write")]
-    SharedMutable {
-        /// The directory that can be written.
-        directory: Utf8PathBuf,
-        /// The lane.
-        lane: u32,
-        /// Who else.
-        with: Sharer,
-    },
-    /// The tree has changes, which hydration could lose. Nothing was changed.
-    #[error("the lane has changes before it is hydrated: {}", some(paths))]
-    Unclean {
-        /// The files.
-        paths: Vec<String>,
-    },
-    /// A command did not succeed.
-    #[error("{phase} ended with {ending}")]
-    Command {
-        /// Which.
-        phase: Phase,
-        /// How it ended.
-        ending: Ending,
-        /// All that it said.
-        log: Utf8PathBuf,
-        /// The end of that.
-        last_lines: Vec<String>,
-    },
-    /// It was cancelled.
-    #[error("the hydration was cancelled")]
-    Cancelled,
-    /// The commands left the tree changed, which would become part of a patch.
-    #[error("install or verify changed files that are not ignored: {}", some(paths))]
-    Dirtied {
-        /// The files.
-        paths: Vec<String>,
-    },
-    /// A command could not be run at all.
-    #[error("cannot run {phase}")]
-    Run {
-        /// Which.
-        phase: Phase,
-        /// Why not.
-        #[source]
-        source: RunError,
-    },
-    /// The system would not.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// With what.
-        path: Utf8PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// The lane itself is at fault.
-    #[error(transparent)]
-    Lane(#[from] LaneError),
-}
-
 impl Lane {
     /// Brings what the lane needs beyond what git tracks, unless it is there already.
     ///
@@ -267,13 +142,13 @@ impl Lane {
         if !dirt.is_empty() {
             return Err(HydrateError::Unclean { paths: dirt });
         }
+        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
+            self.remove_ignored()?;
+        }
         fs::create_dir_all(self.hydration_dir()).map_err(io("make the directory of"))?;
         let begun =
             Stamp::new(Progress::Begun, digest.clone(), coming(&selection, earlier.as_ref()));
         begun.save(&stamp_path).map_err(io("write"))?;
-        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
-            self.remove_ignored()?;
-        }
         let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
         self.run_commands(how, cancel, watch)?;
         let dirt = self.dirt()?;
@@ -307,16 +182,18 @@ impl Lane {
         let own = self.room.enter()?;
         let own_index =
             self.stage.index_of(&own, history::tree_of(&own, self.require_head(&own)?)?)?;
-        let index_path = Utf8PathBuf::from_path_buf(theirs.index_path())
-            .map_err(|path| failed("use", primary)(not_utf8(&path)))?;
-        let git = Git { checkout: primary, index: &index_path };
+        let utf8 = |path: std::path::PathBuf| {
+            Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
+        };
+        let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
+        let git = Where { git_dir: &git_dir, checkout: primary, index: &index };
         select::select(
             how.config,
             primary,
             &mut Rules::new(Place::Primary, &theirs, &their_index)?,
             &mut Rules::new(Place::Lane, &own, &own_index)?,
             || self.sharer(),
-            included.then_some(&git),
+            included.then_some(git),
         )
     }
 
@@ -410,12 +287,23 @@ impl Lane {
         Ok(paths)
     }
 
+    /// Removes what is ignored; the tree is clean otherwise.
     fn remove_ignored(&self) -> Result<(), LaneError> {
-        self.room.enter()?;
-        self.git().remove_ignored()
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        checkout::reset(&repo, &self.room, &self.stage, tree, None, Reset::Pristine)
     }
 
-    /// Forgets that the lane was hydrated: what was put there is gone, or about to go.
+    /// Notes that what was put into the lane may be half gone from now on.
+    pub(crate) fn doubt_hydration(&self) -> io::Result<()> {
+        let path = self.hydration_dir().join(STAMP);
+        match Stamp::load(&path)? {
+            Some(stamp) => Stamp::new(Progress::Begun, stamp.digest, stamp.placed).save(&path),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets that the lane was hydrated: what was put there is gone.
     pub(crate) fn forget_hydration(&self) -> io::Result<()> {
         match fs::remove_file(self.hydration_dir().join(STAMP)) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
@@ -425,33 +313,6 @@ impl Lane {
 
     fn hydration_dir(&self) -> Utf8PathBuf {
         self.slot_dir().join(format!("{}{HYDRATION}", self.target_name()))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Primary => "primary",
-            Self::Lane => "lane",
-        })
-    }
-}
-
-impl fmt::Display for Sharer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lane(slot) => write!(f, "lane {slot}"),
-            Self::Primary => f.write_str("the primary"),
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Install => "install",
-            Self::Verify => "verify",
-        })
     }
 }
 
@@ -494,15 +355,6 @@ fn end_of(job: &Utf8Path) -> Vec<String> {
     let lines: Vec<String> =
         read_log(job).map(|log| log.lines(LONGEST_LINE).collect()).unwrap_or_default();
     lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
-}
-
-fn some(paths: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let text = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(SHOWN) {
-        0 => text,
-        more => format!("{text} and {more} more"),
-    }
 }
 
 fn failed<'a>(

@@ -116,7 +116,7 @@ fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
     };
     let start = Instant::now();
     let first = at(Duration::ZERO);
-    let mut journal = Journal::create(&runs, admission, &run, Epoch::FIRST, first, admitted)?;
+    let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, first, admitted)?;
     journal.append(first, vec![Record::Entered { activity: Activity::Running }])?;
     let path = runs.dir(&run).join("journal");
     let before = (journal.syncs(), journal.state().last.seq.get(), fs_err::metadata(&path)?.len());

@@ -125,6 +125,7 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
         driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]  # default
         driver.lanes = 1  # default
+        driver.max_duration_secs = 14400  # default
         gates.checks[0].at_publish = false  # default
         gates.checks[0].cmd = "true"  # pdca.toml:7
         gates.checks[0].confirm = false  # default
@@ -136,6 +137,9 @@ mod tests {
         gates.cwd = "auto"  # default
         gates.parallel = false  # default
         gates.sandbox = "auto"  # default
+        lanes.kind = "reference"  # default
+        lanes.ports = "20000-29999"  # default
+        lanes.reset = "tracked"  # default
         leaves.act.mode = "stub"  # default
         leaves.builder.argv = []  # default
         leaves.builder.interactive = false  # default

@@ -64,12 +64,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let date = cx.ambient.today();
     let widening =
         Widening { globs: &args.globs, date: &date, by: &by, reason: args.reason.trim() };
-    let wider = widening.apply(&text).map_err(|error| unwritable(&error, &bundle))?;
-    if wider.len() as u64 > Artifact::Brief.max_len() {
-        return Err(Failure::usage("the brief would be too long to be read")
-            .at(Place::file(bundle.path(Artifact::Brief)))
-            .hint("name the directory instead of each file"));
-    }
+    let wider = widened(&widening, &text, &bundle)?;
     let kept = Kept::load(cx)?;
     let added = added(&text, &wider);
     let new_rivals = new_rivals(&site, &snapshot, &added)?;
@@ -157,6 +152,17 @@ fn brief_text(bundle: &Bundle) -> Result<String, Failure> {
     })
 }
 
+/// The brief as it will be, which must still be one that can be read.
+fn widened(widening: &Widening<'_>, text: &str, bundle: &Bundle) -> Result<String, Failure> {
+    let wider = widening.apply(text).map_err(|error| unwritable(&error, bundle))?;
+    if wider.len() as u64 > Artifact::Brief.max_len() {
+        return Err(Failure::usage("the brief would be too long to be read")
+            .at(Place::file(bundle.path(Artifact::Brief)))
+            .hint("name the directory instead of each file"));
+    }
+    Ok(wider)
+}
+
 fn unwritable(error: &WideningError, bundle: &Bundle) -> Failure {
     let failure = Failure::from_error(Exit::Usage, error);
     let path = bundle.path(Artifact::Brief);
@@ -231,7 +237,16 @@ fn new_rivals(
 }
 
 fn rivals(plan: &Plan, id: &BundleId, known: &BTreeSet<BundleId>, site: &Site) -> Vec<Rival> {
-    let rivals = plan.rivals_of(id).into_iter().filter(|(other, _)| !known.contains(*other));
+    // One that waits for the other was never beside it.
+    let edges = plan.edges();
+    let is_ordered = |other: &BundleId| {
+        edges.iter().any(|edge| {
+            let pair = (&edge.dependant, &edge.prerequisite);
+            pair == (id, other) || pair == (other, id)
+        })
+    };
+    let rivals = plan.rivals_of(id).into_iter();
+    let rivals = rivals.filter(|(other, _)| !known.contains(*other) && !is_ordered(other));
     let told = |(other, rivalry): (&BundleId, Rivalry)| {
         let (rule, witness) = match &rivalry {
             Rivalry::Conflict { .. } => ("conflict", None),
@@ -316,8 +331,6 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use crate::testing::Desk;
 
     fn desk() -> Desk {
@@ -448,11 +461,7 @@ mod tests {
     #[test]
     fn a_bundle_in_work_is_refused_with_who_has_it() {
         let desk = desk();
-        let path = desk.workspace.path().join(".pdca/locks/issue_12.lock");
-        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut lock = std::fs::File::create(&path).unwrap();
-        lock.try_lock().unwrap();
-        lock.write_all(b"process 7, lane 2").unwrap();
+        let _held = desk.held("locks/issue_12.lock", "process 7, lane 2", 3);
         let before = desk.all_files();
         insta::assert_snapshot!(widen(&desk, &["12", "x"]), @"
         --- stderr

@@ -87,10 +87,21 @@ fn a_record_beyond_the_limit_is_refused() {
 }
 
 #[test]
+fn the_right_to_write_is_held_as_long_as_the_journal_is() {
+    let scene = Scene::new();
+    let journal = scene.create();
+    let path = scene.path().join("lock");
+    assert!(crate::admission::holder(&path).unwrap().is_some());
+    drop(journal);
+    assert_eq!(crate::admission::holder(&path).unwrap(), None);
+}
+
+#[test]
 fn a_run_is_made_once() {
     let scene = Scene::new();
-    let admission = scene.create().close();
-    let again = Journal::create(&scene.runs(), admission, &run(), Epoch::FIRST, at(0), admitted());
+    drop(scene.create());
+    let admission = scene.admission();
+    let again = Journal::create(&scene.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted());
     assert!(matches!(again, Err(CreateError::Exists { .. })));
 }
 

@@ -329,12 +329,15 @@ impl RunState {
         }
         let sealed = self.seal(bundle)?.clone();
         let integration = self.integration(target)?.clone();
-        let before = integration.order.iter().take_while(|other| *other != bundle);
-        let mut dealt_with = true;
-        for other in before {
-            dealt_with &= integration.is_out(other) || integration.is_applied(self.seal(other)?);
+        let place = |id: &BundleId| integration.order.iter().position(|other| other == id);
+        // One whose prerequisite is out is left out itself; but none is gone back to, and none left
+        // half applied.
+        let mut in_turn = true;
+        for other in integration.progress.keys().filter(|other| *other != bundle) {
+            in_turn &= place(other) < place(bundle)
+                && (integration.is_out(other) || integration.is_applied(self.seal(other)?));
         }
-        if dealt_with && integration.takes(&sealed, commit, onto) {
+        if in_turn && integration.takes(&sealed, commit, onto) {
             Ok(())
         } else {
             Err(Objection::NotNext { bundle: bundle.clone(), commit: commit.clone() })

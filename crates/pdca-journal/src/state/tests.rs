@@ -177,7 +177,7 @@ fn what_lands_was_judged_green_as_exactly_that_tree() {
     let unplanned = "the landing does not follow the plan for app";
     assert_eq!(refused(Verdict::Pass, other_base), unplanned);
     assert_eq!(refused(Verdict::Pass, nothing), unplanned);
-    assert_eq!(refused(Verdict::Pass, another), unplanned);
+    assert_eq!(refused(Verdict::Pass, another), "2 is ready");
     let other_commit = Landing { new: oid('b'), ..landing() };
     assert_eq!(refused(Verdict::Pass, other_commit), unplanned);
 }
@@ -256,7 +256,6 @@ fn apply(bundle: &str, commit: char, onto: char) -> Record {
 fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_before() {
     let out_of_turn =
         |record| refusal(with(planned(), [record])).contains("not what is applied next");
-    assert!(out_of_turn(apply("2", '2', '0')));
     assert!(out_of_turn(apply("1", '1', '9')));
     assert!(out_of_turn(apply("1", '2', '0')));
     let first = [apply("1", '1', '0'), outcome(9, Outcome::Applied { commit: oid('a') })];
@@ -265,6 +264,12 @@ fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_bef
     assert!(refusal(elsewhere).contains("not what is applied next"));
     let conflict = outcome(9, Outcome::Conflict { paths: Vec::new() });
     told(with(planned(), [apply("1", '1', '0'), conflict, apply("2", '2', '0')]));
+    let back = [
+        apply("2", '2', '0'),
+        outcome(9, Outcome::Applied { commit: oid('b') }),
+        apply("1", '1', 'b'),
+    ];
+    assert!(refusal(with(planned(), back)).contains("not what is applied next"));
     let twice = with(planned(), [apply("1", '1', '0'), apply("1", '1', '0')]);
     assert_eq!(refusal(twice), "intent 9 has no outcome yet");
 }
@@ -294,6 +299,11 @@ fn a_landing_leaves_no_gap_in_the_plan() {
     };
     told(land(&["1", "2"], 'b'));
     told(land(&["1"], 'a'));
+    let mut nothing_of_the_first = both.clone();
+    nothing_of_the_first[8] = outcome(9, Outcome::Skipped { why: "there already".to_owned() });
+    nothing_of_the_first[9] = apply("2", '2', '0');
+    let second = Landing { bundles: vec![id("2")], new: oid('b'), ..landing() };
+    told(with(nothing_of_the_first, [combined(vec![id("2")]), intent(Effect::Land(second))]));
     for (bundles, new) in [(&["2"][..], 'b'), (&["2", "1"], 'b'), (&["1"], 'b'), (&["1", "2"], 'a')]
     {
         assert_eq!(refusal(land(bundles, new)), "the landing does not follow the plan for app");

@@ -6,6 +6,7 @@
     reason = "a step that fails, or another error than the one expected, ends the test there"
 )]
 
+mod branch;
 mod broken;
 mod change;
 mod claim;
@@ -14,13 +15,17 @@ mod hostile;
 mod hydrate;
 mod hydrate_commands;
 mod inspect;
+mod interrupted;
 mod nested;
 mod patches;
 mod private;
 mod provision;
+mod remotes;
 mod remove;
 mod rescue;
 mod reset;
 mod scene;
 mod target;
+mod traps;
 mod tripwire;
+mod worktree;
