@@ -93,9 +93,6 @@ pub enum AdmissionError {
         /// What the system said; none where it granted one lock twice.
         source: Option<io::Error>,
     },
-    /// Without a lock nobody is kept out.
-    #[error("there is no target to admit a run to")]
-    NoTargets,
     /// The lock is replaced, or looked at, again and again.
     #[error("{path} does not come to rest")]
     Unsteady {
@@ -127,7 +124,8 @@ type Lock = fn(&File) -> Result<(), TryLockError>;
 impl Admission {
     /// Takes the locks at all of `paths`, in sorted order, or none. Never waits.
     ///
-    /// A path lies in an existing directory, see [`lock_path`].
+    /// A path lies in an existing directory, see [`lock_path`]. A run without a target touches no
+    /// repository and needs no lock.
     pub fn take(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
@@ -139,7 +137,7 @@ impl Admission {
         lock: Lock,
     ) -> Result<Self, AdmissionError> {
         let mut all: Vec<Held> = Vec::new();
-        for path in sorted(paths)? {
+        for path in sorted(paths) {
             // Two targets may be worktrees of one repository: then one lock stands for both.
             all.extend(take(path, &all, lock)?);
         }
@@ -154,7 +152,7 @@ impl Admission {
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
         let mut all: Vec<Held> = Vec::new();
-        for path in sorted(paths)? {
+        for path in sorted(paths) {
             let is_ours = |held: &Held| names(&path, &held.file).unwrap_or(false);
             if !all.iter().any(is_ours) {
                 all.push(replace(&path).map_err(|source| unusable(&path, source))?);
@@ -198,13 +196,11 @@ pub fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
     }
 }
 
-fn sorted(
-    paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
-) -> Result<Vec<Utf8PathBuf>, AdmissionError> {
+fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8PathBuf> {
     let mut paths: Vec<Utf8PathBuf> = paths.into_iter().map(Into::into).collect();
     paths.sort_unstable();
     paths.dedup();
-    if paths.is_empty() { Err(AdmissionError::NoTargets) } else { Ok(paths) }
+    paths
 }
 
 /// Takes one lock; `None` where it is one of those that are held already.

@@ -173,13 +173,6 @@ fn where_to_look_for_a_run_that_was_left_is_read_from_the_words() {
 }
 
 #[test]
-fn without_a_target_nobody_is_admitted() {
-    let none: [Utf8PathBuf; 0] = [];
-    assert!(matches!(Admission::take(none.clone()), Err(AdmissionError::NoTargets)));
-    assert!(matches!(Admission::take_over(none), Err(AdmissionError::NoTargets)));
-}
-
-#[test]
 fn whoever_only_looks_keeps_nobody_out() {
     use std::sync::Mutex;
 
