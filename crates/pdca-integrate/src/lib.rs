@@ -42,6 +42,7 @@ mod name;
 mod path;
 mod plan;
 mod seal;
+mod search;
 mod store;
 mod verdict;
 
@@ -63,5 +64,6 @@ pub use name::{Run, RunError};
 pub use path::TreePath;
 pub use plan::{Entry, Plan, PlanError, Strategy};
 pub use seal::{Acceptance, Drift, SealError, SealOutcome, SealRecord, Sealed, seal};
+pub use search::{Answer, Decision, Pace, Purpose, Search, Test, TestId, UnknownTest, Why};
 pub use store::Store;
 pub use verdict::{Gated, Light, Lookup, NotGated, Oracle, Verdict, VerdictCache, VerdictKey};
