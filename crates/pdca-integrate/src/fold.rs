@@ -1,0 +1,570 @@
+//! Sealed changes are put onto a base, one by one, in the object store.
+//!
+//! Each commit of each change goes `planned → applying → applied | conflict | skipped | failed`,
+//! and every step is told before the next begins, so that it can be made durable. The commits are
+//! a function of the plan alone: trees come from git's merge, authors, committers and dates from
+//! the sealed commits. Folding again gives the same ids, which is what makes a crash harmless.
+
+mod commit;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::ObjectId;
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    conflict::Conflict,
+    engine::{Engine, EngineError, Merged, Question, is_attributes},
+    failure::StoreError,
+    footprint::Difference,
+    path::TreePath,
+    plan::{Entry, Plan, Strategy},
+    store::Store,
+};
+
+/// One commit of one change, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// The bundle.
+    pub bundle: BundleId,
+    /// The sealed commit; with merge commits, the head of the change.
+    #[serde(with = "crate::hex")]
+    pub commit: ObjectId,
+    /// How far it is.
+    #[serde(flatten)]
+    pub state: StepState,
+}
+
+/// How far a commit is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum StepState {
+    /// It will be tried.
+    Planned,
+    /// It is being tried.
+    Applying,
+    /// It is on the tip.
+    Applied {
+        /// As which commit.
+        #[serde(with = "crate::hex")]
+        applied_commit: ObjectId,
+    },
+    /// It disagrees with what is on the tip.
+    Conflict {
+        /// The files.
+        conflicts: Vec<Conflict>,
+    },
+    /// It would change nothing.
+    Skipped {
+        /// Why.
+        reason: Skip,
+    },
+    /// It could not be tried.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why a commit changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Skip {
+    /// It never did.
+    EmptyFromTheStart,
+    /// What it does is done already.
+    AlreadyPresent {
+        /// By a bundle of the same plan with the same patch, where there is one.
+        by: Option<BundleId>,
+    },
+}
+
+/// What an earlier fold of the same plan told, from wherever it was kept.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// The git that it was told under. What another git did is done again.
+    pub git_version: String,
+    /// What was told.
+    pub steps: Vec<Step>,
+}
+
+/// A plan, carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// What came of each bundle, in the order of the plan.
+    pub bundles: Vec<FoldedBundle>,
+    /// Steps that gave another commit than an earlier fold told: whatever was gated then is not
+    /// what is there now.
+    pub changed: Vec<Changed>,
+    candidate: Candidate,
+}
+
+/// A commit that came out otherwise than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The sealed commit.
+    pub commit: ObjectId,
+    /// What it became before.
+    pub before: ObjectId,
+    /// What it became now.
+    pub now: ObjectId,
+}
+
+/// What came of one bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoldedBundle {
+    /// The bundle.
+    pub id: BundleId,
+    /// What came of it.
+    pub fate: Fate,
+}
+
+/// What came of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is on the tip.
+    Applied {
+        /// Each sealed commit that was not skipped, and what it became.
+        commits: Vec<AppliedCommit>,
+    },
+    /// All of it is there already.
+    AlreadyPresent {
+        /// By which bundle of the plan, where that is known.
+        by: Option<BundleId>,
+    },
+    /// It disagrees with what is on the tip, and was taken off again as a whole.
+    Conflict {
+        /// The sealed commit at which it stopped.
+        commit: ObjectId,
+        /// The files.
+        conflicts: Vec<Conflict>,
+        /// The bundles of the plan that changed the same files; none where the base did.
+        with: Vec<BundleId>,
+    },
+    /// It needs a bundle that is not on the tip.
+    Held {
+        /// That bundle.
+        behind: BundleId,
+    },
+    /// It could not be tried, which says nothing about it.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A sealed commit and what it became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppliedCommit {
+    /// The sealed commit.
+    #[serde(with = "crate::hex")]
+    pub source: ObjectId,
+    /// The commit on the tip.
+    #[serde(with = "crate::hex")]
+    pub applied: ObjectId,
+    /// Its tree.
+    #[serde(with = "crate::hex")]
+    pub tree: ObjectId,
+}
+
+/// A tip to be gated: the only thing that can become [`Gated`](crate::Gated), and then land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub(crate) base: ObjectId,
+    pub(crate) commit: ObjectId,
+    pub(crate) tree: ObjectId,
+    pub(crate) strategy: Strategy,
+    pub(crate) git_version: String,
+    pub(crate) drivers: String,
+    pub(crate) bundles: Vec<(Entry, Vec<AppliedCommit>)>,
+    /// Where the target has files of the footprints that it renamed since.
+    pub(crate) renamed: BTreeSet<TreePath>,
+}
+
+/// Why a fold stopped. What was told so far holds.
+#[derive(Debug, Error)]
+pub enum FoldError {
+    /// Somebody who was to write a step down could not.
+    #[error("a step could not be recorded")]
+    Recording(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// git could not be asked.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Told each step before the next begins; an error stops the fold.
+pub type Record<'a> =
+    &'a mut dyn FnMut(&Step) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Folds a plan. `known` is what an earlier fold of it told, if there was one.
+pub fn fold(
+    engine: &mut Engine<'_>,
+    plan: &Plan,
+    known: &Recorded,
+    record: Record<'_>,
+) -> Result<Folded, FoldError> {
+    let all: BTreeSet<usize> = (0..plan.entries().len()).collect();
+    fold_some(engine, plan, &all, known, record)
+}
+
+/// Folds only the entries at these places.
+pub(crate) fn fold_some(
+    engine: &mut Engine<'_>,
+    plan: &Plan,
+    places: &BTreeSet<usize>,
+    known: &Recorded,
+    record: Record<'_>,
+) -> Result<Folded, FoldError> {
+    let mut folding = Folding::new(engine, plan, known, record)?;
+    let chosen = || places.iter().filter_map(|place| plan.entries().get(*place));
+    for entry in chosen() {
+        for commit in folding.commits_of(entry) {
+            folding.tell_once(entry, commit, StepState::Planned)?;
+        }
+    }
+    for entry in chosen() {
+        let fate = folding.take(entry)?;
+        folding.bundles.push(FoldedBundle { id: entry.sealed().id().clone(), fate });
+    }
+    Ok(folding.finish())
+}
+
+struct Folding<'a, 'e> {
+    engine: &'a mut Engine<'e>,
+    plan: &'a Plan,
+    record: Record<'a>,
+    known: BTreeMap<(BundleId, ObjectId), ObjectId>,
+    told: BTreeSet<(BundleId, ObjectId)>,
+    tip: Tip,
+    bundles: Vec<FoldedBundle>,
+    on_tip: Vec<(Entry, Vec<AppliedCommit>)>,
+    changed: Vec<Changed>,
+    /// Where the target has files of the footprints that it renamed since.
+    renamed: BTreeSet<TreePath>,
+}
+
+/// Where the fold is.
+#[derive(Debug, Clone, Copy)]
+struct Tip {
+    commit: ObjectId,
+    tree: ObjectId,
+    /// The latest tree with the same attributes.
+    attributes: ObjectId,
+}
+
+/// What came of one commit.
+enum Pick {
+    Applied(AppliedCommit),
+    Skipped(Skip),
+    Conflict(Vec<Conflict>),
+    Failed(String),
+}
+
+impl<'a, 'e> Folding<'a, 'e> {
+    fn new(
+        engine: &'a mut Engine<'e>,
+        plan: &'a Plan,
+        known: &Recorded,
+        record: Record<'a>,
+    ) -> Result<Self, FoldError> {
+        let store = engine.store();
+        let tree = store.tree_of(plan.base())?;
+        let tip = Tip { commit: plan.base(), tree, attributes: tree };
+        let same_git = known.git_version == store.git_version();
+        let mut applied = BTreeMap::new();
+        for step in &known.steps {
+            if let StepState::Applied { applied_commit } = step.state {
+                applied.insert((step.bundle.clone(), step.commit), applied_commit);
+            }
+        }
+        let told = known.steps.iter().map(|step| (step.bundle.clone(), step.commit)).collect();
+        let told = if same_git { told } else { BTreeSet::new() };
+        Ok(Self {
+            engine,
+            plan,
+            record,
+            known: applied,
+            told,
+            tip,
+            bundles: Vec::new(),
+            on_tip: Vec::new(),
+            changed: Vec::new(),
+            renamed: BTreeSet::new(),
+        })
+    }
+
+    fn store(&self) -> &'e Store {
+        self.engine.store()
+    }
+
+    fn commits_of(&self, entry: &Entry) -> Vec<ObjectId> {
+        let record = entry.sealed().record();
+        match self.plan.strategy() {
+            Strategy::RebaseFf => record.commits.clone(),
+            Strategy::MergeCommit => vec![record.head],
+        }
+    }
+
+    /// Puts one bundle onto the tip, all of it or nothing.
+    fn take(&mut self, entry: &Entry) -> Result<Fate, FoldError> {
+        if let Some(behind) = self.missing(entry) {
+            return Ok(Fate::Held { behind });
+        }
+        let before = self.tip;
+        let (mut applied, mut present_by) = (Vec::new(), None);
+        for commit in self.commits_of(entry) {
+            let (state, fate) = match self.pick(entry, commit)? {
+                Pick::Applied(done) => {
+                    applied.push(done);
+                    (StepState::Applied { applied_commit: done.applied }, None)
+                }
+                Pick::Skipped(reason) => {
+                    if let Skip::AlreadyPresent { by } = &reason {
+                        present_by.clone_from(by);
+                    }
+                    (StepState::Skipped { reason }, None)
+                }
+                Pick::Conflict(conflicts) => {
+                    let with = self.others_at(&conflicts);
+                    let state = StepState::Conflict { conflicts: conflicts.clone() };
+                    (state, Some(Fate::Conflict { commit, conflicts, with }))
+                }
+                Pick::Failed(why) => {
+                    (StepState::Failed { why: why.clone() }, Some(Fate::Failed { why }))
+                }
+            };
+            self.tell(entry, commit, state)?;
+            if let Some(fate) = fate {
+                self.tip = before;
+                return Ok(fate);
+            }
+        }
+        if applied.is_empty() {
+            return Ok(Fate::AlreadyPresent { by: present_by });
+        }
+        self.on_tip.push((entry.clone(), applied.clone()));
+        Ok(Fate::Applied { commits: applied })
+    }
+
+    /// A bundle that this one needs, that is of the plan and that is not on the tip.
+    fn missing(&self, entry: &Entry) -> Option<BundleId> {
+        let arrived = |id: &BundleId| {
+            self.bundles.iter().any(|bundle| {
+                bundle.id == *id
+                    && matches!(bundle.fate, Fate::Applied { .. } | Fate::AlreadyPresent { .. })
+            })
+        };
+        let planned = |id: &BundleId| self.plan.entries().iter().any(|e| e.sealed().id() == id);
+        entry.depends_on().iter().find(|id| planned(id) && !arrived(id)).cloned()
+    }
+
+    fn pick(&mut self, entry: &Entry, commit: ObjectId) -> Result<Pick, FoldError> {
+        if let Some(done) = self.adopt(entry, commit)? {
+            return Ok(Pick::Applied(done));
+        }
+        self.tell(entry, commit, StepState::Applying)?;
+        let store = self.store();
+        let theirs = store.tree_of(commit)?;
+        self.engine.set_attributes(self.tip.attributes);
+        let asked = match self.plan.strategy() {
+            Strategy::RebaseFf => {
+                let parent = store.parents_of(commit)?;
+                let base = match parent.first() {
+                    Some(parent) => store.tree_of(*parent)?,
+                    None => return Ok(Pick::Failed(format!("{commit} has no parent"))),
+                };
+                if base == theirs {
+                    return Ok(Pick::Skipped(Skip::EmptyFromTheStart));
+                }
+                self.engine.ask(Question::Trees { base, ours: self.tip.tree, theirs })
+            }
+            Strategy::MergeCommit => {
+                self.engine.ask(Question::Commits { ours: self.tip.commit, theirs: commit })
+            }
+        };
+        let tree = match asked {
+            Ok(Merged::Clean { tree }) => tree,
+            Ok(Merged::Conflicted { conflicts }) => return Ok(Pick::Conflict(conflicts)),
+            Err(error @ EngineError::NoAnswer { .. }) => {
+                return Ok(Pick::Failed(pdca_state::chain(&error)));
+            }
+            Err(other) => return Err(other.into()),
+        };
+        if tree == self.tip.tree {
+            return Ok(Pick::Skipped(Skip::AlreadyPresent { by: self.same_patch(entry) }));
+        }
+        let id = entry.sealed().id();
+        let applied = match self.plan.strategy() {
+            Strategy::RebaseFf => commit::again(store, commit, tree, self.tip.commit, id)?,
+            Strategy::MergeCommit => commit::merge(store, commit, tree, self.tip.commit, id)?,
+        };
+        if let Some(before) = self.known.get(&(id.clone(), commit)).copied()
+            && before != applied
+        {
+            self.changed.push(Changed { commit, before, now: applied });
+        }
+        let done = AppliedCommit { source: commit, applied, tree };
+        self.advance(entry, done)?;
+        Ok(Pick::Applied(done))
+    }
+
+    /// Takes over what an earlier fold did, where it is here and lies on the tip.
+    fn adopt(
+        &mut self,
+        entry: &Entry,
+        commit: ObjectId,
+    ) -> Result<Option<AppliedCommit>, FoldError> {
+        let key = (entry.sealed().id().clone(), commit);
+        let Some(applied) = self.known.get(&key).copied().filter(|_| self.told.contains(&key))
+        else {
+            return Ok(None);
+        };
+        let store = self.store();
+        if store.require_commit(applied).is_err()
+            || store.parents_of(applied)?.first() != Some(&self.tip.commit)
+            || !commit::has_trailer(store, applied, &key.0)?
+        {
+            return Ok(None);
+        }
+        let done = AppliedCommit { source: commit, applied, tree: store.tree_of(applied)? };
+        self.advance(entry, done)?;
+        Ok(Some(done))
+    }
+
+    fn advance(&mut self, entry: &Entry, done: AppliedCommit) -> Result<(), FoldError> {
+        let store = self.store();
+        let changed = Difference::between(store, Some(self.tip.tree), done.tree)?;
+        let footprint = &entry.sealed().record().footprint;
+        let old = store.tree_of(entry.sealed().record().base)?;
+        let moved_away = has_path_lost(store, footprint, old, self.tip.tree)?;
+        for path in changed.paths.iter().filter(|path| !footprint.contains(path)) {
+            // The change was made to a file that has another name in the target by now.
+            if moved_away && store.has_path(self.tip.tree, path)? && !store.has_path(old, path)? {
+                self.renamed.insert(path.clone());
+            }
+        }
+        let same = !changed.paths.iter().any(is_attributes);
+        let attributes = if same { self.tip.attributes } else { done.tree };
+        self.tip = Tip { commit: done.applied, tree: done.tree, attributes };
+        Ok(())
+    }
+
+    fn same_patch(&self, entry: &Entry) -> Option<BundleId> {
+        let patch = &entry.sealed().record().patch_digest;
+        let same = |(other, _): &&(Entry, _)| other.sealed().record().patch_digest == *patch;
+        self.on_tip.iter().find(same).map(|(other, _)| other.sealed().id().clone())
+    }
+
+    fn others_at(&self, conflicts: &[Conflict]) -> Vec<BundleId> {
+        let touches = |entry: &Entry| {
+            let footprint = &entry.sealed().record().footprint;
+            conflicts.iter().any(|conflict| footprint.contains(&conflict.path))
+        };
+        let others = self.on_tip.iter().filter(|(entry, _)| touches(entry));
+        others.map(|(entry, _)| entry.sealed().id().clone()).collect()
+    }
+
+    fn tell_once(
+        &mut self,
+        entry: &Entry,
+        commit: ObjectId,
+        state: StepState,
+    ) -> Result<(), FoldError> {
+        let key = (entry.sealed().id().clone(), commit);
+        if self.told.contains(&key) { Ok(()) } else { self.tell(entry, commit, state) }
+    }
+
+    fn tell(&mut self, entry: &Entry, commit: ObjectId, state: StepState) -> Result<(), FoldError> {
+        let bundle = entry.sealed().id().clone();
+        (self.record)(&Step { bundle, commit, state }).map_err(FoldError::Recording)
+    }
+
+    fn finish(self) -> Folded {
+        let store = self.engine.store();
+        let candidate = Candidate {
+            base: self.plan.base(),
+            commit: self.tip.commit,
+            tree: self.tip.tree,
+            strategy: self.plan.strategy(),
+            git_version: store.git_version().to_owned(),
+            drivers: self.engine.drivers().digest(),
+            bundles: self.on_tip,
+            renamed: self.renamed,
+        };
+        Folded { bundles: self.bundles, changed: self.changed, candidate }
+    }
+}
+
+/// Whether a path of the footprint was in the old tree and is not in the new one.
+fn has_path_lost(
+    store: &Store,
+    footprint: &[TreePath],
+    old: ObjectId,
+    new: ObjectId,
+) -> Result<bool, StoreError> {
+    for path in footprint {
+        if store.has_path(old, path)? && !store.has_path(new, path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl Folded {
+    /// The tip, to be gated. It is the base where nothing was applied.
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+}
+
+impl Candidate {
+    /// The commit that everything was folded onto.
+    pub fn base(&self) -> ObjectId {
+        self.base
+    }
+
+    /// The commit to be gated.
+    pub fn commit(&self) -> ObjectId {
+        self.commit
+    }
+
+    /// Its tree.
+    pub fn tree(&self) -> ObjectId {
+        self.tree
+    }
+
+    /// The bundles in it, in order.
+    pub fn bundles(&self) -> impl Iterator<Item = &BundleId> {
+        self.bundles.iter().map(|(entry, _)| entry.sealed().id())
+    }
+}
+
+impl Candidate {
+    /// Every path that the candidate may change: those of its seals, and where the target has
+    /// them by now.
+    pub(crate) fn footprint(&self) -> BTreeSet<TreePath> {
+        let sealed = self.bundles.iter().flat_map(|(entry, _)| &entry.sealed().record().footprint);
+        sealed.chain(&self.renamed).cloned().collect()
+    }
+
+    /// What is left to land after the first bundles of it landed as `tip`; none where that is no
+    /// state between two of its bundles.
+    #[must_use]
+    pub fn after(&self, tip: ObjectId) -> Option<Self> {
+        if tip == self.base {
+            return Some(self.clone());
+        }
+        let ends_at = |(_, commits): &(Entry, Vec<AppliedCommit>)| {
+            commits.last().is_some_and(|commit| commit.applied == tip)
+        };
+        let place = self.bundles.iter().position(ends_at)?;
+        let bundles = self.bundles[place + 1..].to_vec();
+        Some(Self { base: tip, bundles, ..self.clone() })
+    }
+}

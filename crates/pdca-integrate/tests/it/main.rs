@@ -1,0 +1,6 @@
+//! Sealed changes on real repositories, with real git.
+
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod slice;
