@@ -1,0 +1,154 @@
+//! Whether a run may start, from what the locks and the journals say.
+
+use crate::reconcile::RunPhase;
+use crate::run_id::RunId;
+use crate::runs::Run;
+
+/// What the lock of a target says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockFact {
+    /// Nobody has it.
+    Free,
+    /// Somebody has it.
+    Held {
+        /// Who, by their own word.
+        by: String,
+    },
+    /// Nobody could be kept out.
+    CannotLock,
+}
+
+/// What the journal of a run says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFact {
+    /// The run.
+    pub run: RunId,
+    /// The part of its work it is in; `None` where its journal cannot be read.
+    pub phase: Option<RunPhase>,
+}
+
+impl From<&Run> for RunFact {
+    fn from(run: &Run) -> Self {
+        Self { run: run.id.clone(), phase: run.phase() }
+    }
+}
+
+/// Whether a run may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ruling {
+    /// A new one.
+    Admit,
+    /// This one goes on; its driver is dead.
+    Resume(RunId),
+    /// None.
+    Refuse(Refusal),
+}
+
+/// Why no run may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A filesystem cannot lock.
+    CannotLock,
+    /// A driver is at work.
+    Held {
+        /// Who, by their own word.
+        by: String,
+    },
+    /// A run's journal cannot be read; it may not be over.
+    Unreadable {
+        /// The run.
+        run: RunId,
+    },
+    /// A run waits for a person. It bars others until it is resolved or aborted.
+    Blocked {
+        /// The run.
+        run: RunId,
+        /// What it waits for.
+        phase: RunPhase,
+    },
+}
+
+/// Decides whether a run may start on targets with these locks, given all runs on them.
+///
+/// The order of the runs does not matter. Of several that are to go on the newest does first.
+pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> Ruling {
+    if locks.contains(&LockFact::CannotLock) {
+        return Ruling::Refuse(Refusal::CannotLock);
+    }
+    let held = locks.iter().find_map(|lock| match lock {
+        LockFact::Held { by } => Some(by.clone()),
+        LockFact::Free | LockFact::CannotLock => None,
+    });
+    if let Some(by) = held {
+        return Ruling::Refuse(Refusal::Held { by });
+    }
+    let mut runs: Vec<&RunFact> = runs.iter().collect();
+    runs.sort_unstable_by(|one, other| other.run.cmp(&one.run));
+    if let Some(unread) = runs.iter().find(|fact| fact.phase.is_none()) {
+        return Ruling::Refuse(Refusal::Unreadable { run: unread.run.clone() });
+    }
+    let known = || runs.iter().filter_map(|fact| Some((&fact.run, fact.phase?)));
+    if let Some((run, phase)) = known().find(|(_, phase)| phase.is_blocked()) {
+        return Ruling::Refuse(Refusal::Blocked { run: run.clone(), phase });
+    }
+    match known().find(|(_, phase)| phase.is_active()) {
+        Some((run, _)) => Ruling::Resume(run.clone()),
+        None => Ruling::Admit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(number: u8, phase: impl Into<Option<RunPhase>>) -> RunFact {
+        let run = RunId::new(jiff::Timestamp::UNIX_EPOCH, [number; 10]);
+        RunFact { run, phase: phase.into() }
+    }
+
+    const FREE: &[LockFact] = &[LockFact::Free, LockFact::Free];
+
+    #[test]
+    fn a_run_that_is_over_bars_nobody() {
+        let over = [RunPhase::Completed, RunPhase::Aborted, RunPhase::Failed];
+        let runs = over.map(|phase| fact(1, phase));
+        assert_eq!(rule(FREE, &runs), Ruling::Admit);
+        assert_eq!(rule(FREE, &[]), Ruling::Admit);
+    }
+
+    #[test]
+    fn a_run_whose_driver_died_goes_on_and_the_newest_does_first() {
+        for phase in RunPhase::ALL.into_iter().filter(|it| it.is_active() && !it.is_blocked()) {
+            let runs = [fact(1, phase), fact(2, phase), fact(3, RunPhase::Completed)];
+            assert_eq!(rule(FREE, &runs), Ruling::Resume(runs[1].run.clone()));
+        }
+    }
+
+    #[test]
+    fn a_blocked_run_bars_every_other_although_nobody_holds_its_lock() {
+        for phase in RunPhase::ALL.into_iter().filter(|phase| phase.is_blocked()) {
+            let runs = [fact(1, phase), fact(2, RunPhase::Running)];
+            let run = runs[0].run.clone();
+            assert_eq!(rule(FREE, &runs), Ruling::Refuse(Refusal::Blocked { run, phase }));
+        }
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_is_known_bars_every_other() {
+        let runs = [fact(1, None), fact(2, RunPhase::BlockedConflict)];
+        let run = runs[0].run.clone();
+        assert_eq!(rule(FREE, &runs), Ruling::Refuse(Refusal::Unreadable { run }));
+    }
+
+    #[test]
+    fn a_lock_that_is_held_or_worthless_is_asked_before_any_journal() {
+        let held = LockFact::Held { by: "process 12".to_owned() };
+        let runs = [fact(1, None)];
+        let by = "process 12".to_owned();
+        assert_eq!(
+            rule(&[LockFact::Free, held.clone()], &runs),
+            Ruling::Refuse(Refusal::Held { by })
+        );
+        assert_eq!(rule(&[held, LockFact::CannotLock], &runs), Ruling::Refuse(Refusal::CannotLock));
+    }
+}

@@ -1,0 +1,120 @@
+//! Numbers that only go up, and the names that carry them.
+//!
+//! A stale writer is not kept out by asking it to stop. Its number is part of every name it writes
+//! to, so it can only spoil what nobody will look at any more.
+
+use std::fmt;
+
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+
+use crate::run_id::RunId;
+
+/// The number of a driver: which of all drivers that ever worked on a repository it is.
+///
+/// Every driver that takes up a run gets a new one, so two never share it. The highest one is held
+/// by `refs/pdca/fence`, and every change of a ref verifies that it still is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(u64);
+
+impl Epoch {
+    /// The epoch of the first driver of a repository.
+    pub const FIRST: Self = Self(1);
+
+    /// The epoch of this number, as the fence or a journal holds it.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The epoch of a new driver: one more than the highest ever seen, in the fences of all targets and
+/// in all journals. `None` where the numbers are used up, which somebody must have forged.
+pub fn next_epoch(seen: impl IntoIterator<Item = Epoch>) -> Option<Epoch> {
+    match seen.into_iter().max() {
+        None => Some(Epoch::FIRST),
+        Some(Epoch(highest)) => highest.checked_add(1).map(Epoch),
+    }
+}
+
+/// The `claim_generation` of a bundle: which of all attempts at it in a run this is, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Generation(u32);
+
+impl Generation {
+    /// The first attempt.
+    pub const FIRST: Self = Self(1);
+
+    /// The generation after this one; `None` where the numbers are used up.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self)
+    }
+
+    /// Its number.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The branch of an attempt in its lane: `pdca/<run8>/<id>.g<N>`.
+pub fn lane_branch(run: &RunId, bundle: &BundleId, generation: Generation) -> String {
+    format!("pdca/{}/{bundle}.g{generation}", run.short())
+}
+
+/// What holds the result of an attempt, below `refs/pdca/<run>/`: `attempt/<id>.g<N>`.
+pub fn attempt_ref(bundle: &BundleId, generation: Generation) -> String {
+    format!("attempt/{bundle}.g{generation}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_epoch_is_above_all_that_were_seen() {
+        assert_eq!(next_epoch([]), Some(Epoch::FIRST));
+        assert_eq!(next_epoch([3, 9, 4].map(Epoch)), Some(Epoch(10)));
+        assert_eq!(next_epoch([Epoch(u64::MAX)]), None);
+    }
+
+    #[test]
+    fn the_generation_is_part_of_every_name_an_attempt_writes_to() {
+        let run: RunId = "01ARYZ6S41ABCDEFGHJKMNPQRS".parse().unwrap();
+        let id: BundleId = "PROJ-12".parse().unwrap();
+        let second = Generation::FIRST.next().unwrap();
+        assert_eq!(lane_branch(&run, &id, second), "pdca/JKMNPQRS/PROJ-12.g2");
+        assert_eq!(attempt_ref(&id, second), "attempt/PROJ-12.g2");
+    }
+
+    #[test]
+    fn names_of_two_attempts_are_never_the_same() {
+        // `1.g1` is a legal id: its first attempt must not be taken for one of bundle `1`.
+        let run = RunId::new(jiff::Timestamp::UNIX_EPOCH, [1; 10]);
+        let mut names = std::collections::BTreeSet::new();
+        for id in ["1", "1.g1", "1.g1.g1", "11"] {
+            for generation in [1, 2, 11].map(Generation) {
+                let name = lane_branch(&run, &id.parse().unwrap(), generation);
+                assert!(names.insert(name.clone()), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The file under a journal: the few things that are done to it, behind one narrow seam.
+//!
+//! What a machine does not do on demand — a failing sync, a loss of power — is tried through it,
+//! over a real file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+
+use camino::Utf8PathBuf;
+use rustix::fs::OFlags;
+
+/// Where a journal is written.
+pub(crate) trait Medium: std::fmt::Debug + Send {
+    /// Writes all of `bytes` there, or fails with any part of them written.
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
+    /// Returns when everything written is on the disk.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Cuts it to this length.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Whether it is still what its path names, and how long it is.
+    fn look(&self) -> io::Result<Look>;
+}
+
+/// What became of a journal's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Its path still names it, and it has this length.
+    There(u64),
+    /// Its path names nothing, or something else.
+    Gone,
+}
+
+/// A file on disk.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    file: File,
+    path: Utf8PathBuf,
+}
+
+impl Disk {
+    /// Opens the file at the path itself; a link is not followed.
+    pub(crate) fn open(path: Utf8PathBuf) -> io::Result<Self> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = File::options();
+        let options = options.read(true).write(true).custom_flags(flags.bits().cast_signed());
+        let file = options.open(&path)?;
+        if file.metadata()?.is_file() {
+            Ok(Self { file, path })
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+        }
+    }
+
+    /// All that is in it now.
+    pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
+        let len = self.file.metadata()?.len();
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+impl Medium for Disk {
+    fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn look(&self) -> io::Result<Look> {
+        let ours = self.file.metadata()?;
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
+                Ok(Look::There(ours.len()))
+            }
+            Ok(_) => Ok(Look::Gone),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Gone),
+            Err(error) => Err(error),
+        }
+    }
+}

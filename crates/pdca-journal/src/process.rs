@@ -1,0 +1,252 @@
+//! Who a process is, and whether it is alive: three answers, never a guess.
+//!
+//! A process number is used again, so a number alone names nobody. Boot, number and start time do,
+//! as seen from one host and one process namespace. From anywhere else nothing can be said, and
+//! nothing must be done.
+
+use std::fmt;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// A process that was looked at: enough to tell it from every other one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// Where it was looked at.
+    pub place: Place,
+    /// Its number there.
+    pub pid: u32,
+    /// When it started, in ticks since boot.
+    pub start: u64,
+}
+
+/// From where processes are looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// The name of the host.
+    pub host: String,
+    /// The id of this boot of it.
+    pub boot: String,
+    /// The process namespace.
+    pub namespace: u64,
+}
+
+/// What the process table says about a number now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    /// Nobody has it.
+    Nobody,
+    /// A process has it that started then.
+    Started(u64),
+    /// A process has it that has ended and only waits to be collected.
+    Ended,
+    /// There is no telling: the table is hidden.
+    Hidden,
+}
+
+/// Whether somebody is alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Liveness {
+    /// Certainly not.
+    Dead,
+    /// Certainly.
+    Alive,
+    /// It cannot be told from here. Alert, and touch nothing.
+    Unknown,
+}
+
+impl Liveness {
+    /// Whether `recorded` is alive, from what is seen at `here` under its number.
+    ///
+    /// Only after [`Liveness::Alive`] does the number mean the process that was recorded, so only
+    /// then may it be signalled.
+    pub fn of(recorded: &Process, here: &Place, seen: Seen) -> Self {
+        if recorded.place.host != here.host {
+            return Self::Unknown;
+        }
+        if recorded.place.boot != here.boot {
+            return Self::Dead;
+        }
+        if recorded.place.namespace != here.namespace {
+            return Self::Unknown;
+        }
+        match seen {
+            Seen::Nobody | Seen::Ended => Self::Dead,
+            Seen::Started(start) if start == recorded.start => Self::Alive,
+            Seen::Started(_) => Self::Dead,
+            Seen::Hidden => Self::Unknown,
+        }
+    }
+
+    /// Whether anything runs in a lane. Everything that does has inherited the lane's lock, so the
+    /// lock is believed before any process number: it also knows of what has detached itself.
+    pub fn in_lane(lock: LaneLock, runner: Option<Self>) -> Self {
+        match lock {
+            LaneLock::Free => Self::Dead,
+            LaneLock::Held => Self::Alive,
+            LaneLock::Untold => runner.unwrap_or(Self::Unknown),
+        }
+    }
+}
+
+/// What a lane's lock says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneLock {
+    /// Nobody has it.
+    Free,
+    /// Something has it.
+    Held,
+    /// It could not be asked.
+    Untold,
+}
+
+impl Place {
+    /// This host, this boot, this namespace.
+    pub fn here() -> io::Result<Self> {
+        let line = |path| fs_err::read_to_string(path).map(|text: String| text.trim().to_owned());
+        let namespace =
+            std::os::unix::fs::MetadataExt::ino(&fs_err::metadata("/proc/self/ns/pid")?);
+        Ok(Self {
+            host: line("/proc/sys/kernel/hostname")?,
+            boot: line("/proc/sys/kernel/random/boot_id")?,
+            namespace,
+        })
+    }
+
+    /// What this place's process table says about a number.
+    pub fn look(&self, pid: u32) -> Seen {
+        match std::fs::read(format!("/proc/{pid}/stat")) {
+            Ok(stat) => parse_stat(&stat),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.absent(),
+            // It went away while it was read.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
+                Seen::Nobody
+            }
+            Err(_) => Seen::Hidden,
+        }
+    }
+
+    /// A process that is not in the table: gone, unless the table does not show what others own.
+    fn absent(&self) -> Seen {
+        // Process 1 belongs to somebody else and always lives.
+        if std::fs::exists("/proc/1/stat").unwrap_or(false) { Seen::Nobody } else { Seen::Hidden }
+    }
+}
+
+impl Process {
+    /// The process of this number, as it can be told from others later; `None` where it has ended
+    /// or cannot be seen.
+    pub fn of(place: &Place, pid: u32) -> Option<Self> {
+        match place.look(pid) {
+            Seen::Started(start) => Some(Self { place: place.clone(), pid, start }),
+            Seen::Nobody | Seen::Ended | Seen::Hidden => None,
+        }
+    }
+
+    /// Whether it is alive, as far as can be told from `here`.
+    pub fn liveness(&self, here: &Place) -> Liveness {
+        Liveness::of(self, here, here.look(self.pid))
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.pid, self.place.host)
+    }
+}
+
+/// Reads `/proc/<pid>/stat`. The command's name stands in brackets and may contain anything, so
+/// fields are counted from the last bracket.
+fn parse_stat(stat: &[u8]) -> Seen {
+    let fields = || {
+        let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let text = std::str::from_utf8(&stat[after..]).ok()?;
+        let mut fields = text.split_ascii_whitespace();
+        let state = fields.next()?;
+        Some((state.to_owned(), fields.nth(18)?.parse().ok()?))
+    };
+    match fields() {
+        Some((state, _)) if matches!(state.as_str(), "Z" | "X") => Seen::Ended,
+        Some((_, start)) => Seen::Started(start),
+        None => Seen::Hidden,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place { host: "h".into(), boot: "b1".into(), namespace: 7 }
+    }
+
+    fn recorded() -> Process {
+        Process { place: place(), pid: 12, start: 500 }
+    }
+
+    #[test]
+    fn b19_a_number_that_a_stranger_has_now_is_a_dead_process() {
+        assert_eq!(Liveness::of(&recorded(), &place(), Seen::Started(501)), Liveness::Dead);
+        assert_eq!(Liveness::of(&recorded(), &place(), Seen::Started(500)), Liveness::Alive);
+        assert_eq!(Liveness::of(&recorded(), &place(), Seen::Nobody), Liveness::Dead);
+        assert_eq!(Liveness::of(&recorded(), &place(), Seen::Ended), Liveness::Dead);
+    }
+
+    #[test]
+    fn b20_nothing_survives_a_reboot_whoever_has_the_number_now() {
+        let here = Place { boot: "b2".into(), ..place() };
+        for seen in [Seen::Nobody, Seen::Started(500), Seen::Started(1), Seen::Ended, Seen::Hidden]
+        {
+            assert_eq!(Liveness::of(&recorded(), &here, seen), Liveness::Dead, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn b21_from_another_namespace_another_host_or_behind_a_hidden_table_nothing_is_known() {
+        let elsewhere = Place { namespace: 8, ..place() };
+        let other_host = Place { host: "h2".into(), boot: "b2".into(), ..place() };
+        for seen in [Seen::Nobody, Seen::Started(500), Seen::Started(1), Seen::Ended, Seen::Hidden]
+        {
+            assert_eq!(Liveness::of(&recorded(), &elsewhere, seen), Liveness::Unknown, "{seen:?}");
+            assert_eq!(Liveness::of(&recorded(), &other_host, seen), Liveness::Unknown, "{seen:?}");
+        }
+        assert_eq!(Liveness::of(&recorded(), &place(), Seen::Hidden), Liveness::Unknown);
+    }
+
+    #[test]
+    fn a_lane_s_lock_is_believed_before_a_process_number() {
+        use LaneLock::{Free, Held, Untold};
+        use Liveness::{Alive, Dead, Unknown};
+        for runner in [None, Some(Dead), Some(Alive), Some(Unknown)] {
+            assert_eq!(Liveness::in_lane(Free, runner), Dead);
+            assert_eq!(Liveness::in_lane(Held, runner), Alive, "a daemon of it may live");
+            assert_eq!(Liveness::in_lane(Untold, runner), runner.unwrap_or(Unknown));
+        }
+    }
+
+    #[test]
+    fn this_process_is_alive_and_one_like_it_that_started_before_is_not() {
+        let here = Place::here().unwrap();
+        let own = Process::of(&here, std::process::id()).unwrap();
+        assert_eq!(own.liveness(&here), Liveness::Alive);
+        let earlier = Process { start: own.start - 1, ..own };
+        assert_eq!(earlier.liveness(&here), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_command_cannot_disguise_its_start_by_its_name() {
+        let tail = "S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 75372 0";
+        for name in ["cat", "a b", ") Z 1 2", "x\n) S 1"] {
+            let stat = format!("12 ({name}) {tail}");
+            assert_eq!(parse_stat(stat.as_bytes()), Seen::Started(75372), "{name:?}");
+        }
+        assert_eq!(
+            parse_stat(format!("12 (x) {}", tail.replacen('S', "Z", 1)).as_bytes()),
+            Seen::Ended
+        );
+        assert_eq!(parse_stat(b"12 (x"), Seen::Hidden);
+        assert_eq!(parse_stat(b"12 (x) S 1"), Seen::Hidden);
+    }
+}

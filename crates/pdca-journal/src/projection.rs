@@ -1,0 +1,137 @@
+//! Where each bundle of a run stands, as files that people can list.
+//!
+//! `ws/<issue>/NN-state` is made from the fold and from nothing else, and nothing is decided by it: it
+//! may be deleted or damaged at any time and is made again.
+
+use std::fmt::Write as _;
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::files;
+
+use crate::reconcile::BundlePhase;
+use crate::run_id::RunId;
+use crate::runs::Runs;
+use crate::state::{RunState, Status, Workstream};
+
+const DIR: &str = "ws";
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Why the projection is not up to date. Nothing is lost by that.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}")]
+pub struct ProjectionError {
+    /// What was to be written.
+    pub path: Utf8PathBuf,
+    /// Why it was not.
+    pub source: io::Error,
+}
+
+/// Makes the projection of a run what its state says; writes only what differs.
+pub fn project(runs: &Runs, run: &RunId, state: &RunState) -> Result<(), ProjectionError> {
+    let root = runs.dir(run).join(DIR);
+    require_dir(&root)?;
+    for (bundle, work) in &state.bundles {
+        let dir = root.join(bundle.as_str());
+        require_dir(&dir)?;
+        let name = name(work.status.phase());
+        remove_others(&dir, Some(name))?;
+        let (path, text) = (dir.join(name), text(work));
+        let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();
+        if there.as_deref() != Some(text.as_bytes()) {
+            make_way(&path)?;
+            // It can be made again, so it is not worth a sync.
+            files::replace_unsynced(&path, text.as_bytes())
+                .map_err(|source| failed(&path, source))?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of the file of a bundle that stands there: numbered, so that they sort by how far it is.
+fn name(phase: BundlePhase) -> &'static str {
+    match phase {
+        BundlePhase::Ready => "00-ready",
+        BundlePhase::Running => "10-running",
+        BundlePhase::Interrupted => "20-interrupted",
+        BundlePhase::Blocked => "30-blocked",
+        BundlePhase::Sealed => "40-sealed",
+        BundlePhase::Landed => "50-landed",
+        BundlePhase::Abandoned => "60-abandoned",
+        BundlePhase::Cleaned => "70-cleaned",
+    }
+}
+
+fn text(work: &Workstream) -> String {
+    let mut text = format!("since: {} (record {})\n", work.since.at.wall, work.since.seq);
+    let mut add = |label: &str, value: &dyn std::fmt::Display| {
+        writeln!(text, "{label}: {value}").expect("because writing to a string cannot fail");
+    };
+    if let Some(claim) = &work.claim {
+        add("generation", &claim.generation);
+        add("lane", &claim.slot);
+        add("base", &claim.base);
+    }
+    if let Some(sealed) = &work.seal {
+        add("sealed", &sealed.seal.head);
+        add("completion order", &sealed.order);
+    }
+    match &work.status {
+        Status::Blocked { reason, evidence, .. } => {
+            add("blocked", &format_args!("{reason:?}"));
+            add("evidence", &format_args!("{evidence:?}"));
+        }
+        Status::Abandoned { why } => add("why", &format_args!("{why:?}")),
+        Status::Ready
+        | Status::Running
+        | Status::Interrupted
+        | Status::Sealed
+        | Status::Landed
+        | Status::Cleaned => {}
+    }
+    text
+}
+
+/// A directory of ours; a link or a file in its place is removed, and what it leads to left alone.
+fn require_dir(dir: &Utf8Path) -> Result<(), ProjectionError> {
+    let made = match fs_err::symlink_metadata(dir) {
+        Ok(there) if there.is_dir() => Ok(()),
+        Ok(_) => fs_err::remove_file(dir).and_then(|()| fs_err::create_dir(dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs_err::create_dir(dir),
+        Err(error) => Err(error),
+    };
+    made.map_err(|source| failed(dir, source))
+}
+
+/// Removes what a rename would not replace.
+fn make_way(path: &Utf8Path) -> Result<(), ProjectionError> {
+    match fs_err::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => {
+            fs_err::remove_dir_all(path).map_err(|source| failed(path, source))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(failed(path, source)),
+    }
+}
+
+fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), ProjectionError> {
+    for entry in fs_err::read_dir(dir).map_err(|source| failed(dir, source))? {
+        let entry = entry.map_err(|source| failed(dir, source))?;
+        if entry.file_name().to_str() == keep && keep.is_some() {
+            continue;
+        }
+        let is_dir = entry.file_type().map_err(|source| failed(dir, source))?.is_dir();
+        let removed = if is_dir {
+            fs_err::remove_dir_all(entry.path())
+        } else {
+            fs_err::remove_file(entry.path())
+        };
+        removed.map_err(|source| failed(dir, source))?;
+    }
+    Ok(())
+}
+
+fn failed(path: &Utf8Path, source: io::Error) -> ProjectionError {
+    ProjectionError { path: path.to_owned(), source }
+}

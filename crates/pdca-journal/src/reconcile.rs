@@ -1,0 +1,535 @@
+//! What to do when the record and the facts are laid side by side.
+//!
+//! The decision is a total pure function over all [`Facts`]: 10 × 8 × 4 × 3 × 3 × 3 = 8,640 of them.
+//! It has no arm that catches the rest, so it does not compile until a new state is decided.
+//! Questions are asked in this order, and the first that answers decides:
+//!
+//! 1. It is not known whether a runner lives → alert, touch nothing.
+//! 2. A runner lives where none must → stop it.
+//! 3. A lease is left without a runner → revoke it.
+//! 4. The facts contradict the record → block, or alert if the run is over.
+//! 5. Otherwise the next step forward.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::Liveness;
+
+/// What is recorded about a bundle and its run, and what is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Facts {
+    /// Recorded: the run.
+    pub run: RunPhase,
+    /// Recorded: the bundle.
+    pub bundle: BundlePhase,
+    /// Found: its checkout.
+    pub checkout: Checkout,
+    /// Found: its branch.
+    pub branch: Branch,
+    /// Found: whether anything runs in its lane.
+    pub runner: Liveness,
+    /// Found: the right to run there.
+    pub lease: Lease,
+}
+
+/// The part of its work that a run is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunPhase {
+    /// Checkouts are made.
+    Preparing,
+    /// Bundles are claimed and driven.
+    Running,
+    /// Sealed changes are applied, judged together and landed.
+    Integrating,
+    /// `blocked_conflict`: it waits for a person, because changes do not fit together.
+    BlockedConflict,
+    /// `blocked_validation`: because a combination is red and nobody can be blamed.
+    BlockedValidation,
+    /// `blocked_recovery`: because the facts are not what the record says.
+    BlockedRecovery,
+    /// Nothing new is begun; what is left is cleared up.
+    Draining,
+    /// Over: all is clean.
+    Completed,
+    /// Over: given up.
+    Aborted,
+    /// Over: it could not go on.
+    Failed,
+}
+
+/// Where a bundle stands in its run, without the facts of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BundlePhase {
+    /// It can be claimed.
+    Ready,
+    /// It is claimed.
+    Running,
+    /// Its attempt was cut short.
+    Interrupted,
+    /// It is accepted.
+    Sealed,
+    /// It is in the target.
+    Landed,
+    /// It waits for a person.
+    Blocked,
+    /// The run does nothing more with it.
+    Abandoned,
+    /// Nothing of it is left.
+    Cleaned,
+}
+
+/// What is found where a bundle's checkout should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Checkout {
+    /// Nothing of this bundle's.
+    Absent,
+    /// Its checkout, with nothing in it that a commit does not hold.
+    Clean,
+    /// Its checkout, with work that no commit holds.
+    Dirty,
+    /// Something that is not ours.
+    Foreign,
+}
+
+/// What is found where a bundle's branch should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Branch {
+    /// Nothing. A sealed branch that was deleted while its seal ref is there counts as expected.
+    Absent,
+    /// Where the record has it; while an attempt is at work, also ahead of that.
+    AsExpected,
+    /// Elsewhere.
+    Moved,
+}
+
+/// The right to run in a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lease {
+    /// Nobody has it.
+    None,
+    /// Given by this driver, for the bundle's last claim.
+    Current,
+    /// Given by another driver, or for an earlier claim.
+    Stale,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Nothing: all is well, or it is not its turn.
+    Noop,
+    /// Make the checkout.
+    Prepare,
+    /// Claim it and start.
+    Launch,
+    /// Claim it again, with the next generation, and start.
+    Reclaim,
+    /// Record that the attempt was cut short.
+    MarkInterrupted,
+    /// Stop a runner that has no right to run. No ref of its can land any more.
+    FenceStop,
+    /// Take the lease back.
+    RevokeLease,
+    /// Take it as eligible for integration.
+    QueueForIntegration,
+    /// Stop the runner, then wait for a person, with what was found as evidence.
+    BlockRecovery,
+    /// Stop a runner that outlived its run.
+    DrainKill,
+    /// Move what would be lost to a ref of its own: what is dirty, or, where the checkout is gone, the
+    /// branch itself.
+    Rescue,
+    /// Remove a clean checkout.
+    RemoveCheckout,
+    /// Delete a branch that is landed and where it was sealed.
+    DeleteBranch,
+    /// Record that the run does nothing more with it.
+    MarkAbandoned,
+    /// Record that nothing of it is left.
+    MarkCleaned,
+    /// Nothing: a person decides.
+    AwaitHuman,
+    /// Nothing but tell a person.
+    AlertNoop,
+}
+
+/// What to do about a bundle of a run.
+pub fn decide(facts: Facts) -> Action {
+    match facts.runner {
+        Liveness::Unknown => Action::AlertNoop,
+        Liveness::Alive => with_runner(facts),
+        Liveness::Dead => match facts.lease {
+            Lease::Current | Lease::Stale => Action::RevokeLease,
+            Lease::None => quiet(facts),
+        },
+    }
+}
+
+/// Something runs. Only the attempt that was claimed last may, and only in a run that is at work.
+fn with_runner(facts: Facts) -> Action {
+    use BundlePhase as B;
+    use RunPhase as R;
+    match facts.run {
+        R::Draining | R::Completed | R::Aborted | R::Failed => return Action::DrainKill,
+        R::Preparing
+        | R::Running
+        | R::Integrating
+        | R::BlockedConflict
+        | R::BlockedValidation
+        | R::BlockedRecovery => {}
+    }
+    match facts.bundle {
+        B::Cleaned => return Action::DrainKill,
+        B::Ready | B::Interrupted | B::Sealed | B::Landed | B::Blocked | B::Abandoned => {
+            return Action::FenceStop;
+        }
+        B::Running => {}
+    }
+    match (facts.run, facts.lease) {
+        (R::Running | R::Integrating, Lease::Current) if contradicts(facts) => {
+            Action::BlockRecovery
+        }
+        (R::Running | R::Integrating, Lease::Current) => Action::Noop,
+        (R::Running | R::Integrating, Lease::None | Lease::Stale)
+        | (
+            R::Preparing
+            | R::BlockedConflict
+            | R::BlockedValidation
+            | R::BlockedRecovery
+            | R::Draining
+            | R::Completed
+            | R::Aborted
+            | R::Failed,
+            Lease::None | Lease::Current | Lease::Stale,
+        ) => Action::FenceStop,
+    }
+}
+
+/// Nothing runs, and nobody has the right to.
+fn quiet(facts: Facts) -> Action {
+    match facts.run {
+        RunPhase::Preparing | RunPhase::Running | RunPhase::Integrating => at_work(facts),
+        RunPhase::BlockedConflict | RunPhase::BlockedValidation | RunPhase::BlockedRecovery => {
+            blocked(facts)
+        }
+        RunPhase::Draining => draining(facts),
+        RunPhase::Completed => completed(facts),
+        RunPhase::Aborted | RunPhase::Failed => given_up(facts),
+    }
+}
+
+/// Whether what is found cannot be, after what is recorded.
+fn contradicts(facts: Facts) -> bool {
+    use BundlePhase as B;
+    let (lost, foreign) = match facts.checkout {
+        Checkout::Absent => (true, false),
+        Checkout::Foreign => (true, true),
+        Checkout::Clean | Checkout::Dirty => (false, false),
+    };
+    let (strayed, moved) = match facts.branch {
+        Branch::Absent => (true, false),
+        Branch::Moved => (true, true),
+        Branch::AsExpected => (false, false),
+    };
+    match facts.bundle {
+        // Nothing need be there yet, but nothing else may.
+        B::Ready => foreign || moved,
+        B::Running | B::Interrupted => lost || strayed,
+        // The checkout may be another bundle's by now; the branch, or its seal, has to be there.
+        B::Sealed => strayed,
+        // All of it is in the target; something more on the branch is not.
+        B::Landed => moved,
+        B::Blocked | B::Abandoned | B::Cleaned => false,
+    }
+}
+
+fn at_work(facts: Facts) -> Action {
+    use BundlePhase as B;
+    if contradicts(facts) {
+        return Action::BlockRecovery;
+    }
+    match facts.bundle {
+        B::Ready => ready(facts),
+        B::Running => Action::MarkInterrupted,
+        B::Interrupted => interrupted(facts),
+        B::Sealed => match facts.run {
+            RunPhase::Running | RunPhase::Integrating => Action::QueueForIntegration,
+            RunPhase::Preparing
+            | RunPhase::BlockedConflict
+            | RunPhase::BlockedValidation
+            | RunPhase::BlockedRecovery
+            | RunPhase::Draining
+            | RunPhase::Completed
+            | RunPhase::Aborted
+            | RunPhase::Failed => Action::Noop,
+        },
+        B::Landed | B::Abandoned => Action::Noop,
+        B::Blocked => Action::AwaitHuman,
+        B::Cleaned => cleaned(facts),
+    }
+}
+
+/// What a run may begin with a bundle.
+enum Begin {
+    /// Nothing: it is not its turn.
+    Nothing,
+    /// A checkout, but nothing in it.
+    Checkout,
+    /// All of it.
+    Attempt,
+}
+
+fn may_begin(run: RunPhase) -> Begin {
+    match run {
+        RunPhase::Running => Begin::Attempt,
+        RunPhase::Preparing => Begin::Checkout,
+        RunPhase::Integrating
+        | RunPhase::BlockedConflict
+        | RunPhase::BlockedValidation
+        | RunPhase::BlockedRecovery
+        | RunPhase::Draining
+        | RunPhase::Completed
+        | RunPhase::Aborted
+        | RunPhase::Failed => Begin::Nothing,
+    }
+}
+
+fn ready(facts: Facts) -> Action {
+    let launch = match may_begin(facts.run) {
+        Begin::Nothing => return Action::Noop,
+        Begin::Checkout => Action::Noop,
+        Begin::Attempt => Action::Launch,
+    };
+    match facts.checkout {
+        Checkout::Absent => Action::Prepare,
+        Checkout::Clean => match facts.branch {
+            Branch::Absent => Action::Prepare,
+            Branch::AsExpected => launch,
+            // A contradiction, decided before.
+            Branch::Moved => Action::AlertNoop,
+        },
+        Checkout::Dirty => Action::Rescue,
+        // A contradiction, decided before.
+        Checkout::Foreign => Action::AlertNoop,
+    }
+}
+
+fn interrupted(facts: Facts) -> Action {
+    match may_begin(facts.run) {
+        Begin::Nothing | Begin::Checkout => Action::Noop,
+        Begin::Attempt => match facts.checkout {
+            Checkout::Dirty => Action::Rescue,
+            Checkout::Clean => Action::Reclaim,
+            // A contradiction, decided before.
+            Checkout::Absent | Checkout::Foreign => Action::AlertNoop,
+        },
+    }
+}
+
+fn blocked(facts: Facts) -> Action {
+    use BundlePhase as B;
+    match facts.bundle {
+        B::Running => Action::MarkInterrupted,
+        B::Ready | B::Interrupted | B::Sealed | B::Landed | B::Blocked | B::Abandoned => {
+            Action::AwaitHuman
+        }
+        B::Cleaned => cleaned(facts),
+    }
+}
+
+fn draining(facts: Facts) -> Action {
+    use BundlePhase as B;
+    match facts.bundle {
+        B::Ready | B::Running | B::Interrupted if contradicts(facts) => Action::BlockRecovery,
+        B::Running => Action::MarkInterrupted,
+        B::Ready | B::Interrupted | B::Blocked => Action::MarkAbandoned,
+        B::Sealed => Action::BlockRecovery,
+        B::Landed | B::Abandoned | B::Cleaned => match clearing(facts) {
+            Clearing::Do(action) => action,
+            Clearing::Contradiction => Action::BlockRecovery,
+            Clearing::Done if facts.bundle == B::Cleaned => Action::Noop,
+            Clearing::Done => Action::MarkCleaned,
+        },
+    }
+}
+
+fn completed(facts: Facts) -> Action {
+    use BundlePhase as B;
+    match facts.bundle {
+        // A run is not complete before all of it is clean.
+        B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => Action::AlertNoop,
+        B::Landed | B::Abandoned | B::Cleaned => clear_after_the_end(facts),
+    }
+}
+
+fn given_up(facts: Facts) -> Action {
+    use BundlePhase as B;
+    match facts.bundle {
+        // A run is not given up while anything is recorded as running.
+        B::Running => Action::AlertNoop,
+        B::Ready | B::Interrupted | B::Sealed | B::Blocked => {
+            if contradicts(facts) {
+                return Action::AlertNoop;
+            }
+            match facts.checkout {
+                Checkout::Foreign => Action::AlertNoop,
+                Checkout::Absent | Checkout::Clean | Checkout::Dirty => Action::AwaitHuman,
+            }
+        }
+        B::Landed | B::Abandoned | B::Cleaned => clear_after_the_end(facts),
+    }
+}
+
+fn clear_after_the_end(facts: Facts) -> Action {
+    match clearing(facts) {
+        Clearing::Do(action) => action,
+        Clearing::Contradiction => Action::AlertNoop,
+        Clearing::Done => Action::Noop,
+    }
+}
+
+/// A cleaned bundle in a run that is not clearing up: nothing is removed there.
+fn cleaned(facts: Facts) -> Action {
+    match facts.checkout {
+        Checkout::Foreign => Action::AlertNoop,
+        Checkout::Absent | Checkout::Clean | Checkout::Dirty => match facts.branch {
+            Branch::AsExpected | Branch::Moved => Action::AlertNoop,
+            Branch::Absent => Action::Noop,
+        },
+    }
+}
+
+enum Clearing {
+    Do(Action),
+    Contradiction,
+    Done,
+}
+
+/// The next step of clearing up after a bundle that is done with: rescue, checkout, branch.
+fn clearing(facts: Facts) -> Clearing {
+    use BundlePhase as B;
+    if contradicts(facts) {
+        return Clearing::Contradiction;
+    }
+    match facts.checkout {
+        Checkout::Foreign => Clearing::Do(Action::AlertNoop),
+        Checkout::Dirty => Clearing::Do(Action::Rescue),
+        Checkout::Clean => Clearing::Do(Action::RemoveCheckout),
+        Checkout::Absent => match facts.branch {
+            Branch::Absent => Clearing::Done,
+            Branch::AsExpected | Branch::Moved => match facts.bundle {
+                B::Landed => Clearing::Do(Action::DeleteBranch),
+                B::Abandoned => Clearing::Do(Action::Rescue),
+                // It was gone, and somebody has made it again.
+                B::Cleaned => Clearing::Do(Action::AlertNoop),
+                // Not done with: there is nothing to clear up yet.
+                B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => Clearing::Done,
+            },
+        },
+    }
+}
+
+impl RunPhase {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Preparing,
+        Self::Running,
+        Self::Integrating,
+        Self::BlockedConflict,
+        Self::BlockedValidation,
+        Self::BlockedRecovery,
+        Self::Draining,
+        Self::Completed,
+        Self::Aborted,
+        Self::Failed,
+    ];
+
+    /// Not over: a run in this phase bars another one.
+    pub fn is_active(self) -> bool {
+        match self {
+            Self::Preparing
+            | Self::Running
+            | Self::Integrating
+            | Self::BlockedConflict
+            | Self::BlockedValidation
+            | Self::BlockedRecovery
+            | Self::Draining => true,
+            Self::Completed | Self::Aborted | Self::Failed => false,
+        }
+    }
+
+    /// Waiting for a person.
+    pub fn is_blocked(self) -> bool {
+        match self {
+            Self::BlockedConflict | Self::BlockedValidation | Self::BlockedRecovery => true,
+            Self::Preparing
+            | Self::Running
+            | Self::Integrating
+            | Self::Draining
+            | Self::Completed
+            | Self::Aborted
+            | Self::Failed => false,
+        }
+    }
+
+    /// Its name, as it is told.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Running => "running",
+            Self::Integrating => "integrating",
+            Self::BlockedConflict => "blocked_conflict",
+            Self::BlockedValidation => "blocked_validation",
+            Self::BlockedRecovery => "blocked_recovery",
+            Self::Draining => "draining",
+            Self::Completed => "completed",
+            Self::Aborted => "aborted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl BundlePhase {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Running,
+        Self::Interrupted,
+        Self::Sealed,
+        Self::Landed,
+        Self::Blocked,
+        Self::Abandoned,
+        Self::Cleaned,
+    ];
+
+    /// Its name, as it is told.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Sealed => "sealed",
+            Self::Landed => "landed",
+            Self::Blocked => "blocked",
+            Self::Abandoned => "abandoned",
+            Self::Cleaned => "cleaned",
+        }
+    }
+}
+
+impl fmt::Display for RunPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Display for BundlePhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

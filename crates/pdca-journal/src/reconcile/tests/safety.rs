@@ -1,0 +1,124 @@
+//! Nine rules that hold for every tuple, and that every decision comes to rest.
+
+use super::*;
+
+/// What is not so, of a decision.
+fn broken(rule: impl Fn(Facts, Action) -> bool) -> Vec<(Facts, Action)> {
+    Facts::all().map(|facts| (facts, decide(facts))).filter(|(f, a)| !rule(*f, *a)).collect()
+}
+
+fn destroys(action: Action) -> bool {
+    matches!(action, Action::Rescue | Action::RemoveCheckout | Action::DeleteBranch)
+}
+
+fn spawns(action: Action) -> bool {
+    matches!(action, Action::Launch | Action::Reclaim)
+}
+
+#[test]
+fn nothing_destructive_unless_the_runner_is_dead() {
+    assert_eq!(broken(|f, a| !destroys(a) || f.runner == Liveness::Dead), []);
+}
+
+#[test]
+fn a_checkout_is_removed_only_if_clean() {
+    assert_eq!(broken(|f, a| a != Action::RemoveCheckout || f.checkout == Checkout::Clean), []);
+}
+
+#[test]
+fn a_branch_is_deleted_only_if_landed_and_unmoved() {
+    assert_eq!(
+        broken(|f, a| a != Action::DeleteBranch
+            || (f.bundle == BundlePhase::Landed && f.branch == Branch::AsExpected)),
+        []
+    );
+}
+
+#[test]
+fn spawning_only_in_running() {
+    assert_eq!(broken(|f, a| !spawns(a) || f.run == RunPhase::Running), []);
+}
+
+#[test]
+fn spawning_only_with_no_runner_and_no_lease() {
+    let begins = |action| spawns(action) || action == Action::Prepare;
+    assert_eq!(
+        broken(|f, a| !begins(a) || (f.runner == Liveness::Dead && f.lease == Lease::None)),
+        []
+    );
+}
+
+#[test]
+fn unknown_liveness_means_no_action() {
+    assert_eq!(broken(|f, a| f.runner != Liveness::Unknown || a == Action::AlertNoop), []);
+}
+
+#[test]
+fn foreign_trees_are_untouched() {
+    let touches = |action| destroys(action) || spawns(action) || action == Action::Prepare;
+    assert_eq!(broken(|f, a| f.checkout != Checkout::Foreign || !touches(a)), []);
+}
+
+#[test]
+fn runs_that_are_over_never_reopen() {
+    let after_the_end = |action: Action| match action {
+        Action::Noop
+        | Action::AlertNoop
+        | Action::AwaitHuman
+        | Action::DrainKill
+        | Action::RevokeLease
+        | Action::Rescue
+        | Action::RemoveCheckout
+        | Action::DeleteBranch => true,
+        Action::Prepare
+        | Action::Launch
+        | Action::Reclaim
+        | Action::MarkInterrupted
+        | Action::FenceStop
+        | Action::QueueForIntegration
+        | Action::BlockRecovery
+        | Action::MarkAbandoned
+        | Action::MarkCleaned => false,
+    };
+    assert_eq!(broken(|f, a| f.run.is_active() || after_the_end(a)), []);
+}
+
+#[test]
+fn blocked_runs_never_spawn_queue_or_delete() {
+    assert_eq!(
+        broken(|f, a| !f.run.is_blocked()
+            || !(spawns(a)
+                || destroys(a)
+                || matches!(a, Action::QueueForIntegration | Action::Prepare))),
+        []
+    );
+}
+
+#[test]
+fn every_tuple_comes_to_rest_in_a_few_steps_and_visits_none_twice() {
+    let mut longest = 0;
+    for start in Facts::all() {
+        let mut path = vec![start];
+        while let Some(next) = after(path[path.len() - 1], decide(path[path.len() - 1])) {
+            assert!(!path.contains(&next), "a cycle: {path:?}");
+            path.push(next);
+        }
+        longest = longest.max(path.len() - 1);
+    }
+    assert_eq!(
+        longest, 8,
+        "kill, revoke, interrupt, abandon, rescue, remove, rescue the branch, mark"
+    );
+}
+
+#[test]
+fn a_runner_is_stopped_before_anything_else_is_done_about_its_bundle() {
+    assert_eq!(
+        broken(|f, a| f.runner != Liveness::Alive
+            || matches!(
+                a,
+                Action::Noop | Action::FenceStop | Action::DrainKill | Action::BlockRecovery
+            )),
+        []
+    );
+}

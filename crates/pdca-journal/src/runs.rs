@@ -1,0 +1,146 @@
+//! The runs of a workspace: one directory each, below `.pdca/runs`.
+//!
+//! ```text
+//! .pdca/runs/<ulid>/journal               the record
+//! .pdca/runs/<ulid>/journal.torn-<at>     what was cut from it
+//! .pdca/runs/<ulid>/ws/<issue>/NN-state   a projection, for people
+//! .pdca/runs/<ulid>/inbox/                requests to its driver
+//! ```
+//!
+//! A directory appears whole, by a rename, with the first record in its journal. So one without is
+//! not a run that has not begun: it is one that has lost something.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::files;
+
+use crate::journal::CreateError;
+use crate::read::{self, ReadError, Tail};
+use crate::reconcile::RunPhase;
+use crate::run_id::RunId;
+use crate::state::{Illegal, RunState};
+
+/// The directory of all runs of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    root: Utf8PathBuf,
+}
+
+/// One run, as found.
+#[derive(Debug)]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// What its journal says.
+    pub found: Result<Found, FindError>,
+}
+
+/// A run whose journal could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it stands.
+    pub state: RunState,
+    /// What follows the last whole record.
+    pub tail: Tail,
+}
+
+/// Why it is not known where a run stands.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// Its journal cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Its journal is whole, and what it says cannot be.
+    #[error("the journal does not tell the story of a run")]
+    Illegal(#[from] Illegal),
+    /// Its journal does not even hold its admission.
+    #[error("the journal has lost its first record")]
+    Lost,
+}
+
+impl Run {
+    /// The part of its work it is in; `None` where that is not known.
+    pub fn phase(&self) -> Option<RunPhase> {
+        self.found.as_ref().ok().map(|found| found.state.phase)
+    }
+
+    /// Whether it bars another run: until it is known to be over.
+    pub fn is_active(&self) -> bool {
+        self.phase().is_none_or(RunPhase::is_active)
+    }
+}
+
+impl Runs {
+    /// The runs below this directory, which need not exist yet.
+    pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory of a run, there or not.
+    pub fn dir(&self, run: &RunId) -> Utf8PathBuf {
+        self.root.join(run.as_str())
+    }
+
+    /// The ids of all runs, the oldest first. What is not named like a run is none.
+    pub fn list(&self) -> io::Result<Vec<RunId>> {
+        let entries = match fs_err::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut runs = Vec::new();
+        for entry in entries {
+            runs.extend(entry?.file_name().to_str().and_then(|name| name.parse().ok()));
+        }
+        runs.sort_unstable();
+        Ok(runs)
+    }
+
+    /// Looks at one run. Changes nothing, and disturbs nobody who writes.
+    pub fn find(&self, id: &RunId) -> Run {
+        let found = || {
+            let reading = read::read(&self.dir(id), id)?;
+            let state = RunState::fold(&reading.entries)?.ok_or(FindError::Lost)?;
+            Ok(Found { state, tail: reading.tail })
+        };
+        Run { id: id.clone(), found: found() }
+    }
+
+    /// The runs that bar another one, the newest first: those that are not over, those that wait for
+    /// a person, and those of which nothing is known.
+    pub fn active(&self) -> io::Result<Vec<Run>> {
+        let runs = self.list()?;
+        Ok(runs.iter().rev().map(|id| self.find(id)).filter(Run::is_active).collect())
+    }
+
+    /// Makes the directory of a run, with its journal in it. Gives back the path of that.
+    pub(crate) fn make(
+        &self,
+        run: &RunId,
+        name: &str,
+        journal: &[u8],
+    ) -> Result<Utf8PathBuf, CreateError> {
+        let dir = self.dir(run);
+        let io = |path: &Utf8Path, source| CreateError::Io { path: path.to_owned(), source };
+        fs_err::create_dir_all(&self.root).map_err(|source| io(&self.root, source))?;
+        if fs_err::symlink_metadata(&dir).is_ok() {
+            return Err(CreateError::Exists { run: run.clone() });
+        }
+        // A name that no run has: what a crash leaves of it is nobody's.
+        let new = self.root.join(format!(".new-{run}"));
+        match fs_err::remove_dir_all(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(&new, error)),
+            Ok(()) | Err(_) => {}
+        }
+        fs_err::create_dir(&new).map_err(|source| io(&new, source))?;
+        files::replace(new.join(name), journal).map_err(|source| io(&new.join(name), source))?;
+        fs_err::rename(&new, &dir).map_err(|source| io(&dir, source))?;
+        sync_dir(&self.root).map_err(|source| io(&self.root, source))?;
+        Ok(dir.join(name))
+    }
+}
+
+fn sync_dir(dir: &Utf8Path) -> io::Result<()> {
+    fs_err::File::open(dir)?.sync_all()
+}

@@ -1,0 +1,232 @@
+//! A workspace to try things on, and a run from its admission to its end.
+
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_state::BundleId;
+
+use crate::admission::Admission;
+use crate::claim::{Epoch, Generation};
+use crate::journal::{Journal, OpenError, Opened};
+use crate::moment::Moment;
+use crate::object::ObjectId;
+use crate::process::{Place, Process};
+use crate::reconcile::Action;
+use crate::record::{
+    Activity, Admitted, Cause, Effect, Ending, Entry, Landing, Outcome, Phase, Reason, Record,
+    Request, Seal, Seq, Target, Verdict,
+};
+use crate::run_id::RunId;
+use crate::runs::Runs;
+
+/// A temporary workspace with one run id.
+pub(crate) struct Scene {
+    dir: tempfile::TempDir,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Utf8Path {
+        Utf8Path::from_path(self.dir.path()).unwrap()
+    }
+
+    pub(crate) fn runs(&self) -> Runs {
+        Runs::new(self.path().join("runs"))
+    }
+
+    pub(crate) fn journal_path(&self) -> Utf8PathBuf {
+        self.runs().dir(&run()).join("journal")
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        fs_err::read(self.journal_path()).unwrap()
+    }
+
+    pub(crate) fn admission(&self) -> Admission {
+        Admission::take([self.path().join("lock")]).unwrap()
+    }
+
+    /// A journal with nothing but the admission in it.
+    pub(crate) fn create(&self) -> Journal {
+        let admission = self.admission();
+        Journal::create(&self.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted()).unwrap()
+    }
+
+    /// A journal with the whole story in it, the driver's own records apart.
+    pub(crate) fn told(&self) -> Journal {
+        let mut journal = self.create();
+        for batch in story() {
+            journal.append(at(1), batch).unwrap();
+        }
+        journal
+    }
+
+    pub(crate) fn open(&self, epoch: u64) -> Result<Opened, OpenError> {
+        let (runs, admission, epoch) = (self.runs(), self.admission(), Epoch::new(epoch));
+        Journal::open(&runs, &admission, &run(), epoch, at(2), process(), false)
+    }
+}
+
+pub(crate) fn run() -> RunId {
+    RunId::new("2026-11-16T08:00:00Z".parse().unwrap(), [7; 10])
+}
+
+pub(crate) fn at(seconds: u64) -> Moment {
+    let start: jiff::Timestamp = "2026-11-16T08:00:00Z".parse().unwrap();
+    let uptime = Duration::from_secs(seconds);
+    Moment { wall: start.saturating_add(uptime).unwrap(), uptime }
+}
+
+pub(crate) fn process() -> Process {
+    let place = Place { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1 };
+    Process { place, pid: 12, start: 34 }
+}
+
+pub(crate) fn id(text: &str) -> BundleId {
+    text.parse().unwrap()
+}
+
+pub(crate) fn oid(digit: char) -> ObjectId {
+    digit.to_string().repeat(40).parse().unwrap()
+}
+
+pub(crate) fn generation(number: u32) -> Generation {
+    (1..number).fold(Generation::FIRST, |it, _| it.next().unwrap())
+}
+
+pub(crate) fn admitted() -> Admitted {
+    Admitted {
+        driver: process(),
+        targets: vec![Target { name: "app".to_owned(), common_dir: "app/.git".into() }],
+        batch: ["1", "2", "3"].map(id).into(),
+        config_digest: "c0ffee".to_owned(),
+        lanes: 2,
+    }
+}
+
+pub(crate) fn claimed(bundle: &str, number: u32, slot: u32) -> Record {
+    let (bundle, generation, base) = (id(bundle), generation(number), oid('0'));
+    Record::Claimed { bundle, generation, slot, base }
+}
+
+pub(crate) fn ended(bundle: &str, number: u32, ending: Ending) -> Record {
+    Record::Ended { bundle: id(bundle), generation: generation(number), ending }
+}
+
+pub(crate) fn seal(bundle: &str, head: char) -> Seal {
+    Seal {
+        bundle: id(bundle),
+        base: oid('0'),
+        head: oid(head),
+        tree: oid('e'),
+        commits: vec![oid(head)],
+        gate_digest: "9a7e".to_owned(),
+    }
+}
+
+pub(crate) fn intent(effect: Effect) -> Record {
+    Record::Intent { effect }
+}
+
+pub(crate) fn outcome(intent: u64, outcome: Outcome) -> Record {
+    Record::Outcome { intent: Seq(intent), outcome }
+}
+
+pub(crate) fn entered(activity: Activity) -> Record {
+    Record::Entered { activity }
+}
+
+/// What happens to a run of three bundles after its admission, in the batches it is written in.
+pub(crate) fn story() -> Vec<Vec<Record>> {
+    let landing = Landing {
+        target: "app".to_owned(),
+        reference: "refs/heads/main".to_owned(),
+        old: oid('0'),
+        new: oid('a'),
+        tree: oid('7'),
+        bundles: vec![id("1")],
+    };
+    let apply = |bundle: &str, commit: char, onto: char| Effect::Apply {
+        target: "app".to_owned(),
+        bundle: id(bundle),
+        commit: oid(commit),
+        onto: oid(onto),
+    };
+    let judged = Record::Judged {
+        bundle: id("1"),
+        generation: generation(1),
+        step: "C4".to_owned(),
+        verdict: Verdict::Pass,
+    };
+    let started =
+        Record::Started { bundle: id("1"), generation: generation(1), process: process() };
+    let done = |intent| outcome(intent, Outcome::Done);
+    let recovery =
+        Record::Recovery { bundle: Some(id("2")), phase: Phase::Attempt, cause: Cause::Spawn };
+    let remove = |bundle| intent(Effect::RemoveCheckout { bundle: id(bundle) });
+    let rescue =
+        Effect::Rescue { bundle: id("2"), reference: "refs/pdca/x/rescue/2.g2".to_owned() };
+    let request = Request::Unblock { bundle: None, note: Some("mended".to_owned()) };
+    vec![
+        vec![intent(Effect::Prepare { bundle: id("1"), slot: 0 })], // 2
+        vec![done(2), entered(Activity::Running)],                  // 3, 4
+        vec![claimed("1", 1, 0), claimed("2", 1, 1)],               // 5, 6
+        vec![started, judged],                                      // 7, 8
+        vec![Record::LeafCalled { bundle: id("1"), role: "builder".to_owned() }], // 9
+        vec![
+            ended("1", 1, Ending::Finished),                            // 10
+            ended("2", 1, Ending::Interrupted { cause: Cause::Spawn }), // 11
+            recovery,                                                   // 12
+            claimed("2", 2, 1),                                         // 13
+        ],
+        vec![ended("2", 2, Ending::NoChange)],          // 14
+        vec![intent(Effect::Seal(seal("1", '1')))],     // 15
+        vec![done(15), entered(Activity::Integrating)], // 16, 17
+        vec![
+            Record::Planned { target: "app".to_owned(), base: oid('0'), order: vec![id("1")] }, // 18
+            intent(apply("1", '1', '0')), // 19
+        ],
+        vec![outcome(19, Outcome::Applied { commit: oid('a') })], // 20
+        vec![Record::Combined {
+            target: "app".to_owned(),
+            tree: oid('7'),
+            gate_digest: "9a7e".to_owned(),
+            verdict: Verdict::Pass,
+            members: vec![id("1")],
+        }], // 21
+        vec![intent(Effect::Land(landing))],                      // 22
+        vec![done(22)],                                           // 23
+        vec![Record::Blocked {
+            bundle: None,
+            reason: Reason::Recovery,
+            evidence: "branch \u{9b} moved".to_owned(),
+        }], // 24
+        vec![Record::Requested { id: run().to_string(), request }], // 25
+        vec![
+            Record::Unblocked { bundle: None },                        // 26
+            Record::Answered { id: run().to_string(), refusal: None }, // 27
+        ],
+        vec![entered(Activity::Draining)], // 28
+        vec![
+            Record::Abandoned { bundle: id("2"), why: "no change".to_owned() }, // 29
+            Record::Abandoned { bundle: id("3"), why: "never begun".to_owned() }, // 30
+        ],
+        vec![remove("1"), intent(rescue)], // 31, 32
+        vec![done(31), done(32)],          // 33, 34
+        vec![Record::Reconciled { bundle: Some(id("1")), action: Action::MarkCleaned }], // 35
+        ["1", "2", "3"].map(|bundle| Record::Cleaned { bundle: id(bundle) }).into(), // 36-38
+        vec![Record::Completed],           // 39
+    ]
+}
+
+/// The records of the story as entries, the admission first.
+pub(crate) fn entries() -> Vec<Entry> {
+    let records = std::iter::once(Record::Admitted(admitted())).chain(story().concat());
+    (1..)
+        .zip(records)
+        .map(|(seq, record)| Entry { seq: Seq(seq), epoch: Epoch::FIRST, at: at(seq), record })
+        .collect()
+}
