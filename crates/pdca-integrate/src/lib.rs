@@ -28,6 +28,7 @@
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
 mod certificate;
+mod combination;
 mod conflict;
 mod durable;
 mod engine;
@@ -35,6 +36,7 @@ mod failure;
 mod fence;
 mod fold;
 mod footprint;
+mod forecast;
 mod git;
 mod hex;
 mod land;
@@ -47,6 +49,7 @@ mod store;
 mod verdict;
 
 pub use certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
+pub use combination::{Built, Combination};
 pub use conflict::{Conflict, Hunk, Stage};
 pub use engine::{Driver, Drivers, Engine, EngineError, Merged};
 pub use failure::{RefError, StoreError};
@@ -55,6 +58,7 @@ pub use fold::{
     AppliedCommit, Candidate, Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded,
     Skip, Step, StepState, fold,
 };
+pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
     BaseDrift, Disproof, Holder, LandError, LandOutcome, Landed, Onto, base_drift, holders, land,

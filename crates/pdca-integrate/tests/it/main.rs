@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
+mod seals;
+#[cfg(test)]
 mod slice;
