@@ -14,6 +14,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use self::commit::TRAILER;
 use crate::{
     conflict::Conflict,
     engine::{Engine, EngineError, Merged, Question, is_attributes},

@@ -81,6 +81,11 @@ impl Git {
         Ok(git)
     }
 
+    /// Where it works.
+    pub(crate) fn room(&self) -> &Utf8Path {
+        &self.room
+    }
+
     /// The same room with another object directory.
     pub(crate) fn with_objects(&self, objects: &Utf8Path) -> Self {
         Self { room: self.room.clone(), objects: objects.to_owned() }

@@ -8,7 +8,7 @@
 //! A branch that somebody has checked out does not move, see [`Holder`].
 
 mod holder;
-mod proof;
+pub(crate) mod proof;
 pub(crate) mod push;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,8 @@ mod land;
 mod name;
 mod path;
 mod plan;
+mod presence;
+mod rebuild;
 mod seal;
 mod search;
 mod store;
@@ -67,6 +69,8 @@ pub use land::{
 pub use name::{Run, RunError};
 pub use path::TreePath;
 pub use plan::{Entry, Plan, PlanError, Strategy};
+pub use presence::{contains, present_in};
+pub use rebuild::{Ingredients, RebuildError};
 pub use seal::{Acceptance, Drift, SealError, SealOutcome, SealRecord, Sealed, seal};
 pub use search::{Answer, Decision, Pace, Purpose, Search, Test, TestId, UnknownTest, Why};
 pub use store::Store;

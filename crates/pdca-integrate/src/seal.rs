@@ -229,6 +229,34 @@ impl Sealed {
         Ok(found)
     }
 
+    /// Every seal in the repository, whichever run made it. One that does not hold is given as the
+    /// error, with the name of its ref in it.
+    pub fn all(store: &Store) -> Result<Vec<Result<Self, SealError>>, StoreError> {
+        let failed = |source| StoreError::objects("list the seals", source);
+        let repo = store.repo();
+        let platform = repo.references().map_err(failed)?;
+        let mut names = Vec::new();
+        for found in platform.prefixed("refs/pdca/").map_err(failed)? {
+            let found = found.map_err(|source| failed(gix::Error::from(source)))?;
+            let name = found.name().as_bstr().to_string();
+            if name.split('/').nth(3) == Some("seal") {
+                names.push(name);
+            }
+        }
+        let mut seals = Vec::new();
+        for name in names {
+            match find(store, &name) {
+                Ok(None) => {}
+                Ok(Some(found)) if found.record.run.seal_ref(found.id()) != name => {
+                    seals.push(Err(SealError::Broken { name, field: "name" }));
+                }
+                Ok(Some(found)) => seals.push(Ok(found)),
+                Err(error) => seals.push(Err(error)),
+            }
+        }
+        Ok(seals)
+    }
+
     /// A record from elsewhere, checked against the objects it speaks of.
     pub(crate) fn check(store: &Store, record: SealRecord) -> Result<Self, SealError> {
         let name = record.run.seal_ref(&record.id);

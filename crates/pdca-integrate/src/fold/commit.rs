@@ -9,7 +9,7 @@ use pdca_state::BundleId;
 use crate::{failure::StoreError, store::Store};
 
 /// What the trailer is called that names the bundle.
-const TRAILER: &str = "Pdca-Sealed";
+pub(crate) const TRAILER: &str = "Pdca-Sealed";
 /// Headers that are true of the sealed commit alone.
 const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
 

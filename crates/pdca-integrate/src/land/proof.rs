@@ -86,7 +86,7 @@ fn goes_on_from(
 }
 
 /// Whether `commit` is `tip` or an ancestor of it.
-pub(super) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
+pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
     let args =
         ["rev-list", "--count", "--max-count=1", &commit.to_string(), &format!("^{tip}"), "--"];
     let said = store.git().must("compare two commits", &args, Vec::new())?;

@@ -152,7 +152,9 @@ fn a_change_with_an_object_missing_is_not_sealed() {
     std::fs::remove_file(scene.repo.path().join(".git/objects").join(dir).join(name)).unwrap();
     let error = sealed_with_patch(&scene, head).unwrap_err();
     assert!(matches!(error, SealError::Store(StoreError::Git { .. })), "{error:?}");
-    assert!(!scene.repo.try_git(&["rev-parse", "--verify", "refs/pdca/run1/seal/1"]).status.success());
+    assert!(
+        !scene.repo.try_git(&["rev-parse", "--verify", "refs/pdca/run1/seal/1"]).status.success()
+    );
 }
 
 #[test]
@@ -202,7 +204,9 @@ fn c4_whoever_was_taken_over_changes_no_ref_any_more() {
     assert!(new.epoch() > scene.fence.epoch());
     let error = sealed_with(&scene, head, |_| {}).unwrap_err();
     assert!(matches!(error, SealError::Ref(RefError::Fenced { .. })), "{error:?}");
-    assert!(!scene.repo.try_git(&["rev-parse", "--verify", "refs/pdca/run1/seal/1"]).status.success());
+    assert!(
+        !scene.repo.try_git(&["rev-parse", "--verify", "refs/pdca/run1/seal/1"]).status.success()
+    );
 }
 
 #[test]
