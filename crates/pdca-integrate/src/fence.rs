@@ -49,6 +49,15 @@ pub struct Fence {
     object: ObjectId,
 }
 
+/// Whether a step that may be repeated after a crash changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It did.
+    Made,
+    /// The same was there already.
+    Recognised,
+}
+
 /// What a reader of the reflog is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Log<'a> {

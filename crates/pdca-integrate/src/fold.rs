@@ -18,7 +18,8 @@ pub(crate) use self::commit::TRAILER;
 use crate::{
     conflict::Conflict,
     engine::{Engine, EngineError, Merged, Question, is_attributes},
-    failure::StoreError,
+    failure::{RefError, StoreError},
+    fence::{Effect, Fence, Log, Move, ref_at},
     footprint::Difference,
     path::TreePath,
     plan::{Entry, Plan, Strategy},
@@ -552,6 +553,24 @@ impl Candidate {
     pub(crate) fn footprint(&self) -> BTreeSet<TreePath> {
         let sealed = self.bundles.iter().flat_map(|(entry, _)| &entry.sealed().record().footprint);
         sealed.chain(&self.renamed).cloned().collect()
+    }
+
+    /// Has a ref keep the tip, so that no collection of garbage takes it away while it is gated.
+    pub fn anchor(
+        &self,
+        store: &Store,
+        fence: &Fence,
+        number: u32,
+        log: Log<'_>,
+    ) -> Result<Effect, RefError> {
+        let name = fence.holder().fold_ref(number);
+        if ref_at(store, &name)? == Some(self.commit) {
+            return Ok(Effect::Recognised);
+        }
+        store.sync_commits(self.base, self.commit)?;
+        let step = Move { name, from: None, to: Some(self.commit) };
+        fence.move_refs(store, &[step], log)?;
+        Ok(Effect::Made)
     }
 
     /// What is left to land after the first bundles of it landed as `tip`; none where that is no

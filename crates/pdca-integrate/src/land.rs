@@ -10,15 +10,13 @@
 mod holder;
 pub(crate) mod proof;
 pub(crate) mod push;
-#[cfg(test)]
-mod tests;
 
 use gix::ObjectId;
 use thiserror::Error;
 
 use crate::{
     failure::{RefError, StoreError},
-    fence::{Fence, Log, Move, ref_at},
+    fence::{Effect, Fence, Log, Move, ref_at},
     name::Run,
     store::Store,
     verdict::Gated,
@@ -43,16 +41,7 @@ pub struct Landed {
     pub(crate) before: Option<ObjectId>,
     pub(crate) commit: ObjectId,
     pub(crate) tree: ObjectId,
-    pub(crate) outcome: LandOutcome,
-}
-
-/// Whether landing changed anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LandOutcome {
-    /// The ref moved.
-    Moved,
-    /// It was there already: an earlier landing was not heard of.
-    Recognised,
+    pub(crate) effect: Effect,
 }
 
 /// How far a base is from where it was.
@@ -165,9 +154,9 @@ impl Landed {
         self.commit
     }
 
-    /// Whether it moved.
-    pub fn outcome(&self) -> LandOutcome {
-        self.outcome
+    /// Whether it moved, or was there already because an earlier landing was not heard of.
+    pub fn effect(&self) -> Effect {
+        self.effect
     }
 }
 
@@ -183,7 +172,7 @@ pub fn land(
 }
 
 /// Lands `written`, which is the gated commit unless a test wants to see that another is caught.
-fn land_as(
+pub(crate) fn land_as(
     store: &Store,
     fence: &Fence,
     gated: &Gated,
@@ -198,12 +187,12 @@ fn land_as(
     proof::examine(store, gated, candidate.commit).map_err(refused)?;
     let reference = onto.reference();
     let before = ref_at(store, &reference)?;
-    let landed = |before, outcome| {
+    let landed = |before, effect| {
         let (commit, tree) = (candidate.commit, candidate.tree);
-        Landed { reference: reference.clone(), before, commit, tree, outcome }
+        Landed { reference: reference.clone(), before, commit, tree, effect }
     };
     if before == Some(candidate.commit) {
-        return Ok(landed(Some(candidate.base), LandOutcome::Recognised));
+        return Ok(landed(Some(candidate.base), Effect::Recognised));
     }
     require_base(store, gated, onto, before)?;
     require_nobody_there(store, &reference)?;
@@ -216,7 +205,7 @@ fn land_as(
         other => LandError::Ref(other),
     })?;
     prove(store, fence, gated, &reference, before, written, log)?;
-    Ok(landed(before, LandOutcome::Moved))
+    Ok(landed(before, Effect::Made))
 }
 
 fn refused(error: proof::ProofError) -> LandError {

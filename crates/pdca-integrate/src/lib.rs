@@ -48,6 +48,7 @@ mod rebuild;
 mod seal;
 mod search;
 mod store;
+pub mod testing;
 mod verdict;
 
 pub use certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
@@ -55,7 +56,7 @@ pub use combination::{Built, Combination};
 pub use conflict::{Conflict, Hunk, Stage};
 pub use engine::{Driver, Drivers, Engine, EngineError, Merged};
 pub use failure::{RefError, StoreError};
-pub use fence::{Fence, Log};
+pub use fence::{Effect, Fence, Log};
 pub use fold::{
     AppliedCommit, Candidate, Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded,
     Skip, Step, StepState, fold,
@@ -63,7 +64,7 @@ pub use fold::{
 pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
-    BaseDrift, Disproof, Holder, LandError, LandOutcome, Landed, Onto, base_drift, holders, land,
+    BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
     push::{Destination, PushError, PushOutcome, push},
 };
 pub use name::{Run, RunError};
@@ -71,7 +72,7 @@ pub use path::TreePath;
 pub use plan::{Entry, Plan, PlanError, Strategy};
 pub use presence::{contains, present_in};
 pub use rebuild::{Ingredients, RebuildError};
-pub use seal::{Acceptance, Drift, SealError, SealOutcome, SealRecord, Sealed, seal};
+pub use seal::{Acceptance, Drift, SealError, SealRecord, Sealed, seal};
 pub use search::{Answer, Decision, Pace, Purpose, Search, Test, TestId, UnknownTest, Why};
 pub use store::Store;
 pub use verdict::{Gated, Light, Lookup, NotGated, Oracle, Verdict, VerdictCache, VerdictKey};

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::{
     failure::{RefError, StoreError},
-    fence::{Fence, Log, Move, ref_at},
+    fence::{Effect, Fence, Log, Move, ref_at},
     footprint::Difference,
     name::Run,
     path::TreePath,
@@ -84,15 +84,6 @@ pub struct Acceptance<'a> {
     pub gate_digest: &'a str,
     /// The place in the order of completion: a number that only grows.
     pub completion_order: u64,
-}
-
-/// Whether sealing changed anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealOutcome {
-    /// The seal was made.
-    Made,
-    /// The same seal was there already.
-    Recognised,
 }
 
 /// Where the branch that a change was built on stands, seen from its seal.
@@ -197,13 +188,13 @@ pub fn seal(
     fence: &Fence,
     accepted: &Acceptance<'_>,
     log: Log<'_>,
-) -> Result<(Sealed, SealOutcome), SealError> {
+) -> Result<(Sealed, Effect), SealError> {
     require_as_reviewed(accepted)?;
     let record = describe(store, accepted)?;
     let name = record.run.seal_ref(&record.id);
     if let Some(known) = find(store, &name)? {
         return match known.record.differences(&record) {
-            fields if fields.is_empty() => Ok((known, SealOutcome::Recognised)),
+            fields if fields.is_empty() => Ok((known, Effect::Recognised)),
             fields => Err(SealError::SealedOtherwise { name, fields }),
         };
     }
@@ -214,7 +205,7 @@ pub fn seal(
     fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
     // A collection of garbage may have come between; from here on the ref keeps everything.
     require_complete(store, &record)?;
-    Ok((Sealed { record }, SealOutcome::Made))
+    Ok((Sealed { record }, Effect::Made))
 }
 
 impl Sealed {
