@@ -545,6 +545,13 @@ impl Candidate {
     pub fn bundles(&self) -> impl Iterator<Item = &BundleId> {
         self.bundles.iter().map(|(entry, _)| entry.sealed().id())
     }
+
+    /// The bundles in it, in order, each with the last commit that brings it.
+    pub fn commits(&self) -> impl Iterator<Item = (&BundleId, ObjectId)> {
+        let last = |commits: &Vec<AppliedCommit>| commits.last().map(|commit| commit.applied);
+        let all = self.bundles.iter();
+        all.filter_map(move |(entry, commits)| Some((entry.sealed().id(), last(commits)?)))
+    }
 }
 
 impl Candidate {

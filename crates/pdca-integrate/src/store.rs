@@ -102,7 +102,8 @@ impl Store {
         }
     }
 
-    pub(crate) fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, StoreError> {
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, StoreError> {
         self.require_commit(commit)?;
         let repo = self.repo();
         let tree = repo.find_commit(commit).and_then(|commit| Ok(commit.tree_id()?.detach()));
