@@ -6,6 +6,7 @@
 
 mod bundles;
 mod graphs;
+mod lanes;
 mod measure;
 mod plan;
 mod pool;
@@ -31,6 +32,7 @@ enum What {
     Status(StatusArgs),
     Plan(plan::Args),
     Pool(pool::Args),
+    Lanes(lanes::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -60,6 +62,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Status(args) => measure_status(args, root)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
+        What::Lanes(args) => return lanes::run(args),
     }
     Ok(Outcome::Passed)
 }

@@ -1,4 +1,4 @@
-//! Developer tasks: `ci`, `tidy`, `corpus` and `bench`, run as `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `bench` and `lanes-provision`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -12,6 +12,7 @@
 mod bench;
 mod ci;
 mod corpus;
+mod lanes_provision;
 mod program;
 mod tidy;
 
@@ -34,6 +35,7 @@ enum Task {
     Tidy(tidy::Args),
     Corpus(corpus::Args),
     Bench(bench::Args),
+    LanesProvision(lanes_provision::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Task::Tidy(args) => tidy::run(&args, &root),
         Task::Corpus(args) => corpus::run(&args),
         Task::Bench(args) => bench::run(&args, &root),
+        Task::LanesProvision(args) => lanes_provision::run(&args),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -53,6 +53,19 @@ pub enum Clock {
     Fixed(i64),
 }
 
+/// What time it is now: a wall clock for people, and the machine's uptime to measure with.
+pub fn moment() -> pdca_journal::Moment {
+    let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (seconds, nanos) = (uptime.tv_sec, uptime.tv_nsec);
+    pdca_journal::Moment {
+        wall: jiff::Timestamp::now(),
+        uptime: std::time::Duration::new(
+            seconds.try_into().unwrap_or_default(),
+            nanos.try_into().unwrap_or_default(),
+        ),
+    }
+}
+
 /// Environment, current directory, terminal and clock.
 #[derive(Debug, Clone)]
 pub struct Ambient {

@@ -9,6 +9,7 @@ mod doctor;
 mod gates;
 mod help;
 mod init;
+mod lanes;
 mod man;
 mod new;
 mod next;
@@ -17,6 +18,7 @@ mod queue;
 mod run;
 mod signoff;
 mod status;
+mod sweep;
 mod why;
 mod widen;
 
@@ -91,6 +93,8 @@ enum Command {
     ActLog(act::log::Args),
     #[command(hide = true)]
     ActDiff(act::diff::Args),
+    Lanes(lanes::Args),
+    Sweep(sweep::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Config(config_show::Args),
@@ -186,6 +190,8 @@ pub(crate) fn dispatch(
         Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
         Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
         Some(Command::ActDiff(args)) => act::diff::run(args, &cx, out),
+        Some(Command::Lanes(args)) => lanes::run(args, &cx, out, err),
+        Some(Command::Sweep(args)) => sweep::run(args, &cx, out),
         Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
         Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
         Some(Command::Config(args)) => config_show::run(args, &cx, out),
@@ -208,6 +214,8 @@ impl Line {
                 | Command::Batch(_)
                 | Command::Gates(_)
                 | Command::Signoff(_)
+                | Command::Lanes(_)
+                | Command::Sweep(_)
                 | Command::Demo(_)
                 | Command::Act(_)
                 | Command::ActLog(_),
@@ -247,6 +255,8 @@ impl Command {
             | Command::ActIndex(_)
             | Command::ActLog(_)
             | Command::ActDiff(_)
+            | Command::Lanes(_)
+            | Command::Sweep(_)
             | Command::Config(_) => true,
             Command::Init(_)
             | Command::Demo(_)

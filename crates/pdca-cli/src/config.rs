@@ -19,6 +19,8 @@ use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use document::{Document, MAX_BYTES};
+pub(crate) use rules::hydrate_hint;
+
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 
 /// The most lanes that can be asked for; each is a checkout and a thread.
@@ -91,6 +93,11 @@ impl Default for Paths {
 pub struct Driver {
     /// How many bundles may be in flight at once.
     pub lanes: u32,
+    /// How long drivers may be at work on one run, in seconds.
+    pub max_duration_secs: u64,
+    /// How many leaves one run may call; no limit if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_leaf_calls: Option<u64>,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,
 }
@@ -107,7 +114,12 @@ impl Default for Driver {
             "upstream",
             "external",
         ];
-        Driver { lanes: 1, close_dispositions: words.map(str::to_owned).to_vec() }
+        Driver {
+            lanes: 1,
+            max_duration_secs: 4 * 60 * 60,
+            max_leaf_calls: None,
+            close_dispositions: words.map(str::to_owned).to_vec(),
+        }
     }
 }
 
@@ -118,6 +130,21 @@ pub struct LaneRoot {
     /// The directory of the private checkouts, relative to the workspace; `../<workspace>.lanes` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Utf8PathBuf>,
+    /// What a lane is to its target: `reference` or `worktree`.
+    pub kind: pdca_lanes::Kind,
+    /// What a reset between bundles clears: `tracked` keeps ignored files, `pristine` does not.
+    pub reset: pdca_lanes::Reset,
+    /// The ports that lanes may have.
+    pub ports: pdca_lanes::PortRange,
+    /// `pdca sweep` removes lanes until this many gibibytes are free.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_free_gb: Option<u64>,
+    /// `pdca sweep` removes lanes that nobody used for this many days.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_days: Option<u64>,
+    /// `[lanes.hydrate]`: what a lane needs beyond what git tracks.
+    #[serde(skip_serializing_if = "pdca_lanes::HydrateConfig::is_empty")]
+    pub hydrate: pdca_lanes::HydrateConfig,
 }
 
 /// `[tracker]`

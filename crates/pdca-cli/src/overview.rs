@@ -1,13 +1,19 @@
 //! All bundles of a workspace side by side: what each is, and what it waits for.
 
+mod work;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use pdca_state::{BundleId, Glance, LoadError, RootError, State, Stranger, survey_bundles};
 
 use camino::Utf8PathBuf;
 
+use crate::context::Context;
 use crate::failure::Failure;
+use crate::session;
 use crate::workspace::Workspace;
+
+pub use work::{HeldBy, Work, ago, timestamp};
 
 /// Every active bundle of a workspace.
 #[derive(Debug)]
@@ -16,6 +22,8 @@ pub struct Overview {
     pub entries: Vec<Entry>,
     /// What is named like a bundle and is none.
     pub strangers: Vec<Stranger>,
+    /// Who is at work, where that was looked for.
+    pub work: Work,
 }
 
 /// One bundle among the others.
@@ -87,7 +95,11 @@ impl Overview {
         let root = &workspace.bundle_root;
         let listing = match root.scan() {
             Err(RootError::Missing { .. }) => {
-                return Ok(Overview { entries: Vec::new(), strangers: Vec::new() });
+                return Ok(Overview {
+                    entries: Vec::new(),
+                    strangers: Vec::new(),
+                    work: Work::default(),
+                });
             }
             listing => listing?,
         };
@@ -129,7 +141,17 @@ impl Overview {
             })
             .collect();
         entries.sort_by_key(|entry| rank(entry.state()));
-        Ok(Overview { entries, strangers: listing.strangers })
+        Ok(Overview { entries, strangers: listing.strangers, work: Work::default() })
+    }
+
+    /// As [`Self::load`], and who is at work. What keeps that from being told keeps nobody from
+    /// seeing the rest.
+    pub fn load_at_work(cx: &Context<'_>) -> Result<Self, Failure> {
+        let mut overview = Self::load(cx.workspace()?)?;
+        if let Ok(site) = session::site(cx) {
+            overview.work = Work::load(&site, &overview.entries);
+        }
+        Ok(overview)
     }
 
     /// The bundle of that id.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pdca_driver::{Event, Halt, Step, What};
+use pdca_journal::Action;
 use pdca_state::{BundleId, Reentry};
 
 use crate::style::{Palette, one_line};
@@ -119,6 +120,7 @@ impl Progress {
             What::Held { .. }
             | What::Freed { .. }
             | What::Reopened
+            | What::Recovered { .. }
             | What::Drifted { .. }
             | What::Finished { .. }
             | What::Checkout { .. }
@@ -175,6 +177,13 @@ impl Progress {
                 let by: Vec<String> =
                     by.iter().map(|hold| format!("{} ({})", hold.id, hold.why)).collect();
                 format!("{} {}", p.warn("held by  "), by.join(", "))
+            }
+            What::Recovered { was, action } => {
+                format!(
+                    "{} was {was} when its driver died: {}",
+                    p.warn("recovered"),
+                    decided(*action)
+                )
             }
             What::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
             What::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
@@ -294,6 +303,29 @@ fn done_word(step: Step) -> &'static str {
         Step::Assemble => "assembled",
         Step::Archive(Reentry::Do) => "archived, back to Do",
         Step::Archive(Reentry::Plan) => "archived, back to Plan",
+    }
+}
+
+/// What was decided about a bundle whose driver died.
+pub(crate) fn decided(action: Action) -> &'static str {
+    match action {
+        Action::Noop => "nothing to do",
+        Action::Prepare => "its checkout is made",
+        Action::Launch => "it is started",
+        Action::Reclaim => "it is started again",
+        Action::MarkInterrupted => "the attempt was cut short, and goes again",
+        Action::FenceStop => "what still runs has no right to and is stopped",
+        Action::RevokeLease => "its lane is taken back",
+        Action::QueueForIntegration => "it waits to be integrated",
+        Action::BlockRecovery => "a person has to look at it",
+        Action::DrainKill => "what still runs is stopped",
+        Action::Rescue => "its work is rescued",
+        Action::RemoveCheckout => "its checkout can be removed",
+        Action::DeleteBranch => "its branch can be deleted",
+        Action::MarkAbandoned => "the run is done with it",
+        Action::MarkCleaned => "nothing of it is left",
+        Action::AwaitHuman => "it waits for a person",
+        Action::AlertNoop => "it is not certain that nothing runs, so nothing is touched",
     }
 }
 

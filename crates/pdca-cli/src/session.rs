@@ -6,12 +6,14 @@ use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
-    Batch, Driver, Effects, Event, LaneSettings, Point, Site, TargetSpec, Unwatched,
+    Batch, Driver, Effects, Event, LaneSettings, Point, Run, RunLimits, Site, TargetSpec,
+    Unwatched, What,
 };
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
@@ -19,13 +21,16 @@ use pdca_process::{Cancel, Supervisor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use pdca_state::BundleId;
+
+use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
 use crate::progress::{Detail, Progress};
 use crate::workspace::Workspace;
 
-pub(crate) use explain::{explain, refused};
+pub(crate) use explain::{explain, no_run, refused};
 
 /// The site that a workspace describes.
 pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
@@ -61,6 +66,11 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         supervisor: Supervisor::default(),
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
+        config_digest: pdca_state::sha256_hex(format!("{config:?}").as_bytes()),
+        limits: RunLimits {
+            max_duration: Duration::from_secs(config.driver.max_duration_secs),
+            max_leaf_calls: config.driver.max_leaf_calls,
+        },
     })
 }
 
@@ -126,7 +136,7 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
     }
 }
 
-/// Drives a batch, with progress on `err`.
+/// Drives a batch in a run, with progress on `err`.
 pub(crate) fn drive(
     cx: &Context<'_>,
     site: &Site,
@@ -136,7 +146,24 @@ pub(crate) fn drive(
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
-    work(cx, site, events, err, |driver| driver.drive_batch(batch, plan, lanes))
+    let ids: Vec<BundleId> = plan.ids().cloned().collect();
+    let begun =
+        Run::begin(site, &ids, lanes.get(), ambient::moment).map_err(|error| no_run(&error))?;
+    if let Some(torn) = &begun.torn {
+        let text =
+            format!("the last record of the run was not finished; it is kept as {}", torn.kept);
+        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+    }
+    let site = Site { run: begun.run.id().to_string(), ..site.clone() };
+    work(cx, &site, events, err, |driver| {
+        let driver = Driver { run: Some(&begun.run), ..*driver };
+        for recovered in &begun.recovered {
+            let (was, action) = (recovered.was.to_owned(), recovered.action);
+            let what = What::Recovered { was, action };
+            (driver.report)(Event { id: recovered.id.clone(), lane: recovered.slot, what });
+        }
+        driver.drive_batch(batch, plan, lanes)
+    })
 }
 
 /// Has `job` done with a driver on a thread of its own, while this one shows what happens.
@@ -166,7 +193,14 @@ pub(crate) fn work<T: Send>(
                 // Nobody listens any more: the work goes on all the same.
                 drop(to.send(event));
             };
-            job(&Driver { site, effects: effects.as_ref(), report: &report, cancel, seat: None })
+            job(&Driver {
+                site,
+                effects: effects.as_ref(),
+                report: &report,
+                cancel,
+                seat: None,
+                run: None,
+            })
         });
         let shown = progress.follow(&from, err, &mut |event| record.write(event));
         (worker.join(), shown)
@@ -180,13 +214,13 @@ pub(crate) fn work<T: Send>(
 }
 
 /// First INT, TERM or HUP: an orderly stop. Second: at once.
-struct Interrupts {
+pub(crate) struct Interrupts {
     handle: signal_hook::iterator::Handle,
     thread: thread::JoinHandle<()>,
 }
 
 impl Interrupts {
-    fn listen(cancel: &Cancel) -> Result<Self, Failure> {
+    pub(crate) fn listen(cancel: &Cancel) -> Result<Self, Failure> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let cancel = cancel.clone();
@@ -202,7 +236,7 @@ impl Interrupts {
         Ok(Self { handle, thread })
     }
 
-    fn close(self) {
+    pub(crate) fn close(self) {
         self.handle.close();
         // The thread does nothing but forward; that it panicked would change nothing.
         drop(self.thread.join());

@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
 
 use pdca_testkit::Workspace;
 
@@ -85,6 +88,30 @@ impl Desk {
         let signed = self.workspace.read(&file).replace("- Outcome:", "- Outcome: merged-wider");
         self.workspace
             .write(&file, signed.replace("- By / date:", "- By / date: Ada / 2026-11-15"));
+    }
+
+    /// Somebody else holds a lock of the driver, since so many minutes, as long as this lives.
+    pub(crate) fn held(&self, lock: &str, holder: &str, minutes: u64) -> File {
+        let path = self.workspace.path().join(".pdca").join(lock);
+        fs_err::create_dir_all(path.parent().expect("a lock lies in a directory"))
+            .expect("a directory can be made");
+        let mut file = File::create(&path).expect("a file can be made");
+        file.try_lock().expect("nobody else holds it");
+        file.write_all(holder.as_bytes()).expect("a file can be written");
+        let now = u64::try_from(self.ambient.now()).expect("the clock is set");
+        let since = UNIX_EPOCH + Duration::from_secs(now - 60 * minutes);
+        file.set_modified(since).expect("a file's time can be set");
+        file
+    }
+
+    /// A driver is at work, and has these bundles, each in a lane since so many minutes.
+    pub(crate) fn at_work(&self, bundles: &[(&str, u32, u64)]) -> Vec<File> {
+        let lock = |(id, lane, minutes): &(&str, u32, u64)| {
+            let holder = format!("process 7, lane {lane}");
+            self.held(&format!("locks/issue_{id}.lock"), &holder, *minutes)
+        };
+        let driver = self.held("driver.lock", "process 7", 9);
+        bundles.iter().map(lock).chain([driver]).collect()
     }
 
     /// Every file of the workspace with its bytes, to see that nothing changed. The locks of the

@@ -3,8 +3,9 @@
 use pdca_gates::{
     Cwd, GateEvent, GatesError, Outcome, Purpose, Scene, Tree, Warning, close_report, run_checks,
 };
+use pdca_journal::Verdict;
 use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
-use pdca_state::{Artifact, Bundle, GateReport, Snapshot};
+use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
@@ -25,6 +26,9 @@ impl Driver<'_> {
         } else {
             close_report(bundle)
         };
+        if let Some(run) = self.run {
+            run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
+        }
         bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
         self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
         Ok(report)
@@ -213,4 +217,15 @@ impl Driver<'_> {
             },
         );
     }
+}
+
+/// What a row is for the record of the run; nothing where no rule stands behind it.
+fn verdict(row: &GateRow) -> Option<(String, Verdict)> {
+    let verdict = match row.result {
+        GateResult::Pass => Verdict::Pass,
+        GateResult::Fail => Verdict::Fail,
+        GateResult::Unverifiable | GateResult::Deferred => Verdict::Unverifiable,
+        GateResult::None => return None,
+    };
+    (!row.rule_id.is_empty()).then(|| (row.rule_id.clone(), verdict))
 }

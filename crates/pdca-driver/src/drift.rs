@@ -18,24 +18,30 @@ use crate::site::Site;
 const NAMED: usize = 20;
 
 impl Driver<'_> {
-    /// Tells what a change writes that its brief did not declare, if anything.
-    pub(crate) fn tell_drift(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), LoadError> {
-        match snapshot.state {
-            State::Built | State::Checked => {}
+    /// Tells what a change writes that its brief did not declare, if anything. Says whether there is
+    /// a change that is still to be checked: an attempt on its way to the archive is none.
+    pub(crate) fn tell_drift(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<bool, LoadError> {
+        let is_checked = match snapshot.state {
+            State::Built | State::Checked => snapshot.artifacts.contains(Artifact::Patch),
             State::Unplanned
             | State::Resolved
             | State::Planned
             | State::AwaitingSignoff
             | State::Complete
             | State::Iterate(_)
-            | State::Discontinued => return Ok(()),
-        }
-        if let (Some(brief), Some(patch)) =
-            (self.site.declared(snapshot), bundle.read(Artifact::Patch)?)
+            | State::Discontinued => false,
+        };
+        if is_checked
+            && let Some(brief) = self.site.declared(snapshot)
+            && let Some(patch) = bundle.read(Artifact::Patch)?
         {
             self.tell_outside(bundle, brief, &patch);
         }
-        Ok(())
+        Ok(is_checked)
     }
 
     /// The same report with a row about what leaves the declaration, and everybody told.

@@ -13,6 +13,7 @@ use crate::admission::AdmissionError;
 use crate::effect::Effects;
 use crate::event::{Event, Report, What};
 use crate::ground::GroundError;
+use crate::run::{RecordError, Run};
 use crate::seat::Seat;
 use crate::site::{Site, TargetChoiceError};
 use crate::step::{Halt, Position, Reviewed, Step, step};
@@ -30,6 +31,8 @@ pub struct Driver<'a> {
     pub cancel: &'a Cancel,
     /// The lane it is pinned to, where there are several.
     pub seat: Option<&'a Seat>,
+    /// The run it works in; none where a person asks for one thing alone.
+    pub run: Option<&'a Run>,
 }
 
 impl std::fmt::Debug for Driver<'_> {
@@ -138,6 +141,21 @@ pub enum DriveError {
         /// The step.
         step: Step,
     },
+    /// What is about to be done cannot be recorded, so it is not done.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The run may call no more leaves.
+    #[error("the run has called {called} leaves, which is its limit")]
+    Capped {
+        /// How many it called.
+        called: u64,
+    },
+    /// Trying it again was tried enough.
+    #[error("it was blocked: {evidence}")]
+    Blocked {
+        /// What a person should see.
+        evidence: String,
+    },
     /// The thread that drove it panicked: a defect, and no other bundle's concern.
     #[error("the driver's thread panicked: {said}")]
     Panicked {
@@ -153,6 +171,9 @@ impl Driver<'_> {
     /// Drives one bundle until it halts.
     pub fn drive(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
         let _taken = self.site.take_for(bundle.id(), self.slot())?;
+        if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
+            return Err(DriveError::Blocked { evidence });
+        }
         let begun = Instant::now();
         let driven = self.steps(bundle);
         match &driven {
@@ -184,11 +205,8 @@ impl Driver<'_> {
         let mut steps = 0;
         let mut is_drift_told = false;
         loop {
-            if snapshot.artifacts.contains(Artifact::Patch) && !is_drift_told {
-                // Also for a patch that was there already: whoever drives others beside it must know.
-                self.tell_drift(bundle, &snapshot)?;
-                is_drift_told = true;
-            }
+            // Also for a patch that was there already: whoever drives others beside it must know.
+            is_drift_told = is_drift_told || self.tell_drift(bundle, &snapshot)?;
             let position = self.position(&snapshot)?;
             let next = step(position);
             if let Step::Halt(halt) = next {

@@ -28,6 +28,13 @@ pub struct Event {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
+    /// A driver before this one died while it had the bundle, and this was decided about it.
+    Recovered {
+        /// Where that driver's record had it.
+        was: String,
+        /// What was decided.
+        action: pdca_journal::Action,
+    },
     /// The pool starts it.
     Dispatched {
         /// How many bundles with work left are on the longest chain of dependants that starts with

@@ -138,11 +138,16 @@ impl Driver<'_> {
             self.effects.perform("attempt", store).map_err(GroundError::Record)?;
             attempt
         };
+        let slot = self.slot_for(bundle);
         let lane = self
             .site
             .lent()
-            .claim(self.slot_for(bundle), &target)
+            .claim(slot, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
+        if let Some(run) = self.run {
+            let claim = || run.claim(bundle.id(), slot, &attempt.base);
+            self.effects.perform("claim", claim)?;
+        }
         if let Some(aside) = lane.moved_aside() {
             self.warn(
                 bundle,

@@ -28,10 +28,21 @@ impl Driver<'_> {
         if request.is_stub() {
             return Ok(Guarded { answer: self.leaf(bundle, request), planted: Vec::new() });
         }
+        self.spend(bundle, request.inputs.role())?;
         self.stand_guard(bundle)?;
         let answer = self.leaf(bundle, request);
         let planted = self.relieve_guard(bundle)?;
         Ok(Guarded { answer, planted })
+    }
+
+    /// Counts a call against what the run may spend.
+    fn spend(&self, bundle: &Bundle, role: Role) -> Result<(), DriveError> {
+        let Some(run) = self.run else { return Ok(()) };
+        let called = run.leaf_calls();
+        if self.site.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
+            return Err(DriveError::Capped { called });
+        }
+        Ok(run.leaf_called(bundle.id(), role.as_str())?)
     }
 
     /// Calls a leaf, with its signs of life told and its ends announced as effects.

@@ -39,6 +39,7 @@ mod estimate;
 mod schedule;
 
 pub mod pool;
+mod run;
 
 mod drive;
 mod ground;
@@ -61,7 +62,8 @@ pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
+pub use run::{Begun, Clock, Observed, RecordError, Recovered, Run, RunError};
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, LaneSettings, Site, TargetChoiceError, TargetSpec};
+pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec};
 pub use step::{Halt, Position, Reviewed, Step, step};

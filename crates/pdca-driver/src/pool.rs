@@ -24,7 +24,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pdca_dag::{Frontier, Holder, Outcome, Pattern, Plan};
 use pdca_state::BundleId;
 
-pub use desk::Batched;
+pub use desk::{Batched, Stop};
 use lane::Lane;
 
 /// How often people's doings are looked at while nothing else happens.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
+use pdca_journal::Runs;
 use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
@@ -51,8 +52,27 @@ pub struct Site {
     pub supervisor: Supervisor,
     /// The name of this run, for `PDCA_RUN`.
     pub run: String,
+    /// A digest of the configuration, for the record.
+    pub config_digest: String,
+    /// What keeps a run within bounds.
+    pub limits: RunLimits,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+}
+
+/// What keeps a run within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// How long drivers may be at work on it.
+    pub max_duration: Duration,
+    /// How many leaves it may call; none is no limit.
+    pub max_leaf_calls: Option<u64>,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { max_duration: Duration::from_secs(4 * 60 * 60), max_leaf_calls: None }
+    }
 }
 
 /// The private checkouts, as configured.
@@ -132,6 +152,11 @@ impl Site {
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.private().join("jobs"))
+    }
+
+    /// The runs of the workspace.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.private().join("runs"))
     }
 
     /// How long bundles took here.
@@ -340,6 +365,8 @@ mod tests {
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
+            config_digest: String::new(),
+            limits: RunLimits::default(),
             holder: "h".into(),
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))

@@ -68,8 +68,10 @@ impl Inbox {
     /// Drops a request, under a name that is used once: a fresh id, such as a run's.
     pub fn drop_request(&self, id: &RunId, request: &Request) -> Result<(), InboxError> {
         let path = self.dir.join(format!("{id}{SUFFIX}"));
-        let bytes = serde_json::to_vec(request).expect("because a request is names and text");
-        let made = fs_err::create_dir_all(&self.dir).and_then(|()| files::replace(&path, &bytes));
+        let made = serde_json::to_vec(request).map_err(io::Error::from).and_then(|bytes| {
+            fs_err::create_dir_all(&self.dir)?;
+            files::replace(&path, &bytes)
+        });
         made.map_err(|source| InboxError::Io { path, source })
     }
 
@@ -121,4 +123,83 @@ impl Inbox {
 fn read(path: &Utf8Path) -> Option<Request> {
     let bytes = files::read_bounded(path, MAX_BYTES).ok()??;
     serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scene, at, run};
+
+    fn request() -> Request {
+        Request::Unblock { bundle: Some("12".parse().unwrap()), note: None }
+    }
+
+    fn name(number: u8) -> RunId {
+        RunId::new(at(0).wall, [number; 10])
+    }
+
+    #[test]
+    fn c21_a_request_is_taken_once_wherever_the_driver_dies() {
+        let scene = Scene::new();
+        let mut journal = scene.create();
+        let inbox = Inbox::new(&scene.runs(), &run());
+        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), Taken::default());
+        inbox.drop_request(&name(1), &request()).unwrap();
+        let file = scene.runs().dir(&run()).join(format!("inbox/{}.json", name(1)));
+        let bytes = fs_err::read(&file).unwrap();
+        let taken = inbox.take(&mut journal, at(1)).unwrap();
+        assert_eq!(taken.requests, [name(1).to_string()]);
+        assert!(!file.exists());
+        let open = &journal.state().requests;
+        assert_eq!(open[name(1).as_str()], request());
+
+        // The driver died after it had recorded the request, and before the file was gone.
+        fs_err::write(&file, &bytes).unwrap();
+        drop(journal);
+        let mut journal = scene.open(2).unwrap().journal;
+        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), Taken::default());
+        assert!(!file.exists());
+        assert_eq!(journal.state().requests.len(), 1, "it is still to be answered");
+        let answered = Record::Answered { id: name(1).to_string(), refusal: None };
+        journal.append(at(3), vec![answered]).unwrap();
+
+        // And after it had answered it.
+        fs_err::write(&file, &bytes).unwrap();
+        assert_eq!(inbox.take(&mut journal, at(3)).unwrap(), Taken::default());
+        assert!(!file.exists() && journal.state().requests.is_empty());
+    }
+
+    #[test]
+    fn requests_are_taken_in_the_order_of_their_names() {
+        let scene = Scene::new();
+        let mut journal = scene.create();
+        let inbox = Inbox::new(&scene.runs(), &run());
+        for number in [3, 1, 2] {
+            inbox.drop_request(&name(number), &request()).unwrap();
+        }
+        let taken = inbox.take(&mut journal, at(1)).unwrap();
+        assert_eq!(taken.requests, [1, 2, 3].map(|number| name(number).to_string()));
+    }
+
+    #[test]
+    fn what_is_no_request_is_set_aside_and_told_once() {
+        let scene = Scene::new();
+        let mut journal = scene.create();
+        let dir = scene.runs().dir(&run()).join("inbox");
+        fs_err::create_dir(&dir).unwrap();
+        let hostile = dir.join(format!("{}.json", name(1)));
+        fs_err::write(&hostile, "{\"request\": \"sudo\"}").unwrap();
+        fs_err::os::unix::fs::symlink("/etc/passwd", dir.join(format!("{}.json", name(2))))
+            .unwrap();
+        fs_err::write(dir.join(".half.json.pdca-tmp-1"), "{").unwrap();
+        fs_err::write(dir.join("..json"), "{").unwrap();
+        let inbox = Inbox::new(&scene.runs(), &run());
+        let before = scene.bytes();
+        let taken = inbox.take(&mut journal, at(1)).unwrap();
+        assert_eq!(taken.requests, [""; 0]);
+        assert_eq!(taken.refused.len(), 2);
+        assert!(taken.refused.iter().all(|path| path.is_symlink() || path.exists()));
+        assert_eq!(scene.bytes(), before);
+        assert_eq!(inbox.take(&mut journal, at(1)).unwrap(), Taken::default());
+    }
 }

@@ -207,9 +207,12 @@ impl Journal {
     ) -> Result<Opened, OpenError> {
         let path = runs.dir(run).join(FILE);
         let io = |source| OpenError::Io { path: path.clone(), source };
-        let old = Disk::open(path.clone()).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => ReadError::Missing { path: path.clone() },
-            _ => ReadError::io(&path, source),
+        let old = Disk::open(path.clone()).map_err(|source| {
+            if source.kind() == io::ErrorKind::NotFound {
+                ReadError::Missing { path: path.clone() }
+            } else {
+                ReadError::io(&path, source)
+            }
         })?;
         let record = Record::TakenUp { driver, forced };
         for _ in 0..PATIENCE {

@@ -31,6 +31,8 @@ pub struct Place {
     pub boot: String,
     /// The process namespace.
     pub namespace: u64,
+    /// The user who looks.
+    pub user: u32,
 }
 
 /// What the process table says about a number now.
@@ -74,9 +76,11 @@ impl Liveness {
         }
         match seen {
             Seen::Nobody | Seen::Ended => Self::Dead,
-            Seen::Started(start) if start == recorded.start => Self::Alive,
-            Seen::Started(_) => Self::Dead,
             Seen::Hidden => Self::Unknown,
+            Seen::Started(start) if start != recorded.start => Self::Dead,
+            // Somebody else's: it lives, but what is known of it cannot be acted upon.
+            Seen::Started(_) if here.user != 0 && here.user != recorded.place.user => Self::Unknown,
+            Seen::Started(_) => Self::Alive,
         }
     }
 
@@ -112,14 +116,17 @@ impl Place {
             host: line("/proc/sys/kernel/hostname")?,
             boot: line("/proc/sys/kernel/random/boot_id")?,
             namespace,
+            user: rustix::process::geteuid().as_raw(),
         })
     }
+}
 
-    /// What this place's process table says about a number.
-    pub fn look(&self, pid: u32) -> Seen {
+impl Seen {
+    /// What the process table says here and now about a number.
+    pub fn look(pid: u32) -> Self {
         match std::fs::read(format!("/proc/{pid}/stat")) {
-            Ok(stat) => parse_stat(&stat),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.absent(),
+            Ok(line) => parse_stat(&line),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::absent(),
             // It went away while it was read.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {
                 Seen::Nobody
@@ -129,7 +136,7 @@ impl Place {
     }
 
     /// A process that is not in the table: gone, unless the table does not show what others own.
-    fn absent(&self) -> Seen {
+    fn absent() -> Self {
         // Process 1 belongs to somebody else and always lives.
         if std::fs::exists("/proc/1/stat").unwrap_or(false) { Seen::Nobody } else { Seen::Hidden }
     }
@@ -139,7 +146,7 @@ impl Process {
     /// The process of this number, as it can be told from others later; `None` where it has ended
     /// or cannot be seen.
     pub fn of(place: &Place, pid: u32) -> Option<Self> {
-        match place.look(pid) {
+        match Seen::look(pid) {
             Seen::Started(start) => Some(Self { place: place.clone(), pid, start }),
             Seen::Nobody | Seen::Ended | Seen::Hidden => None,
         }
@@ -147,7 +154,7 @@ impl Process {
 
     /// Whether it is alive, as far as can be told from `here`.
     pub fn liveness(&self, here: &Place) -> Liveness {
-        Liveness::of(self, here, here.look(self.pid))
+        Liveness::of(self, here, Seen::look(self.pid))
     }
 }
 
@@ -159,17 +166,17 @@ impl fmt::Display for Process {
 
 /// Reads `/proc/<pid>/stat`. The command's name stands in brackets and may contain anything, so
 /// fields are counted from the last bracket.
-fn parse_stat(stat: &[u8]) -> Seen {
+fn parse_stat(line: &[u8]) -> Seen {
     let fields = || {
-        let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
-        let text = std::str::from_utf8(&stat[after..]).ok()?;
+        let after = line.iter().rposition(|byte| *byte == b')')? + 1;
+        let text = std::str::from_utf8(&line[after..]).ok()?;
         let mut fields = text.split_ascii_whitespace();
-        let state = fields.next()?;
-        Some((state.to_owned(), fields.nth(18)?.parse().ok()?))
+        let ended = matches!(fields.next()?, "Z" | "X");
+        Some((ended, fields.nth(18)?.parse().ok()?))
     };
     match fields() {
-        Some((state, _)) if matches!(state.as_str(), "Z" | "X") => Seen::Ended,
-        Some((_, start)) => Seen::Started(start),
+        Some((true, _)) => Seen::Ended,
+        Some((false, start)) => Seen::Started(start),
         None => Seen::Hidden,
     }
 }
@@ -179,7 +186,7 @@ mod tests {
     use super::*;
 
     fn place() -> Place {
-        Place { host: "h".into(), boot: "b1".into(), namespace: 7 }
+        Place { host: "h".into(), boot: "b1".into(), namespace: 7, user: 1000 }
     }
 
     fn recorded() -> Process {
@@ -213,6 +220,12 @@ mod tests {
             assert_eq!(Liveness::of(&recorded(), &other_host, seen), Liveness::Unknown, "{seen:?}");
         }
         assert_eq!(Liveness::of(&recorded(), &place(), Seen::Hidden), Liveness::Unknown);
+        let as_user = |user, start| {
+            Liveness::of(&recorded(), &Place { user, ..place() }, Seen::Started(start))
+        };
+        assert_eq!(as_user(1001, 500), Liveness::Unknown, "somebody else's cannot be stopped");
+        assert_eq!(as_user(1001, 501), Liveness::Dead);
+        assert_eq!(as_user(0, 500), Liveness::Alive);
     }
 
     #[test]

@@ -135,3 +135,98 @@ fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), ProjectionErr
 fn failed(path: &Utf8Path, source: io::Error) -> ProjectionError {
     ProjectionError { path: path.to_owned(), source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Activity;
+    use crate::testing::{Scene, at, claimed, entered, run};
+
+    /// The projection as text: each file and its lines.
+    fn shown(scene: &Scene) -> String {
+        let root = scene.runs().dir(&run()).join(DIR);
+        let mut shown = Vec::new();
+        for bundle in root.read_dir_utf8().unwrap().map(Result::unwrap) {
+            for file in bundle.path().read_dir_utf8().unwrap().map(Result::unwrap) {
+                let text = fs_err::read_to_string(file.path()).unwrap();
+                let name = file.path().strip_prefix(&root).unwrap().to_owned();
+                shown.push(format!("{name}: {}", text.trim_end().replace('\n', ", ")));
+            }
+        }
+        shown.sort();
+        shown.join("\n")
+    }
+
+    fn scene() -> (Scene, RunState) {
+        let scene = Scene::new();
+        let mut journal = scene.create();
+        let records = vec![entered(Activity::Running), claimed("2", 1, 1)];
+        journal.append(at(1), records).unwrap();
+        let state = journal.state().clone();
+        (scene, state)
+    }
+
+    #[test]
+    fn each_bundle_has_one_file_that_is_named_by_where_it_stands() {
+        let (scene, state) = scene();
+        project(&scene.runs(), &run(), &state).unwrap();
+        insta::assert_snapshot!(shown(&scene), @r"
+        1/00-ready: since: 2026-11-16T08:00:00Z (record 1)
+        2/10-running: since: 2026-11-16T08:00:01Z (record 3), generation: 1, lane: 1, base: 0000000000000000000000000000000000000000
+        3/00-ready: since: 2026-11-16T08:00:00Z (record 1)
+        ");
+    }
+
+    #[test]
+    fn a32_a_projection_that_was_being_written_when_the_driver_died_is_made_again() {
+        let (scene, state) = scene();
+        project(&scene.runs(), &run(), &state).unwrap();
+        let whole = shown(&scene);
+        let dir = scene.runs().dir(&run()).join("ws/2");
+        // Killed while replacing: the old state's file, a half of the new one, a temporary.
+        fs_err::write(dir.join("00-ready"), "since").unwrap();
+        fs_err::write(dir.join("10-running"), "sin").unwrap();
+        fs_err::write(dir.join(".10-running.pdca-tmp-1-2"), "").unwrap();
+        project(&scene.runs(), &run(), &state).unwrap();
+        assert_eq!(shown(&scene), whole);
+    }
+
+    #[test]
+    fn e14_a_projection_that_is_wrong_or_gone_is_made_again_and_changes_nothing() {
+        let (scene, state) = scene();
+        let journal = scene.bytes();
+        project(&scene.runs(), &run(), &state).unwrap();
+        let whole = shown(&scene);
+        let root = scene.runs().dir(&run()).join(DIR);
+        let victim = scene.path().join("victim");
+        fs_err::create_dir(&victim).unwrap();
+        fs_err::write(victim.join("kept"), "precious").unwrap();
+        let spoil: [&dyn Fn(); 6] = [
+            &|| fs_err::remove_dir_all(&root).unwrap(),
+            &|| fs_err::remove_dir_all(root.join("1")).unwrap(),
+            &|| fs_err::rename(root.join("1/00-ready"), root.join("1/50-landed")).unwrap(),
+            &|| {
+                fs_err::remove_file(root.join("1/00-ready")).unwrap();
+                fs_err::create_dir_all(root.join("1/00-ready/x")).unwrap();
+            },
+            &|| {
+                fs_err::remove_dir_all(root.join("1")).unwrap();
+                fs_err::os::unix::fs::symlink(&victim, root.join("1")).unwrap();
+            },
+            &|| {
+                fs_err::remove_dir_all(&root).unwrap();
+                fs_err::os::unix::fs::symlink(&victim, &root).unwrap();
+            },
+        ];
+        for spoil in spoil {
+            spoil();
+            let found = scene.runs().find(&run()).found.unwrap();
+            assert_eq!(found.state, state, "nothing is read from it");
+            project(&scene.runs(), &run(), &found.state).unwrap();
+            assert_eq!(shown(&scene), whole);
+        }
+        assert_eq!(scene.bytes(), journal);
+        assert_eq!(fs_err::read_to_string(victim.join("kept")).unwrap(), "precious");
+        assert_eq!(victim.read_dir_utf8().unwrap().count(), 1);
+    }
+}

@@ -48,8 +48,8 @@ impl RunId {
         let chance = chance.iter().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
         let bits = millis << RANDOM_BITS | chance;
         let text = (0..Self::LEN).rev().map(|place| {
-            let digit = usize::try_from(bits >> (5 * place) & 31).expect("because 31 fits");
-            char::from(ALPHABET[digit])
+            let [.., digit] = (bits >> (5 * place) & 31).to_be_bytes();
+            char::from(ALPHABET[usize::from(digit)])
         });
         Self(text.collect::<String>().into())
     }

@@ -144,3 +144,57 @@ impl Runs {
 fn sync_dir(dir: &Utf8Path) -> io::Result<()> {
     fs_err::File::open(dir)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Epoch;
+    use crate::journal::Journal;
+    use crate::record::{Reason, Record};
+    use crate::testing::{Scene, admitted, at};
+
+    /// A run with this record after its admission.
+    fn begin(scene: &Scene, number: u8, record: Option<Record>) -> RunId {
+        let run = RunId::new(at(number.into()).wall, [number; 10]);
+        let (runs, admission) = (scene.runs(), scene.admission());
+        let mut journal =
+            Journal::create(&runs, &admission, &run, Epoch::FIRST, at(0), admitted()).unwrap();
+        journal.append(at(0), record.into_iter().collect()).unwrap();
+        run
+    }
+
+    #[test]
+    fn runs_are_listed_by_age_and_the_newest_that_is_not_over_comes_first() {
+        let scene = Scene::new();
+        assert!(
+            scene.runs().list().unwrap().is_empty() && scene.runs().active().unwrap().is_empty()
+        );
+        let blocked = Record::Blocked {
+            bundle: None,
+            reason: Reason::Validation,
+            evidence: "the base is red".to_owned(),
+        };
+        let [plain, over, blocked] = [
+            begin(&scene, 1, None),
+            begin(&scene, 3, Some(Record::Aborted { why: String::new() })),
+            begin(&scene, 2, Some(blocked)),
+        ];
+        for name in ["notes.txt", "01short", ".new-01ARYZ6S410000000000000000"] {
+            fs_err::write(scene.path().join("runs").join(name), "").unwrap();
+        }
+        assert_eq!(scene.runs().list().unwrap(), [plain.clone(), blocked.clone(), over]);
+        let active = scene.runs().active().unwrap();
+        let ids: Vec<&RunId> = active.iter().map(|run| &run.id).collect();
+        assert_eq!(ids, [&blocked, &plain], "one that waits for a person is not over");
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_is_one_bad_row_and_not_over() {
+        let scene = Scene::new();
+        let run = begin(&scene, 1, Some(Record::Aborted { why: String::new() }));
+        assert!(!scene.runs().find(&run).is_active());
+        fs_err::write(scene.runs().dir(&run).join("journal"), "spoilt").unwrap();
+        let active = scene.runs().active().unwrap();
+        assert_eq!((active.len(), active[0].phase()), (1, None));
+    }
+}

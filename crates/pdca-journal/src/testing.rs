@@ -81,7 +81,7 @@ pub(crate) fn at(seconds: u64) -> Moment {
 }
 
 pub(crate) fn process() -> Process {
-    let place = Place { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1 };
+    let place = Place { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1, user: 1000 };
     Process { place, pid: 12, start: 34 }
 }
 

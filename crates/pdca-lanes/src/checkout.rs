@@ -13,6 +13,7 @@ use crate::{
     dir,
     failure::LaneError,
     fanout::{self, Image, Plan},
+    lane::Reset,
     room::Room,
     stage::{self, Stage, missing_from},
     walk::Walk,
@@ -28,6 +29,7 @@ pub(crate) fn reset(
     stage: &Stage,
     tree: ObjectId,
     left: Option<ObjectId>,
+    what: Reset,
 ) -> Result<(), LaneError> {
     let read = |tree: ObjectId| {
         repo.index_from_tree(&tree).map_err(|source| LaneError::objects("read the tree", source))
@@ -49,7 +51,7 @@ pub(crate) fn reset(
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, plain)
+    let walk = Walk::clearing(repo, &index, plain, what)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
     let nothing_new = found.different.is_empty() && found.refreshed.is_empty();
@@ -103,10 +105,7 @@ pub(crate) fn fill(
 ) -> Result<(), LaneError> {
     let Some(first) = places.first() else { return Ok(()) };
     let plan = Plan::of(repo, tree)?;
-    let attributes = plan.files.iter().map(|file| (plan.path(file), file.id));
-    let attributes = attributes.filter(|(path, _)| stage::sets_attributes(path));
-    let attributes = attributes.map(|(path, id)| (path.to_owned(), id));
-    let rewrites = stage::check_attributes(repo, attributes)?;
+    let rewrites = stage::check_attributes(repo, plan.attributes())?;
     let able = repo
         .filesystem_options()
         .map_err(|source| LaneError::objects("read the configuration", source))?;
@@ -126,6 +125,12 @@ pub(crate) fn fill(
     }
     tell(total, total);
     Ok(())
+}
+
+/// Refuses a tree that a checkout here would get wrong.
+pub(crate) fn refuse_attributes(repo: &gix::Repository, tree: ObjectId) -> Result<(), LaneError> {
+    let plan = Plan::of(repo, tree)?;
+    stage::check_attributes(repo, plan.attributes()).map(drop)
 }
 
 /// Writes all indices, each in a thread of its own: they are large.
@@ -160,7 +165,7 @@ fn fill_converted(
     let options = gix::index::write::Options::default();
     index
         .write_to(&mut bytes, options)
-        .map_err(|source| LaneError::objects("write the index", source.into()))?;
+        .map_err(|source| LaneError::objects("write the index", source))?;
     place.put_index(&bytes)
 }
 

@@ -11,6 +11,7 @@ use fs_err as fs;
 use thiserror::Error;
 
 use crate::{
+    dir,
     failure::LaneError,
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
@@ -80,6 +81,14 @@ pub enum ClaimError {
         /// How it shows.
         why: &'static str,
     },
+    /// The directory was copied from another slot, and what it says of itself is not true here.
+    #[error("{path} is a copy of lane {slot}")]
+    Copied {
+        /// The directory.
+        path: Utf8PathBuf,
+        /// The slot that it is a copy of.
+        slot: u32,
+    },
     /// The lane belongs to another repository.
     #[error("{path} is a lane of the repository that was at {primary}")]
     OtherPrimary {
@@ -148,20 +157,19 @@ impl Lanes {
         let dir = self.slot_path(slot);
         fs::create_dir_all(&dir).map_err(|source| failed("make", &dir, source))?;
         let lock = take(slot, &dir.join(LOCK))?;
+        let marker = self.marker_path(slot, target);
+        let known = Marker::load(&marker).map_err(|source| failed("read", &marker, source))?;
+        let kind = known.as_ref().map_or(self.kind, |known| known.kind);
         let mut lane = Lane {
-            room: Room::describe(target, &dir.join(target.name()))?,
+            room: Room::describe(target, &dir.join(target.name()), kind)?,
             stage: Stage::new(&dir, target.name()),
             aside: dir.join(RESCUED),
-            marker: self.marker_path(slot, target),
+            marker,
             occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
             moved_aside: None,
             lock,
         };
-        lane.moved_aside = prepare(&lane, slot, target)?;
-        if self.kind == Kind::Worktree {
-            let source = io::Error::from(io::ErrorKind::Unsupported);
-            return Err(failed("link", lane.room.checkout(), source));
-        }
+        lane.moved_aside = prepare(&mut lane, slot, target, known)?;
         Ok(lane)
     }
 
@@ -270,45 +278,60 @@ fn lock_alone(lock: &File) -> Result<(), TryLockError> {
 }
 
 /// Brings the checkout of a lane to where it can be entered; says where a broken one went.
-fn prepare(lane: &Lane, slot: u32, target: &Target) -> Result<Option<Utf8PathBuf>, ClaimError> {
-    let checkout = lane.room.checkout();
-    let unreadable = |source| failed("read", &lane.marker, source);
-    let known = Marker::load(&lane.marker).map_err(unreadable)?;
-    let there = fs::symlink_metadata(checkout).is_ok();
+fn prepare(
+    lane: &mut Lane,
+    slot: u32,
+    target: &Target,
+    known: Option<Marker>,
+) -> Result<Option<Utf8PathBuf>, ClaimError> {
+    let checkout = lane.room.checkout().to_owned();
+    let there = fs::symlink_metadata(&checkout).is_ok();
     let mut moved = None;
     match known {
         Some(marker) if marker.format > FORMAT => {
             return Err(ClaimError::Newer { path: lane.marker.clone(), format: marker.format });
         }
         Some(marker) if !marker.is_of(slot, target) => {
-            return Err(ClaimError::OtherPrimary {
-                path: checkout.to_owned(),
-                primary: marker.primary_path,
-            });
+            return Err(not_ours(checkout, slot, target, marker));
         }
         None if there => {
-            return Err(ClaimError::Foreign { path: checkout.to_owned(), why: "it has no marker" });
+            let why = match fs::symlink_metadata(checkout.join(".git")) {
+                Ok(found) if found.is_file() => {
+                    "it has no marker, and its `.git` leads to another checkout's"
+                }
+                Ok(_) | Err(_) => "it has no marker",
+            };
+            return Err(ClaimError::Foreign { path: checkout, why });
         }
         Some(marker) if there && marker.progress == Progress::Ready => {
             if lane.room.is_whole()? {
                 return Ok(None);
             }
-            moved = Some(move_aside(checkout, &lane.aside, target.name())?);
+            moved = Some(move_aside(&checkout, &lane.aside, target.name())?);
         }
-        Some(_) if there => remove_interrupted(checkout)?,
+        Some(_) if there => remove_interrupted(&checkout)?,
         Some(_) | None => {}
     }
-    let marker = Marker::new(slot, target);
+    let marker = Marker::new(slot, target, lane.kind());
     let write = |marker: &Marker| {
         marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
     };
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
-    lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
-    lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
-    lane.room.create().map_err(|source| failed("make", checkout, source))?;
+    lane.occupant.forget().map_err(|source| failed("empty", &checkout, source))?;
+    lane.forget_hydration().map_err(|source| failed("empty", &checkout, source))?;
+    lane.room.forget()?;
+    lane.room.create()?;
     write(&Marker { progress: Progress::Ready, ..marker })?;
     Ok(moved)
+}
+
+/// Whose a lane is that is not the one asked for.
+fn not_ours(checkout: Utf8PathBuf, slot: u32, target: &Target, marker: Marker) -> ClaimError {
+    if marker.slot != slot && marker.is_of(marker.slot, target) {
+        return ClaimError::Copied { path: checkout, slot: marker.slot };
+    }
+    ClaimError::OtherPrimary { path: checkout, primary: marker.primary_path }
 }
 
 /// Moves what is in the place of a checkout to a free name in `aside`; no link is followed.
@@ -357,5 +380,5 @@ fn remove_interrupted(checkout: &Utf8Path) -> Result<(), ClaimError> {
             return Err(ClaimError::Foreign { path: checkout.to_owned(), why });
         }
     }
-    fs::remove_dir_all(checkout).map_err(|source| failed("remove", checkout, source))
+    dir::remove_at(checkout).map(drop).map_err(|source| failed("remove", checkout, source))
 }

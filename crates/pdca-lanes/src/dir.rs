@@ -100,6 +100,24 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> 
     Ok(names)
 }
 
+/// Removes a directory with everything in it, or whatever has its name; follows no link.
+///
+/// Says whether anything was there. The directory it is in must exist.
+pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let above = sys::open(above.as_std_path(), DIR, sys::Mode::empty())?;
+    let name = CString::new(name).map_err(io::Error::other)?;
+    match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => {
+            remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)).map(|()| true)
+        }
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> {
     if kind != FileType::Directory {
         return Ok(sys::unlinkat(above, name, AtFlags::empty())?);
@@ -115,17 +133,4 @@ pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::
 pub(crate) fn empty(path: &Utf8Path) -> io::Result<()> {
     remove_at(path)?;
     Ok(sys::mkdir(path.as_std_path(), sys::Mode::RWXU)?)
-}
-
-/// Removes what is at `path`, if anything: a directory with all that is in it, a link as a link.
-pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<()> {
-    let above = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let above = open_root(above)?;
-    let name = CString::new(name).map_err(io::Error::other)?;
-    match sys::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => remove(above.as_fd(), &name, FileType::from_raw_mode(found.st_mode)),
-        Err(rustix::io::Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
 }

@@ -30,6 +30,12 @@ pub enum LaneError {
         /// What was given.
         name: String,
     },
+    /// A branch of this name is there already, and is not what HEAD of the lane is on.
+    #[error("there is a branch {branch:?} already")]
+    BranchTaken {
+        /// The branch.
+        branch: String,
+    },
     /// The commit is not in the target, or is none. One that is there and cannot be read is
     /// [`Objects`](Self::Objects).
     #[error("no commit {commit:?}")]

@@ -9,7 +9,7 @@ use camino::Utf8Path;
 use gix::bstr::{BString, ByteSlice as _};
 use pdca_process::Tool;
 
-use crate::failure::LaneError;
+use crate::{failure::LaneError, room::Room};
 
 /// Longer than any of these takes on a large repository; a git that hangs must end.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -44,7 +44,7 @@ const SETTINGS: &[&str] = &[
 /// Where git works and with which index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Git<'a> {
-    pub(crate) checkout: &'a Utf8Path,
+    pub(crate) room: &'a Room,
     pub(crate) index: &'a Utf8Path,
 }
 
@@ -150,20 +150,8 @@ impl Git<'_> {
         succeeded("make the patch", said).map(|said| said.stdout)
     }
 
-    /// The untracked files that the patterns in a file match, sorted; a repository among them ends
-    /// in `/`.
-    ///
-    /// Through git because the patterns are git's, and so is what counts as untracked.
-    pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
-        let from = format!("--exclude-from={patterns}");
-        let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];
-        let said = self.must("find the files to include", &args, Vec::new())?;
-        let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
-        Ok(paths.map(BString::from).collect())
-    }
-
-    /// Writes every ref and HEAD into a bundle at `path`, without the history of `have`, and says
-    /// which refs it has; none, and no file, when all of it is there already.
+    /// Writes every ref but those of remotes, and HEAD, into a bundle at `path`, without the history
+    /// of `have`, and says which refs it has; none, and no file, when all of it is there already.
     ///
     /// Through git because gix writes no bundles.
     pub(crate) fn bundle(
@@ -171,27 +159,21 @@ impl Git<'_> {
         path: &Utf8Path,
         have: &[String],
     ) -> Result<Option<Vec<String>>, LaneError> {
+        const OWN: [&str; 4] = ["--exclude=refs/remotes/*", "--all", "HEAD", "--stdin"];
         let mut without = String::new();
         for commit in have {
             without.extend(["^", commit, "\n"]);
         }
-        let list = ["rev-list", "--max-count=1", "--all", "HEAD", "--stdin"];
+        let list = [&["rev-list", "--max-count=1"], &OWN[..]].concat();
         let more = self.must("look for work to keep", &list, without.clone().into_bytes())?;
         if more.stdout.is_empty() {
             return Ok(None);
         }
-        let create = ["bundle", "create", "--quiet", path.as_str(), "--all", "HEAD", "--stdin"];
+        let create = [&["bundle", "create", "--quiet", path.as_str()], &OWN[..]].concat();
         self.must("write a bundle", &create, without.into_bytes())?;
         let heads =
             self.must("read the bundle", &["bundle", "list-heads", path.as_str()], Vec::new())?;
         Ok(Some(heads.stdout.lines().map(|line| line.to_str_lossy().into_owned()).collect()))
-    }
-
-    /// Removes what is ignored, and nothing else.
-    ///
-    /// Through git because it decides what is ignored.
-    pub(crate) fn remove_ignored(&self) -> Result<(), LaneError> {
-        self.must("remove what is ignored", &["clean", "-ffdXq"], Vec::new()).map(drop)
     }
 
     fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
@@ -199,10 +181,45 @@ impl Git<'_> {
     }
 
     fn run(&self, args: &[&str], stdin: Vec<u8>, env: &[(&str, &str)]) -> Result<Said, LaneError> {
-        let git_dir = self.checkout.join(".git");
+        let git_dir = self.room.git_dir();
+        let place = Where { git_dir: &git_dir, checkout: self.room.checkout(), index: self.index };
+        place.run(self.room.muted(), args, stdin, env)
+    }
+}
+
+/// A repository by its parts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Where<'a> {
+    pub(crate) git_dir: &'a Utf8Path,
+    pub(crate) checkout: &'a Utf8Path,
+    pub(crate) index: &'a Utf8Path,
+}
+
+impl Where<'_> {
+    /// The untracked files that the patterns in a file match, sorted; a repository among them ends
+    /// in `/`.
+    ///
+    /// Through git because the patterns are git's, and so is what counts as untracked.
+    pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
+        let from = format!("--exclude-from={patterns}");
+        let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];
+        let said = self.run(&[], &args, Vec::new(), &[])?;
+        let said = succeeded("find the files to include", said)?;
+        let paths = said.stdout.split_str("\0").filter(|path| !path.is_empty());
+        Ok(paths.map(BString::from).collect())
+    }
+
+    fn run(
+        &self,
+        muted: &[String],
+        args: &[&str],
+        stdin: Vec<u8>,
+        env: &[(&str, &str)],
+    ) -> Result<Said, LaneError> {
+        let checkout = self.checkout;
         let fixed = [
-            ("GIT_DIR", git_dir.as_str()),
-            ("GIT_WORK_TREE", self.checkout.as_str()),
+            ("GIT_DIR", self.git_dir.as_str()),
+            ("GIT_WORK_TREE", checkout.as_str()),
             ("GIT_INDEX_FILE", self.index.as_str()),
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -214,13 +231,10 @@ impl Git<'_> {
             ("GIT_PAGER", "cat"),
             ("LC_ALL", "C"),
         ];
-        let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
-        let mut tool = Tool::new("git")
-            .args(settings)
-            .args(args)
-            .cwd(self.checkout)
-            .stdin(stdin)
-            .timeout(PATIENCE);
+        let muted = muted.iter().map(String::as_str);
+        let settings = SETTINGS.iter().copied().chain(muted).flat_map(|setting| ["-c", setting]);
+        let mut tool =
+            Tool::new("git").args(settings).args(args).cwd(checkout).stdin(stdin).timeout(PATIENCE);
         for (name, value) in fixed.iter().chain(env) {
             tool = tool.env(name, value);
         }

@@ -124,7 +124,11 @@ pub(crate) fn move_ref(
     through: bool,
 ) -> Result<(), LaneError> {
     let full = FullName::try_from(name).map_err(|_| LaneError::Name { name: name.to_owned() })?;
-    let edit = RefEdit::update(full, commit, expected, "pdca").with_deref(through);
+    edit(repo, RefEdit::update(full, commit, expected, "pdca").with_deref(through))
+}
+
+/// Changes a ref, in nobody's name and at no time: the same change is the same bytes.
+pub(crate) fn edit(repo: &gix::Repository, edit: RefEdit) -> Result<(), LaneError> {
     let nobody = gix::actor::SignatureRef {
         name: "pdca".into(),
         email: "lane@pdca.invalid".into(),

@@ -36,7 +36,15 @@ use thiserror::Error;
 pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
 pub use place::Placed;
 
-use crate::{claim::MARKER, failure::LaneError, git::Git, history, lane::Lane, target::Target};
+use crate::{
+    checkout,
+    claim::MARKER,
+    failure::LaneError,
+    git::Where,
+    history,
+    lane::{Lane, Reset},
+    target::Target,
+};
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
 use stamp::{Left, Progress, Stamp};
@@ -267,13 +275,13 @@ impl Lane {
         if !dirt.is_empty() {
             return Err(HydrateError::Unclean { paths: dirt });
         }
+        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
+            self.remove_ignored()?;
+        }
         fs::create_dir_all(self.hydration_dir()).map_err(io("make the directory of"))?;
         let begun =
             Stamp::new(Progress::Begun, digest.clone(), coming(&selection, earlier.as_ref()));
         begun.save(&stamp_path).map_err(io("write"))?;
-        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
-            self.remove_ignored()?;
-        }
         let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
         self.run_commands(how, cancel, watch)?;
         let dirt = self.dirt()?;
@@ -307,16 +315,18 @@ impl Lane {
         let own = self.room.enter()?;
         let own_index =
             self.stage.index_of(&own, history::tree_of(&own, self.require_head(&own)?)?)?;
-        let index_path = Utf8PathBuf::from_path_buf(theirs.index_path())
-            .map_err(|path| failed("use", primary)(not_utf8(&path)))?;
-        let git = Git { checkout: primary, index: &index_path };
+        let utf8 = |path: std::path::PathBuf| {
+            Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
+        };
+        let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
+        let git = Where { git_dir: &git_dir, checkout: primary, index: &index };
         select::select(
             how.config,
             primary,
             &mut Rules::new(Place::Primary, &theirs, &their_index)?,
             &mut Rules::new(Place::Lane, &own, &own_index)?,
             || self.sharer(),
-            included.then_some(&git),
+            included.then_some(git),
         )
     }
 
@@ -410,12 +420,23 @@ impl Lane {
         Ok(paths)
     }
 
+    /// Removes what is ignored; the tree is clean otherwise.
     fn remove_ignored(&self) -> Result<(), LaneError> {
-        self.room.enter()?;
-        self.git().remove_ignored()
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        checkout::reset(&repo, &self.room, &self.stage, tree, None, Reset::Pristine)
     }
 
-    /// Forgets that the lane was hydrated: what was put there is gone, or about to go.
+    /// Notes that what was put into the lane may be half gone from now on.
+    pub(crate) fn doubt_hydration(&self) -> io::Result<()> {
+        let path = self.hydration_dir().join(STAMP);
+        match Stamp::load(&path)? {
+            Some(stamp) => Stamp::new(Progress::Begun, stamp.digest, stamp.placed).save(&path),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets that the lane was hydrated: what was put there is gone.
     pub(crate) fn forget_hydration(&self) -> io::Result<()> {
         match fs::remove_file(self.hydration_dir().join(STAMP)) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),

@@ -19,6 +19,7 @@ pub(crate) use usage::disk_usage;
 
 use crate::{
     claim::{LOCK, Lanes, MARKER},
+    extra::EXTRA,
     failure::LaneError,
     history,
     hydrate::{self, HYDRATION, HydrationState},
@@ -96,7 +97,7 @@ impl Lanes {
     /// [`doctor`](Self::doctor).
     pub fn list(&self) -> Result<Vec<LaneReport>, InspectError> {
         let mut lanes = Vec::new();
-        for (slot, dir) in self.slots()? {
+        for (slot, dir) in self.slot_dirs()? {
             for marker in markers(&dir)? {
                 if let Ok(Some(marker)) = Marker::load(&marker)
                     && marker.slot == slot
@@ -117,7 +118,12 @@ impl Lanes {
     }
 
     /// The slots that have a directory, in order.
-    pub(crate) fn slots(&self) -> Result<Vec<(u32, Utf8PathBuf)>, InspectError> {
+    pub fn slots(&self) -> Result<Vec<u32>, InspectError> {
+        Ok(self.slot_dirs()?.into_iter().map(|(slot, _)| slot).collect())
+    }
+
+    /// The slots with their directories, in order.
+    pub(crate) fn slot_dirs(&self) -> Result<Vec<(u32, Utf8PathBuf)>, InspectError> {
         let entries = match self.root().read_dir_utf8() {
             Ok(entries) => entries,
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -175,9 +181,9 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         LaneState::Interrupted | LaneState::Gone => Seen::default(),
     };
     let hydration = dir.join(format!("{}{HYDRATION}", marker.target));
-    let beside = [path.clone(), hydration.clone(), dir.join(format!("{}{TMP}", marker.target))];
+    let beside = [TMP, EXTRA].map(|end| dir.join(format!("{}{end}", marker.target)));
     let mut size = 0;
-    for part in &beside {
+    for part in [&path, &hydration].into_iter().chain(&beside) {
         size += disk_usage(part).map_err(|source| failed(part, source))?;
     }
     let lock = dir.join(LOCK);

@@ -10,6 +10,7 @@ use gix::{
     index::entry::Stat,
     refs::transaction::PreviousValue,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     checkout::{self, Place},
@@ -37,6 +38,17 @@ pub struct Lane {
     pub(crate) occupant: Occupant,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) lock: File,
+}
+
+/// How much of a lane a reset clears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// Ignored files stay, so that build caches are warm for the next.
+    #[default]
+    Tracked,
+    /// Everything goes that the commit does not have, as in a lane made anew.
+    Pristine,
 }
 
 /// Who made a commit and when: values, so that the same change has the same id everywhere.
@@ -78,7 +90,7 @@ impl Lane {
 
     /// What the checkout is to the primary.
     pub fn kind(&self) -> Kind {
-        Kind::Reference
+        self.room.kind()
     }
 
     /// The commit of the last reset, or none in a lane that has no checkout yet.
@@ -99,6 +111,15 @@ impl Lane {
     /// Ignored files stay, by the commit's own rules: build caches survive. Nothing that was in
     /// the checkout is saved; that is what [`rescue`](Self::rescue) is for.
     pub fn reset(&self, base: &str) -> Result<(), LaneError> {
+        self.reset_with(base, Reset::Tracked)
+    }
+
+    /// As [`reset`](Self::reset), and says what becomes of ignored files.
+    pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
+        let hydration = |source| LaneError::Io { doing: "note that the hydration is gone", source };
+        if what == Reset::Pristine {
+            self.doubt_hydration().map_err(hydration)?;
+        }
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -110,11 +131,14 @@ impl Lane {
         if before.is_none() && self.place().is_fresh()? {
             checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
         } else {
-            checkout::reset(&repo, &self.room, &self.stage, tree, left)?;
+            checkout::reset(&repo, &self.room, &self.stage, tree, left, what)?;
         }
         self.room
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
+        if what == Reset::Pristine {
+            self.forget_hydration().map_err(hydration)?;
+        }
         self.settle(&repo, commit, before)
     }
 
@@ -275,7 +299,7 @@ impl Lane {
     pub fn copy_to(&self, dest: &Utf8Path) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
-        let room = self.room.borrowed_by(dest)?;
+        let mut room = self.room.borrowed_by(dest)?;
         let empty = || -> io::Result<bool> {
             fs::create_dir_all(dest)?;
             Ok(fs::read_dir(dest)?.next().is_none())
@@ -283,7 +307,7 @@ impl Lane {
         if !empty().map_err(|source| LaneError::Io { doing: "make the destination", source })? {
             return Err(LaneError::NotEmpty { path: dest.to_owned() });
         }
-        room.create().map_err(|source| LaneError::Io { doing: "make a repository", source })?;
+        room.create()?;
         let copy = room.enter()?;
         history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
         let place = Place { room: &room, stage: None };
@@ -296,7 +320,7 @@ impl Lane {
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
-        Git { checkout: self.room.checkout(), index: self.stage.scratch() }
+        Git { room: &self.room, index: self.stage.scratch() }
     }
 
     /// The tree of what is there, and the repositories in it that cannot be part of a tree.

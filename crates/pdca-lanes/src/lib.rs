@@ -32,15 +32,19 @@
 //! - Nothing is deleted that is not ours by a marker written before it was made.
 //! - The same tree, message and signature give the same commit, on every machine.
 
+mod alternates;
+mod branch;
 mod checkout;
 mod claim;
 mod dir;
+mod extra;
 mod failure;
 mod fanout;
 mod feature;
 mod git;
 mod history;
 mod hydrate;
+mod inherited;
 mod inspect;
 mod lane;
 mod marker;
@@ -53,12 +57,15 @@ mod private;
 mod provision;
 mod remove;
 mod room;
+mod settings;
 mod stage;
 mod sweep;
 mod target;
 mod tripwire;
 mod walk;
+mod worktree;
 
+pub use branch::attempt_branch;
 pub use claim::{ClaimError, Lanes, Note};
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
@@ -67,7 +74,7 @@ pub use hydrate::{
     Phase, Place, Placed, Program, Sharer,
 };
 pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
-pub use lane::{Lane, Signature};
+pub use lane::{Lane, Reset, Signature};
 pub use names::{PrivateNames, WorkspaceId};
 pub use patch::{PatchError, PatchFault, footprint};
 pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};

@@ -43,7 +43,7 @@ pub(crate) enum Progress {
 }
 
 impl Marker {
-    pub(crate) fn new(slot: u32, target: &Target) -> Self {
+    pub(crate) fn new(slot: u32, target: &Target, kind: Kind) -> Self {
         Self {
             format: FORMAT,
             progress: Progress::Preparing,
@@ -51,7 +51,7 @@ impl Marker {
             target: target.name().to_owned(),
             primary: target.identity(),
             primary_path: target.common_dir().to_owned(),
-            kind: Kind::Reference,
+            kind,
             base: None,
         }
     }

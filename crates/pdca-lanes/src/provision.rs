@@ -148,7 +148,7 @@ impl Lanes {
             for slot in std::mem::take(&mut wanted) {
                 match lanes.find(slot, request)? {
                     There::Ready(lane) => ready.push(said(tell, lane)),
-                    There::Free(lane) => fresh.push((slot, lane)),
+                    There::Free(lane) => fresh.push((slot, *lane)),
                     There::Held(source) => later.push((slot, source)),
                 }
             }
@@ -170,13 +170,17 @@ impl Lanes {
 
     /// Looks at a slot, and takes it where there is something to make.
     fn find(&self, slot: u32, request: &Provision<'_>) -> Result<There, ProvisionError> {
+        let failed = |source| ProvisionError::Fill { slot, source };
         match self.claim(slot, request.target) {
-            Ok(lane) => {
-                match lane.base().map_err(|source| ProvisionError::Fill { slot, source })? {
-                    Some(base) => Ok(There::Ready(provisioned(&lane, slot, base, false))),
-                    None => Ok(There::Free(lane)),
-                }
+            Ok(lane) if lane.kind() != request.kind => {
+                let source =
+                    ClaimError::OtherKind { path: lane.path().to_owned(), kind: lane.kind() };
+                Err(ProvisionError::Claim { slot, source })
             }
+            Ok(lane) => match lane.base().map_err(failed)? {
+                Some(base) => Ok(There::Ready(provisioned(&lane, slot, base, false))),
+                None => Ok(There::Free(Box::new(lane))),
+            },
             Err(source @ ClaimError::Held { .. }) => {
                 Ok(self.ready_in_use(slot, request).map_or(There::Held(source), There::Ready))
             }
@@ -200,7 +204,7 @@ impl Lanes {
 /// What was found in a slot.
 enum There {
     Ready(Provisioned),
-    Free(Lane),
+    Free(Box<Lane>),
     Held(ClaimError),
 }
 

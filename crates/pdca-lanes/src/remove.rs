@@ -20,15 +20,17 @@ use thiserror::Error;
 use crate::{
     claim::{ClaimError, Lanes, MARKER, OCCUPANT, RESCUED},
     dir,
+    extra::EXTRA,
     failure::LaneError,
     history,
     hydrate::HYDRATION,
+    inspect::{LaneReport, LaneState},
     lane::Lane,
     marker::Marker,
     names::TMP,
     provision::Kind,
     stage::{INDEX, NEW_INDEX},
-    target::Target,
+    target::{Target, open_repository},
 };
 
 /// What follows the name of the target in the name of a checkout that is being removed.
@@ -39,6 +41,9 @@ pub(crate) const REMOVED: &str = ".removed";
 pub struct Removed {
     /// Where the checkout was.
     pub path: Utf8PathBuf,
+    /// The commit that holds what was uncommitted or unlanded, if there was any. It is in the
+    /// bundle; of a linked worktree it is in the primary itself, as a rescue ref.
+    pub rescued: Option<String>,
     /// What was in it that the primary does not have.
     pub kept: Option<Kept>,
     /// Where the claim moved a checkout that was broken; it is there as it was.
@@ -50,8 +55,6 @@ pub struct Removed {
 pub struct Kept {
     /// The bundle.
     pub bundle: Utf8PathBuf,
-    /// The commit that holds what was uncommitted or unlanded, if there was any.
-    pub rescued: Option<String>,
     /// The refs in the bundle.
     pub refs: Vec<String>,
 }
@@ -66,6 +69,14 @@ pub enum RemoveError {
         slot: u32,
         /// The target.
         target: String,
+    },
+    /// Further checkouts were made in the lane, which may have work in them.
+    #[error("lane {slot} has further checkouts in {path}")]
+    Extra {
+        /// The slot.
+        slot: u32,
+        /// Where they are.
+        path: Utf8PathBuf,
     },
     /// The lane could not be taken.
     #[error(transparent)]
@@ -99,11 +110,31 @@ impl Lanes {
             return self.finish_removal(slot, target, path, &left);
         };
         let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
-        let kept = lane.keep(self.root(), target)?;
+        let extra = self.slot_path(slot).join(format!("{}{EXTRA}", target.name()));
+        if fs::read_dir(&extra).is_ok_and(|mut all| all.next().is_some()) {
+            return Err(RemoveError::Extra { slot, path: extra });
+        }
+        let rescued = lane.rescue(&format!("lane-{slot}"))?;
+        let kept = lane.keep(slot, self.root(), target)?;
         let moved_aside = lane.moved_aside().map(Utf8Path::to_owned);
         dir::remove_at(&left).map_err(failed("remove", &left))?;
-        lane.leave(target, &left)?;
-        Ok(Removed { path, kept, moved_aside })
+        lane.leave(&left)?;
+        Ok(Removed { path, rescued, kept, moved_aside })
+    }
+
+    /// Whether removing a lane would keep anything; none where looking cannot tell. Nothing is
+    /// changed.
+    pub fn has_work(&self, lane: &LaneReport, target: &Target) -> Option<bool> {
+        if lane.dirty == Some(true) {
+            return Some(true);
+        }
+        if lane.head.is_none() {
+            return (lane.state == LaneState::Ready).then_some(false);
+        }
+        match lane.kind {
+            Kind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
+            Kind::Reference | Kind::Worktree => lane.dirty,
+        }
     }
 
     /// Removes what an interrupted removal left; without any there was no lane.
@@ -119,15 +150,18 @@ impl Lanes {
         }
         let _lock = self.take_slot(slot)?;
         dir::remove_at(left).map_err(failed("remove", left))?;
-        Ok(Removed { path, kept: None, moved_aside: None })
+        Ok(Removed { path, rescued: None, kept: None, moved_aside: None })
     }
 }
 
 impl Lane {
     /// Writes what the primary does not have into a bundle, if there is anything.
-    fn keep(&self, root: &Utf8Path, target: &Target) -> Result<Option<Kept>, RemoveError> {
-        let slot = self.slot().map_err(failed("read", self.path()))?;
-        let rescued = self.rescue(&format!("lane-{slot}"))?;
+    fn keep(
+        &self,
+        slot: u32,
+        root: &Utf8Path,
+        target: &Target,
+    ) -> Result<Option<Kept>, RemoveError> {
         match self.kind() {
             Kind::Reference => {}
             // Its refs are the primary's, and stay.
@@ -155,7 +189,7 @@ impl Lane {
             fs::File::open(&dir)?.sync_all()
         };
         put().map_err(failed("keep", &bundle))?;
-        Ok(Some(Kept { bundle, rescued, refs }))
+        Ok(Some(Kept { bundle, refs }))
     }
 
     /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
@@ -177,15 +211,39 @@ impl Lane {
     }
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
-    fn leave(self, target: &Target, left: &Utf8Path) -> Result<(), RemoveError> {
-        let dir = self.slot_dir().to_owned();
+    fn leave(mut self, left: &Utf8Path) -> Result<(), RemoveError> {
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
-        for end in [MARKER, OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP] {
-            let path = dir.join(format!("{}{end}", target.name()));
+        // While the marker is there, whoever comes next knows of a registration that is left.
+        self.room.forget()?;
+        for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
+            let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
         }
-        dir::remove_at(left).map_err(failed("remove", left))
+        dir::remove_at(left).map(drop).map_err(failed("remove", left))
     }
+}
+
+/// Whether a ref of the lane, or its HEAD, has history that the primary's refs do not.
+fn has_unlanded(checkout: &Utf8Path, target: &Target) -> Result<bool, LaneError> {
+    let unreadable = |source| LaneError::objects("read the refs of the lane", source);
+    let repo = open_repository(checkout).map_err(unreadable)?.to_thread_local();
+    let mut ours = Vec::new();
+    let refs = repo.references().map_err(unreadable)?;
+    for found in refs.all().map_err(unreadable)? {
+        let own = found.ok().filter(|found| !found.name().as_bstr().starts_with(b"refs/remotes/"));
+        ours.extend(own.and_then(|mut own| own.peel_to_id().ok()).map(gix::Id::detach));
+    }
+    ours.extend(history::head(&repo)?);
+    let have = tips(target)?;
+    let have = have.iter().filter_map(|id| gix::ObjectId::from_hex(id.as_bytes()).ok());
+    let is_commit = |id: &gix::ObjectId| repo.find_commit(*id).is_ok();
+    let have: Vec<_> = have.filter(is_commit).collect();
+    let mut walk = repo
+        .rev_walk(ours.into_iter().filter(|id| is_commit(id) && !have.contains(id)))
+        .with_hidden(have.iter().copied())
+        .all()
+        .map_err(unreadable)?;
+    Ok(walk.next().is_some())
 }
 
 /// The commits that the primary's refs name.

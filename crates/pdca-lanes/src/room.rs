@@ -4,7 +4,7 @@
 //! from it: these files are put back to what they were before every operation, and a link in
 //! the place of a directory, through which we would write elsewhere, stops it.
 
-use std::{fmt::Write as _, fs::FileType, io};
+use std::{borrow::Cow, fs::FileType, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -12,18 +12,46 @@ use gix::bstr::ByteSlice as _;
 use pdca_state::files;
 
 use crate::{
+    alternates,
     failure::LaneError,
+    history,
+    inherited::Inherited,
+    provision::Kind,
+    settings,
     target::{Target, open_repository},
+    worktree,
 };
 
-/// A repository that borrows its objects.
+/// The repository of a checkout: one that borrows its objects, or a worktree of the primary's.
 #[derive(Debug)]
 pub(crate) struct Room {
     checkout: Utf8PathBuf,
-    /// Each file, and what it must hold; none means that it must not be there.
-    files: Vec<(&'static str, Option<Vec<u8>>)>,
+    /// Each file of a repository that borrows, and what it must hold; none means that it must not
+    /// be there.
+    files: Files,
+    /// Refs of the primary that a new repository starts with.
+    refs: Inherited,
+    /// How the primary knows of the checkout, where it does.
+    linked: Option<Linked>,
     /// Whether the primary's configuration or attributes change content at checkout.
     converts: bool,
+}
+
+type Files = Vec<(&'static str, Option<Vec<u8>>)>;
+
+/// A linked worktree.
+#[derive(Debug)]
+struct Linked {
+    primary: gix::ThreadSafeRepository,
+    common: Utf8PathBuf,
+    /// The checkout, free of symbolic links.
+    real: Utf8PathBuf,
+    /// The registration, once there is one.
+    git_dir: Option<Utf8PathBuf>,
+    /// Whose turn it is to register.
+    turn: Utf8PathBuf,
+    /// Programs named by the primary's configuration that no command of ours may start.
+    muted: Vec<String>,
 }
 
 /// Where git looks for more objects.
@@ -49,22 +77,27 @@ const UNFINISHED: &[&str] = &[
 ];
 
 impl Room {
-    /// Describes the repository at `checkout` that borrows from `target`.
-    pub(crate) fn describe(target: &Target, checkout: &Utf8Path) -> Result<Self, LaneError> {
+    /// Describes the repository at `checkout`, which is what `kind` says to `target`.
+    pub(crate) fn describe(
+        target: &Target,
+        checkout: &Utf8Path,
+        kind: Kind,
+    ) -> Result<Self, LaneError> {
         let primary = target.repository();
-        let alternates = alternate(&target.common_dir().join("objects"))?;
+        let lenders = alternates::resolve(&target.common_dir().join("objects"))?;
         let carried = |file: &str| match fs::read(target.common_dir().join(file)) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LaneError::Io { doing: "read what the primary ignores", source }),
         };
-        let (config, converts) = config(&primary)
-            .map_err(|source| LaneError::objects("read the configuration", source))?;
+        let unreadable = |source| LaneError::objects("read the configuration", source);
+        let (mut config, converts) = settings::of(&primary).map_err(unreadable)?;
+        config.extend(settings::remotes(target).map_err(unreadable)?);
         let attributes = carried("info/attributes")?;
         let converts = converts || attributes.is_some();
         let files = vec![
-            ("config", Some(config.into_bytes())),
-            (ALTERNATES, Some(alternates.into_bytes())),
+            ("config", Some(config)),
+            (ALTERNATES, Some(alternates::lines(&lenders)?)),
             ("info/exclude", carried("info/exclude")?),
             ("info/attributes", attributes),
             ("info/grafts", None),
@@ -73,25 +106,52 @@ impl Room {
             ("commondir", None),
             ("shallow", None),
         ];
-        Ok(Self { checkout: checkout.to_owned(), files, converts })
+        let linked = match kind {
+            Kind::Reference => None,
+            Kind::Worktree => Some(Linked::of(target, checkout)?),
+        };
+        let refs = Inherited::of(target);
+        Ok(Self { checkout: checkout.to_owned(), files, refs, linked, converts })
     }
 
     /// Describes one at `checkout` that borrows from this one, and from whom this one borrows.
     pub(crate) fn borrowed_by(&self, checkout: &Utf8Path) -> Result<Self, LaneError> {
-        let own = alternate(&self.git_dir().join("objects"))?;
         let mut files = self.files.clone();
-        for (_, content) in files.iter_mut().filter(|(file, _)| *file == ALTERNATES) {
-            content.get_or_insert_default().splice(..0, own.bytes());
+        if self.linked.is_none() {
+            let own = alternates::lines(&[self.git_dir().join("objects")])?;
+            for (_, content) in files.iter_mut().filter(|(file, _)| *file == ALTERNATES) {
+                content.get_or_insert_default().splice(..0, own.iter().copied());
+            }
         }
-        Ok(Self { checkout: checkout.to_owned(), files, converts: self.converts })
+        let checkout = checkout.to_owned();
+        let refs = Inherited::none();
+        Ok(Self { checkout, files, refs, linked: None, converts: self.converts })
+    }
+
+    /// What the checkout is to the primary.
+    pub(crate) fn kind(&self) -> Kind {
+        if self.linked.is_some() { Kind::Worktree } else { Kind::Reference }
+    }
+
+    /// Settings without which git would start programs that the primary's configuration names.
+    pub(crate) fn muted(&self) -> &[String] {
+        self.linked.as_ref().map_or(&[], |linked| &linked.muted)
     }
 
     pub(crate) fn checkout(&self) -> &Utf8Path {
         &self.checkout
     }
 
+    /// Where HEAD and the index of the checkout are.
     pub(crate) fn git_dir(&self) -> Utf8PathBuf {
-        self.checkout.join(".git")
+        let registered = self.linked.as_ref().and_then(|linked| linked.git_dir.clone());
+        registered.unwrap_or_else(|| self.checkout.join(".git"))
+    }
+
+    /// Where refs and objects of the checkout are, and worktrees that are made of it.
+    pub(crate) fn common_dir(&self) -> Utf8PathBuf {
+        let common = self.linked.as_ref().map(|linked| linked.common.clone());
+        common.unwrap_or_else(|| self.git_dir())
     }
 
     /// Whether something outside the tree itself changes content at checkout.
@@ -100,7 +160,18 @@ impl Room {
     }
 
     /// Makes the repository, with nothing checked out and no commit.
-    pub(crate) fn create(&self) -> io::Result<()> {
+    pub(crate) fn create(&mut self) -> Result<(), LaneError> {
+        if let Some(linked) = &mut self.linked {
+            let primary = linked.primary.to_thread_local();
+            linked.git_dir = Some(worktree::register(&primary, &linked.real, &linked.turn)?);
+            return Ok(());
+        }
+        self.refs
+            .with(|refs| self.create_own(refs))
+            .map_err(|source| LaneError::Io { doing: "make a repository", source })
+    }
+
+    fn create_own(&self, refs: &[(Utf8PathBuf, Vec<u8>)]) -> io::Result<()> {
         let git_dir = self.git_dir();
         for dir in ["objects/info", "objects/pack", "refs/heads", "refs/tags", "info"] {
             fs::create_dir_all(git_dir.join(dir))?;
@@ -110,8 +181,29 @@ impl Room {
                 fs::write(git_dir.join(file), content)?;
             }
         }
+        for (file, content) in refs {
+            let path = git_dir.join(file);
+            fs::create_dir_all(path.parent().expect("every file is in the repository"))?;
+            fs::write(path, content)?;
+        }
         // Last, because without it git sees no repository here.
         files::replace_unsynced(git_dir.join("HEAD"), b"ref: refs/heads/pdca\n")
+    }
+
+    /// Forgets how the primary knows of the checkout; what HEAD was at is kept by a ref.
+    pub(crate) fn forget(&mut self) -> Result<(), LaneError> {
+        let Some(linked) = &mut self.linked else { return Ok(()) };
+        let Some(git_dir) = linked.git_dir.take() else { return Ok(()) };
+        let primary = linked.primary.to_thread_local();
+        let head = fs::read(git_dir.join("HEAD")).unwrap_or_default();
+        if let Ok(commit) = gix::ObjectId::from_hex(head.trim())
+            && primary.try_find_header(commit).is_ok_and(|found| found.is_some())
+        {
+            let name = git_dir.file_name().unwrap_or_default();
+            history::keep_rescue(&primary, &history::ref_component(name), commit)?;
+        }
+        worktree::forget(&git_dir)
+            .map_err(|source| LaneError::Io { doing: "forget a worktree", source })
     }
 
     /// Puts everything back that decides how git behaves, and opens the repository.
@@ -148,13 +240,26 @@ impl Room {
         // By these git tells a repository from any other directory.
         let is_dir = |part: &str| self.git_dir().join(part).is_dir();
         let head = self.git_dir().join("HEAD");
-        if !head.is_file() || !is_dir("objects") || !is_dir("refs") {
+        let is_repository = self.linked.is_some() || is_dir("objects") && is_dir("refs");
+        if !head.is_file() || !is_repository {
             return Ok(false);
         }
         let head = fs::read(head)
             .map_err(|source| LaneError::Io { doing: "read HEAD of the lane", source })?;
         let head = head.trim_end();
-        Ok(head.starts_with(b"ref: refs/") || gix::ObjectId::from_hex(head).is_ok())
+        let names_something =
+            head.starts_with(b"ref: refs/") || gix::ObjectId::from_hex(head).is_ok();
+        Ok(names_something && self.has_its_commit()?)
+    }
+
+    /// Whether what is checked out is still in the primary, or in the lane itself.
+    ///
+    /// Someone may have rewound a branch of the primary and pruned what was on it.
+    fn has_its_commit(&self) -> Result<bool, LaneError> {
+        let repo = self.enter()?;
+        let Ok(head) = history::head(&repo) else { return Ok(false) };
+        let is_there = |id| repo.try_find_header(id).is_ok_and(|found| found.is_some());
+        Ok(head.is_none_or(|head| history::tree_of(&repo, head).is_ok_and(is_there)))
     }
 
     /// Refuses a repository in which writing would lead out of it.
@@ -163,6 +268,12 @@ impl Room {
             let kind = fs::symlink_metadata(&dir).map(|found| found.file_type());
             if !kind.is_ok_and(|kind| kind.is_dir()) {
                 return Err(LaneError::Damaged { path: dir, why: "is not a directory" });
+            }
+        }
+        if self.linked.is_some() {
+            let path = self.checkout.join(".git");
+            if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+                return Err(LaneError::Damaged { path, why: "is not a file" });
             }
         }
         self.scan("", &["", "objects", "objects/info", "info"])
@@ -200,19 +311,37 @@ impl Room {
         Ok(())
     }
 
-    fn restore(&self) -> io::Result<()> {
+    /// Each file that decides how git behaves here, and what it must hold.
+    fn fixed(&self) -> Vec<(Utf8PathBuf, Option<Cow<'_, [u8]>>)> {
         let git_dir = self.git_dir();
-        for (file, content) in &self.files {
-            let path = git_dir.join(file);
+        let Some(linked) = &self.linked else {
+            let all = self.files.iter();
+            let fixed = all.map(|(file, content)| (git_dir.join(file), content.as_deref()));
+            return fixed.map(|(path, content)| (path, content.map(Cow::Borrowed))).collect();
+        };
+        let mut lock = worktree::REASON.as_bytes().to_vec();
+        lock.push(b'\n');
+        vec![
+            (self.checkout.join(".git"), Some(Cow::Owned(worktree::forth(&git_dir)))),
+            (git_dir.join("gitdir"), Some(Cow::Owned(worktree::back(&linked.real)))),
+            (git_dir.join("commondir"), Some(Cow::Borrowed(b"../..\n"))),
+            (git_dir.join("locked"), Some(Cow::Owned(lock))),
+            (git_dir.join("config.worktree"), None),
+            (git_dir.join("info/sparse-checkout"), None),
+        ]
+    }
+
+    fn restore(&self) -> io::Result<()> {
+        for (path, content) in self.fixed() {
             let found = match fs::read(&path) {
                 Ok(found) => Some(found),
                 Err(err) if err.kind() == io::ErrorKind::NotFound => None,
                 Err(err) => return Err(err),
             };
             match content {
-                Some(content) if found.as_ref() != Some(content) => {
+                Some(content) if found.as_deref() != Some(&content) => {
                     fs::create_dir_all(path.parent().expect("every file is in the repository"))?;
-                    files::replace_unsynced(path, content)?;
+                    files::replace_unsynced(path, &content)?;
                 }
                 None if found.is_some() => fs::remove_file(path)?,
                 Some(_) | None => {}
@@ -222,48 +351,18 @@ impl Room {
     }
 }
 
-/// A line of the file that says where else objects are.
-fn alternate(objects: &Utf8Path) -> Result<String, LaneError> {
-    if objects.as_str().contains('\n') {
-        return Err(LaneError::Path { path: objects.to_owned() });
+impl Linked {
+    fn of(target: &Target, checkout: &Utf8Path) -> Result<Self, LaneError> {
+        let failed = |source| LaneError::Io { doing: "find the worktree in the primary", source };
+        let slot = checkout.parent().unwrap_or(checkout).canonicalize_utf8().map_err(failed)?;
+        let real = slot.join(target.name());
+        Ok(Self {
+            primary: target.repository().into_sync(),
+            common: target.common_dir().to_owned(),
+            git_dir: worktree::find(target.common_dir(), &real).map_err(failed)?,
+            turn: slot.parent().unwrap_or(&slot).join("worktrees.lock"),
+            real,
+            muted: settings::muted(&target.repository()),
+        })
     }
-    Ok(format!("{objects}\n"))
-}
-
-/// The configuration of a private checkout, and whether it converts content.
-fn config(primary: &gix::Repository) -> gix::Result<(String, bool)> {
-    let able = primary.filesystem_options()?;
-    let sha256 = primary.object_hash() != gix::hash::Kind::Sha1;
-    let mut text = format!(
-        "[core]\n\trepositoryformatversion = {}\n\tbare = false\n\tlogallrefupdates = true\n\tfilemode = {}\n\tsymlinks = {}\n\
-         \tignorecase = {}\n\tprecomposeunicode = {}\n\thooksPath = /dev/null\n\texcludesFile = /dev/null\n\
-         \tattributesFile = /dev/null\n\tfsmonitor = false\n\tuntrackedCache = false\n\tsafecrlf = false\n",
-        u8::from(sha256),
-        able.executable_bit,
-        able.symlink,
-        able.ignore_case,
-        able.precompose_unicode,
-    );
-    let local = primary.config_snapshot();
-    let mut converts = false;
-    for key in ["autocrlf", "eol"] {
-        let value = local
-            .string(format!("core.{key}").as_str())
-            .map(|value| value.to_str_lossy().to_lowercase());
-        if let Some(value) = value
-            .filter(|value| matches!(value.as_str(), "true" | "input" | "lf" | "crlf" | "native"))
-        {
-            writeln!(text, "\t{key} = {value}").expect("a string takes any text");
-            converts = true;
-        }
-    }
-    // Nobody's name leaks into a lane, and a commit in it needs no further set-up.
-    text.push_str("[user]\n\tname = pdca lane\n\temail = lane@pdca.invalid\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
-    // Loose objects of a lane may be all that holds a result; nothing here may prune or repack.
-    text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
-    if sha256 {
-        writeln!(text, "[extensions]\n\tobjectFormat = {}", primary.object_hash())
-            .expect("a string takes any text");
-    }
-    Ok((text, converts))
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::{
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
+    extra::EXTRA,
     feature::Feature,
     hydrate::HYDRATION,
     names::TMP,
@@ -229,7 +230,14 @@ impl Target {
 
 /// Opens exactly what is at `path`, without the configuration of the user or the environment.
 pub(crate) fn open_repository(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRepository> {
-    let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
+    let options = gix::open::Options::isolated().config_overrides([
+        "core.useReplaceRefs=false",
+        // Registering a worktree must not change the configuration of the repository.
+        "worktree.useRelativePaths=false",
+        // For the first line of the log of a worktree; nobody's name leaks into it.
+        "committer.name=pdca",
+        "committer.email=lane@pdca.invalid",
+    ]);
     gix::ThreadSafeRepository::open_opts(path.as_std_path(), options)
 }
 
@@ -255,6 +263,7 @@ fn reserved(name: &str) -> Option<&'static str> {
         (OCCUPANT, "who works in a checkout"),
         (INDEX, "what is known of a checkout"),
         (NEW_INDEX, "what is known of a checkout"),
+        (EXTRA, "more checkouts of the same repository"),
         (".lock", "locks"),
         (TMP, "temporary files"),
         (HYDRATION, "the hydration of a checkout"),

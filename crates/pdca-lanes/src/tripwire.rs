@@ -59,6 +59,9 @@ struct Except(Vec<PathBuf>);
 /// A kept one is not larger than this.
 const LARGEST: u64 = 256 << 20;
 
+/// What the name of the fact of a ref starts with that only we make, and never move.
+const RESCUED: &[u8] = b"ref refs/pdca/rescue/";
+
 /// What the name of a file's fact starts with.
 const FILE: &[u8] = b"file ";
 
@@ -136,7 +139,9 @@ impl Tripwire {
                 Some(_) => {}
             }
         }
-        let new = after.keys().filter(|name| !self.before.contains_key(*name));
+        // A lane that is a worktree keeps what it rescues in the primary, under names of ours.
+        let ours = |name: &BString| name.starts_with(RESCUED);
+        let new = after.keys().filter(|name| !self.before.contains_key(*name) && !ours(name));
         breaches.extend(new.map(|name| format!("{name} is new, or changed")));
         breaches
     }

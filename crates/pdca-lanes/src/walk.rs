@@ -21,6 +21,7 @@ use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
 use crate::{
     dir::{list, open_dir, open_root, remove},
     failure::LaneError,
+    lane::Reset,
 };
 
 /// What the pass found.
@@ -42,6 +43,8 @@ pub(crate) struct Walk<'a> {
     ignored: gix::AttributeStack<'a>,
     /// Whether what differs or is untracked is removed on the way.
     clears: bool,
+    /// Whether what is ignored is left alone.
+    spares: bool,
     /// Whether a file holds the bytes of its blob, so that reading can tell they are the same.
     plain: bool,
     able: gix::fs::Capabilities,
@@ -72,9 +75,10 @@ impl<'a> Walk<'a> {
         repo: &'a gix::Repository,
         index: &'a gix::index::File,
         plain: bool,
+        what: Reset,
     ) -> gix::Result<Self> {
         let walk = Self::new(repo, index, Source::IdMapping, plain)?;
-        Ok(Self { clears: true, ..walk })
+        Ok(Self { clears: true, spares: what == Reset::Tracked, ..walk })
     }
 
     fn new(
@@ -87,6 +91,7 @@ impl<'a> Walk<'a> {
             index,
             ignored: repo.excludes(index, None, source)?,
             clears: false,
+            spares: true,
             plain,
             able: repo.filesystem_options()?,
             found: Found::default(),
@@ -215,6 +220,9 @@ impl<'a> Walk<'a> {
     ) -> Result<(), LaneError> {
         let is_dir = kind == FileType::Directory;
         let is_repository = name.to_bytes() == b".git";
+        if self.clears && !self.spares {
+            return remove(dir, name, kind).map_err(LaneError::walking);
+        }
         if !is_repository {
             let mode = if is_dir { Mode::DIR } else { Mode::FILE };
             let rules = self.ignored.at_entry(path.as_bstr(), Some(mode));

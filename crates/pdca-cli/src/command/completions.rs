@@ -11,6 +11,8 @@ use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCompleter;
 use clap_complete::env::Shells;
 
+use pdca_lanes::Lanes;
+
 use crate::ambient::Ambient;
 use crate::context::Globals;
 use crate::exit::Exit;
@@ -73,16 +75,18 @@ fn complete(
     Ok(Exit::Done)
 }
 
-/// Every argument that is a bundle id completes to the ids there are.
+/// Every argument that is a bundle id completes to the ids there are, and every slot to the lanes.
 fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
-    let is_id = |arg: &clap::Arg| {
-        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "ID"))
+    let is = |arg: &clap::Arg, what: &str| {
+        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == what))
     };
     command
         .mut_args(|arg| {
-            if is_id(&arg) {
-                let ids = ids.clone();
+            let ids = ids.clone();
+            if is(&arg, "ID") {
                 arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.candidates(typed)))
+            } else if is(&arg, "SLOT") {
+                arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.slots(typed)))
             } else {
                 arg
             }
@@ -103,12 +107,26 @@ impl Ids {
         Ids { ambient: ambient.clone(), directory: after.map(Utf8PathBuf::from) }
     }
 
-    fn candidates(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
-        let Some(typed) = typed.to_str() else { return Vec::new() };
-        // Whatever is wrong with the workspace, Tab is not the place to say so.
+    /// The workspace. Whatever is wrong with it, Tab is not the place to say so.
+    fn workspace(&self) -> Option<Workspace> {
         let globals =
             Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
-        let Ok(workspace) = Workspace::load(&globals, &self.ambient) else { return Vec::new() };
+        Workspace::load(&globals, &self.ambient).ok()
+    }
+
+    /// The lanes there are.
+    fn slots(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
+        let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
+            return Vec::new();
+        };
+        let slots = Lanes::new(&workspace.lanes_root).slots().unwrap_or_default();
+        let names = slots.iter().map(ToString::to_string);
+        names.filter(|slot| slot.starts_with(typed)).map(CompletionCandidate::new).collect()
+    }
+
+    fn candidates(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
+        let Some(typed) = typed.to_str() else { return Vec::new() };
+        let Some(workspace) = self.workspace() else { return Vec::new() };
         let Ok(bundles) = workspace.bundle_root.list() else { return Vec::new() };
         let spelled = |bundle: &pdca_state::Bundle| {
             let id = bundle.id();
@@ -155,6 +173,17 @@ mod tests {
         assert_eq!(ids("#36"), ["#36"]);
         assert_eq!(ids("issue_P"), ["issue_PROJ-1"]);
         assert_eq!(ids("x"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_lanes_that_exist_complete() {
+        let desk = Desk::new().with_env(ASKED_BY, "fish");
+        for slot in ["lane-0", "lane-1", "lane-10"] {
+            fs_err::create_dir_all(desk.workspace.around().join("ws.lanes").join(slot)).unwrap();
+        }
+        let answer = |words: &[&str]| desk.run(&[&["--", "pdca", "lanes"], words].concat()).out;
+        assert_eq!(answer(&["env", ""]).lines().take(3).collect::<Vec<_>>(), ["0", "1", "10"]);
+        assert_eq!(answer(&["remove", "0", "1"]), "1\n10\n");
     }
 
     #[test]

@@ -136,6 +136,9 @@ mod tests {
         gates.cwd = "auto"  # default
         gates.parallel = false  # default
         gates.sandbox = "auto"  # default
+        lanes.kind = "reference"  # default
+        lanes.ports = "20000-29999"  # default
+        lanes.reset = "tracked"  # default
         leaves.act.mode = "stub"  # default
         leaves.builder.argv = []  # default
         leaves.builder.interactive = false  # default

@@ -390,6 +390,7 @@ mod tests {
             "[paths]",
             "[driver]",
             "[lanes]",
+            "[lanes.hydrate]",
             "[tracker]",
             "[[targets]]",
             "[gates]",
@@ -413,6 +414,7 @@ mod tests {
                     .any(|mark| text.contains(&format!("\n{mark}{key} = ")))
                     || text.contains(&format!("{key} = "))
                     || text.contains(&format!("[leaves.{key}]"))
+                    || text.contains(&format!("[lanes.{key}]"))
                     || text.lines().any(|line| line.starts_with("# Roles:") && line.contains(key))
                     || ["throttle", "prompt", "subcmd", "checks"].contains(&key);
                 assert!(there, "`{key}` of {table} is not explained");

@@ -22,7 +22,7 @@ pub(crate) struct Next {
 }
 
 pub(crate) fn run(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let overview = Overview::load(cx.workspace()?)?;
+    let overview = Overview::load_at_work(cx)?;
     if cx.globals.json {
         status::emit_all(cx, &overview, out)?;
         return Ok(Exit::Done);
@@ -52,6 +52,8 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
     let going: Vec<&Entry> = overview.entries.iter().filter(|entry| entry.can_go_on()).collect();
     match going.as_slice() {
         [] => {}
+        // Another one would be refused.
+        [..] if overview.work.driver.is_some() => {}
         [one] => return tell(format!("pdca run {}", one.id), format!("{} can go on", one.id)),
         many => return tell("pdca batch".to_owned(), format!("{} bundles can go on", many.len())),
     }
@@ -69,6 +71,10 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
                 format!("{} bundles wait for your sign-off", many.len()),
             );
         }
+    }
+    if let Some(driver) = &overview.work.driver {
+        let why = format!("{} is at work", crate::style::one_line(driver, 40));
+        return tell("pdca status --watch".to_owned(), why);
     }
     if let Some(entry) = with(State::Unplanned).first() {
         return plan(entry, cwd);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use pdca_dag::{Frontier, Plan, Why};
-use pdca_driver::pool::Batched;
+use pdca_driver::pool::{Batched, Stop};
 use pdca_driver::{Batch, DriveError, Halt, Site};
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
@@ -98,6 +98,9 @@ pub(super) fn drive_all(
         cx.emit_json(out, "run", &report)?;
     } else {
         report.print(cx, out)?;
+    }
+    if let Some(stop) = batched.stopped.clone() {
+        return Err(stopped(&stop));
     }
     match first_failure(batched) {
         Some(failure) => Err(failure),
@@ -285,6 +288,28 @@ impl Line {
                 Self { error: Some(pdca_state::chain(error)), ..Self::empty(bundle, Fate::Failed) }
             }
         }
+    }
+}
+
+/// What stopped the run, where it was no signal.
+fn stopped(stop: &Stop) -> Failure {
+    match stop {
+        Stop::Duration(longest) => {
+            let span = crate::progress::span(*longest);
+            Failure::new(
+                Exit::Capped,
+                format!("the run was at work for {span}, which is its limit"),
+            )
+            .hint("`max_duration_secs` in [driver] is the limit; the same command goes on")
+        }
+        Stop::Aborted { why } => {
+            Failure::new(Exit::Interrupted, format!("the run was given up: {why}"))
+                .hint("what is on disk is whole; `pdca status` shows it")
+        }
+        Stop::Record { error } => Failure::unexpected(format!(
+            "the run cannot be recorded any more: {error}"
+        ))
+        .hint("nothing that was not recorded was done; make room on the disk, and run it again"),
     }
 }
 

@@ -5,22 +5,25 @@ mod detail;
 mod tests;
 
 use std::io::Write;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_state::{Coverage, LoadError, Overall, State};
+use pdca_state::{BundleId, Coverage, LoadError, Overall, State};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, shorter};
-use crate::overview::{Entry, Overview, UNREADABLE};
-use crate::style::{Painted, Palette, one_line, printable};
+use crate::overview::{Entry, HeldBy, Overview, UNREADABLE, Work, ago, timestamp};
+use crate::style::{Painted, one_line, printable};
+
+use super::plan::words;
 
 /// Show the state of every bundle, or all about one
 ///
 /// The state is read from the files that are there. Bundles that need a person come first. `[blocked-by: …]` names
-/// what a bundle depends on that is not COMPLETE. A bundle that cannot be read is one bad row; the exit code is 0
+/// what a bundle depends on that is not COMPLETE; while a driver is at work, `[lane 2, 3 min]` says where a bundle is in
+/// work and for how long, and `[held-by: …]` which of those it may not run beside, with a path both can write. A bundle that cannot be read is one bad row; the exit code is 0
 /// whenever the bundles could be listed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -74,7 +77,7 @@ fn show(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failur
         let bundle = cx.require_bundle(id)?;
         return detail::show(cx, &bundle, out);
     }
-    let overview = Overview::load(cx.workspace()?)?;
+    let overview = Overview::load_at_work(cx)?;
     if cx.globals.json { emit_all(cx, &overview, out) } else { show_all(cx, &overview, out) }
 }
 
@@ -85,11 +88,15 @@ pub(super) struct Row<'a> {
     dir: &'a Utf8Path,
     state: &'static str,
     blocked_by: Vec<&'a str>,
+    /// Rivals at work right now.
+    held_by: Vec<&'a str>,
     conflicts_with: Vec<&'a str>,
     touches: &'a [String],
     /// The slot it is in work in.
     lane: Option<u32>,
-    /// When its directory last changed, in UTC.
+    /// Who is at work on it, by their own word.
+    holder: Option<&'a str>,
+    /// Since when it is in work; where it is not, when its directory last changed. In UTC.
     since: Option<String>,
     slug: Option<&'a str>,
     open_items: usize,
@@ -108,16 +115,19 @@ struct BadRow {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of(entry: &'a Entry) -> Self {
+    pub(super) fn of(entry: &'a Entry, work: &'a Work) -> Self {
+        let at_work = work.on(&entry.id);
         let empty = Row {
             id: entry.id.as_ref(),
             dir: &entry.dir,
             state: UNREADABLE,
             blocked_by: entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect(),
+            held_by: work.holding(&entry.id).iter().map(|by| by.id.as_ref()).collect(),
             conflicts_with: Vec::new(),
             touches: &[],
-            lane: None,
-            since: since(&entry.dir),
+            lane: at_work.and_then(|at| at.lane),
+            holder: at_work.map(|at| at.holder.as_str()),
+            since: at_work.and_then(|at| timestamp(at.since?)).or_else(|| since(&entry.dir)),
             slug: None,
             open_items: 0,
             disposition: None,
@@ -162,9 +172,7 @@ fn message(error: &LoadError) -> String {
 }
 
 fn since(dir: &Utf8Path) -> Option<String> {
-    let modified = fs_err::metadata(dir).ok()?.modified().ok()?;
-    let seconds = i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
-    Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
+    timestamp(fs_err::metadata(dir).ok()?.modified().ok()?)
 }
 
 #[derive(Serialize)]
@@ -188,7 +196,7 @@ pub(super) fn emit_all(
 ) -> Result<(), Failure> {
     let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
     let all = All {
-        bundles: overview.entries.iter().map(Row::of).collect(),
+        bundles: overview.entries.iter().map(|entry| Row::of(entry, &overview.work)).collect(),
         strangers: overview
             .strangers
             .iter()
@@ -232,7 +240,7 @@ pub(super) fn show_all(
                 let line = format!(
                     "{state}  {:<ids$}  {slug:<slugs$}  {}",
                     entry.id,
-                    remarks(cx.out, entry)
+                    remarks(cx, entry, &overview.work)
                 );
                 writeln!(out, "{}", line.trim_end())?;
             }
@@ -260,11 +268,22 @@ pub(super) fn show_all(
 }
 
 /// What a person should know about a bundle besides its state.
-fn remarks(palette: Palette, entry: &Entry) -> String {
+fn remarks(cx: &Context<'_>, entry: &Entry, work: &Work) -> String {
+    let palette = cx.out;
     let mut remarks: Vec<String> = Vec::new();
+    if let Some(at) = work.on(&entry.id) {
+        let place = at.lane.map_or_else(|| "in work".to_owned(), |lane| format!("lane {lane}"));
+        let long = at.since.map(|since| words::duration(ago(since, cx.ambient.now())));
+        let long = long.map_or_else(String::new, |long| format!(", {long}"));
+        remarks.push(palette.good(format!("[{place}{long}]")).to_string());
+    }
     if !entry.blocked_by.is_empty() {
         let ids: Vec<&str> = entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect();
         remarks.push(palette.warn(format!("[blocked-by: {}]", ids.join(", "))).to_string());
+    }
+    let held: Vec<String> = work.holding(&entry.id).iter().map(held_by).collect();
+    if !held.is_empty() {
+        remarks.push(palette.warn(format!("[held-by: {}]", held.join(", "))).to_string());
     }
     let Ok(glance) = &entry.glance else { return String::new() };
     if glance.state == State::AwaitingSignoff {
@@ -280,9 +299,11 @@ fn remarks(palette: Palette, entry: &Entry) -> String {
     if glance.coverage == Coverage::Changed {
         remarks.push(palette.bad("[patch edited after Check]").to_string());
     }
-    if !glance.conflicts_with.ids.is_empty() && !glance.state.is_terminal() {
-        let ids: Vec<&str> = glance.conflicts_with.ids.iter().map(AsRef::as_ref).collect();
-        remarks.push(format!("[not beside: {}]", ids.join(", ")));
+    let holds = |id: &BundleId| work.holding(&entry.id).iter().any(|by| by.id == *id);
+    let rivals = glance.conflicts_with.ids.iter().filter(|id| !holds(id));
+    let rivals: Vec<&str> = rivals.map(AsRef::as_ref).collect();
+    if !rivals.is_empty() && !glance.state.is_terminal() {
+        remarks.push(format!("[not beside: {}]", rivals.join(", ")));
     }
     if glance.iterations > 0 {
         remarks.push(palette.faint(format!("[attempt {}]", glance.iterations + 1)).to_string());
@@ -290,9 +311,16 @@ fn remarks(palette: Palette, entry: &Entry) -> String {
     remarks.join(" ")
 }
 
+fn held_by(by: &HeldBy) -> String {
+    match &by.witness {
+        Some(witness) => format!("{} ({})", by.id, printable(witness)),
+        None => by.id.to_string(),
+    }
+}
+
 /// A state in the colour of who must act.
 pub(super) fn paint<T: std::fmt::Display>(
-    palette: Palette,
+    palette: crate::style::Palette,
     state: Option<State>,
     text: T,
 ) -> Painted<T> {

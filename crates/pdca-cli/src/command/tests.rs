@@ -41,12 +41,16 @@ fn the_short_help_names_every_command() {
       new          Make a bundle with a brief to fill in
       status       Show the state of every bundle, or all about one
       why          Say why a bundle is not running, and what would change that
+      plan         Show in which order bundles may be built, and why [alias: waves]
+      widen        Add globs to what a brief says it touches, with a reason
       run          Build, gate and review bundles, and stop where a person is due
       batch        Drive all bundles that are not finished
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle
       act          Look back over the cycles that ended, and record what the process learns
+      lanes        Make, list, reset and remove the private checkouts that work is done in
+      sweep        Remove lanes that are old, or whose room is needed, oldest first
       demo         Watch issues go from brief to sign-off, with no model, no key and no network
       doctor       Look at the host and the workspace, and name each problem with its remedy
       config       Show the config in force and where each value came from
@@ -153,11 +157,14 @@ fn hostile_ids_are_refused_before_any_path_is_built() {
         b"\x1b[2J",
     ];
     for id in ids {
-        for command in ["new", "status", "why", "signoff"] {
+        for command in ["new", "status", "why", "plan", "signoff", "widen --reason=x"] {
             let id = OsString::from_vec(id.to_vec());
-            let mut args: Vec<OsString> = vec![command.into(), "--".into(), id];
-            if command == "signoff" {
-                args.push("accept".into());
+            let mut args: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+            args.extend(["--".into(), id]);
+            match command {
+                "signoff" => args.push("accept".into()),
+                "widen --reason=x" => args.push("src".into()),
+                _ => {}
             }
             let run = refused(&desk, &args);
             assert!(run.err.contains("hint: ids look like"), "{args:?}: {run}");

@@ -1,5 +1,7 @@
 //! `pdca why`: what a bundle waits for.
 
+mod schedule;
+
 use std::io::Write;
 
 use pdca_state::{Artifact, Bundle, Coverage, Reentry, Snapshot, State};
@@ -10,6 +12,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::overview::{Entry, Overview, Standing};
 use crate::style::printable;
+
+use schedule::Schedule;
 
 /// Say why a bundle is not running, and what would change that
 #[derive(Debug, clap::Args)]
@@ -31,6 +35,8 @@ struct Explanation {
     blocked_by: Vec<String>,
     reasons: Vec<String>,
     next: Option<String>,
+    /// What the scheduler has to say; null where there is nothing left to schedule.
+    schedule: Option<Schedule>,
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -46,6 +52,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         }),
         reasons: Vec::new(),
         next: None,
+        schedule: None,
     };
     explain(cx, &bundle, &snapshot, &overview, entry, &mut reasons)?;
     for problem in &snapshot.problems {
@@ -96,11 +103,17 @@ fn explain(
         }
         State::Planned | State::Built | State::Checked | State::Iterate(_) => {
             say(work_left(snapshot));
-            let blocked = entry.is_some_and(|entry| !entry.blocked_by.is_empty());
+            let scheduled = Schedule::load(cx, id, overview)?;
             if let Some(entry) = entry {
-                blockers(overview, entry, &mut say);
+                blockers(overview, entry, &scheduled, &mut say);
             }
-            if blocked { None } else { Some(format!("pdca run {id}")) }
+            for sentence in scheduled.sentences() {
+                say(sentence.clone());
+            }
+            let blocked = entry.is_some_and(|entry| !entry.blocked_by.is_empty());
+            let may_start = !blocked && scheduled.may_start();
+            to.schedule = Some(scheduled);
+            if may_start { Some(format!("pdca run {id}")) } else { None }
         }
         State::AwaitingSignoff => {
             awaiting(snapshot, &mut say)?;
@@ -144,19 +157,23 @@ fn work_left(snapshot: &Snapshot) -> String {
     }
 }
 
-fn blockers(overview: &Overview, entry: &Entry, say: &mut dyn FnMut(String)) {
+fn blockers(overview: &Overview, entry: &Entry, scheduled: &Schedule, say: &mut dyn FnMut(String)) {
     for blocker in &entry.blocked_by {
         let id = &blocker.id;
+        let at = scheduled.place(id);
         say(match blocker.standing {
             Standing::In(State::Discontinued) => {
-                format!("it depends on {id}, which was discontinued: change `Depends on`")
+                format!("it depends on {id}{at}, which was discontinued: change `Depends on`")
             }
-            Standing::In(state) => format!("it depends on {id}, which is {state}: `pdca why {id}`"),
+            Standing::In(state) => {
+                let now = scheduled.working(id);
+                format!("it depends on {id}{at}, which is {state}{now}: `pdca why {id}`")
+            }
             Standing::Unreadable => {
-                format!("it depends on {id}, which cannot be read: `pdca status {id}`")
+                format!("it depends on {id}{at}, which cannot be read: `pdca status {id}`")
             }
             Standing::Missing => {
-                format!("it depends on {id}, and there is no such bundle: `pdca new {id}`")
+                format!("it depends on {id}{at}, and there is no such bundle: `pdca new {id}`")
             }
         });
     }
@@ -208,9 +225,10 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["why", "3"]), @"
         3 is PLANNED
           it is planned; the builder has not delivered a patch yet
-          it depends on 2, which is AWAITING_SIGNOFF: `pdca why 2`
-          it depends on 99, and there is no such bundle: `pdca new 99`
+          it depends on 2 (results/issue_3/brief.md:10), which is AWAITING_SIGNOFF: `pdca why 2`
+          it depends on 99 (results/issue_3/brief.md:10), and there is no such bundle: `pdca new 99`
           it is never in work beside 4, which is PLANNED
+          the batch cannot be planned until that is mended: `pdca plan`
         ");
         insta::assert_snapshot!(desk.run(&["why", "3", "--json"]), @r#"
         {
@@ -224,11 +242,20 @@ mod tests {
           ],
           "reasons": [
             "it is planned; the builder has not delivered a patch yet",
-            "it depends on 2, which is AWAITING_SIGNOFF: `pdca why 2`",
-            "it depends on 99, and there is no such bundle: `pdca new 99`",
-            "it is never in work beside 4, which is PLANNED"
+            "it depends on 2 (results/issue_3/brief.md:10), which is AWAITING_SIGNOFF: `pdca why 2`",
+            "it depends on 99 (results/issue_3/brief.md:10), and there is no such bundle: `pdca new 99`",
+            "it is never in work beside 4, which is PLANNED",
+            "the batch cannot be planned until that is mended: `pdca plan`"
           ],
-          "next": null
+          "next": null,
+          "schedule": {
+            "status": "rejected",
+            "waits_on": [],
+            "held_by": [],
+            "problems": [
+              "3 depends on 99, which does not exist (results/issue_3/brief.md:10)"
+            ]
+          }
         }
         "#);
     }
@@ -277,6 +304,122 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["why", "5"]), @"
         5 is RESOLVED
           the tracker says it is settled, and no cycle ran here
+        ");
+    }
+
+    #[test]
+    fn a_bundle_held_by_a_rival_in_work_names_it_and_since_when() {
+        let desk = Desk::new();
+        desk.workspace.brief("1", &[("Touches", "src/*.py")]);
+        desk.workspace.brief("2", &[("Touches", "src/{ab,c}.py")]);
+        desk.workspace.brief("3", &[("Conflicts with", "1"), ("Touches", "web")]);
+        desk.workspace.brief("4", &[("Depends on", "1"), ("Touches", "docs")]);
+        desk.workspace.brief("5", &[("Touches", "src/c.py")]);
+        let _work = desk.at_work(&[("1", 2, 3)]);
+        insta::assert_snapshot!(desk.run(&["why", "2"]), @"
+        2 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it waits for 1, in work in lane 2 for 3 min (process 7): both can write `src/ab.py`
+          it is never in work beside 5, which is PLANNED: both can write `src/c.py`
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "3"]), @"
+        3 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it is never in work beside 1, which is PLANNED
+          it waits for 1, in work in lane 2 for 3 min (process 7): they conflict (results/issue_3/brief.md:10)
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "4"]), @"
+        4 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it depends on 1 (results/issue_4/brief.md:10), which is PLANNED and in work in lane 2 for 3 min (process 7): `pdca why 1`
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "1"]), @"
+        1 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it is in work in lane 2 for 3 min (process 7)
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "2", "--json"]), @r#"
+        {
+          "schema": 1,
+          "kind": "why",
+          "id": "2",
+          "state": "PLANNED",
+          "blocked_by": [],
+          "reasons": [
+            "it is planned; the builder has not delivered a patch yet",
+            "it waits for 1, in work in lane 2 for 3 min (process 7): both can write `src/ab.py`",
+            "it is never in work beside 5, which is PLANNED: both can write `src/c.py`"
+          ],
+          "next": null,
+          "schedule": {
+            "status": "held",
+            "waits_on": [],
+            "held_by": [
+              {
+                "id": "1",
+                "rule": "overlap",
+                "witness": "src/ab.py",
+                "holder": "process 7, lane 2",
+                "lane": 2,
+                "since": "2026-11-16T11:57:00Z"
+              }
+            ],
+            "problems": []
+          }
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_bundle_that_may_start_says_who_is_before_it() {
+        let desk = Desk::new();
+        for id in ["1", "2", "3"] {
+            desk.workspace.brief(id, &[("Touches", id)]);
+        }
+        insta::assert_snapshot!(desk.run(&["why", "3"]), @"
+        3 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          nothing keeps it; 2 bundles are before it in order
+        next: pdca run 3
+        ");
+        let _work = desk.at_work(&[("1", 0, 2)]);
+        insta::assert_snapshot!(desk.run(&["why", "3"]), @"
+        3 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it waits for a free lane; 1 bundle is before it in order
+        ");
+    }
+
+    #[test]
+    fn a_batch_without_a_plan_is_told_with_what_concerns_the_bundle() {
+        let desk = Desk::new();
+        desk.workspace.brief("1", &[("Touches", "../x"), ("Depends on", "100")]);
+        desk.workspace.brief("2", &[]);
+        desk.workspace.brief("101", &[]);
+        insta::assert_snapshot!(desk.run(&["why", "1"]), @"
+        1 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it depends on 100 (results/issue_1/brief.md:11), and there is no such bundle: `pdca new 100`
+          1 touches `../x`: column 1: it leaves the tree (results/issue_1/brief.md:10)
+          the batch cannot be planned until that is mended: `pdca plan`
+        ");
+        insta::assert_snapshot!(desk.run(&["why", "2"]), @"
+        2 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          other bundles keep the batch from being planned, in 2 places: `pdca plan`
+        next: pdca run 2
+        ");
+    }
+
+    #[test]
+    fn a_bundle_that_a_person_has_is_told() {
+        let desk = Desk::new();
+        desk.workspace.brief("1", &[]);
+        let _held = desk.held("locks/issue_1.lock", "process 9", 1);
+        insta::assert_snapshot!(desk.run(&["why", "1"]), @"
+        1 is PLANNED
+          it is planned; the builder has not delivered a patch yet
+          it is in work for 1 min (process 9)
         ");
     }
 }

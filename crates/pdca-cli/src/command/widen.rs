@@ -231,7 +231,16 @@ fn new_rivals(
 }
 
 fn rivals(plan: &Plan, id: &BundleId, known: &BTreeSet<BundleId>, site: &Site) -> Vec<Rival> {
-    let rivals = plan.rivals_of(id).into_iter().filter(|(other, _)| !known.contains(*other));
+    // One that waits for the other was never beside it.
+    let edges = plan.edges();
+    let is_ordered = |other: &BundleId| {
+        edges.iter().any(|edge| {
+            let pair = (&edge.dependant, &edge.prerequisite);
+            pair == (id, other) || pair == (other, id)
+        })
+    };
+    let rivals = plan.rivals_of(id).into_iter();
+    let rivals = rivals.filter(|(other, _)| !known.contains(*other) && !is_ordered(other));
     let told = |(other, rivalry): (&BundleId, Rivalry)| {
         let (rule, witness) = match &rivalry {
             Rivalry::Conflict { .. } => ("conflict", None),
@@ -316,8 +325,6 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use crate::testing::Desk;
 
     fn desk() -> Desk {
@@ -448,11 +455,7 @@ mod tests {
     #[test]
     fn a_bundle_in_work_is_refused_with_who_has_it() {
         let desk = desk();
-        let path = desk.workspace.path().join(".pdca/locks/issue_12.lock");
-        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut lock = std::fs::File::create(&path).unwrap();
-        lock.try_lock().unwrap();
-        lock.write_all(b"process 7, lane 2").unwrap();
+        let _held = desk.held("locks/issue_12.lock", "process 7, lane 2", 3);
         let before = desk.all_files();
         insta::assert_snapshot!(widen(&desk, &["12", "x"]), @"
         --- stderr

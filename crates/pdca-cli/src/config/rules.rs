@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pdca_gates::{ConfigFault, ConfigProblem};
+use pdca_lanes::HydrateFault;
 use pdca_leaves::ConfigFlaw;
 
 use super::{Config, MAX_LANES, Sources};
@@ -21,6 +22,11 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
             .hint(format!("each lane is a checkout of its own; write at most {MAX_LANES}"));
         problems.push(at(sources, "driver.lanes", problem));
     }
+    if config.driver.max_duration_secs == 0 {
+        let problem = Problem::new("`max_duration_secs` in [driver] must be at least 1")
+            .hint("write a number of seconds, such as 14400, or remove the line");
+        problems.push(at(sources, "driver.max_duration_secs", problem));
+    }
     for (index, word) in config.driver.close_dispositions.iter().enumerate() {
         if word.trim().is_empty() {
             let path = format!("driver.close_dispositions[{index}]");
@@ -31,6 +37,10 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         }
     }
     targets(config, sources, &mut problems);
+    problems.extend(config.lanes.hydrate.validate().iter().map(|problem| {
+        let told = Problem::new(problem.to_string()).hint(hydrate_hint(&problem.fault));
+        at(sources, &format!("lanes.hydrate.{}", problem.key), told)
+    }));
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
     problems.extend(config.leaves.validate().iter().map(|problem| {
         let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
@@ -44,6 +54,18 @@ fn at(sources: &Sources, path: &str, problem: Problem) -> Problem {
     match sources.place(path) {
         Some(place) => problem.at(place),
         None => problem,
+    }
+}
+
+/// What mends a fault of `[lanes.hydrate]`.
+pub(crate) fn hydrate_hint(fault: &HydrateFault) -> &'static str {
+    match fault {
+        HydrateFault::Path { .. } => "write a path relative to the root of the checkout",
+        HydrateFault::Overlap { .. } => {
+            "name each place once, in one of `copy`, `symlink` and `seed`"
+        }
+        HydrateFault::Empty => "write a command, or remove the line",
+        HydrateFault::Timeout => "write a number of seconds, such as 600",
     }
 }
 

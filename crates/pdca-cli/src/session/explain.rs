@@ -1,6 +1,6 @@
 //! What a driver's failure means for a person: where, and the remedy.
 
-use pdca_driver::{AdmissionError, DriveError, GroundError, TargetChoiceError};
+use pdca_driver::{AdmissionError, DriveError, GroundError, RunError, TargetChoiceError};
 use pdca_lanes::HydrateError;
 use pdca_state::{Artifact, Bundle};
 
@@ -20,6 +20,33 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
         AdmissionError::Unusable { path, .. } => failure
             .at(Place::file(path))
             .hint("the workspace must be writable and on a filesystem that can lock files"),
+    }
+}
+
+/// Why no run may be driven.
+pub(crate) fn no_run(error: &RunError) -> Failure {
+    let told = |exit| Failure::from_error(exit, error);
+    match error {
+        RunError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
+            .at(Place::file(path))
+            .hint("somebody drives this repository already; wait until it is done, or stop it"),
+        RunError::Admission(pdca_journal::AdmissionError::CannotLock { path, .. }) => told(Exit::Usage)
+            .at(Place::file(path))
+            .hint("without locks two drivers could work at once; move the repository to a filesystem that has them"),
+        RunError::Admission(_) => told(Exit::Usage)
+            .hint("the git directory of every target must be writable, and its lock a plain file"),
+        RunError::Blocked { workspace, block, .. } => {
+            let failure = told(Exit::RecoveryBlocked).at(Place::file(workspace));
+            let failure = block.iter().fold(failure, |failure, block| failure.detail(&block.evidence));
+            failure.hint("`pdca recover` shows it; `pdca unblock` lets it go on, `pdca abort` gives it up")
+        }
+        RunError::Unreadable { dir, .. } => told(Exit::RecoveryBlocked)
+            .at(Place::file(dir))
+            .hint("nothing was cut or changed; restore the journal, or move the run's directory away"),
+        RunError::TakeUp { .. } => told(Exit::RecoveryBlocked).hint("`pdca recover` shows what is known of it"),
+        RunError::Create(_) | RunError::Append(_) | RunError::Io(_) | RunError::NoEpoch => {
+            told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again")
+        }
     }
 }
 
@@ -95,6 +122,13 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
         DriveError::Signed => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::GatesJson)))
             .hint("restore the file from a backup or from version control"),
+        DriveError::Capped { .. } => {
+            told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
+        }
+        DriveError::Blocked { .. } => {
+            told(Exit::RecoveryBlocked).hint(format!("mend the cause, then `pdca unblock {id}`"))
+        }
+        DriveError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
         DriveError::Gates(_)
         | DriveError::NoProgress { .. }
         | DriveError::Panicked { .. }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pdca_dag::{Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
-use pdca_state::{Bundle, BundleId, Reentry, State};
+use pdca_journal::Request;
+use pdca_state::{Bundle, BundleId, Reentry, State, chain};
 
 use super::{Desk, News, Panicked, carry_out};
 use crate::batch::Batch;
@@ -26,6 +27,25 @@ pub struct Batched {
     pub driven: Vec<(Bundle, Result<Drive, DriveError>)>,
     /// The bundles that were not started, in name order, and why.
     pub left: Vec<(Bundle, Why)>,
+    /// What stopped the pool before its end, where something other than a signal did.
+    pub stopped: Option<Stop>,
+}
+
+/// What stops a pool before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The run was at work for as long as it may be.
+    Duration(Duration),
+    /// A person gave the run up.
+    Aborted {
+        /// Why.
+        why: String,
+    },
+    /// The run cannot be recorded any more.
+    Record {
+        /// The error with its causes.
+        error: String,
+    },
 }
 
 impl Driver<'_> {
@@ -53,10 +73,17 @@ impl Driver<'_> {
             watched: BTreeMap::new(),
             heard,
             ticks: 0,
+            stopped: None,
         };
         desk.settle_the_rest();
         let frontier = carry_out(plan, lanes, &work, &mut desk);
-        let mut batched = Batched { driven: Vec::new(), left: Vec::new() };
+        if let Some(run) = self.run
+            && !self.cancel.is_cancelled()
+            && let Err(error) = run.finish()
+        {
+            desk.stop(Stop::Record { error: chain(&error) });
+        }
+        let mut batched = Batched { driven: Vec::new(), left: Vec::new(), stopped: desk.stopped };
         for bundle in &batch.bundles {
             let id = bundle.id();
             if let Some(result) = desk.results.remove(id) {
@@ -110,6 +137,7 @@ struct DriverDesk<'d> {
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<(BundleId, Vec<String>)>,
     ticks: u32,
+    stopped: Option<Stop>,
 }
 
 impl DriverDesk<'_> {
@@ -207,6 +235,34 @@ impl DriverDesk<'_> {
         same
     }
 
+    /// Stops everything, for a reason that is not a signal. The first reason counts.
+    fn stop(&mut self, why: Stop) {
+        self.stopped.get_or_insert(why);
+        self.driver.cancel.cancel();
+    }
+
+    /// What the run itself has to say: what people asked it for, and how long it may go on.
+    fn hear_the_run(&mut self) {
+        let Some(run) = self.driver.run else { return };
+        if self.driver.cancel.is_cancelled() {
+            return;
+        }
+        let longest = self.driver.site.limits.max_duration;
+        if run.worked() >= longest {
+            return self.stop(Stop::Duration(longest));
+        }
+        match run.requests() {
+            Ok(requests) => {
+                for request in requests {
+                    if let Request::Abort { why } = request {
+                        self.stop(Stop::Aborted { why });
+                    }
+                }
+            }
+            Err(error) => self.stop(Stop::Record { error: chain(&error) }),
+        }
+    }
+
     fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
         (self.driver.report)(Event { id: id.clone(), lane, what });
     }
@@ -256,6 +312,11 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
             self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });
             Err(DriveError::Panicked { said })
         });
+        if let Some(run) = self.driver.run
+            && let Err(error) = run.ended(id, &result)
+        {
+            self.stop(Stop::Record { error: chain(&error) });
+        }
         self.keep(id, result)
     }
 
@@ -264,6 +325,7 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
         for (id, outside) in self.heard.try_iter() {
             news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
         }
+        self.hear_the_run();
         self.ticks = self.ticks.wrapping_add(1);
         let thorough = last || self.ticks.is_multiple_of(THOROUGH);
         let watched: Vec<BundleId> = self.watched.keys().cloned().collect();

@@ -72,9 +72,8 @@ fn after(facts: Facts, action: Action) -> Option<Facts> {
             next.bundle = BundlePhase::Blocked;
         }
         Action::Rescue if facts.checkout == Checkout::Dirty => next.checkout = Checkout::Clean,
-        Action::Rescue => next.branch = Branch::Absent,
+        Action::Rescue | Action::DeleteBranch => next.branch = Branch::Absent,
         Action::RemoveCheckout => next.checkout = Checkout::Absent,
-        Action::DeleteBranch => next.branch = Branch::Absent,
         Action::MarkAbandoned => next.bundle = BundlePhase::Abandoned,
         Action::MarkCleaned => next.bundle = BundlePhase::Cleaned,
     }

@@ -69,7 +69,7 @@ impl Image {
         hasher.update(&bytes);
         let sum = hasher
             .try_finalize()
-            .map_err(|source| LaneError::objects("write the index", source.into()))?;
+            .map_err(|source| LaneError::objects("write the index", source))?;
         bytes.extend_from_slice(sum.as_slice());
         Ok(bytes)
     }

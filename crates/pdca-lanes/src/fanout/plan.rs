@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use gix::{
     ObjectId,
-    bstr::{BStr, ByteSlice as _},
+    bstr::{BStr, BString, ByteSlice as _},
     index::entry::Mode,
     objs::{FindExt as _, TreeRefIter, tree::EntryKind},
     validate::path::component,
 };
 
-use crate::failure::LaneError;
+use crate::{failure::LaneError, stage};
 
 /// The longest path that the system opens.
 const LONGEST: usize = 4095;
@@ -80,7 +80,7 @@ impl Plan {
         repo.objects.find_tree(&tree, &mut bytes).map_err(unreadable)?;
         let (mut count, mut subtrees, mut below) = (0, 0, Vec::new());
         for entry in TreeRefIter::from_bytes(&bytes, self.hash) {
-            let entry = entry.map_err(|source| unreadable(source.into()))?;
+            let entry = entry.map_err(unreadable)?;
             let length = path.len();
             step_into(path, entry.filename)?;
             let mode = match entry.mode.kind() {
@@ -119,6 +119,13 @@ impl Plan {
     /// The path of a file.
     pub(crate) fn path(&self, file: &File) -> &BStr {
         self.paths[file.path.clone()].as_bstr()
+    }
+
+    /// The files that set attributes.
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (BString, ObjectId)> {
+        let all = self.files.iter().map(|file| (self.path(file), file.id));
+        let setting = all.filter(|(path, _)| stage::sets_attributes(path));
+        setting.map(|(path, id)| (path.to_owned(), id))
     }
 
     /// Its last part.

@@ -152,7 +152,7 @@ impl<'a> Writer<'a> {
         for dir in &self.plan.dirs[dirs.clone()] {
             let path = self.plan.dir_path(dir);
             sys::mkdirat(root, path, sys::Mode::from_raw_mode(0o777))
-                .map_err(|errno| unwritten(path, errno.into()))?;
+                .map_err(|errno| unwritten(path, &errno.into()))?;
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl<'a> Writer<'a> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = |root| sys::openat(root, path, flags, sys::Mode::empty());
         let places = self.roots.iter().map(open).collect::<Result<Vec<_>, _>>();
-        let places = places.map_err(|errno| unwritten(path, errno.into()))?;
+        let places = places.map_err(|errno| unwritten(path, &errno.into()))?;
         let mut bytes = Vec::new();
         let mut written = Vec::with_capacity(files.len());
         for at in &dir.files[files.clone()] {
@@ -181,7 +181,7 @@ impl<'a> Writer<'a> {
             };
             let put = |place| self.put(place, file, data);
             let stats = places.iter().map(put).collect::<io::Result<Vec<_>>>();
-            written.push((*at, stats.map_err(|source| unwritten(self.plan.path(file), source))?));
+            written.push((*at, stats.map_err(|source| unwritten(self.plan.path(file), &source))?));
         }
         self.count(files.len());
         Ok(written)
@@ -254,7 +254,7 @@ fn write_all(fd: &OwnedFd, mut data: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn unwritten(path: &[u8], source: io::Error) -> LaneError {
+fn unwritten(path: &[u8], source: &io::Error) -> LaneError {
     let what = format!("{}: {source}", path.to_str_lossy());
     LaneError::Io { doing: "write a file", source: io::Error::new(source.kind(), what) }
 }

@@ -12,7 +12,7 @@ use gix::{
 
 use crate::{
     failure::LaneError,
-    git::Git,
+    git::Where,
     hydrate::{
         HydrateConfig, HydrateError, Place, Sharer, config::plain, shared::writable_directory,
     },
@@ -89,7 +89,7 @@ pub(crate) fn select(
     primary: &mut Rules<'_>,
     lane: &mut Rules<'_>,
     sharer: impl Fn() -> (u32, Sharer),
-    include: Option<&Git<'_>>,
+    include: Option<Where<'_>>,
 ) -> Result<Selection, HydrateError> {
     let mut selection = Selection::default();
     let mut require = |key, entry: &str, mode| {

@@ -8,6 +8,7 @@ use fs_err as fs;
 use super::{InspectError, failed, markers};
 use crate::{
     claim::{LOCK, Lanes, MARKER, RESCUED},
+    extra::EXTRA,
     history,
     hydrate::{self, HYDRATION, HydrationState},
     marker::{FORMAT, Marker, Progress},
@@ -134,8 +135,8 @@ pub enum Remedy {
     NewerVersion,
     /// Put the repository back where it was.
     RestorePrimary,
-    /// Fetch the commit into the primary, or reset the lane to one that is there.
-    Reset,
+    /// Fetch the commit into the primary, or move the lane away: what is in it needs that commit.
+    FetchBase,
     /// Name the target again, or move the lane away.
     NameTarget,
     /// Remove the lane; what is in it is rescued.
@@ -160,7 +161,7 @@ impl Finding {
             | Self::StaleLock { .. }
             | Self::HydrationInterrupted { .. } => Remedy::NextClaim,
             Self::PrimaryGone { .. } => Remedy::RestorePrimary,
-            Self::BaseMissing { .. } => Remedy::Reset,
+            Self::BaseMissing { .. } => Remedy::FetchBase,
             Self::UnknownTarget { .. } => Remedy::NameTarget,
             Self::HalfRemoved { .. } => Remedy::Remove,
             Self::Rescued { .. } => Remedy::LookAt,
@@ -170,9 +171,10 @@ impl Finding {
     /// Whether the lane cannot be used until somebody does something.
     pub fn is_broken(&self) -> bool {
         match self.remedy() {
-            Remedy::MoveAway | Remedy::NewerVersion | Remedy::RestorePrimary | Remedy::Reset => {
-                true
-            }
+            Remedy::MoveAway
+            | Remedy::NewerVersion
+            | Remedy::RestorePrimary
+            | Remedy::FetchBase => true,
             Remedy::NextClaim | Remedy::NameTarget | Remedy::Remove | Remedy::LookAt => false,
         }
     }
@@ -204,7 +206,7 @@ impl Lanes {
     /// Looks at every slot on disk and says what a person may want to know. Nothing is changed.
     pub fn doctor(&self, targets: &[Target]) -> Result<Vec<Finding>, InspectError> {
         let mut findings = Vec::new();
-        for (slot, dir) in self.slots()? {
+        for (slot, dir) in self.slot_dirs()? {
             let held = self.holder(slot)?.is_some();
             let mut known = Vec::new();
             for path in markers(&dir)? {
@@ -361,7 +363,7 @@ fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<Finding>) -> io::
             findings.push(Finding::HalfRemoved { path });
         } else if entry.file_type()?.is_dir()
             && name != LOCK
-            && ![HYDRATION, TMP].iter().any(|end| name.ends_with(end))
+            && ![HYDRATION, TMP, EXTRA].iter().any(|end| name.ends_with(end))
             && !known.contains(&name)
         {
             findings.push(Finding::NoMarker { path });

@@ -4,7 +4,10 @@ use std::{process::Stdio, time::Duration};
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_lanes::{Hydrate, HydrateConfig, HydrateError, Hydrated, Lanes, Phase, Program, Target};
+use pdca_lanes::{
+    Hydrate, HydrateConfig, HydrateError, Hydrated, HydrationState, Lanes, Phase, Program, Reset,
+    Target,
+};
 use pdca_process::{Cancel, Ending, Env, Sign, testing, wait_until_free};
 
 use crate::{
@@ -71,6 +74,18 @@ fn a_changed_input_hydrates_again() {
     assert_eq!(fs::read(lane.path().join("local.env")).unwrap(), b"2");
     scene.primary.write("local.env", "2");
     assert_eq!(hydrate(&lane, &scene.target(), &config).unwrap(), Hydrated::Warm);
+}
+
+#[test]
+fn a_pristine_reset_takes_the_hydration_with_it() {
+    let scene = scene();
+    let lane = scene.lane();
+    hydrate(&lane, &scene.target(), &counting()).unwrap();
+    lane.reset_with(&scene.primary.head(), Reset::Pristine).unwrap();
+    assert!(!lane.path().join("deps").exists());
+    assert_eq!(scene.lanes().list().unwrap()[0].hydration, HydrationState::None);
+    assert!(matches!(hydrate(&lane, &scene.target(), &counting()), Ok(Hydrated::Fresh(_))));
+    assert_eq!(runs(lane.path()), 1);
 }
 
 #[test]

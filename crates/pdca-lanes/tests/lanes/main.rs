@@ -6,6 +6,7 @@
     reason = "a step that fails, or another error than the one expected, ends the test there"
 )]
 
+mod branch;
 mod broken;
 mod change;
 mod claim;
@@ -24,3 +25,4 @@ mod reset;
 mod scene;
 mod target;
 mod tripwire;
+mod worktree;

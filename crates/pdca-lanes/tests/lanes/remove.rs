@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fs_err as fs;
-use pdca_lanes::{ClaimError, Decision, Reason, RemoveError, Removed, Stays, SweepPolicy};
+use pdca_lanes::{ClaimError, Decision, Kind, Reason, RemoveError, Removed, Stays, SweepPolicy};
 use pdca_testkit::Repo;
 
 use crate::scene::{BY, Scene, seen};
@@ -47,7 +47,7 @@ fn uncommitted_work_is_in_the_bundle() {
     fs::write(lane.path().join("new"), "new\n").unwrap();
     drop(lane);
     let removed = remove(&scene);
-    let rescued = removed.kept.as_ref().unwrap().rescued.clone().unwrap();
+    let rescued = removed.rescued.clone().unwrap();
     assert!(!scene.checkout().exists());
     let repo = fetched(&scene, &removed);
     assert_eq!(repo.git(&["rev-parse", "refs/rescued/pdca/rescue/lane-0"]).trim(), rescued);
@@ -93,6 +93,22 @@ fn what_landed_meanwhile_is_not_kept_a_second_time() {
     lane.commit_all("work", &BY).unwrap().unwrap();
     scene.primary.git(&["fetch", "--quiet", lane.path().as_str(), "HEAD"]);
     scene.primary.git(&["merge", "--quiet", "--ff-only", "FETCH_HEAD"]);
+    drop(lane);
+    assert_eq!(remove(&scene).kept, None);
+}
+
+#[test]
+fn what_was_fetched_from_a_remote_is_not_work() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let elsewhere = scene.beside("elsewhere");
+    scene.primary.git(&["clone", "--quiet", ".", elsewhere.as_str()]);
+    let theirs = Repo::existing(&elsewhere);
+    theirs.write("b", "theirs\n");
+    theirs.commit("theirs");
+    let lane = scene.lane();
+    seen(&lane).git(&["fetch", "--quiet", elsewhere.as_str(), "main:refs/remotes/elsewhere/main"]);
+    let lanes = scene.lanes();
+    assert_eq!(lanes.has_work(&lanes.list().unwrap()[0], &scene.target()), Some(false));
     drop(lane);
     assert_eq!(remove(&scene).kept, None);
 }
@@ -160,6 +176,67 @@ fn a_read_only_directory_that_a_build_left_is_removed_too() {
     drop(lane);
     remove(&scene);
     assert!(!scene.checkout().exists());
+}
+
+#[test]
+fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lane = lanes.claim(0, &scene.target()).unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    fs::write(lane.path().join("a"), "changed\n").unwrap();
+    drop(lane);
+    let listed = lanes.list().unwrap();
+    assert_eq!((listed[0].kind, listed[0].dirty), (Kind::Worktree, Some(true)));
+    assert_eq!(lanes.doctor(&[scene.target()]).unwrap(), []);
+    let removed = lanes.remove(0, &scene.target()).unwrap();
+    let rescued = removed.rescued.unwrap();
+    assert_eq!(removed.kept, None);
+    assert_eq!(scene.primary.git(&["show", &format!("{rescued}:a")]), "changed\n");
+    assert!(scene.primary.git(&["for-each-ref", "--points-at", &rescued]).contains("refs/pdca/"));
+    assert_eq!(
+        scene.primary.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(),
+        1
+    );
+    assert!(!scene.checkout().exists());
+}
+
+#[test]
+fn a_lane_with_further_checkouts_stays() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    let extra = lane.add_worktree("more", &scene.primary.head()).unwrap();
+    fs::write(extra.join("a"), "work\n").unwrap();
+    drop(lane);
+    let refused = scene.lanes().remove(0, &scene.target()).unwrap_err();
+    assert!(matches!(refused, RemoveError::Extra { slot: 0, .. }), "{refused}");
+    assert_eq!(fs::read(extra.join("a")).unwrap(), b"work\n");
+}
+
+#[test]
+fn whether_there_is_work_is_known_before_anything_is_removed() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let target = scene.target();
+    let has_work = || {
+        let lanes = scene.lanes();
+        lanes.has_work(&lanes.list().unwrap()[0], &target)
+    };
+    let lane = scene.lane();
+    assert_eq!(has_work(), Some(false));
+    fs::write(lane.path().join("a"), "b\n").unwrap();
+    assert_eq!(has_work(), Some(true));
+    lane.rescue("x").unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    assert_eq!(has_work(), Some(true), "an earlier rescue is work too");
+    scene.primary.git(&[
+        "fetch",
+        "--quiet",
+        lane.path().as_str(),
+        "refs/pdca/rescue/x:refs/kept/x",
+    ]);
+    assert_eq!(has_work(), Some(false), "the primary has it by now");
+    drop(lane);
+    assert_eq!(remove(&scene).kept, None);
 }
 
 #[test]

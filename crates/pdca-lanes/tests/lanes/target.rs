@@ -48,6 +48,7 @@ fn a_name_that_lanes_use_beside_the_checkouts_is_refused() {
         "x.lane.json",
         "x.occupant",
         "x.lock",
+        "x.trees",
     ] {
         let err = Target::open(name, repo.path()).expect_err("the name is refused");
         assert!(matches!(&err, TargetError::Reserved { .. }), "{name:?}: {err}");

@@ -29,9 +29,48 @@ name = {name}
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]
 
+[schedule]
+# What a brief without `Touches` claims: "free" nothing, "exclusive" the whole tree: it runs alone.
+#untouched = "free"
+# What becomes of a change outside its `Touches`: a row that warns, one that blocks ("fail"), or "off".
+#drift = "warn"
+# How long a bundle is taken to last when the order is decided: "unit" each as long as any other,
+# "history" as its last attempt here, else as its `Difficulty` says ("40 min").
+#durations = "unit"
+
 [lanes]
 # The private checkouts work is done in; beside the workspace if unset.
 #root = {lanes}
+# What a lane is: "reference", a repository of its own that borrows the target's objects, or
+# "worktree", a linked worktree, which is registered in the target's repository.
+#kind = "reference"
+# What a reset between bundles clears: "tracked" keeps ignored files, so build caches stay warm;
+# "pristine" removes them too.
+#reset = "tracked"
+# Each lane in use has ten ports of this range, from PDCA_PORT_BASE on.
+#ports = "20000-29999"
+# `pdca sweep` removes lanes, oldest first, until this many GiB are free …
+#min_free_gb = 10
+# … and those that nobody used for this many days.
+#max_age_days = 30
+
+# What a lane needs beyond what git tracks. Paths are relative to the root of the target and name
+# files that git ignores. A `.worktreeinclude` in the target's checkout adds to `copy`, by patterns.
+[lanes.hydrate]
+# Copied from your checkout of the target into every lane.
+#copy = []
+# Linked: files, and directories that nobody can write.
+#symlink = []
+# Build caches, copied where a lane has none yet: by reflink where the filesystem can.
+#seed = []
+# Run once in a new lane, and again when `key` changes; then `verify` must succeed. A text for
+# `sh -c`, or a list of a program and its arguments.
+#install = "npm ci"
+#verify = "npm ls --silent"
+# Files whose change makes a lane hydrate again; well-known lock files if unset.
+#key = ["package-lock.json"]
+# How long `install` and `verify` may take, each.
+#timeout_secs = 3600
 
 [tracker]
 # The address of an issue, shown by `pdca status <id>`.

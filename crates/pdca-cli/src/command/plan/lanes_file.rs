@@ -84,10 +84,11 @@ impl Kept {
             Some(Standing::Active | Standing::Waiting) => true,
             Some(Standing::Complete | Standing::Ended) | None => false,
         };
-        let missing: Vec<&str> = self.bundles().filter(is_open).map(AsRef::as_ref).collect();
+        let missing: BTreeSet<&BundleId> = self.bundles().filter(is_open).collect();
         if missing.is_empty() {
             return Ok(());
         }
+        let missing: Vec<&str> = missing.into_iter().map(AsRef::as_ref).collect();
         let missing = missing.join(", ");
         Err(Failure::usage(format!("{FILE} has a group for {missing}, which would lose it"))
             .at(Place::file(path(cx)?))

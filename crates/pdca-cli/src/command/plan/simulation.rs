@@ -1,5 +1,6 @@
 //! How long a plan would take with more lanes or fewer: a small plot, and where more stop helping.
 
+use std::cmp::Ordering;
 use std::io::Write;
 
 use pdca_dag::{Constraint, Simulation, Unit};
@@ -108,12 +109,10 @@ pub(super) fn show(
         let lanes = if span.lanes == 1 { "lane " } else { "lanes" };
         let row = format!("  {:>2} {lanes}  {:>widest$}", span.lanes, time(span.time));
         let bar = bar(span.time, longest);
-        let bar = if span.lanes < simulation.enough {
-            cx.out.accent(bar)
-        } else if span.lanes == simulation.enough {
-            cx.out.good(bar)
-        } else {
-            cx.out.faint(bar)
+        let bar = match span.lanes.cmp(&simulation.enough) {
+            Ordering::Less => cx.out.accent(bar),
+            Ordering::Equal => cx.out.good(bar),
+            Ordering::Greater => cx.out.faint(bar),
         };
         writeln!(out, "{row}  {bar}")?;
     }

@@ -1,3 +1,4 @@
+use crate::exit::Exit;
 use crate::testing::Desk;
 
 /// A small batch in which everything happens that can be declared.
@@ -212,4 +213,336 @@ fn every_problem_is_named_with_its_place_and_remedy_and_nothing_is_written() {
     --- exit 2
     ");
     assert_eq!(desk.all_files(), before);
+}
+
+#[test]
+fn more_lanes_are_simulated_until_they_stop_helping() {
+    insta::assert_snapshot!(desk().run(&["plan", "--simulate", "12", "15", "20", "21"]).out.split_once("simulation").unwrap().1, @"
+    every bundle as long as any other
+     1 lane   4  ████████████████████████████████████████████████
+     2 lanes  3  ████████████████████████████████████
+     3 lanes  2  ████████████████████████
+     4 lanes  2  ████████████████████████
+     5 lanes  2  ████████████████████████
+     6 lanes  2  ████████████████████████
+     7 lanes  2  ████████████████████████
+     8 lanes  2  ████████████████████████
+     9 lanes  2  ████████████████████████
+    10 lanes  2  ████████████████████████
+    11 lanes  2  ████████████████████████
+    12 lanes  2  ████████████████████████
+    13 lanes  2  ████████████████████████
+    14 lanes  2  ████████████████████████
+    15 lanes  2  ████████████████████████
+    16 lanes  2  ████████████████████████
+    3 lanes are as fast as 16
+    the work is 4, the longest chain 2: no number of lanes is faster
+    ");
+    let desk = desk();
+    desk.workspace.config("[schedule]\ndurations = \"history\"\n");
+    desk.workspace.brief("15", &[("Touches", "src/{ab,c}.py"), ("Difficulty", "90 min")]);
+    desk.workspace.brief("21", &[("Touches", "src/main.py, src/c.py"), ("Difficulty", "2 h")]);
+    desk.workspace.brief("30", &[("Touches", "web"), ("Difficulty", "low")]);
+    insta::assert_snapshot!(desk.run(&["plan", "--simulate", "15", "21", "30"]).out.split_once("simulation").unwrap().1, @"
+    durations as measured or declared
+     1 lane   5 h 30 min  ████████████████████████████████████████████████
+     2 lanes  3 h 30 min  ██████████████████████████████
+     3 lanes  3 h 30 min  ██████████████████████████████
+     4 lanes  3 h 30 min  ██████████████████████████████
+     5 lanes  3 h 30 min  ██████████████████████████████
+     6 lanes  3 h 30 min  ██████████████████████████████
+     7 lanes  3 h 30 min  ██████████████████████████████
+     8 lanes  3 h 30 min  ██████████████████████████████
+     9 lanes  3 h 30 min  ██████████████████████████████
+    10 lanes  3 h 30 min  ██████████████████████████████
+    11 lanes  3 h 30 min  ██████████████████████████████
+    12 lanes  3 h 30 min  ██████████████████████████████
+    13 lanes  3 h 30 min  ██████████████████████████████
+    14 lanes  3 h 30 min  ██████████████████████████████
+    15 lanes  3 h 30 min  ██████████████████████████████
+    16 lanes  3 h 30 min  ██████████████████████████████
+    2 lanes are as fast as 16
+    the work is 5 h 30 min, the longest chain 2 h: no number of lanes is faster
+    what costs most: 15 and 21 both can write `src/c.py`; without it 1 h 30 min sooner
+    ");
+    let json = desk.run(&["plan", "--simulate", "15", "21", "--json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    insta::assert_snapshot!(json["simulation"]["costliest"], @r#"{"bundles":["15","21"],"rule":"overlap","saves":5400000,"witness":"src/c.py"}"#);
+    assert_eq!(json["simulation"]["makespans"].as_array().unwrap().len(), 16);
+}
+
+#[test]
+fn workstreams_are_what_has_anything_to_do_with_each_other() {
+    let out = desk().run(&["plan", "--workstreams"]).out;
+    insta::assert_snapshot!(out.split_once("workstreams").unwrap().1.split_once("\n\n").unwrap().0, @"
+    what has anything to do with each other
+    1     12  15  18  20  21
+    2     30
+    ");
+}
+
+#[test]
+fn dependants_join_the_group_of_what_they_depend_on_where_asked_for() {
+    let out = desk().run(&["plan", "--join-dependencies"]).out;
+    insta::assert_snapshot!(out.split_once("groups").unwrap().1.split_once("\n\n").unwrap().0, @"
+    what may not run side by side; 1 deep, 2 wide
+    a     12  15  18  20  21
+    b     30
+    ");
+}
+
+#[test]
+fn without_write_nothing_is_written_and_a_dry_run_only_says_so() {
+    let desk = desk();
+    let before = desk.all_files();
+    for args in
+        [&["plan"][..], &["plan", "--check"], &["plan", "--write", "-n"], &["plan", "--simulate"]]
+    {
+        assert_eq!(desk.run(args).exit, Exit::Done, "{args:?}");
+        assert_eq!(desk.all_files(), before, "{args:?}");
+    }
+    assert!(desk.run(&["plan", "--write", "-n"]).out.ends_with("\nlanes.json would be written\n"));
+}
+
+/// The last line and the exit code.
+fn last(desk: &Desk, args: &[&str]) -> String {
+    let run = desk.run(args);
+    format!("{} ({})", run.out.lines().last().unwrap_or_default(), run.exit.code())
+}
+
+#[test]
+fn the_groups_that_were_kept_are_current_until_a_declaration_changes() {
+    let desk = desk();
+    insta::assert_snapshot!(last(&desk, &["plan", "--write"]), @"lanes.json written (0)");
+    insta::assert_snapshot!(last(&desk, &["plan", "--check"]), @"lanes.json is current (0)");
+    let written = desk.workspace.read("lanes.json");
+    desk.run(&["plan", "--write"]);
+    assert_eq!(desk.workspace.read("lanes.json"), written);
+    // Work that is done changes nothing.
+    desk.awaiting("30", &[], "pass");
+    desk.complete("30");
+    insta::assert_snapshot!(last(&desk, &["plan", "--check"]), @"lanes.json is current (0)");
+    desk.workspace.brief("31", &[]);
+    insta::assert_snapshot!(last(&desk, &["plan", "--check"]), @"lanes.json is out of date: `pdca plan --write` plans again, no group gets another letter (3)");
+    assert_eq!(desk.workspace.read("lanes.json"), written);
+    desk.run(&["plan", "--write", "--join-dependencies"]);
+    insta::assert_snapshot!(last(&desk, &["plan", "--check"]), @"lanes.json is current (0)");
+}
+
+#[test]
+fn planning_again_without_a_bundle_moves_no_survivor() {
+    let groups = |desk: &Desk| {
+        let json: serde_json::Value =
+            serde_json::from_str(&desk.workspace.read("lanes.json")).unwrap();
+        let group = |group: &serde_json::Value| format!("{}: {}", group["id"], group["bundles"]);
+        json["groups"].as_array().unwrap().iter().map(group).collect::<Vec<_>>().join("; ")
+    };
+    let desk = desk();
+    desk.run(&["plan", "--write"]);
+    insta::assert_snapshot!(groups(&desk), @r#""a": ["12","15","21"]; "b": ["18","20"]; "c": ["30"]"#);
+    fs_err::remove_dir_all(desk.workspace.bundle("18")).unwrap();
+    fs_err::remove_dir_all(desk.workspace.bundle("12")).unwrap();
+    desk.workspace.brief("15", &[("Touches", "src/{ab,c}.py")]);
+    desk.workspace.brief("20", &[("Touches", "web")]);
+    desk.workspace.brief("11", &[("Touches", "etc")]);
+    desk.run(&["plan", "--write"]);
+    insta::assert_snapshot!(groups(&desk), @r#""a": ["15","21"]; "b": ["20"]; "c": ["30"]; "d": ["11"]"#);
+}
+
+#[test]
+fn a_bundle_that_was_begun_never_moves() {
+    let desk = Desk::new();
+    desk.workspace.brief("1", &[("Touches", "a")]);
+    desk.workspace.brief("2", &[("Touches", "b")]);
+    desk.run(&["plan", "--write"]);
+    for id in ["1", "2"] {
+        desk.workspace.brief(id, &[("Touches", "a, b")]);
+        desk.workspace.write(format!("results/issue_{id}/patch.diff"), "--- a/a\n+++ b/a\n");
+    }
+    let out = desk.run(&["plan", "--write"]).out;
+    insta::assert_snapshot!(out.split_once("groups").unwrap().1.split_once("\n\n").unwrap().0, @"
+    what may not run side by side; 1 deep, 2 wide
+    a     1
+    b     2
+    note: 1 and 2 should share a group, but both were begun: `a` meets `a`
+    ");
+}
+
+#[test]
+fn a_damaged_lanes_json_is_an_error_with_its_line_and_not_the_same_as_none() {
+    let desk = desk();
+    desk.run(&["plan", "--write"]);
+    let good = desk.workspace.read("lanes.json");
+    let told = |text: &str, args: &[&str]| {
+        desk.workspace.write("lanes.json", text);
+        let before = desk.all_files();
+        let run = desk.run(args);
+        assert_eq!(desk.all_files(), before);
+        run
+    };
+    insta::assert_snapshot!(told(&good[..good.len() / 2], &["plan", "--write"]), @"
+    --- stderr
+    error: lanes.json cannot be used: it is damaged
+      --> lanes.json:39
+      because: EOF while parsing a list at line 39 column 12
+    hint: restore it from version control, or remove the file to have groups made anew
+    --- exit 2
+    ");
+    insta::assert_snapshot!(told(&good.replace("\"schema\": 1", "\"schema\": 2"), &["plan"]), @"
+    --- stderr
+    error: lanes.json cannot be used: its schema is 2, this program knows 1
+      --> lanes.json:2
+    hint: another version of pdca wrote it: use that one, or remove the file to have groups made anew
+    --- exit 2
+    ");
+    insta::assert_snapshot!(told(&good.replace("\"21\"", "\"30\""), &["plan", "--check"]), @"
+    --- stderr
+    error: lanes.json cannot be used: bundle 30 is in group a and in group c
+      --> lanes.json:29
+    hint: restore it from version control, or remove the file to have groups made anew
+    --- exit 2
+    ");
+    insta::assert_snapshot!(told("", &["plan"]), @"
+    --- stderr
+    error: lanes.json cannot be used: it is damaged
+      --> lanes.json:1
+      because: EOF while parsing a value at line 1 column 0
+    hint: restore it from version control, or remove the file to have groups made anew
+    --- exit 2
+    ");
+    desk.workspace.brief("12", &[("Depends on", "12")]);
+    let both = told("{", &["plan"]).err;
+    assert!(both.contains("12 depends on itself") && both.contains("lanes.json:1"), "{both}");
+}
+
+#[test]
+fn a_bundle_that_has_a_group_is_not_left_out_of_the_file() {
+    let desk = desk();
+    desk.run(&["plan", "--write"]);
+    let before = desk.all_files();
+    insta::assert_snapshot!(desk.run(&["plan", "12", "15", "--write"]), @"
+    --- stderr
+    error: lanes.json has a group for 18, 20, 21, 30, which would lose it
+      --> lanes.json
+    hint: name all bundles that are not finished, or none: `pdca plan --write`
+    --- exit 2
+    ");
+    assert_eq!(desk.all_files(), before);
+}
+
+#[test]
+fn a_chain_with_disjoint_files_keeps_parallel_groups_and_a_diamond_its_middle() {
+    let desk = Desk::new();
+    for (id, on) in [("1", ""), ("2", "1"), ("3", "1"), ("4", "2, 3")] {
+        desk.workspace.brief(id, &[("Touches", &format!("src/{id}.rs")), ("Depends on", on)]);
+    }
+    let out = desk.run(&["plan"]).out;
+    insta::assert_snapshot!(out.split_once("waves").unwrap().1.split_once("\n\ndep").unwrap().0, @"
+
+    order          1  2  3  4
+    longest chain  1 → 2 → 4
+
+    waves  a view: each bundle starts as soon as it may
+      1     1
+      2     2  3
+      3     4
+
+    groups  what may not run side by side; 3 deep, 2 wide
+      a     1
+      b     2   (after a)
+      c     3   (after a)
+      d     4   (after b, c)
+    ");
+}
+
+#[test]
+fn independent_chains_start_at_once() {
+    let desk = Desk::new();
+    for (id, on) in [("1", ""), ("2", "1"), ("7", ""), ("8", "7")] {
+        desk.workspace.brief(id, &[("Touches", id), ("Depends on", on)]);
+    }
+    let json: serde_json::Value = serde_json::from_str(&desk.run(&["plan", "--json"]).out).unwrap();
+    assert_eq!(json["waves"][0].to_string(), r#"["1","7"]"#);
+}
+
+#[test]
+fn a_prerequisite_outside_of_the_batch_must_be_complete() {
+    let desk = desk();
+    insta::assert_snapshot!(desk.run(&["plan", "15"]), @"
+    --- stderr
+    error: 15 depends on 12, which is not complete and not in the batch
+      --> results/issue_15/brief.md:11
+    hint: name 12 too, or have it built and signed off first: `pdca why 12`
+    --- exit 2
+    ");
+    desk.complete("12");
+    assert_eq!(desk.run(&["plan", "15"]).exit, Exit::Done);
+}
+
+#[test]
+fn a_rejected_plan_is_told_to_scripts_too() {
+    let desk = Desk::new();
+    desk.workspace.brief("1", &[("Depends on", "2")]);
+    desk.workspace.brief("2", &[("Depends on", "1")]);
+    let run = desk.run(&["plan", "--json"]);
+    assert_eq!(run.exit, Exit::Usage);
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json["problems"]).unwrap(), @r#"
+    [
+      {
+        "bundles": [
+          "1",
+          "2"
+        ],
+        "file": "results/issue_1/brief.md",
+        "hint": "remove one of these `Depends on`",
+        "kind": "cycle",
+        "line": 10,
+        "message": "the way leads back to itself: 1 → 2 → 1",
+        "path": [
+          {
+            "file": "results/issue_1/brief.md",
+            "from": "2",
+            "line": 10,
+            "rule": "depends_on",
+            "to": "1"
+          },
+          {
+            "file": "results/issue_2/brief.md",
+            "from": "1",
+            "line": 10,
+            "rule": "depends_on",
+            "to": "2"
+          }
+        ]
+      }
+    ]
+    "#);
+    assert_eq!(json["order"].to_string(), "[]");
+}
+
+#[test]
+fn a_workspace_without_bundles_has_an_empty_plan() {
+    insta::assert_snapshot!(Desk::new().run(&["plan"]), @"nothing to build");
+}
+
+#[test]
+fn a_batch_that_declares_nothing_names_every_bundle_in_one_list() {
+    let desk = Desk::new();
+    for id in 100..140 {
+        desk.workspace.brief(&id.to_string(), &[]);
+    }
+    desk.workspace.brief("1", &[("Conflicts with", "1, 1000, nothing yet"), ("Touches", "x")]);
+    let out = desk.run(&["plan"]).out;
+    assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
+    insta::assert_snapshot!(out.split_once("to look at").unwrap().1, @"
+
+    no `Touches`, so they claim nothing:
+          100  101  102  103  104  105  106  107  108  109  110  111  112  113  114  115  116  117
+          118  119  120  121  122  123  124  125  126  127  128  129  130  131  132  133  134  135
+          136  137  138  139
+    1 conflicts with itself                                       results/issue_1/brief.md:10
+    1 conflicts with 1000, which does not exist; did you mean 100?
+        results/issue_1/brief.md:10
+    ");
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_dag::{Notice, Standing};
+use pdca_dag::{GroupId, Notice, Standing};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -35,7 +35,7 @@ pub(super) fn show(
         page.workstreams(streams, out)?;
     }
     page.notices(out)?;
-    if let Some(found) = &shown.simulation {
+    if let Some(found) = shown.simulation.as_ref().filter(|found| found.work > 0) {
         simulation::show(found, cx, out)?;
     }
     page.file(out)
@@ -140,7 +140,7 @@ impl Page<'_> {
             format!("what may not run side by side; {} deep, {} wide", file.depth, file.width);
         self.section("groups", &aside, out)?;
         for group in &file.groups {
-            let before: Vec<&str> = group.depends_on.iter().map(|id| id.as_str()).collect();
+            let before: Vec<&str> = group.depends_on.iter().map(GroupId::as_str).collect();
             let aside = match before.as_slice() {
                 [] => String::new(),
                 [..] => format!("after {}", before.join(", ")),

@@ -8,10 +8,11 @@ use pdca_state::{
 };
 use serde::Serialize;
 
+use crate::command::plan::words;
 use crate::command::queue::{open_texts, standing_index};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::Overview;
+use crate::overview::{Overview, ago};
 use crate::style::{one_line, printable};
 
 use super::{Row, paint};
@@ -61,7 +62,7 @@ struct ProblemRow {
 pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Result<(), Failure> {
     let snapshot = bundle.load()?;
     let workspace = cx.workspace()?;
-    let overview = Overview::load(workspace)?;
+    let overview = Overview::load_at_work(cx)?;
     let url = workspace
         .config
         .tracker
@@ -75,7 +76,11 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
                 snapshot.id.dir_name()
             )));
         };
-        return cx.emit_json(out, "bundle", &document(&snapshot, Row::of(entry), url));
+        return cx.emit_json(
+            out,
+            "bundle",
+            &document(&snapshot, Row::of(entry, &overview.work), url),
+        );
     }
     heading(cx, &snapshot, &overview, url.as_deref(), out)?;
     if let Some(brief) = &snapshot.brief {
@@ -148,6 +153,14 @@ fn heading(
     }
     if let Some(text) = &snapshot.close_disposition {
         writeln!(out, "  closes     {}", one_line(text, 80))?;
+    }
+    if let Some(at) = overview.work.on(&snapshot.id) {
+        let long = at.since.map(|since| words::duration(ago(since, cx.ambient.now())));
+        let long = long.map_or_else(String::new, |long| format!(" for {long}"));
+        writeln!(out, "  in work    {}{long}", printable(&at.holder))?;
+    }
+    for by in overview.work.holding(&snapshot.id) {
+        writeln!(out, "  {}    {}", cx.out.warn("held-by"), super::held_by(by))?;
     }
     for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
         writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;

@@ -54,6 +54,8 @@ fn scripts_get_the_documented_fields() {
       "dir": "[TMP]/ws/results/issue_3",
       "disposition": "fix",
       "error": null,
+      "held_by": [],
+      "holder": null,
       "id": "3",
       "iterations": 0,
       "lane": null,
@@ -78,6 +80,8 @@ fn scripts_get_the_documented_fields() {
         "line": 1,
         "message": "[TMP]/ws/results/issue_6/brief.md:1: byte 0xe9 is not UTF-8"
       },
+      "held_by": [],
+      "holder": null,
       "id": "6",
       "iterations": 0,
       "lane": null,
@@ -201,4 +205,62 @@ fn a_workspace_without_bundles_is_no_error() {
     assert_eq!(desk.run(&["status"]).to_string(), "no bundles in results\n");
     fs_err::remove_dir(desk.workspace.path().join("results")).unwrap();
     assert_eq!(desk.run(&["status"]).to_string(), "no bundles in results\n");
+}
+
+#[test]
+fn while_a_driver_is_at_work_each_bundle_says_where_it_is_and_whom_it_holds() {
+    let desk = Desk::new();
+    desk.workspace.brief("1", &[("Touches", "src/*.py")]);
+    desk.workspace.brief("2", &[("Touches", "src/{ab,c}.py")]);
+    desk.workspace.brief("3", &[("Conflicts with", "1"), ("Touches", "web")]);
+    desk.workspace.brief("4", &[("Depends on", "1"), ("Touches", "src")]);
+    desk.workspace.brief("5", &[("Touches", "docs")]);
+    let work = desk.at_work(&[("1", 2, 3), ("5", 0, 125)]);
+    insta::assert_snapshot!(desk.run(&[]), @"
+    PLANNED           1  a-small-thing  [lane 2, 3 min]
+    PLANNED           2  a-small-thing  [held-by: 1 (src/ab.py)]
+    PLANNED           3  a-small-thing  [held-by: 1]
+    PLANNED           4  a-small-thing  [blocked-by: 1]
+    PLANNED           5  a-small-thing  [lane 0, 2 h 5 min]
+    5 bundles: 5 PLANNED
+
+    next: pdca status --watch   # process 7 is at work
+    ");
+    let json = desk.run(&["status", "--json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let fields = ["lane", "since", "holder", "held_by"];
+    assert_eq!(
+        fields.map(|field| json["bundles"][0][field].to_string()),
+        ["2", "\"2026-11-16T11:57:00Z\"", "\"process 7, lane 2\"", "[]"]
+    );
+    assert_eq!(json["bundles"][1]["held_by"].to_string(), "[\"1\"]");
+    insta::assert_snapshot!(desk.run(&["status", "2"]).out.lines().take(4).collect::<Vec<_>>().join("\n"), @"
+    issue_2  PLANNED
+      directory  results/issue_2
+      held-by    1 (src/ab.py)
+    Brief
+    ");
+    insta::assert_snapshot!(desk.run(&["status", "1"]).out.lines().take(4).collect::<Vec<_>>().join("\n"), @"
+    issue_1  PLANNED
+      directory  results/issue_1
+      in work    process 7, lane 2 for 3 min
+    Brief
+    ");
+    drop(work);
+    let idle = desk.run(&[]).out;
+    assert!(!idle.contains("lane") && !idle.contains("held-by"), "{idle}");
+}
+
+#[test]
+fn paths_of_different_repositories_hold_nobody() {
+    let desk = Desk::new();
+    desk.workspace.config(
+        "[[targets]]\nname = \"a\"\npath = \"../a\"\n\n[[targets]]\nname = \"b\"\npath = \"../b\"\n",
+    );
+    for (id, repo) in [("1", "a"), ("2", "b"), ("3", "a")] {
+        desk.workspace.brief(id, &[("Touches", "x"), ("Repo + branch target", repo)]);
+    }
+    let _work = desk.at_work(&[("1", 0, 1)]);
+    let shown = desk.run(&["status"]).out;
+    assert_eq!(shown.matches("[held-by: 1 (x)]").count(), 1, "{shown}");
 }

@@ -1,0 +1,59 @@
+//! What a lane needs beyond what git tracks, brought when it is made.
+
+use std::io::Write;
+
+use pdca_lanes::{Hydrate, Hydrated, Kind, Phase, Target};
+use pdca_process::{Cancel, Env, Sign};
+
+use super::{Place, explain};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::session::Interrupts;
+
+/// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.
+pub(super) fn hydrate(
+    place: &Place<'_>,
+    slot: u32,
+    kind: Kind,
+    target: &Target,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Option<Hydrated>, Failure> {
+    let config = &place.workspace.config.lanes;
+    let claimed = place.lanes.clone().of_kind(kind).claim(slot, target);
+    let lane = match claimed {
+        Ok(lane) => lane,
+        Err(pdca_lanes::ClaimError::Held { .. }) => return Ok(None),
+        Err(error) => return Err(explain::claim(&error)),
+    };
+    let unchanged = || -> Result<bool, pdca_lanes::LaneError> {
+        let Some(head) = lane.head()? else { return Ok(false) };
+        Ok(lane.tree()? == lane.tree_of(&head)?)
+    };
+    if !unchanged().map_err(|error| explain::lane(&error))? {
+        return Ok(None);
+    }
+    let private =
+        lane.take_names(&place.id, config.ports).map_err(|error| explain::private(&error))?;
+    let mut how = Hydrate::new(target, &config.hydrate);
+    how.env =
+        private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
+    let hold = place.workspace.root.join(".pdca/children.lock");
+    fs_err::create_dir_all(place.workspace.root.join(".pdca"))?;
+    how.hold = Some(&hold);
+    let cancel = Cancel::new();
+    let signals = Interrupts::listen(&cancel)?;
+    let mut told = Ok(());
+    let done = lane.hydrate(&how, &cancel, &mut |phase, sign| {
+        if let (Sign::Started { .. }, Ok(())) = (&sign, &told) {
+            let word = match phase {
+                Phase::Install => "installing",
+                Phase::Verify => "verifying",
+            };
+            told = cx.note(err, &format!("lane {slot} of {}: {word}", target.name()));
+        }
+    });
+    signals.close();
+    told?;
+    done.map(Some).map_err(|error| explain::hydrate(&error))
+}

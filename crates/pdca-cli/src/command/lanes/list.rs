@@ -1,0 +1,141 @@
+//! `pdca lanes list`: the lanes there are, and how each stands.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::UNIX_EPOCH;
+
+use camino::Utf8PathBuf;
+use pdca_lanes::{HydrationState, Kind, LaneReport, LaneState};
+use serde::Serialize;
+
+use super::{Place, explain, size, span};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// List the lanes: who works there, what state they are in, how old and how large
+///
+/// Nothing is changed, and whoever works in a lane is not disturbed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pdca lanes list
+  pdca lanes list --json | jq -r '.lanes[] | select(.dirty) | .path'")]
+pub(crate) struct Args {}
+
+/// A lane as scripts see it.
+#[derive(Debug, Serialize)]
+struct Row {
+    slot: u32,
+    target: String,
+    path: Utf8PathBuf,
+    kind: Kind,
+    /// `ready`, `interrupted` or `gone`.
+    state: &'static str,
+    base: Option<String>,
+    head: Option<String>,
+    /// Null where looking cannot tell.
+    dirty: Option<bool>,
+    in_use: bool,
+    /// The process that works there, by its own word.
+    holder: Option<u32>,
+    /// `none`, `begun` or `passed`.
+    hydration: &'static str,
+    size: u64,
+    /// When somebody last took the lane, in seconds since the epoch.
+    used: Option<u64>,
+    env: BTreeMap<&'static str, String>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    root: Utf8PathBuf,
+    lanes: Vec<Row>,
+}
+
+pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let place = Place::of(cx)?;
+    let lanes = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    let rows: Vec<Row> = lanes.into_iter().map(|lane| row(&place, lane)).collect();
+    if cx.globals.json {
+        let root = place.lanes.root().to_owned();
+        cx.emit_json(out, "lanes", &Document { root, lanes: rows })?;
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
+        writeln!(out, "no lanes in {}", cx.show(place.lanes.root()))?;
+        writeln!(out, "{} `pdca lanes provision` makes them", cx.out.accent("hint:"))?;
+    }
+    for row in &rows {
+        writeln!(out, "lane {:<3} {:<16} {}", row.slot, row.target, cx.show(&row.path))?;
+        writeln!(out, "         {}", facts(row, cx).join(", "))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn row(place: &Place<'_>, lane: LaneReport) -> Row {
+    let env = place.names(&lane.target, lane.slot).env().collect();
+    let state = match lane.state {
+        LaneState::Ready => "ready",
+        LaneState::Interrupted => "interrupted",
+        LaneState::Gone => "gone",
+    };
+    let hydration = match lane.hydration {
+        HydrationState::None => "none",
+        HydrationState::Begun => "begun",
+        HydrationState::Passed => "passed",
+    };
+    let used = lane.used.and_then(|used| used.duration_since(UNIX_EPOCH).ok());
+    Row {
+        slot: lane.slot,
+        target: lane.target,
+        path: lane.path,
+        kind: lane.kind,
+        state,
+        base: lane.base,
+        head: lane.head,
+        dirty: lane.dirty,
+        in_use: lane.holder.is_some(),
+        holder: lane.holder.and_then(|holder| holder.pid),
+        hydration,
+        size: lane.size,
+        used: used.map(|used| used.as_secs()),
+        env,
+    }
+}
+
+/// What is worth saying about a lane, the most important first.
+fn facts(row: &Row, cx: &Context<'_>) -> Vec<String> {
+    let p = cx.out;
+    let mut facts = Vec::new();
+    match (row.in_use, row.holder) {
+        (true, Some(pid)) => facts.push(p.accent(format!("in use by process {pid}")).to_string()),
+        (true, None) => facts.push(p.accent("in use").to_string()),
+        (false, _) => {}
+    }
+    facts.push(match (row.state, row.dirty) {
+        ("ready", Some(false)) => p.good("clean").to_string(),
+        ("ready", Some(true)) => p.warn("has changes").to_string(),
+        ("ready", None) if row.head.is_none() => "empty".to_owned(),
+        ("ready", None) => "may have changes".to_owned(),
+        (state, _) => p.warn(state).to_string(),
+    });
+    if let Some(head) = &row.head {
+        let ahead = if row.base.as_ref() == Some(head) { "at" } else { "commits up to" };
+        facts.push(format!("{ahead} {head:.12}"));
+    }
+    match row.hydration {
+        "passed" => facts.push("hydrated".to_owned()),
+        "begun" => facts.push(p.warn("hydration interrupted").to_string()),
+        _ => {}
+    }
+    if row.kind == Kind::Worktree {
+        facts.push("linked worktree".to_owned());
+    }
+    facts.push(size(row.size));
+    let now = u64::try_from(cx.ambient.now()).unwrap_or(0);
+    if let Some(age) = row.used.and_then(|used| now.checked_sub(used)) {
+        facts.push(format!("used {} ago", span(age)));
+    }
+    facts
+}

@@ -1,0 +1,239 @@
+//! `pdca lanes provision`: the lanes that are not there yet, made all at once.
+
+use std::io::Write;
+use std::thread;
+
+use pdca_lanes::{Hydrated, Kind, LaneReport, Provision, ProvisionEvent, Provisioned, Target};
+use serde::Serialize;
+
+use super::{Place, TargetArg, explain, hydration, refuse_driver};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Make the lanes that are not there yet, and bring what they need
+///
+/// Each is a private checkout of a target, filled with its base commit. A lane that is there is left as it is, so the
+/// command can be repeated; one whose making was interrupted is completed. Then `[lanes.hydrate]` is carried out in
+/// every lane that is free and has no changes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pdca lanes provision                 # as many as [driver] lanes says
+  pdca lanes provision --lanes 4
+  pdca lanes provision --lanes 4 -n    # say what is missing")]
+pub(crate) struct Args {
+    /// How many lanes there shall be; [driver] lanes if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    lanes: Option<u32>,
+
+    /// What new lanes are; [lanes] kind if not given
+    #[arg(long, value_name = "KIND", value_enum)]
+    kind: Option<KindArg>,
+
+    /// Only make the checkouts
+    #[arg(long)]
+    no_hydrate: bool,
+
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+/// What a lane is to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum KindArg {
+    /// A repository of its own that borrows objects; the target is only read
+    Reference,
+    /// A linked worktree, registered in the target's repository
+    Worktree,
+}
+
+impl From<KindArg> for Kind {
+    fn from(kind: KindArg) -> Self {
+        match kind {
+            KindArg::Reference => Kind::Reference,
+            KindArg::Worktree => Kind::Worktree,
+        }
+    }
+}
+
+/// A lane as it is afterwards.
+#[derive(Debug, Serialize)]
+struct Row {
+    target: String,
+    #[serde(flatten)]
+    lane: Provisioned,
+    /// `nothing`, `warm`, `fresh`, or `skipped` where it was not tried.
+    hydration: &'static str,
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    lanes: Vec<Row>,
+    /// The slots that are not there, with `--dry-run`.
+    missing: Vec<Missing>,
+}
+
+#[derive(Debug, Serialize)]
+struct Missing {
+    slot: u32,
+    target: String,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let place = Place::of(cx)?;
+    let targets = place.targets(&args.target)?;
+    let count = args.lanes.unwrap_or(place.workspace.config.driver.lanes);
+    let kind = args.kind.map_or(place.workspace.config.lanes.kind, Kind::from);
+    if cx.globals.dry_run {
+        return foresee(&place, &targets, count, cx, out);
+    }
+    refuse_driver(cx)?;
+    let mut rows = Vec::new();
+    for target in &targets {
+        let base = place.base(target)?.commit;
+        let request = Provision { slots: 0..count, target, base: &base, kind };
+        let lanes = provision(&place, &request, cx, err)?;
+        for lane in lanes {
+            let done = if args.no_hydrate {
+                None
+            } else {
+                hydration::hydrate(&place, lane.slot, lane.kind, target, cx, err)?
+            };
+            let target = target.name().to_owned();
+            rows.push(Row { target, lane, hydration: word(done.as_ref()) });
+        }
+    }
+    tell(rows, cx, out)?;
+    Ok(Exit::Done)
+}
+
+fn word(hydrated: Option<&Hydrated>) -> &'static str {
+    match hydrated {
+        None => "skipped",
+        Some(Hydrated::Nothing) => "nothing",
+        Some(Hydrated::Warm) => "warm",
+        Some(Hydrated::Fresh(_)) => "fresh",
+    }
+}
+
+/// Says which lanes are not there.
+fn foresee(
+    place: &Place<'_>,
+    targets: &[Target],
+    count: u32,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    let is_there = |slot: u32, target: &Target| {
+        let is_it = |lane: &LaneReport| lane.slot == slot && lane.target == target.name();
+        there.iter().any(|lane| is_it(lane) && lane.head.is_some())
+    };
+    let mut missing = Vec::new();
+    for target in targets {
+        let slots = (0..count).filter(|slot| !is_there(*slot, target));
+        missing.extend(slots.map(|slot| Missing { slot, target: target.name().to_owned() }));
+    }
+    let nothing = missing.is_empty();
+    if cx.globals.json {
+        let document = Document { dry_run: true, lanes: Vec::new(), missing };
+        cx.emit_json(out, "lanes-provision", &document)?;
+    } else {
+        for Missing { slot, target } in &missing {
+            writeln!(out, "lane {slot} of {target}: would be made")?;
+        }
+        if nothing {
+            writeln!(out, "every lane is there")?;
+        }
+    }
+    Ok(if nothing { Exit::NothingToDo } else { Exit::Done })
+}
+
+/// Makes the lanes on a thread of its own, while this one shows what happens.
+fn provision(
+    place: &Place<'_>,
+    request: &Provision<'_>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<Vec<Provisioned>, Failure> {
+    let (to, from) = crossbeam_channel::unbounded();
+    let (made, shown) = thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            place.lanes.provision(request, &|event| {
+                // Nobody listens any more: the work goes on all the same.
+                drop(to.send(event));
+            })
+        });
+        let mut shown = Ok(());
+        for event in &from {
+            if shown.is_ok() {
+                shown = show(&event, request.target.name(), cx, err);
+            }
+        }
+        (worker.join(), shown)
+    });
+    shown?;
+    let made = made.map_err(|_| {
+        Failure::unexpected("the thread that makes the lanes panicked")
+            .hint("run it again; it completes what was begun")
+    })?;
+    made.map_err(|error| explain::provision(&error))
+}
+
+fn show(
+    event: &ProvisionEvent,
+    target: &str,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    match event {
+        ProvisionEvent::Waiting { slot, holder } => {
+            let whom = holder.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
+            cx.note(err, &format!("lane {slot} of {target}: waits for {whom}"))
+        }
+        ProvisionEvent::Making { slot } => {
+            cx.note(err, &format!("lane {slot} of {target}: being made"))
+        }
+        ProvisionEvent::Files { slot, done, total } => {
+            if !cx.ambient.terminal.stderr || cx.globals.quiet {
+                return Ok(());
+            }
+            // On a terminal one line counts up; the next line of text takes its place.
+            write!(err, "\rlane {slot} of {target}: {done}/{total} files\r")?;
+            Ok(err.flush()?)
+        }
+        ProvisionEvent::Ready(lane) if lane.made => {
+            cx.note(err, &format!("lane {} of {target}: ready at {:.12}", lane.slot, lane.base))
+        }
+        ProvisionEvent::Ready(_) => Ok(()),
+    }
+}
+
+fn tell(rows: Vec<Row>, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    if cx.globals.json {
+        let document = Document { dry_run: false, lanes: rows, missing: Vec::new() };
+        return cx.emit_json(out, "lanes-provision", &document);
+    }
+    for Row { target, lane, hydration } in rows {
+        let made = if lane.made { "made" } else { "was there" };
+        let hydrated = match hydration {
+            "fresh" => ", hydrated",
+            "warm" => ", hydrated before",
+            _ => "",
+        };
+        let path = cx.show(&lane.path);
+        writeln!(
+            out,
+            "lane {} of {target}: {made} at {:.12}{hydrated}  {path}",
+            lane.slot, lane.base
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! `pdca lanes remove`: lanes that go, and what was in them that stays.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use pdca_lanes::{Kept, LaneReport, Removed};
+use serde::Serialize;
+
+use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Remove lanes; what was in them and is not in the target is kept in a bundle
+///
+/// Uncommitted work, commits, branches and stashes that the target does not have are written to a file under
+/// `rescued/` beside the lanes, which `git fetch` reads. A lane in use is not removed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pdca lanes remove 2 3
+  pdca lanes remove --all -n     # say what would go, and what would be kept")]
+pub(crate) struct Args {
+    /// The lanes
+    #[arg(value_name = "SLOT", required_unless_present = "all", conflicts_with = "all")]
+    slots: Vec<u32>,
+
+    /// Every lane there is
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+/// What became of one lane.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) slot: u32,
+    pub(crate) target: String,
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) removed: bool,
+    /// The file that holds what was in it and is nowhere else.
+    pub(crate) bundle: Option<Utf8PathBuf>,
+    /// How to get it back.
+    pub(crate) fetch: Option<String>,
+    /// Where a broken checkout was moved, as it was.
+    pub(crate) moved_aside: Option<Utf8PathBuf>,
+    /// Why it is still there.
+    pub(crate) kept_because: Option<String>,
+    /// Whether something is, or would be, kept.
+    pub(crate) has_work: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    lanes: Vec<Row>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let place = Place::of(cx)?;
+    let targets = place.targets(&args.target)?;
+    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    let slots = if args.all {
+        let mut slots: Vec<u32> = there.iter().map(|lane| lane.slot).collect();
+        slots.dedup();
+        slots
+    } else {
+        require_slots(&args.slots, &there)?
+    };
+    let dry_run = cx.globals.dry_run;
+    let _kept_away = if dry_run { None } else { Some(without_driver(cx)?) };
+    let mut rows = Vec::new();
+    for lane in there.iter().filter(|lane| slots.contains(&lane.slot)) {
+        let Some(target) = targets.iter().find(|target| target.name() == lane.target) else {
+            continue;
+        };
+        rows.push(if dry_run {
+            foreseen(lane, place.lanes.has_work(lane, target))
+        } else {
+            row(lane, place.lanes.remove(lane.slot, target), target.path())
+        });
+    }
+    let failed = rows.iter().any(|row| row.kept_because.is_some());
+    let nothing = rows.is_empty();
+    if cx.globals.json {
+        cx.emit_json(out, "lanes-remove", &Document { dry_run, lanes: rows })?;
+    } else {
+        if nothing {
+            writeln!(out, "there are no lanes to remove")?;
+        }
+        for row in &rows {
+            tell(row, cx, out)?;
+        }
+    }
+    Ok(match (failed, nothing) {
+        (true, _) => Exit::Unexpected,
+        (false, true) => Exit::NothingToDo,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// What would become of a lane, as far as looking can tell.
+pub(crate) fn foreseen(lane: &LaneReport, has_work: Option<bool>) -> Row {
+    Row {
+        slot: lane.slot,
+        target: lane.target.clone(),
+        path: lane.path.clone(),
+        removed: false,
+        bundle: None,
+        fetch: None,
+        moved_aside: None,
+        kept_because: lane.holder.map(|holder| match holder.pid {
+            Some(pid) => format!("in use by process {pid}"),
+            None => "in use".to_owned(),
+        }),
+        has_work,
+    }
+}
+
+/// What became of a lane.
+pub(crate) fn row(
+    lane: &LaneReport,
+    removed: Result<Removed, pdca_lanes::RemoveError>,
+    primary: &camino::Utf8Path,
+) -> Row {
+    let row = foreseen(lane, None);
+    match removed {
+        Ok(Removed { rescued, kept, moved_aside, .. }) => {
+            let show =
+                |commit: String| format!("git -C {} show {commit:.12}", sh_word(primary.as_str()));
+            let fetch = |kept: &Kept| {
+                let (primary, bundle) = (sh_word(primary.as_str()), sh_word(kept.bundle.as_str()));
+                format!(
+                    "git -C {primary} fetch {bundle} 'refs/*:refs/rescued/lane-{}/*'",
+                    lane.slot
+                )
+            };
+            Row {
+                removed: true,
+                kept_because: None,
+                has_work: Some(rescued.is_some() || kept.is_some()),
+                // Of a linked worktree the target itself has it.
+                fetch: kept.as_ref().map(fetch).or_else(|| rescued.map(show)),
+                bundle: kept.map(|kept| kept.bundle),
+                moved_aside,
+                ..row
+            }
+        }
+        Err(error) => {
+            let told = explain::remove(&error);
+            let what =
+                told.problems.first().map_or_else(String::new, |problem| problem.what.clone());
+            Row { kept_because: Some(what), ..row }
+        }
+    }
+}
+
+/// Writes one lane's fate.
+pub(crate) fn tell(row: &Row, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let lane = format!("lane {} of {}", row.slot, row.target);
+    match (&row.kept_because, row.removed) {
+        (Some(why), _) => writeln!(out, "{lane}: {} ({why})", cx.out.warn("stays"))?,
+        (None, true) => writeln!(out, "{lane}: removed")?,
+        (None, false) => {
+            let work = match row.has_work {
+                Some(true) => "; what is in it would be kept in a bundle",
+                Some(false) => "",
+                None => "; anything the target does not have would be kept in a bundle",
+            };
+            writeln!(out, "{lane}: would be removed{work}")?;
+        }
+    }
+    if let Some(aside) = &row.moved_aside {
+        writeln!(out, "  its checkout was broken, and is as it was in {aside}")?;
+    }
+    if let Some(bundle) = &row.bundle {
+        writeln!(out, "  kept: {}", cx.show(bundle))?;
+    }
+    if let Some(fetch) = &row.fetch {
+        writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! `pdca lanes reset`: a lane put back to its base, what was in it rescued.
+
+use std::io::Write;
+
+use camino::Utf8PathBuf;
+use pdca_lanes::{LaneReport, Reset, Target};
+use serde::Serialize;
+
+use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Put a lane back to the base commit; what was in it is rescued first
+///
+/// Ignored files, such as build caches, stay unless `--pristine` or `[lanes] reset` says otherwise.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pdca lanes reset 0
+  pdca lanes reset 0 --pristine   # ignored files go too
+  pdca lanes reset 0 -n")]
+pub(crate) struct Args {
+    /// The lane
+    #[arg(value_name = "SLOT")]
+    slot: u32,
+
+    /// Remove ignored files as well: build caches, dependencies
+    #[arg(long)]
+    pristine: bool,
+
+    #[command(flatten)]
+    target: TargetArg,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    slot: u32,
+    target: String,
+    path: Utf8PathBuf,
+    base: String,
+    reset: Reset,
+    /// The commit that holds what was in the lane, where there was anything to keep.
+    rescued: Option<String>,
+    done: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    lanes: Vec<Row>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let place = Place::of(cx)?;
+    let targets = place.targets(&args.target)?;
+    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    require_slots(&[args.slot], &there)?;
+    let what = if args.pristine { Reset::Pristine } else { place.workspace.config.lanes.reset };
+    let dry_run = cx.globals.dry_run;
+    let _kept_away = if dry_run { None } else { Some(without_driver(cx)?) };
+    let mut rows = Vec::new();
+    for target in &targets {
+        let lane = there.iter().find(|lane| lane.slot == args.slot && lane.target == target.name());
+        let Some(lane) = lane else { continue };
+        rows.push(reset(&place, lane, target, what, dry_run)?);
+    }
+    if cx.globals.json {
+        cx.emit_json(out, "lanes-reset", &Document { dry_run, lanes: rows })?;
+        return Ok(Exit::Done);
+    }
+    for row in &rows {
+        let (would, kept) = if row.done { ("", "rescued") } else { ("would be ", "to rescue") };
+        writeln!(out, "lane {} of {}: {would}reset to {:.12}", row.slot, row.target, row.base)?;
+        match &row.rescued {
+            Some(commit) if row.done => {
+                let path = sh_word(row.path.as_str());
+                writeln!(out, "  {kept}: git -C {path} show {commit:.12}")?;
+            }
+            Some(_) => writeln!(out, "  {kept}: the changes that are in it")?,
+            None => {}
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn reset(
+    place: &Place<'_>,
+    report: &LaneReport,
+    target: &Target,
+    what: Reset,
+    dry_run: bool,
+) -> Result<Row, Failure> {
+    let base = place.base(target)?.commit;
+    let mut row = Row {
+        slot: report.slot,
+        target: target.name().to_owned(),
+        path: report.path.clone(),
+        base,
+        reset: what,
+        rescued: None,
+        done: !dry_run,
+    };
+    if dry_run {
+        let unlanded = report.head.is_some() && report.head != report.base;
+        let keeps = unlanded || report.dirty != Some(false) && report.head.is_some();
+        row.rescued = keeps.then(|| report.head.clone().unwrap_or_default());
+        return Ok(row);
+    }
+    let lanes = place.lanes.clone().of_kind(report.kind);
+    let lane = lanes.claim(report.slot, target).map_err(|error| explain::claim(&error))?;
+    let name = format!("lane-{}", report.slot);
+    row.rescued = lane.rescue(&name).map_err(|error| explain::lane(&error))?;
+    lane.reset_with(&row.base, what).map_err(|error| explain::lane(&error))?;
+    Ok(row)
+}

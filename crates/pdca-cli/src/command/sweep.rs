@@ -1,0 +1,141 @@
+//! `pdca sweep`: lanes that go by age and for room on the disk.
+
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+use pdca_lanes::{Decision, Reason, Stays, SweepItem, SweepPolicy, Target};
+use serde::Serialize;
+
+use super::lanes::{self, Place, TargetArg, explain, remove, size, span};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+const DAY: u64 = 24 * 3600;
+const GIB: u64 = 1 << 30;
+
+/// Remove lanes that are old, or whose room is needed, oldest first
+///
+/// By `[lanes] max_age_days` and `min_free_gb`. A lane in use stays, and so does everything in it that is not in the
+/// target: it is kept in a bundle, as `pdca lanes remove` does. With `-n` it says exactly what it would do.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca sweep -n
+  pdca sweep --older-than 14
+  pdca sweep --min-free-gb 20 --json")]
+pub(crate) struct Args {
+    /// Remove lanes that nobody used for this many days; `[lanes] max_age_days` if not given
+    #[arg(long, value_name = "DAYS")]
+    older_than: Option<u64>,
+
+    /// Remove lanes until this much is free; `[lanes] min_free_gb` if not given
+    #[arg(long, value_name = "GB")]
+    min_free_gb: Option<u64>,
+}
+
+/// What became, or would become, of one lane.
+#[derive(Serialize)]
+struct Row {
+    /// `remove` or `keep`.
+    decision: &'static str,
+    reason: String,
+    size: u64,
+    /// Seconds since somebody took it.
+    age: Option<u64>,
+    #[serde(flatten)]
+    lane: remove::Row,
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    /// Bytes that were free before.
+    free: u64,
+    lanes: Vec<Row>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let place = Place::of(cx)?;
+    let config = &place.workspace.config.lanes;
+    let days = args.older_than.or(config.max_age_days);
+    let floor = args.min_free_gb.or(config.min_free_gb);
+    if days.is_none() && floor.is_none() {
+        return Err(Failure::usage("nothing says which lanes are to go").hint(
+            "give `--older-than DAYS` or `--min-free-gb GB`, or set `max_age_days` or `min_free_gb` in [lanes]",
+        ));
+    }
+    let now = u64::try_from(cx.ambient.now()).unwrap_or(0);
+    let policy = SweepPolicy {
+        min_free: floor.map(|floor| floor.saturating_mul(GIB)),
+        max_age: days.map(|days| Duration::from_secs(days.saturating_mul(DAY))),
+        now: UNIX_EPOCH + Duration::from_secs(now),
+    };
+    let targets = place.targets(&TargetArg::default())?;
+    let dry_run = cx.globals.dry_run;
+    let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };
+    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    let plan =
+        place.lanes.plan_sweep(&targets, &policy).map_err(|error| explain::inspect(&error))?;
+    let mut rows = Vec::new();
+    for item in &plan.items {
+        let seen = there.iter().find(|lane| lane.slot == item.slot && lane.target == item.target);
+        let Some(seen) = seen else { continue };
+        let lane = match target_to_sweep(item, &targets) {
+            Some(target) if dry_run => remove::foreseen(seen, place.lanes.has_work(seen, target)),
+            Some(target) => remove::row(seen, place.lanes.sweep(item, target), target.path()),
+            None => remove::foreseen(seen, None),
+        };
+        rows.push(row(item, lane));
+    }
+    finish(&Document { dry_run, free: plan.free, lanes: rows }, cx, out)
+}
+
+/// The target of a lane that goes.
+fn target_to_sweep<'a>(item: &SweepItem, targets: &'a [Target]) -> Option<&'a Target> {
+    match item.decision {
+        Decision::Remove(_) => targets.iter().find(|target| target.name() == item.target),
+        Decision::Keep(_) => None,
+    }
+}
+
+fn row(item: &SweepItem, lane: remove::Row) -> Row {
+    let (decision, reason) = match item.decision {
+        Decision::Remove(Reason::Old) => ("remove", "it is old"),
+        Decision::Remove(Reason::DiskFloor) => ("remove", "the disk is short of room"),
+        Decision::Keep(Stays::InUse(_)) => ("keep", "somebody works in it"),
+        Decision::Keep(Stays::UnknownTarget) => ("keep", "its target is not configured"),
+        Decision::Keep(Stays::NoNeed) => ("keep", "nothing asks for it to go"),
+    };
+    let age = item.age.map(|age| age.as_secs());
+    Row { decision, reason: reason.to_owned(), size: item.size, age, lane }
+}
+
+fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let goes = |row: &&Row| row.decision == "remove";
+    let nothing = !document.lanes.iter().any(|row| goes(&row));
+    let failed = document.lanes.iter().filter(goes).any(|row| row.lane.kept_because.is_some());
+    if cx.globals.json {
+        cx.emit_json(out, "sweep", document)?;
+    } else {
+        writeln!(out, "{} free", size(document.free))?;
+        for row in &document.lanes {
+            let lane = format!("lane {} of {}", row.lane.slot, row.lane.target);
+            let age = row.age.map_or_else(String::new, |age| format!(", used {} ago", span(age)));
+            if goes(&row) {
+                remove::tell(&row.lane, cx, out)?;
+                writeln!(out, "  because {} ({}{age})", row.reason, size(row.size))?;
+            } else if cx.globals.verbose > 0 {
+                writeln!(out, "{lane}: stays, {} ({}{age})", row.reason, size(row.size))?;
+            }
+        }
+        if nothing {
+            writeln!(out, "no lane has to go")?;
+        }
+    }
+    Ok(match (failed, nothing) {
+        (true, _) => Exit::Unexpected,
+        (false, true) => Exit::NothingToDo,
+        (false, false) => Exit::Done,
+    })
+}

@@ -1,0 +1,357 @@
+//! What the scheduler has to say about one bundle: the edge, the holder, since when.
+
+use std::collections::BTreeMap;
+
+use pdca_dag::{Frontier, Holder, Plan, Problem, Rejection, Rivalry, Status, Unmet, Why};
+use pdca_driver::{AtWork, Batch, Site};
+use pdca_state::{BundleId, State};
+use serde::Serialize;
+
+use crate::command::plan::rejection::{explained, place};
+use crate::command::plan::words;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::overview::{Entry, Overview, ago, timestamp};
+use crate::session;
+
+/// How many rivals that are not in work are named.
+const NAMED: usize = 5;
+
+/// What the plan says about a bundle, as scripts get it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Schedule {
+    /// `ready`, `waits`, `held`, `yields`, `in_flight`, `halted`, `failed`, `complete`, `ended`,
+    /// or `rejected` where the batch has no plan.
+    status: &'static str,
+    /// How many bundles that are ready are before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<usize>,
+    waits_on: Vec<WaitsOn>,
+    held_by: Vec<HeldBy>,
+    #[serde(flatten)]
+    at_work: Option<Worker>,
+    problems: Vec<String>,
+    #[serde(skip)]
+    said: Vec<String>,
+    /// Where each prerequisite is declared.
+    #[serde(skip)]
+    places: BTreeMap<BundleId, String>,
+    /// How the prerequisites that are in work are.
+    #[serde(skip)]
+    working: BTreeMap<BundleId, String>,
+    #[serde(skip)]
+    driver: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitsOn {
+    id: BundleId,
+    status: &'static str,
+    file: String,
+    line: usize,
+    #[serde(flatten)]
+    at_work: Option<Worker>,
+}
+
+#[derive(Debug, Serialize)]
+struct HeldBy {
+    id: BundleId,
+    rule: &'static str,
+    witness: Option<String>,
+    #[serde(flatten)]
+    at_work: Option<Worker>,
+}
+
+#[derive(Debug, Serialize)]
+struct Worker {
+    holder: String,
+    lane: Option<u32>,
+    since: Option<String>,
+}
+
+impl Worker {
+    fn of(at: &AtWork) -> Self {
+        let since = at.since.and_then(timestamp);
+        Self { holder: at.holder.clone(), lane: at.lane, since }
+    }
+}
+
+impl Schedule {
+    /// Puts the frontier together from what lies on disk: the briefs, and who is at work.
+    pub(super) fn load(
+        cx: &Context<'_>,
+        id: &BundleId,
+        overview: &Overview,
+    ) -> Result<Self, Failure> {
+        let site = session::site(cx)?;
+        let batch = Batch::of_all(&site)?;
+        let work = Works::load(&site, &batch, id, cx);
+        let driver = work.driver;
+        let mut schedule = match batch.plan() {
+            Ok(plan) => work.explain(&plan, id, overview),
+            Err(rejection) => Self::rejected(&rejection, id, cx),
+        };
+        schedule.driver = driver;
+        schedule.at_work = work.at.get(id).map(Worker::of);
+        let item = batch.items.iter().find(|item| item.id == *id);
+        for declared in item.into_iter().flat_map(|item| &item.depends_on) {
+            let at = place(&declared.place, cx).show(&cx.ambient.cwd);
+            schedule.places.insert(declared.id.clone(), format!(" ({at})"));
+            if let Some(at) = work.at.get(&declared.id) {
+                let now = format!(" and in work{}", work.worker(at));
+                schedule.working.insert(declared.id.clone(), now);
+            }
+        }
+        Ok(schedule)
+    }
+
+    /// Where a prerequisite is declared, in parentheses.
+    pub(super) fn place(&self, on: &BundleId) -> &str {
+        self.places.get(on).map_or("", String::as_str)
+    }
+
+    /// That a prerequisite is in work, where it is.
+    pub(super) fn working(&self, on: &BundleId) -> &str {
+        self.working.get(on).map_or("", String::as_str)
+    }
+
+    /// The sentences for people.
+    pub(super) fn sentences(&self) -> &[String] {
+        &self.said
+    }
+
+    /// Whether it could start now.
+    pub(super) fn may_start(&self) -> bool {
+        !matches!(self.status, "waits" | "held" | "yields" | "in_flight") && !self.driver
+    }
+
+    fn rejected(rejection: &Rejection, id: &BundleId, cx: &Context<'_>) -> Self {
+        let (own, others): (Vec<&Problem>, Vec<&Problem>) =
+            rejection.problems.iter().partition(|problem| concerns(problem, id));
+        let told = |problem: &&Problem| {
+            let told = explained(problem, cx);
+            let at = told.place.map_or_else(String::new, |at| at.show(&cx.ambient.cwd));
+            format!("{} ({at})", told.what)
+        };
+        let problems: Vec<String> = own.iter().map(told).collect();
+        let mut said: Vec<String> = problems
+            .iter()
+            .zip(&own)
+            // What it waits for is said already, with the states of those bundles.
+            .filter(|(_, problem)| matches!(problem, Problem::BadGlob { .. }))
+            .map(|(text, _)| text.clone())
+            .collect();
+        said.push(match own.as_slice() {
+            [] => {
+                let places = match others.len() {
+                    1 => "one place".to_owned(),
+                    many => format!("{many} places"),
+                };
+                format!("other bundles keep the batch from being planned, in {places}: `pdca plan`")
+            }
+            [..] => "the batch cannot be planned until that is mended: `pdca plan`".to_owned(),
+        });
+        Self { status: "rejected", problems, said, ..Self::default() }
+    }
+}
+
+fn concerns(problem: &Problem, bundle: &BundleId) -> bool {
+    match problem {
+        Problem::DuplicateId { id, .. }
+        | Problem::DependsOnItself { id, .. }
+        | Problem::NoSuchPrerequisite { id, .. }
+        | Problem::PrerequisiteNotComplete { id, .. }
+        | Problem::BadGlob { id, .. } => id == bundle,
+        Problem::Cycle { edges, .. } => edges.iter().any(|edge| edge.dependant == *bundle),
+    }
+}
+
+/// Who is at work on which bundle of the batch.
+struct Works<'a> {
+    cx: &'a Context<'a>,
+    at: BTreeMap<BundleId, AtWork>,
+    driver: bool,
+}
+
+impl<'a> Works<'a> {
+    fn load(site: &Site, batch: &Batch, id: &BundleId, cx: &'a Context<'a>) -> Self {
+        let driver = site.driver_at_work().ok().flatten().is_some();
+        // Without a driver nobody is at work on the others, but a person may have this one.
+        let looked = batch.items.iter().map(|item| &item.id).filter(|other| driver || *other == id);
+        let at = looked.filter_map(|id| Some((id.clone(), site.at_work_on(id).ok()??))).collect();
+        Self { cx, at, driver }
+    }
+
+    fn explain(&self, plan: &Plan, id: &BundleId, overview: &Overview) -> Schedule {
+        let frontier = self.replay(plan);
+        let Some(why) = frontier.why(id) else { return Schedule::default() };
+        let mut schedule = Schedule { status: name(&why), ..Schedule::default() };
+        match &why {
+            Why::Waits { on } => {
+                schedule.waits_on = on.iter().map(|unmet| self.waits_on(unmet)).collect();
+            }
+            Why::Held { by, aged } => {
+                schedule.held_by = by.iter().map(|holder| self.held_by(holder)).collect();
+                schedule.said.extend(by.iter().map(|holder| self.holder(holder)));
+                if *aged > 0 {
+                    schedule.said.push(format!("{aged} lesser rivals were started before it"));
+                }
+            }
+            Why::Yields { to, .. } => {
+                schedule.held_by.push(self.held_by(to));
+                schedule.said.push(format!("{} has waited long enough and goes first", to.id));
+            }
+            Why::Ready { before } => {
+                schedule.before = Some(*before);
+                schedule.said.extend(self.ready(*before));
+            }
+            Why::InFlight => schedule.said.push(match self.at.get(id) {
+                Some(at) => format!("it is in work{}", self.worker(at)),
+                None => "it is in work".to_owned(),
+            }),
+            // What a person has to do is said by the state.
+            Why::Halted | Why::Failed | Why::Complete | Why::Ended => {}
+        }
+        if !matches!(why, Why::InFlight)
+            && let Some(at) = self.at.get(id)
+        {
+            schedule.said.push(format!("somebody has it right now{}", self.worker(at)));
+        }
+        schedule.said.extend(self.others(plan, id, overview, &why));
+        schedule
+    }
+
+    /// A frontier in which everything that is in work was started, the longest first.
+    fn replay<'p>(&self, plan: &'p Plan) -> Frontier<'p> {
+        let mut frontier = Frontier::new(plan);
+        let mut started: Vec<(&BundleId, &AtWork)> = self.at.iter().collect();
+        started.sort_by_key(|(id, at)| (at.since, *id));
+        for (id, _) in started {
+            // One that a person has, or whose declarations changed meanwhile, starts nothing here.
+            drop(frontier.start_first(id));
+        }
+        frontier
+    }
+
+    fn waits_on(&self, unmet: &Unmet) -> WaitsOn {
+        WaitsOn {
+            id: unmet.id.clone(),
+            status: status_name(unmet.status),
+            file: unmet.place.file.to_string(),
+            line: unmet.place.line,
+            at_work: self.at.get(&unmet.id).map(Worker::of),
+        }
+    }
+
+    fn held_by(&self, holder: &Holder) -> HeldBy {
+        let (rule, witness) = match &holder.rivalry {
+            Rivalry::Conflict { .. } => ("conflict", None),
+            Rivalry::Overlap { witness, .. } => ("overlap", Some(witness.clone())),
+        };
+        let at_work = self.at.get(&holder.id).map(Worker::of);
+        HeldBy { id: holder.id.clone(), rule, witness, at_work }
+    }
+
+    fn holder(&self, holder: &Holder) -> String {
+        let worker = self.at.get(&holder.id).map_or_else(String::new, |at| self.worker(at));
+        let why = match &holder.rivalry {
+            Rivalry::Conflict { place: at } => {
+                format!("they conflict ({})", place(at, self.cx).show(&self.cx.ambient.cwd))
+            }
+            Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),
+        };
+        format!("it waits for {}, in work{worker}: {why}", holder.id)
+    }
+
+    /// ` in lane 2 for 3 min (process 12)`.
+    fn worker(&self, at: &AtWork) -> String {
+        let lane = at.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
+        let now = self.cx.ambient.now();
+        let long = at.since.map(|since| format!(" for {}", words::duration(ago(since, now))));
+        let holder = at.holder.split(',').next().unwrap_or(&at.holder);
+        format!("{lane}{} ({holder})", long.unwrap_or_default())
+    }
+
+    fn ready(&self, before: usize) -> Option<String> {
+        let first = match before {
+            0 => "it is next in order".to_owned(),
+            1 => "1 bundle is before it in order".to_owned(),
+            many => format!("{many} bundles are before it in order"),
+        };
+        match (self.driver, before) {
+            (true, _) => Some(format!("it waits for a free lane; {first}")),
+            (false, 0) => None,
+            (false, _) => Some(format!("nothing keeps it; {first}")),
+        }
+    }
+
+    /// Rivals that are not in work and have work left: it will never run beside them either.
+    fn others(&self, plan: &Plan, id: &BundleId, overview: &Overview, why: &Why) -> Vec<String> {
+        let is_left = match why {
+            Why::Ready { .. } | Why::Waits { .. } | Why::Held { .. } | Why::Yields { .. } => true,
+            Why::InFlight | Why::Halted | Why::Failed | Why::Complete | Why::Ended => false,
+        };
+        if !is_left {
+            return Vec::new();
+        }
+        let mut said = Vec::new();
+        let mut more = 0;
+        for (other, rivalry) in plan.rivals_of(id) {
+            let state = overview.get(other).and_then(Entry::state);
+            let Some(state) = state.filter(|state| has_work(*state)) else { continue };
+            // A declared conflict is said with the state of the bundle already.
+            let Rivalry::Overlap { witness, .. } = &rivalry else { continue };
+            if self.at.contains_key(other) {
+                continue;
+            }
+            if said.len() == NAMED {
+                more += 1;
+                continue;
+            }
+            said.push(format!(
+                "it is never in work beside {other}, which is {state}: both can write `{witness}`"
+            ));
+        }
+        if more > 0 {
+            said.push(format!("nor beside {more} more: `pdca plan -v` names them"));
+        }
+        said
+    }
+}
+
+fn has_work(state: State) -> bool {
+    match state {
+        State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
+        State::Unplanned
+        | State::Resolved
+        | State::AwaitingSignoff
+        | State::Complete
+        | State::Discontinued => false,
+    }
+}
+
+fn name(why: &Why) -> &'static str {
+    match why {
+        Why::Ready { .. } => "ready",
+        Why::Waits { .. } => "waits",
+        Why::Held { .. } => "held",
+        Why::Yields { .. } => "yields",
+        Why::InFlight => "in_flight",
+        Why::Halted => "halted",
+        Why::Failed => "failed",
+        Why::Complete => "complete",
+        Why::Ended => "ended",
+    }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Open => "waits",
+        Status::Ready => "ready",
+        Status::InFlight => "in_flight",
+        Status::Halted => "halted",
+        Status::Failed => "failed",
+        Status::Complete => "complete",
+        Status::Ended => "ended",
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is at work right now, and whom that keeps waiting.
+//!
+//! The kernel's locks say who is alive. While no driver is, not one bundle is looked at.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pdca_dag::{Case, Pattern};
+use pdca_driver::{AtWork, Site};
+use pdca_state::{Artifact, Brief, Bundle, BundleId};
+
+use super::Entry;
+
+/// What is going on in a workspace.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// The driver, by its own word, while one is at work.
+    pub driver: Option<String>,
+    /// The bundles that somebody has.
+    at: BTreeMap<BundleId, AtWork>,
+    /// The bundles that may not start because of those.
+    held: BTreeMap<BundleId, Vec<HeldBy>>,
+}
+
+/// A rival at work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBy {
+    /// The rival.
+    pub id: BundleId,
+    /// A path that both can write; none where one names the other.
+    pub witness: Option<String>,
+}
+
+impl Work {
+    /// Looks who is at work on these bundles. What cannot be told is as nothing: it only adds to
+    /// what is known without it.
+    pub fn load(site: &Site, entries: &[Entry]) -> Self {
+        let Some(driver) = site.driver_at_work().ok().flatten() else { return Self::default() };
+        let open =
+            || entries.iter().filter(|entry| entry.state().is_some_and(pdca_state::State::is_open));
+        let at: BTreeMap<BundleId, AtWork> = open()
+            .filter_map(|entry| Some((entry.id.clone(), site.at_work_on(&entry.id).ok()??)))
+            .collect();
+        let busy: Vec<Claims<'_>> =
+            open().filter(|entry| at.contains_key(&entry.id)).map(Claims::of).collect();
+        let idle = open().filter(|entry| !at.contains_key(&entry.id) && entry.can_go_on());
+        let held = idle
+            .map(|entry| (entry.id.clone(), Claims::of(entry).held_by(&busy, site)))
+            .filter(|(_, by)| !by.is_empty())
+            .collect();
+        Self { driver: Some(driver), at, held }
+    }
+
+    /// Who has a bundle, if somebody has.
+    pub fn on(&self, id: &BundleId) -> Option<&AtWork> {
+        self.at.get(id)
+    }
+
+    /// The rivals at work that keep a bundle from starting.
+    pub fn holding(&self, id: &BundleId) -> &[HeldBy] {
+        self.held.get(id).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What one bundle declares, ready to be compared.
+struct Claims<'a> {
+    entry: &'a Entry,
+    patterns: Vec<Pattern>,
+}
+
+impl<'a> Claims<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        let globs = entry.glance.as_ref().map_or(&[][..], |glance| &glance.touches);
+        let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
+        Self { entry, patterns: globs.iter().filter_map(parse).collect() }
+    }
+
+    fn held_by(&self, busy: &[Claims<'_>], site: &Site) -> Vec<HeldBy> {
+        let found = |other: &Claims<'_>| {
+            let id = other.entry.id.clone();
+            if self.names(other) || other.names(self) {
+                return Some(HeldBy { id, witness: None });
+            }
+            let meet = |one: &Pattern| other.patterns.iter().find_map(|two| one.meet(two));
+            let witness = self.patterns.iter().find_map(meet)?;
+            self.is_beside(other, site).then_some(HeldBy { id, witness: Some(witness) })
+        };
+        busy.iter().filter_map(found).collect()
+    }
+
+    fn names(&self, other: &Claims<'_>) -> bool {
+        let named =
+            |glance: &pdca_state::Glance| glance.conflicts_with.ids.contains(&other.entry.id);
+        self.entry.glance.as_ref().is_ok_and(named)
+    }
+
+    /// Whether both are about one repository: paths of different ones never meet.
+    fn is_beside(&self, other: &Claims<'_>, site: &Site) -> bool {
+        if site.targets.len() < 2 {
+            return true;
+        }
+        let target = |entry: &Entry| {
+            let bytes = Bundle::at(&*entry.dir).ok()?.read(Artifact::Brief).ok()??;
+            site.target_of(&Brief::parse(&String::from_utf8_lossy(&bytes))).ok()?
+        };
+        target(self.entry) == target(other.entry)
+    }
+}
+
+/// How long ago something was, as seen at `now`, in seconds since the epoch.
+pub fn ago(since: SystemTime, now: i64) -> Duration {
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Duration::from_secs(u64::try_from(now).unwrap_or(0)).saturating_sub(since)
+}
+
+/// A time as scripts get it, in UTC.
+pub fn timestamp(time: SystemTime) -> Option<String> {
+    let seconds = i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
+    Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
+}

@@ -1,0 +1,331 @@
+//! A run: the right to work on the targets of a workspace, and the record of what is done with it.
+//!
+//! A command that drives begins a run. It takes the lock of each target, which lies in the
+//! target's git common directory, so that no second driver works on the same repository through
+//! another path; it takes up the run of a driver that died, or begins one of its own; and it writes
+//! every claim and every end of an attempt into the run's journal before it relies on it.
+//!
+//! A run is over when every bundle of it came to an end of its own: waits for its sign-off, failed,
+//! or cannot start. One that was cut short stays active, and the next command takes it up, so that
+//! what was tried again is counted across commands. Where a bundle stands is never asked of the
+//! journal; the bundle's files say that.
+
+mod begin;
+mod observe;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8PathBuf;
+use pdca_journal::{
+    Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
+    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId, Runs,
+    Status, Verdict, project,
+};
+use pdca_state::BundleId;
+
+pub use begin::{Begun, RunError};
+pub use observe::{Observed, Recovered};
+
+use crate::drive::{Drive, DriveError};
+
+/// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
+pub type Clock = fn() -> Moment;
+
+/// A run that this process drives. Dropping it gives the targets back; the record stays.
+#[derive(Debug)]
+pub struct Run {
+    journal: Mutex<Journal>,
+    runs: Runs,
+    clock: Clock,
+    me: Process,
+    _admission: Admission,
+}
+
+/// Why something could not be recorded. Nothing that relies on it may be done.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The journal refused it, or could not be written.
+    #[error("the run's journal cannot go on")]
+    Append(#[from] AppendError),
+    /// A base that is no commit.
+    #[error(transparent)]
+    Base(#[from] ObjectIdError),
+    /// The inbox cannot be used.
+    #[error("the run's inbox cannot be used")]
+    Inbox(#[from] InboxError),
+    /// The files for people cannot be written.
+    #[error(transparent)]
+    Projection(#[from] ProjectionError),
+}
+
+impl Run {
+    /// Its id.
+    pub fn id(&self) -> RunId {
+        self.journal().run().clone()
+    }
+
+    /// The epoch of this driver.
+    pub fn epoch(&self) -> Epoch {
+        self.journal().state().epoch
+    }
+
+    /// Where its journal lies.
+    pub fn dir(&self) -> Utf8PathBuf {
+        self.runs.dir(self.journal().run())
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        // A thread that panicked while it held this has appended whole records or none.
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long drivers were at work on it.
+    pub(crate) fn worked(&self) -> std::time::Duration {
+        let journal = self.journal();
+        let state = journal.state();
+        let now = (self.clock)();
+        state.worked + now.uptime.saturating_sub(state.last.at.uptime)
+    }
+
+    /// How many leaves were called in it.
+    pub(crate) fn leaf_calls(&self) -> u64 {
+        self.journal().state().leaf_calls
+    }
+
+    /// Whether the bundle waits for a person who unblocks it, and why.
+    pub(crate) fn block_of(&self, id: &BundleId) -> Option<String> {
+        let journal = self.journal();
+        match &journal.state().bundles.get(id)?.status {
+            Status::Blocked { reason: Reason::Recovery, evidence, .. } => Some(evidence.clone()),
+            Status::Blocked { .. }
+            | Status::Ready
+            | Status::Running
+            | Status::Interrupted
+            | Status::Sealed
+            | Status::Landed
+            | Status::Abandoned { .. }
+            | Status::Cleaned => None,
+        }
+    }
+
+    /// Claims a bundle for a lane, with the next generation, unless this driver has it already.
+    /// A bundle that is not of this run is nobody's business here.
+    pub(crate) fn claim(&self, id: &BundleId, slot: u32, base: &str) -> Result<(), RecordError> {
+        let mut journal = self.journal();
+        let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
+        let mut records = Vec::new();
+        match &work.status {
+            Status::Running => return Ok(()),
+            // A person sent it back, or runs it again: it goes on from where it waited.
+            Status::Blocked { .. } => records.push(Record::Unblocked { bundle: Some(id.clone()) }),
+            Status::Ready
+            | Status::Interrupted
+            | Status::Sealed
+            | Status::Landed
+            | Status::Abandoned { .. }
+            | Status::Cleaned => {}
+        }
+        let Some(generation) = journal.state().next_generation(id) else { return Ok(()) };
+        let bundle = id.clone();
+        records.push(Record::Claimed { bundle, generation, slot, base: base.parse()? });
+        let (bundle, process) = (id.clone(), self.me.clone());
+        records.push(Record::Started { bundle, generation, process });
+        journal.append((self.clock)(), records)?;
+        Ok(())
+    }
+
+    /// Notes that a leaf is about to be called, which costs.
+    pub(crate) fn leaf_called(&self, id: &BundleId, role: &str) -> Result<(), RecordError> {
+        let mut journal = self.journal();
+        if journal.state().bundles.contains_key(id) {
+            let record = Record::LeafCalled { bundle: id.clone(), role: role.to_owned() };
+            journal.append((self.clock)(), vec![record])?;
+        }
+        Ok(())
+    }
+
+    /// Notes what the gates said about an attempt.
+    pub(crate) fn judged(
+        &self,
+        id: &BundleId,
+        rows: impl IntoIterator<Item = (String, Verdict)>,
+    ) -> Result<(), RecordError> {
+        let mut journal = self.journal();
+        let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
+        let (Status::Running, Some(claim)) = (&work.status, &work.claim) else { return Ok(()) };
+        let generation = claim.generation;
+        let record =
+            |(step, verdict)| Record::Judged { bundle: id.clone(), generation, step, verdict };
+        let records: Vec<Record> = rows.into_iter().map(record).collect();
+        journal.append((self.clock)(), records)?;
+        Ok(())
+    }
+
+    /// Notes how an attempt ended, if the bundle was claimed at all.
+    pub(crate) fn ended(
+        &self,
+        id: &BundleId,
+        result: &Result<Drive, DriveError>,
+    ) -> Result<(), RecordError> {
+        let mut journal = self.journal();
+        let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
+        let mut records = Vec::new();
+        let ending = ending(result);
+        if let (Status::Running, Some(claim)) = (&work.status, &work.claim) {
+            let (bundle, generation) = (id.clone(), claim.generation);
+            records.push(Record::Ended { bundle, generation, ending: ending.clone() });
+        }
+        if let Ending::Interrupted { cause } = ending
+            && cause != Cause::Crash
+        {
+            let (bundle, phase) = (Some(id.clone()), phase(result));
+            records.push(Record::Recovery { bundle, phase, cause });
+        }
+        journal.append((self.clock)(), records)?;
+        let at = (self.clock)();
+        exhaust(&mut journal, id, result, at)?;
+        project(&self.runs, &journal.run().clone(), journal.state())?;
+        Ok(())
+    }
+
+    /// What people asked for since the last time. Each is taken once.
+    pub(crate) fn requests(&self) -> Result<Vec<Request>, RecordError> {
+        let mut journal = self.journal();
+        let inbox = Inbox::new(&self.runs, &journal.run().clone());
+        inbox.take(&mut journal, (self.clock)())?;
+        let waiting: Vec<(String, Request)> = journal
+            .state()
+            .requests
+            .iter()
+            .map(|(id, request)| (id.clone(), request.clone()))
+            .collect();
+        let mut taken = Vec::new();
+        for (id, request) in waiting {
+            let mut records = Vec::new();
+            let mut refusal = None;
+            if let Request::Unblock { bundle: Some(bundle), .. } = &request {
+                let work = journal.state().bundles.get(bundle);
+                if work.is_some_and(|work| matches!(work.status, Status::Blocked { .. })) {
+                    records.push(Record::Unblocked { bundle: Some(bundle.clone()) });
+                } else {
+                    refusal = Some("it is not blocked in this run".to_owned());
+                }
+            }
+            records.push(Record::Answered { id, refusal: refusal.clone() });
+            journal.append((self.clock)(), records)?;
+            if refusal.is_none() {
+                taken.push(request);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Ends the run if every bundle came to an end of its own. Says whether it did.
+    pub fn finish(&self) -> Result<bool, RecordError> {
+        let mut journal = self.journal();
+        let state = journal.state();
+        let is_open = |status: &Status| match status {
+            Status::Running | Status::Interrupted => true,
+            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
+            Status::Ready
+            | Status::Sealed
+            | Status::Landed
+            | Status::Abandoned { .. }
+            | Status::Cleaned => false,
+        };
+        if state.bundles.values().any(|work| is_open(&work.status)) || !state.intents.is_empty() {
+            return Ok(false);
+        }
+        let records = closing(&journal);
+        journal.append((self.clock)(), records)?;
+        project(&self.runs, &journal.run().clone(), journal.state())?;
+        Ok(true)
+    }
+}
+
+/// What ends a run in which nothing is at work any more.
+fn closing(journal: &Journal) -> Vec<Record> {
+    let state = journal.state();
+    let mut records = vec![Record::Entered { activity: Activity::Draining }];
+    for (bundle, work) in &state.bundles {
+        let why = match &work.status {
+            Status::Blocked { reason: Reason::SignOff, .. } => "it waits for its sign-off",
+            Status::Blocked { .. } => "it waits for a person",
+            Status::Ready => "it was not started",
+            Status::Interrupted => "another run takes it up",
+            Status::Running
+            | Status::Sealed
+            | Status::Landed
+            | Status::Abandoned { .. }
+            | Status::Cleaned => "",
+        };
+        if !why.is_empty() {
+            records.push(Record::Abandoned { bundle: bundle.clone(), why: why.to_owned() });
+        }
+        if !matches!(work.status, Status::Cleaned) {
+            records.push(Record::Cleaned { bundle: bundle.clone() });
+        }
+    }
+    records.push(Record::Completed);
+    records
+}
+
+/// Blocks a bundle that was tried again often enough, once.
+fn exhaust(
+    journal: &mut Journal,
+    id: &BundleId,
+    result: &Result<Drive, DriveError>,
+    at: Moment,
+) -> Result<(), AppendError> {
+    let Ending::Interrupted { cause } = ending(result) else { return Ok(()) };
+    let state = journal.state();
+    let tried = state.tally.count(Some(id), phase(result), cause).map_or(0, |count| count.attempts);
+    if tried < Limits::default().attempts {
+        return Ok(());
+    }
+    let said = result.as_ref().err().map(|error| pdca_state::chain(error)).unwrap_or_default();
+    let evidence = format!("tried {tried} times, and each time: {said}");
+    let (bundle, reason) = (Some(id.clone()), Reason::Recovery);
+    journal.append(at, vec![Record::Blocked { bundle, reason, evidence }]).map(drop)
+}
+
+/// What the end of a drive is for the run.
+fn ending(result: &Result<Drive, DriveError>) -> Ending {
+    let error = match result {
+        Ok(_) => return Ending::Finished,
+        Err(error) => error,
+    };
+    match error {
+        DriveError::NoChange { .. } => Ending::NoChange,
+        DriveError::Interrupted | DriveError::Panicked { .. } => {
+            Ending::Interrupted { cause: Cause::Crash }
+        }
+        DriveError::Ground(_) | DriveError::Own(_) | DriveError::Record(_) => {
+            Ending::Interrupted { cause: Cause::Host }
+        }
+        DriveError::Admission(_)
+        | DriveError::Load(_)
+        | DriveError::Write(_)
+        | DriveError::Archive(_)
+        | DriveError::Target(_)
+        | DriveError::Gates(_)
+        | DriveError::Leaf { .. }
+        | DriveError::Nested { .. }
+        | DriveError::Patch { .. }
+        | DriveError::Breach { .. }
+        | DriveError::EmptyPatch
+        | DriveError::Stale { .. }
+        | DriveError::Signed
+        | DriveError::Capped { .. }
+        | DriveError::Blocked { .. }
+        | DriveError::NoProgress { .. } => Ending::Failed { what: pdca_state::chain(error) },
+    }
+}
+
+/// What kind of work an end belongs to.
+fn phase(result: &Result<Drive, DriveError>) -> Phase {
+    match result {
+        Err(DriveError::Ground(_)) => Phase::Prepare,
+        Ok(_) | Err(_) => Phase::Attempt,
+    }
+}

@@ -1,0 +1,265 @@
+//! How a run begins: the locks, the run of a driver that died, or one of its own.
+
+use std::io;
+use std::sync::Mutex;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::{
+    Activity, Admission, AdmissionError, Admitted, AppendError, Block, CreateError, Epoch,
+    FindError, Holder, Journal, OpenError, Place, Process, Record, Refusal, Ruling, RunFact, RunId,
+    RunPhase, Runs, Target, Torn, next_epoch, rule,
+};
+use pdca_state::BundleId;
+
+use super::observe::{Recovered, reconcile};
+use super::{Clock, Run, closing};
+use crate::site::Site;
+
+/// The lock of a target, in its git common directory.
+const LOCK: &str = "pdca.lock";
+
+/// A run that may be driven.
+#[derive(Debug)]
+pub struct Begun {
+    /// The run.
+    pub run: Run,
+    /// Whether it is the run of a driver that died.
+    pub resumed: bool,
+    /// What was found of that driver, and what was done about it.
+    pub recovered: Vec<Recovered>,
+    /// What was cut off the end of its journal, which that driver had not finished writing.
+    pub torn: Option<Torn>,
+}
+
+/// Why no run may be driven. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A target is somebody else's at present, or cannot be locked.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// A run waits for a person, and bars others until it goes on or is given up.
+    #[error("run {run} waits for a person ({phase})")]
+    Blocked {
+        /// The run.
+        run: RunId,
+        /// The workspace it belongs to.
+        workspace: Utf8PathBuf,
+        /// What it waits for.
+        phase: RunPhase,
+        /// Why, where that is known.
+        block: Option<Box<Block>>,
+    },
+    /// The journal of a run cannot be read; it may not be over.
+    #[error("the journal of run {run} cannot be read")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// Its directory.
+        dir: Utf8PathBuf,
+        /// Why not.
+        source: Option<Box<FindError>>,
+    },
+    /// The run of a driver that died cannot be taken up.
+    #[error("run {run} cannot be taken up")]
+    TakeUp {
+        /// The run.
+        run: RunId,
+        /// Why not.
+        source: Box<OpenError>,
+    },
+    /// The journal cannot be made.
+    #[error("the run's journal cannot be made")]
+    Create(#[from] CreateError),
+    /// The journal cannot be written.
+    #[error("the run's journal cannot go on")]
+    Append(#[from] AppendError),
+    /// The runs cannot be listed, or this process not be told from others.
+    #[error("the runs of the workspace cannot be looked at")]
+    Io(#[from] io::Error),
+    /// There were more drivers than can be counted.
+    #[error("no epoch is left")]
+    NoEpoch,
+}
+
+/// What a run is to be about.
+pub(super) struct Request<'a> {
+    pub(super) site: &'a Site,
+    pub(super) bundles: &'a [BundleId],
+    pub(super) lanes: u32,
+    pub(super) clock: Clock,
+}
+
+impl Run {
+    /// Begins a run over these bundles, or takes up the one that was left.
+    ///
+    /// A run that was left is taken up whatever it was about: what is found of its driver is set
+    /// right first. It goes on if it has all of these bundles, and is ended otherwise.
+    pub fn begin(
+        site: &Site,
+        bundles: &[BundleId],
+        lanes: u32,
+        clock: Clock,
+    ) -> Result<Begun, RunError> {
+        let request = Request { site, bundles, lanes, clock };
+        let targets = targets(site);
+        let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
+        refuse_blocked_elsewhere(site, &admission)?;
+        let runs = site.runs();
+        let active = runs.active()?;
+        let facts: Vec<RunFact> = active.iter().map(RunFact::from).collect();
+        let place = Place::here()?;
+        let me = Process::of(&place, std::process::id())
+            .ok_or_else(|| io::Error::other("this process is not in the process table"))?;
+        let mut recovered = Vec::new();
+        let mut torn = None;
+        match rule(&[], &facts) {
+            Ruling::Admit => {}
+            Ruling::Resume(run) => {
+                let taken = take_up(&request, &admission, &runs, &run, &me)?;
+                (recovered, torn) = (taken.recovered, taken.torn);
+                let mut journal = taken.journal;
+                let has = |id: &BundleId| journal.state().bundles.contains_key(id);
+                if bundles.iter().all(has) && journal.state().phase == RunPhase::Running {
+                    announce(&admission, site, journal.run())?;
+                    let run = Self {
+                        journal: Mutex::new(journal),
+                        runs,
+                        clock,
+                        me,
+                        _admission: admission,
+                    };
+                    return Ok(Begun { run, resumed: true, recovered, torn });
+                }
+                let records = closing(&journal);
+                journal.append(clock(), records)?;
+            }
+            Ruling::Refuse(refusal) => return Err(refused(refusal, site, active)),
+        }
+        let journal = create(&request, &admission, &runs, &me, targets)?;
+        announce(&admission, site, journal.run())?;
+        let journal = Mutex::new(journal);
+        let run = Self { journal, runs, clock, me, _admission: admission };
+        Ok(Begun { run, resumed: false, recovered, torn })
+    }
+}
+
+/// The targets that are there. One that cannot be opened is told by whoever needs it.
+fn targets(site: &Site) -> Vec<Target> {
+    let open = |spec: &crate::site::TargetSpec| {
+        let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
+        Some(Target { name: spec.name.clone(), common_dir: target.common_dir().to_owned() })
+    };
+    site.targets.iter().filter_map(open).collect()
+}
+
+/// A run of another workspace on one of the targets may wait for a person: it bars this one too.
+fn refuse_blocked_elsewhere(site: &Site, admission: &Admission) -> Result<(), RunError> {
+    for words in admission.words_found() {
+        let Some((run, workspace)) = named(words) else { continue };
+        if workspace == site.workspace {
+            continue;
+        }
+        let found = Runs::new(workspace.join(".pdca/runs")).find(&run);
+        if let Ok(found) = found.found
+            && found.state.phase.is_blocked()
+        {
+            let (phase, block) = (found.state.phase, found.state.block.map(Box::new));
+            return Err(RunError::Blocked { run, workspace, phase, block });
+        }
+    }
+    Ok(())
+}
+
+/// The run and the workspace that a holder wrote down: `process 1 on h, run R of W`.
+fn named(words: &str) -> Option<(RunId, Utf8PathBuf)> {
+    let (_, rest) = words.trim().split_once(", run ")?;
+    let (run, workspace) = rest.split_once(" of ")?;
+    Some((run.parse().ok()?, Utf8Path::new(workspace).to_owned()))
+}
+
+fn announce(admission: &Admission, site: &Site, run: &RunId) -> Result<(), RunError> {
+    let host = Place::here()?.host;
+    let (workspace, run) = (site.workspace.clone(), run.to_string());
+    Ok(admission.announce(&Holder { pid: std::process::id(), host, workspace, run })?)
+}
+
+struct Taken {
+    journal: Journal,
+    recovered: Vec<Recovered>,
+    torn: Option<Torn>,
+}
+
+/// Takes up the run of a driver that died, and sets right what is found of it.
+fn take_up(
+    request: &Request<'_>,
+    admission: &Admission,
+    runs: &Runs,
+    run: &RunId,
+    me: &Process,
+) -> Result<Taken, RunError> {
+    let epoch = epoch(runs)?;
+    let at = (request.clock)();
+    let opened = Journal::open(runs, admission, run, epoch, at, me.clone(), false)
+        .map_err(|source| RunError::TakeUp { run: run.clone(), source: Box::new(source) })?;
+    let mut journal = opened.journal;
+    let recovered = reconcile(request, &mut journal)?;
+    if journal.state().phase == RunPhase::Preparing {
+        journal.append((request.clock)(), vec![running()])?;
+    }
+    Ok(Taken { journal, recovered, torn: opened.torn })
+}
+
+fn create(
+    request: &Request<'_>,
+    admission: &Admission,
+    runs: &Runs,
+    me: &Process,
+    targets: Vec<Target>,
+) -> Result<Journal, RunError> {
+    let at = (request.clock)();
+    let run = RunId::generate(at.wall)?;
+    // Work of a driver with more lanes may lie beyond the lanes there are now.
+    let beyond = request.site.homes().values().max().map_or(0, |slot| slot + 1);
+    let admitted = Admitted {
+        driver: me.clone(),
+        targets,
+        batch: request.bundles.to_vec(),
+        config_digest: request.site.config_digest.clone(),
+        lanes: request.lanes.max(beyond),
+    };
+    let mut journal = Journal::create(runs, admission, &run, epoch(runs)?, at, admitted)?;
+    journal.append((request.clock)(), vec![running()])?;
+    Ok(journal)
+}
+
+fn running() -> Record {
+    Record::Entered { activity: Activity::Running }
+}
+
+/// The next epoch: above that of the newest run, whose own was above all before it.
+fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
+    let newest = runs.list()?.last().map(|run| runs.find(run));
+    let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
+    next_epoch(seen).ok_or(RunError::NoEpoch)
+}
+
+fn refused(refusal: Refusal, site: &Site, active: Vec<pdca_journal::Run>) -> RunError {
+    let find = |run: &RunId| active.into_iter().find(|one| one.id == *run).map(|one| one.found);
+    match refusal {
+        Refusal::Blocked { run, phase } => {
+            let block = find(&run).and_then(Result::ok).and_then(|found| found.state.block);
+            let workspace = site.workspace.clone();
+            RunError::Blocked { run, workspace, phase, block: block.map(Box::new) }
+        }
+        Refusal::Unreadable { run } => {
+            let source = find(&run).and_then(Result::err).map(Box::new);
+            RunError::Unreadable { dir: site.runs().dir(&run), run, source }
+        }
+        // The locks are ours by now, so neither is about them.
+        Refusal::CannotLock => {
+            let path = site.private();
+            AdmissionError::CannotLock { path, source: None }.into()
+        }
+        Refusal::Held { by } => AdmissionError::Held { path: site.private(), holder: by }.into(),
+    }
+}

@@ -1,0 +1,95 @@
+//! More checkouts beside that of a lane, worktrees of the lane's own repository.
+
+use std::{io, sync::atomic::AtomicBool};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::{bstr::BStr, worktree::add::Head};
+
+use crate::{
+    checkout, dir,
+    failure::LaneError,
+    history,
+    lane::Lane,
+    worktree::{self, REASON},
+};
+
+/// What follows the name of the target in the name of the directory of its further checkouts.
+pub(crate) const EXTRA: &str = ".trees";
+
+impl Lane {
+    /// Makes a further checkout of a commit, detached, in `<target>.trees/<name>` of the slot.
+    ///
+    /// It is a worktree of the lane's own repository: what is committed there is in the lane, and
+    /// nothing of it is in the primary unless the lane itself is a worktree of that.
+    pub fn add_worktree(&self, name: &str, commit: &str) -> Result<Utf8PathBuf, LaneError> {
+        let place = self.extra_path(name)?;
+        let repo = self.room.enter()?;
+        let commit = history::find_commit(&repo, commit)?;
+        checkout::refuse_attributes(&repo, history::tree_of(&repo, commit)?)?;
+        if fs::symlink_metadata(&place).is_ok() {
+            return Err(LaneError::NotEmpty { path: place });
+        }
+        self.forget_extra(&place)?;
+        let failed = |source| LaneError::objects("add a worktree", source);
+        let running = AtomicBool::new(false);
+        let (made, outcome) = repo
+            .add_worktree(
+                place.as_std_path(),
+                Head::Detached(commit),
+                gix::progress::Discard,
+                &running,
+            )
+            .map_err(failed)?;
+        if let Some(lost) = outcome.collisions.first() {
+            return Err(LaneError::NotWritten { path: lost.path.to_string() });
+        }
+        let id = made.git_dir().file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
+        if let Some(proxy) = repo.worktree_proxy_by_id(BStr::new(id)).map_err(failed)? {
+            proxy.set_lock(Some(BStr::new(REASON))).map_err(failed)?;
+        }
+        Ok(place)
+    }
+
+    /// Removes a further checkout; says whether it was there. What is in it is not saved.
+    pub fn remove_worktree(&self, name: &str) -> Result<bool, LaneError> {
+        let place = self.extra_path(name)?;
+        let there = dir::remove_at(&place)
+            .map_err(|source| LaneError::Io { doing: "remove a worktree", source })?;
+        self.forget_extra(&place)?;
+        Ok(there)
+    }
+
+    fn extra_path(&self, name: &str) -> Result<Utf8PathBuf, LaneError> {
+        let bad = || LaneError::Name { name: name.to_owned() };
+        if history::ref_component(name) != name || name.starts_with('-') {
+            return Err(bad());
+        }
+        let slot = self.path().parent().ok_or_else(bad)?;
+        let target = self.path().file_name().ok_or_else(bad)?;
+        let failed = |source| LaneError::Io { doing: "make a directory", source };
+        // What a registration says of it is free of links.
+        let all = slot.canonicalize_utf8().map_err(failed)?.join(format!("{target}{EXTRA}"));
+        match fs::create_dir(&all) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(source));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        if !fs::symlink_metadata(&all).map_err(failed)?.is_dir() {
+            return Err(LaneError::Damaged { path: all, why: "is not a directory" });
+        }
+        Ok(all.join(name))
+    }
+
+    /// Forgets the registration of a checkout that is gone.
+    fn forget_extra(&self, place: &Utf8Path) -> Result<(), LaneError> {
+        let forgotten = || -> io::Result<()> {
+            match worktree::find(&self.room.common_dir(), place)? {
+                Some(git_dir) => worktree::forget(&git_dir),
+                None => Ok(()),
+            }
+        };
+        forgotten().map_err(|source| LaneError::Io { doing: "forget a worktree", source })
+    }
+}

@@ -1,0 +1,102 @@
+//! The configuration of a private checkout.
+
+use std::fmt::Write as _;
+
+use camino::Utf8Path;
+use gix::{bstr::ByteSlice as _, config::file::Metadata};
+
+use crate::target::Target;
+
+/// The configuration of a private checkout, and whether it converts content.
+pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
+    let able = primary.filesystem_options()?;
+    let sha256 = primary.object_hash() != gix::hash::Kind::Sha1;
+    let mut text = format!(
+        "[core]\n\trepositoryformatversion = {}\n\tbare = false\n\tlogallrefupdates = true\n\tfilemode = {}\n\tsymlinks = {}\n\
+         \tignorecase = {}\n\tprecomposeunicode = {}\n\thooksPath = /dev/null\n\texcludesFile = /dev/null\n\
+         \tattributesFile = /dev/null\n\tfsmonitor = false\n\tuntrackedCache = false\n\tsafecrlf = false\n",
+        u8::from(sha256),
+        able.executable_bit,
+        able.symlink,
+        able.ignore_case,
+        able.precompose_unicode,
+    );
+    let local = primary.config_snapshot();
+    let mut converts = false;
+    for key in ["autocrlf", "eol"] {
+        let value = local
+            .string(format!("core.{key}").as_str())
+            .map(|value| value.to_str_lossy().to_lowercase());
+        if let Some(value) = value
+            .filter(|value| matches!(value.as_str(), "true" | "input" | "lf" | "crlf" | "native"))
+        {
+            writeln!(text, "\t{key} = {value}").expect("a string takes any text");
+            converts = true;
+        }
+    }
+    // Nobody's name leaks into a lane, and a commit in it needs no further set-up.
+    text.push_str("[user]\n\tname = pdca lane\n\temail = lane@pdca.invalid\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
+    // Loose objects of a lane may be all that holds a result; nothing here may prune or repack.
+    text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
+    if sha256 {
+        writeln!(text, "[extensions]\n\tobjectFormat = {}", primary.object_hash())
+            .expect("a string takes any text");
+    }
+    Ok((text.into_bytes(), converts))
+}
+
+/// The remotes of the primary, word for word, with what rewrites their addresses.
+///
+/// Raw, because what gix makes of a remote drops keys that it does not model. Only the
+/// repository's own file is read: what is in the user's is the user's.
+pub(crate) fn remotes(target: &Target) -> gix::Result<Vec<u8>> {
+    let path = target.common_dir().join("config");
+    let ours = gix::config::File::from_path_no_includes(
+        path.into_std_path_buf(),
+        gix::config::Source::Local,
+    )?;
+    let mut copy = gix::config::File::new(Metadata::from(gix::config::Source::Local));
+    let repo = target.repository();
+    let root = repo.workdir().unwrap_or(repo.git_dir()).to_owned();
+    let root = Utf8Path::from_path(&root);
+    for kind in ["remote", "url"] {
+        for section in ours.sections_by_name(kind).into_iter().flatten() {
+            let name = section.header().subsection_name().map(ToOwned::to_owned);
+            let mut to = copy.new_section(kind, name)?;
+            for key in section.value_names() {
+                let key: &str = key.as_ref();
+                for value in section.values(key) {
+                    let value = value.as_bstr();
+                    let is_address = kind == "remote" && key.to_lowercase().ends_with("url");
+                    let mut value = value.to_owned();
+                    if let Some(root) = root
+                        && is_address
+                        && is_relative(&value)
+                    {
+                        // A lane is not where the primary is.
+                        value = root.join(value.to_str_lossy().as_ref()).into_string().into();
+                    }
+                    to.push(key, value.as_bstr())?;
+                }
+            }
+        }
+    }
+    Ok(copy.to_bstring().into())
+}
+
+/// Whether an address is a path that depends on where the repository is.
+fn is_relative(address: &[u8]) -> bool {
+    address.starts_with(b"./") || address.starts_with(b"../")
+}
+
+/// Settings under which no filter of the primary's configuration runs.
+pub(crate) fn muted(primary: &gix::Repository) -> Vec<String> {
+    let config = primary.config_snapshot();
+    let filters = config.plumbing().sections_by_name("filter").into_iter().flatten();
+    let names = filters.filter_map(|filter| Some(filter.header().subsection_name()?.to_string()));
+    let quiet = |name: String| {
+        ["clean=", "smudge=", "process=", "required=false"]
+            .map(|setting| format!("filter.{name}.{setting}"))
+    };
+    names.flat_map(quiet).collect()
+}

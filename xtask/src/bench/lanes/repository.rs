@@ -1,0 +1,110 @@
+//! The repository that is measured with.
+
+use std::{fmt::Write as _, io::Write as _, process::Stdio};
+
+use camino::Utf8Path;
+
+use crate::{Stopped, program};
+
+/// A clone of a repository, so that worktrees registered by rivals are not registered in it.
+pub(super) fn copy(repo: &Utf8Path, to: &Utf8Path) -> Result<(), Stopped> {
+    eprintln!("cloning {repo}");
+    let here = Utf8Path::new(".");
+    program::output("git", &["clone", "-q", "--no-local", repo.as_str(), to.as_str()], here)?;
+    Ok(())
+}
+
+/// Makes a repository of this many files, the same in every run.
+pub(super) fn generate(at: &Utf8Path, files: u32) -> Result<(), Stopped> {
+    eprintln!("generating {files} files");
+    fs_err::create_dir_all(at)?;
+    program::output("git", &["init", "-q", "-b", "main"], at)?;
+    let mut import =
+        program::command("git", &["fast-import", "--quiet"], at).stdin(Stdio::piped()).spawn()?;
+    let mut stream = std::io::BufWriter::new(
+        import.stdin.take().ok_or("the standard input of git is not there")?,
+    );
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    writeln!(stream, "commit refs/heads/main\ncommitter B <b@localhost> 1000000000 +0000")?;
+    writeln!(stream, "data 5\nbench\nM 644 inline .gitignore\ndata 15\n/target/\n*.tmp\n")?;
+    for number in 1..files {
+        let text = content(&mut dice, number);
+        writeln!(stream, "M 644 inline {}\ndata {}\n{text}", path(number), text.len())?;
+    }
+    stream.flush()?;
+    drop(stream);
+    if !import.wait()?.success() {
+        return Err("git fast-import failed".into());
+    }
+    // What arrives by an import is one long chain of differences; what is fetched is not.
+    program::output("git", &["repack", "-a", "-d", "-f", "-q"], at)?;
+    program::output("git", &["reset", "-q", "--hard"], at)?;
+    Ok(())
+}
+
+/// About ten files in a directory, three to five levels deep.
+fn path(number: u32) -> String {
+    let dir = number / 10;
+    let mut path = String::new();
+    let (part, module) = (dir % 23, dir / 23);
+    write!(path, "part{part}/module{}", module % 29).expect("a string takes any text");
+    if !module.is_multiple_of(3) {
+        write!(path, "/src{}", module / 29).expect("a string takes any text");
+    } else {
+        write!(path, "/lib/inner{}/unit", module / 29).expect("a string takes any text");
+    }
+    write!(path, "/file{number}.rs").expect("a string takes any text");
+    path
+}
+
+/// Most files are small, some are ten times larger, a few a hundred times.
+fn content(dice: &mut Dice, number: u32) -> String {
+    let lines = match dice.below(100) {
+        0 => 400 + dice.below(400),
+        1..=12 => 60 + dice.below(120),
+        _ => 4 + dice.below(36),
+    };
+    let mut text = format!("//! file {number}\n");
+    for _ in 0..lines {
+        for _ in 0..2 + dice.below(6) {
+            write!(text, "{} ", WORDS[dice.below(32) as usize]).expect("a string takes any text");
+        }
+        writeln!(text, "{:x}", dice.below(1 << 24)).expect("a string takes any text");
+    }
+    text
+}
+
+/// What the lines are made of.
+const WORDS: [&str; 32] = [
+    "let", "value", "match", "return", "buffer", "index", "entry", "state", "if", "else", "while",
+    "path", "name", "length", "offset", "open", "close", "read", "write", "error", "result",
+    "some", "none", "self", "node", "tree", "left", "right", "parse", "format", "static", "const",
+];
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        u32::try_from(self.0 % u64::from(end)).expect("it is below a number of 32 bits")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_repository_has_as_many_files_as_were_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let repo = Utf8Path::from_path(home.path()).unwrap().join("repo");
+        generate(&repo, 300).unwrap();
+        let listed = program::output("git", &["ls-files"], &repo).unwrap();
+        assert_eq!(listed.iter().filter(|byte| **byte == b'\n').count(), 300);
+        let dirty = program::output("git", &["status", "--porcelain"], &repo).unwrap();
+        assert_eq!(dirty, b"");
+    }
+}

@@ -1,0 +1,146 @@
+//! `cargo xtask lanes-provision`: private checkouts of any repository, without a workspace.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal as _, Write as _},
+    sync::{Mutex, PoisonError},
+};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_lanes::{Kind, Lanes, Provision, ProvisionEvent, Provisioned, Target};
+
+use crate::{Outcome, Stopped};
+
+/// Set up private checkouts of a repository
+///
+/// Those that are there already are left as they are; asking again completes what was interrupted.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How many lanes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    lanes: u32,
+    /// The repository: a checkout, a linked worktree or a bare repository
+    #[arg(long, value_name = "PATH")]
+    repo: Utf8PathBuf,
+    /// Repositories of their own that borrow objects, or linked worktrees
+    #[arg(long, default_value = "reference")]
+    kind: KindArg,
+    /// Where the lanes are, `<repo>.lanes` beside the repository if not given
+    #[arg(long, value_name = "DIR")]
+    root: Option<Utf8PathBuf>,
+    /// The branch to check out, that of HEAD if not given
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
+    /// Print JSON in place of a line per lane
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::ValueEnum, Debug, Clone, Copy)]
+enum KindArg {
+    Reference,
+    Worktree,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
+    let repo = args.repo.canonicalize_utf8()?;
+    let name = repo.file_name().unwrap_or("target").trim_start_matches(['.', '-']).to_owned();
+    let target = Target::open(&name, &repo)?;
+    let base = target.resolve(args.base.as_deref())?;
+    let root = match &args.root {
+        Some(root) => camino::absolute_utf8(root)?,
+        None => beside(&repo),
+    };
+    let kind = match args.kind {
+        KindArg::Reference => Kind::Reference,
+        KindArg::Worktree => Kind::Worktree,
+    };
+    for note in target.notes() {
+        eprintln!("note: {note}");
+    }
+    let request = Provision { slots: 0..args.lanes, target: &target, base: &base.commit, kind };
+    let progress = Progress::default();
+    let lanes = Lanes::new(root).provision(&request, &|event| progress.show(event))?;
+    if args.json {
+        let value = serde_json::json!({"schema": 1, "kind": "lanes", "lanes": lanes});
+        println!("{value:#}");
+    } else {
+        for lane in &lanes {
+            println!("{}", line(lane));
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn beside(repo: &Utf8Path) -> Utf8PathBuf {
+    let name = repo.file_name().unwrap_or("repository");
+    repo.with_file_name(format!("{name}.lanes"))
+}
+
+fn line(lane: &Provisioned) -> String {
+    let how = if lane.made { "made" } else { "there" };
+    let short = lane.base.get(..12).unwrap_or(&lane.base);
+    format!("lane {} {how} at {short} {}", lane.slot, lane.path)
+}
+
+/// How far each lane is, on standard error.
+#[derive(Default)]
+struct Progress {
+    /// The tenth part of each lane that was last told of.
+    told: Mutex<BTreeMap<u32, usize>>,
+}
+
+impl Progress {
+    fn show(&self, event: ProvisionEvent) {
+        let text = match event {
+            ProvisionEvent::Waiting { slot, holder: Some(pid) } => {
+                format!("lane {slot}: process {pid} is making it")
+            }
+            ProvisionEvent::Waiting { slot, holder: None } => {
+                format!("lane {slot}: another process is making it")
+            }
+            ProvisionEvent::Making { slot } => format!("lane {slot}: making it"),
+            ProvisionEvent::Files { slot, done, total } => {
+                if !self.is_news(slot, done, total) {
+                    return;
+                }
+                format!("lane {slot}: {done} of {total} files")
+            }
+            ProvisionEvent::Ready(lane) => format!("lane {}: ready", lane.slot),
+        };
+        let mut out = std::io::stderr().lock();
+        // A line each for a log; at a terminal the same, because lanes interleave.
+        let dim = if out.is_terminal() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        // Nobody to tell is no reason to stop.
+        drop(writeln!(out, "{}{text}{}", dim.0, dim.1));
+    }
+
+    /// Whether another tenth is done.
+    fn is_news(&self, slot: u32, done: usize, total: usize) -> bool {
+        let tenth = done * 10 / total.max(1);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Threads overtake one another; what was told is not taken back.
+        let news = told.get(&slot).is_none_or(|before| *before < tenth);
+        if news {
+            told.insert(slot, tenth);
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_lie_beside_the_repository() {
+        assert_eq!(beside(Utf8Path::new("/srv/app")), "/srv/app.lanes");
+    }
+
+    #[test]
+    fn progress_is_told_by_tenths() {
+        let progress = Progress::default();
+        let news: Vec<usize> = (0..=100).filter(|done| progress.is_news(0, *done, 100)).collect();
+        assert_eq!(news, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]);
+    }
+}
