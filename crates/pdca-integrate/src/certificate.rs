@@ -206,26 +206,26 @@ pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyEr
         .map_err(|source| VerifyError::Fold(Box::new(source)))?;
     let candidate = folded.candidate();
     let results: Vec<_> = candidate.bundles.iter().collect();
-    compare("results", certificate.results.len(), results.len())?;
+    compare("results", &certificate.results.len(), &results.len())?;
     for (place, (says, (entry, commits))) in certificate.results.iter().zip(results).enumerate() {
         compare(&format!("results[{place}].id"), &says.id, entry.sealed().id())?;
         let name = format!("results[{place}].commits");
-        compare(&name, says.commits.len(), commits.len())?;
+        compare(&name, &says.commits.len(), &commits.len())?;
         for (number, (says, found)) in says.commits.iter().zip(commits).enumerate() {
             let name = format!("{name}[{number}]");
-            compare(&format!("{name}.source"), says.source, found.source)?;
-            compare(&format!("{name}.applied"), says.applied, found.applied)?;
-            compare(&format!("{name}.tree"), says.tree, found.tree)?;
+            compare(&format!("{name}.source"), &says.source, &found.source)?;
+            compare(&format!("{name}.applied"), &says.applied, &found.applied)?;
+            compare(&format!("{name}.tree"), &says.tree, &found.tree)?;
         }
     }
-    compare("commit", certificate.commit, candidate.commit())?;
-    compare("tree", certificate.tree, candidate.tree())?;
+    compare("commit", &certificate.commit, &candidate.commit())?;
+    compare("tree", &certificate.tree, &candidate.tree())?;
     let footprint = candidate.footprint();
     let list = |paths: &mut dyn Iterator<Item = &TreePath>| {
         paths.map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
-    compare("footprint", list(&mut certificate.footprint.iter()), list(&mut footprint.iter()))?;
-    compare("verdict.key.tree", certificate.verdict.key.tree, candidate.tree())?;
+    compare("footprint", &list(&mut certificate.footprint.iter()), &list(&mut footprint.iter()))?;
+    compare("verdict.key.tree", &certificate.verdict.key.tree, &candidate.tree())?;
     compare("verdict.key.drivers", &certificate.verdict.key.drivers, &candidate.drivers)?;
     let light = |light| match light {
         Light::Green => "green",
@@ -247,7 +247,7 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
     if canonical != text {
         let same = canonical.iter().zip(text).take_while(|(a, b)| a == b).count();
         let before = &text[..same.min(text.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
         return Err(VerifyError::Bytes { line, column });
     }
@@ -262,11 +262,15 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
             return changed(&format!("certificate.{name}"));
         }
     }
-    compare("schema", file.certificate.schema, SCHEMA)?;
+    compare("schema", &file.certificate.schema, &SCHEMA)?;
     Ok(file.certificate)
 }
 
-fn compare<T: PartialEq + ToString>(place: &str, says: T, found: T) -> Result<(), VerifyError> {
+fn compare<T: PartialEq + ToString + ?Sized>(
+    place: &str,
+    says: &T,
+    found: &T,
+) -> Result<(), VerifyError> {
     if says == found {
         return Ok(());
     }

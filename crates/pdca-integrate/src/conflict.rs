@@ -120,17 +120,16 @@ fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
     for text in text.lines_with_terminator() {
         let bare = text.trim_end_with(|c| matches!(c, '\n' | '\r'));
         at = match at {
-            At::Outside => match marker(bare, b'<', ours) {
-                Some(found) => {
+            At::Outside => {
+                if let Some(found) = marker(bare, b'<', ours) {
                     width = found;
                     hunk = Hunk { line, ours: String::new(), theirs: String::new() };
                     At::Ours
-                }
-                None => {
+                } else {
                     line += 1;
                     At::Outside
                 }
-            },
+            }
             At::Ours if bare.len() == width && bare.iter().all(|byte| *byte == b'=') => At::Theirs,
             At::Ours => {
                 line += 1;

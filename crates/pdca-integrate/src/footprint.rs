@@ -80,7 +80,7 @@ fn entries(
     let tree = repo.find_tree(tree).map_err(failed)?;
     let mut found = BTreeMap::new();
     for entry in tree.iter() {
-        let entry = entry.map_err(|source| StoreError::objects("read a tree", source.into()))?;
+        let entry = entry.map_err(failed)?;
         let at = Entry { mode: entry.mode(), id: entry.object_id() };
         found.insert(entry.filename().to_owned(), at);
     }

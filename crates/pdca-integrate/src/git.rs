@@ -68,10 +68,7 @@ impl Git {
         for dir in ["objects", "refs"] {
             fs::create_dir_all(room.join(dir)).map_err(io)?;
         }
-        let format = match hash {
-            gix::hash::Kind::Sha1 => "sha1",
-            _ => "sha256",
-        };
+        let format = if hash == gix::hash::Kind::Sha1 { "sha1" } else { "sha256" };
         let config = format!(
             "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = {format}\n"
         );

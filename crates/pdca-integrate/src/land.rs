@@ -93,15 +93,15 @@ pub enum LandError {
     },
     /// What was to land is not what was gated and sealed. Nothing moved.
     #[error("what is to land is not what was gated")]
-    Refused(#[source] Disproof),
+    Refused(#[source] Box<Disproof>),
     /// What landed is not what was gated and sealed. It is kept under `evidence`.
-    #[error("what landed on {reference} is not what was gated; it was {}", restoration(restored.as_ref()))]
+    #[error("what landed on {reference} is not what was gated; it was {}", restoration(restored.as_deref()))]
     Disproved {
         /// The ref.
         reference: String,
         /// What is wrong.
         #[source]
-        disproof: Disproof,
+        disproof: Box<Disproof>,
         /// The ref that keeps what was found.
         evidence: String,
         /// Why the ref could not be put back; none where it was.
@@ -125,7 +125,7 @@ pub enum LandError {
     Store(#[from] StoreError),
 }
 
-fn restoration(failure: Option<&Box<RefError>>) -> &'static str {
+fn restoration(failure: Option<&RefError>) -> &'static str {
     if failure.is_some() { "not put back" } else { "put back" }
 }
 
@@ -202,7 +202,11 @@ pub(crate) fn land_as(
         RefError::Moved { actual, .. } => {
             LandError::BaseMoved { reference: reference.clone(), base: candidate.base, actual }
         }
-        other => LandError::Ref(other),
+        other @ (RefError::Fenced { .. }
+        | RefError::FenceBusy { .. }
+        | RefError::Locked { .. }
+        | RefError::Name { .. }
+        | RefError::Store(_)) => LandError::Ref(other),
     })?;
     prove(store, fence, gated, &reference, before, written, log)?;
     Ok(landed(before, Effect::Made))
@@ -210,7 +214,7 @@ pub(crate) fn land_as(
 
 fn refused(error: proof::ProofError) -> LandError {
     match error {
-        proof::ProofError::Disproved(disproof) => LandError::Refused(disproof),
+        proof::ProofError::Disproved(disproof) => LandError::Refused(Box::new(disproof)),
         proof::ProofError::Store(error) => LandError::Store(error),
     }
 }
@@ -272,7 +276,7 @@ fn prove(
     let disproof = match proof::examine(&anew, gated, written) {
         Ok(()) => return Ok(()),
         Err(proof::ProofError::Store(error)) => return Err(error.into()),
-        Err(proof::ProofError::Disproved(disproof)) => disproof,
+        Err(proof::ProofError::Disproved(disproof)) => Box::new(disproof),
     };
     let evidence = fence.holder().evidence_ref(written);
     let keep = Move { name: evidence.clone(), from: None, to: Some(written) };

@@ -412,7 +412,7 @@ fn write_tag(store: &Store, record: &SealRecord) -> Result<ObjectId, StoreError>
     let repo = store.repo();
     let committer = repo
         .find_commit(record.head)
-        .and_then(|commit| Ok(commit.committer()?.to_owned()?))
+        .and_then(|commit| commit.committer()?.to_owned())
         .map_err(failed)?;
     let tag = gix::objs::Tag {
         target: record.head,
@@ -432,7 +432,7 @@ fn find(store: &Store, name: &str) -> Result<Option<Sealed>, SealError> {
     let failed = |source| StoreError::objects("read the seal", source);
     let repo = store.repo();
     let tag = repo.find_tag(tag).map_err(failed)?;
-    let decoded = tag.decode().map_err(|source| failed(source.into()))?;
+    let decoded = tag.decode().map_err(failed)?;
     let record: SealRecord = serde_json::from_slice(decoded.message)
         .map_err(|source| SealError::Unreadable { name: name.to_owned(), source })?;
     if decoded.target() != record.head {

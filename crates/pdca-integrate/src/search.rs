@@ -253,7 +253,7 @@ impl Search {
     pub fn report(&mut self, id: TestId, answer: Answer) -> Result<(), UnknownTest> {
         let asked = self.waiting.remove(&id).ok_or(UnknownTest(id))?;
         if answer == Answer::Void {
-            self.void(asked);
+            self.void(&asked);
             return Ok(());
         }
         self.voids = 0;
@@ -338,7 +338,7 @@ impl Search {
         test
     }
 
-    fn void(&mut self, asked: Asked) {
+    fn void(&mut self, asked: &Asked) {
         self.voids += 1;
         if self.voids >= MAX_VOID {
             self.decisions.push(Decision::Stuck { purpose: asked.test.purpose });
@@ -443,14 +443,10 @@ impl Search {
             let (red, green) = (self.prefix(*shortest), self.prefix(longest));
             self.decisions.push(Decision::Mended { red, green });
         }
-        match after.first() {
-            Some(shortest) => self.narrowed(longest, *shortest, Doubt::Alone),
-            None => {
-                // The red one is still the same, and so is what it was the first time.
-                let first = if red == self.line.len() { Doubt::Again } else { Doubt::Alone };
-                self.narrowed(longest, red, first);
-            }
-        }
+        let shortest = after.first().copied().unwrap_or(red);
+        // The whole was red once only, and everything else that is red was so within the whole.
+        let first = if shortest == self.line.len() { Doubt::Again } else { Doubt::Alone };
+        self.narrowed(longest, shortest, first);
     }
 
     /// A prefix is green and a longer one is red. Where one change is between them, it is suspected.
@@ -468,21 +464,14 @@ impl Search {
     /// The first of the line is to blame: by itself, or with others that are to be found.
     fn convict(&mut self, partners: Option<Vec<usize>>) {
         let culprit = self.line[0];
-        match partners {
+        let explanation = Explanation::new(culprit, self.landed.clone(), &self.needs);
+        self.hold(culprit, Why::Culprit);
+        // With a single other there is nothing to search for.
+        match partners.or_else(|| explanation.partners()) {
             Some(partners) => {
-                self.hold(culprit, Why::Culprit);
                 self.decisions.push(Decision::Explained { place: culprit, partners });
             }
-            None => {
-                self.explanations.push(Explanation::new(culprit, self.landed.clone(), &self.needs));
-                self.hold(culprit, Why::Culprit);
-                // With a single other there is nothing to search for.
-                let explained = self.explanation(culprit).and_then(|e| e.partners());
-                if let Some(partners) = explained {
-                    self.explanations.retain(|explanation| explanation.culprit() != culprit);
-                    self.decisions.push(Decision::Explained { place: culprit, partners });
-                }
-            }
+            None => self.explanations.push(explanation),
         }
         self.go_on();
     }

@@ -174,13 +174,11 @@ impl VerdictCache {
                 return Err(StoreError::io("read", path, source));
             }
         };
-        match read(&text).filter(|verdict| verdict.key == *key) {
-            Some(verdict) => Ok(Lookup::Found(verdict)),
-            None => {
-                fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
-                Ok(Lookup::Dropped { path })
-            }
+        if let Some(verdict) = read(&text).filter(|verdict| verdict.key == *key) {
+            return Ok(Lookup::Found(verdict));
         }
+        fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
+        Ok(Lookup::Dropped { path })
     }
 
     /// Keeps a verdict, in place of any about the same.

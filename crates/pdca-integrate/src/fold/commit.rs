@@ -66,8 +66,8 @@ fn read(store: &Store, commit: ObjectId) -> Result<gix::objs::Commit, StoreError
     let failed = |source| StoreError::objects("read a commit", source);
     let repo = store.repo();
     let found = repo.find_commit(commit).map_err(failed)?;
-    let decoded = found.decode().map_err(|source| failed(source.into()))?;
-    gix::objs::Commit::try_from(decoded).map_err(|source| failed(source.into()))
+    let decoded = found.decode().map_err(failed)?;
+    gix::objs::Commit::try_from(decoded).map_err(failed)
 }
 
 fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {

@@ -2,13 +2,13 @@
 
 use pdca_integrate::{Certificate, Drivers, Engine, Onto, Strategy, VerifyError, land, verify};
 
-use crate::scene::{LOG, Scene};
+use crate::scene::{LOG, Scene, passed};
 
 fn landed(strategy: Strategy) -> (Scene, Vec<u8>) {
     let scene = Scene::new(&[("f", "1\n2\n3\n4\n5\n")]);
     let one = scene.change("1", 1, &[("f", Some("one\n2\n3\n4\n5\n"))]);
     let two = scene.change("2", 2, &[("f", Some("1\n2\n3\n4\nfive\n"))]);
-    let gated = scene.gated(&scene.fold(&scene.plan(&[&one, &two], strategy)));
+    let gated = passed(&scene.fold(&scene.plan(&[&one, &two], strategy)));
     let landed = land(&scene.store, &scene.fence, &gated, Onto::Target("main"), LOG).unwrap();
     let text = Certificate::new(&landed, &gated).to_json();
     (scene, text)

@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use pdca_integrate::{Destination, Gated, ObjectId, PushError, PushOutcome, Strategy, push};
 use pdca_testkit::Repo;
 
-use crate::scene::{Scene, id};
+use crate::scene::{Scene, id, passed};
 
 const ORIGIN: Destination<'static> = Destination { remote: "origin", branch: "main" };
 
@@ -19,7 +19,7 @@ impl Remote {
     fn new() -> Self {
         let scene = Scene::new(&[("f", "1\n")]);
         let sealed = scene.change("1", 1, &[("f", Some("one\n"))]);
-        let gated = scene.gated(&scene.fold(&scene.plan(&[&sealed], Strategy::RebaseFf)));
+        let gated = passed(&scene.fold(&scene.plan(&[&sealed], Strategy::RebaseFf)));
         let path = scene.room("remote.git");
         scene.repo.git(&["clone", "--quiet", "--bare", ".", path.as_str()]);
         let config = std::fs::read(scene.repo.path().join(".git/config")).unwrap();

@@ -3,7 +3,7 @@
 use pdca_integrate::{Certificate, Drivers, Effect, Engine, Onto, Store, Strategy, land, verify};
 use pdca_testkit::Repo;
 
-use crate::scene::{LOG, Scene};
+use crate::scene::{LOG, Scene, passed};
 
 #[test]
 fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
@@ -11,7 +11,7 @@ fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     let first = scene.change("11", 1, &[("a.txt", Some("one\n2\n3\n4\n5\n"))]);
     let second = scene.change("12", 2, &[("a.txt", Some("1\n2\n3\n4\nfive\n"))]);
     let folded = scene.fold(&scene.plan(&[&second, &first], Strategy::RebaseFf));
-    let gated = scene.gated(&folded);
+    let gated = passed(&folded);
     let landed = land(&scene.store, &scene.fence, &gated, Onto::Target("main"), LOG).unwrap();
     assert_eq!(landed.effect(), Effect::Made);
     assert_eq!(scene.main(), landed.commit());
