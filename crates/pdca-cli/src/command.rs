@@ -9,6 +9,7 @@ mod doctor;
 mod gates;
 mod help;
 mod init;
+mod integrate;
 mod lanes;
 mod man;
 mod new;
@@ -19,6 +20,7 @@ mod run;
 mod signoff;
 mod status;
 mod sweep;
+mod verify;
 mod why;
 mod widen;
 
@@ -86,6 +88,8 @@ enum Command {
     Queue(queue::Args),
     #[command(alias = "sign-off")]
     Signoff(signoff::Args),
+    Integrate(integrate::Args),
+    Verify(verify::Args),
     Act(act::Args),
     #[command(hide = true)]
     ActIndex(act::index::Args),
@@ -186,6 +190,8 @@ pub(crate) fn dispatch(
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
         Some(Command::Queue(args)) => queue::run(args, &cx, out),
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
+        Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
+        Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
         Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
         Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
@@ -214,6 +220,8 @@ impl Line {
                 | Command::Batch(_)
                 | Command::Gates(_)
                 | Command::Signoff(_)
+                | Command::Integrate(_)
+                | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
                 | Command::Demo(_)
@@ -251,6 +259,7 @@ impl Command {
             | Command::Gates(_)
             | Command::Queue(_)
             | Command::Signoff(_)
+            | Command::Integrate(_)
             | Command::Act(_)
             | Command::ActIndex(_)
             | Command::ActLog(_)
@@ -259,6 +268,7 @@ impl Command {
             | Command::Sweep(_)
             | Command::Config(_) => true,
             Command::Init(_)
+            | Command::Verify(_)
             | Command::Demo(_)
             | Command::Doctor(_)
             | Command::Completions(_)

@@ -70,7 +70,7 @@ pub use land::{
 pub use name::{Run, RunError};
 pub use path::TreePath;
 pub use plan::{Entry, Plan, PlanError, Strategy};
-pub use presence::{contains, present_in};
+pub use presence::{contains, present_in, refs_below};
 pub use rebuild::{Ingredients, RebuildError};
 pub use seal::{Acceptance, Drift, SealError, SealRecord, Sealed, seal};
 pub use search::{Answer, Decision, Pace, Purpose, Search, Test, TestId, UnknownTest, Why};

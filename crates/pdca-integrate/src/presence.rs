@@ -35,6 +35,22 @@ pub fn present_in(
     Ok(found)
 }
 
+/// The refs below a prefix such as `refs/heads/pdca/`, each with the commit that it leads to.
+pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>, StoreError> {
+    let failed = |source| StoreError::objects("list refs", source);
+    let repo = store.repo();
+    let mut found = Vec::new();
+    for reference in repo.references().map_err(failed)?.prefixed(prefix).map_err(failed)? {
+        let mut reference = reference.map_err(|source| failed(gix::Error::from(source)))?;
+        let name = reference.name().as_bstr().to_string();
+        // One that leads to no commit is none that anybody could mean.
+        if let Ok(commit) = reference.peel_to_commit() {
+            found.push((name, commit.id));
+        }
+    }
+    Ok(found)
+}
+
 /// Whether `commit` is `tip` or an ancestor of it.
 pub fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
     store.require_commit(tip)?;

@@ -54,7 +54,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(super) fn drivers(&self) -> Result<Drivers, EngineError> {
+    /// The declared merge drivers, as git takes them.
+    pub fn drivers(&self) -> Result<Drivers, EngineError> {
         let mut drivers = Drivers::default();
         for (name, command) in &self.merge_drivers {
             drivers.declare(name, Driver { command: command.clone(), recursive: None })?;

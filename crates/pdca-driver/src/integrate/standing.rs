@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pdca_integrate::{ObjectId, SealError, SealRecord, Sealed, Store, StoreError, present_in};
+use pdca_integrate::{
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
+};
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, Snapshot, State, sha256_hex};
 
 use crate::site::{Site, TargetChoiceError, TargetSpec};
@@ -42,6 +44,15 @@ pub enum Standing {
     Unsealed,
     /// It is sealed and not in the branch.
     Sealed(Box<Sealed>),
+    /// It is in a branch that an integration left for a person, on top of where the branch is.
+    Staged {
+        /// The seal.
+        sealed: Box<Sealed>,
+        /// That branch, without `refs/heads/`.
+        branch: String,
+        /// The commit that brings it.
+        commit: ObjectId,
+    },
     /// It is in the branch.
     Landed {
         /// The seal.
@@ -105,6 +116,7 @@ impl Standing {
         match self {
             Self::Unsealed => "unsealed",
             Self::Sealed(_) => "sealed",
+            Self::Staged { .. } => "staged",
             Self::Landed { .. } => "landed",
             Self::Drifted { .. } => "drifted",
         }
@@ -193,6 +205,7 @@ impl Site {
             changes.push(Accepted { bundle, depends_on, standing });
         }
         mark_landed(&store, tip, &mut changes).map_err(failed)?;
+        mark_staged(&store, tip, &mut changes).map_err(failed)?;
         Ok(Front { target, branch, reference, store, tip, changes })
     }
 }
@@ -260,11 +273,36 @@ fn mark_landed(store: &Store, tip: ObjectId, changes: &mut [Accepted]) -> Result
     Ok(())
 }
 
+/// Finds what waits in a branch of an earlier integration that goes on from where the branch is.
+fn mark_staged(store: &Store, tip: ObjectId, changes: &mut [Accepted]) -> Result<(), StoreError> {
+    if !changes.iter().any(|change| matches!(change.standing, Standing::Sealed(_))) {
+        return Ok(());
+    }
+    for (name, at) in refs_below(store, "refs/heads/pdca/integration-")? {
+        if !contains(store, at, tip)? {
+            continue;
+        }
+        let seals: Vec<&Sealed> = changes.iter().filter_map(Accepted::sealed).collect();
+        let there = present_in(store, at, &seals)?;
+        let branch = name.trim_start_matches("refs/heads/");
+        for change in &mut *changes {
+            let Some(commit) = there.get(change.bundle.id()).copied() else { continue };
+            if let Standing::Sealed(sealed) = &change.standing {
+                let (sealed, branch) = (sealed.clone(), branch.to_owned());
+                change.standing = Standing::Staged { sealed, branch, commit };
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Accepted {
     /// Its seal, where it holds.
     pub fn sealed(&self) -> Option<&Sealed> {
         match &self.standing {
-            Standing::Sealed(sealed) | Standing::Landed { sealed, .. } => Some(sealed),
+            Standing::Sealed(sealed)
+            | Standing::Staged { sealed, .. }
+            | Standing::Landed { sealed, .. } => Some(sealed),
             Standing::Unsealed | Standing::Drifted { .. } => None,
         }
     }

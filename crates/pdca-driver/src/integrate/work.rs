@@ -321,7 +321,7 @@ pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, V
             Standing::Landed { .. } => {}
             Standing::Unsealed => out.push(blank(id, Reason::Unsealed, None)),
             Standing::Drifted { why } => out.push(blank(id, Reason::Drift, Some(why.clone()))),
-            Standing::Sealed(sealed) => {
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
                 let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
                 entries.insert(id.clone(), entry);
             }
