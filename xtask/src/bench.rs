@@ -5,6 +5,7 @@
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod bundles;
+mod integrate;
 mod measure;
 mod report;
 
@@ -26,6 +27,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Integrate(integrate::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -51,7 +53,13 @@ struct StatusArgs {
 }
 
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
-    let What::Status(args) = &args.what;
+    match &args.what {
+        What::Status(args) => run_status(args, root),
+        What::Integrate(args) => integrate::run(args),
+    }
+}
+
+fn run_status(args: &StatusArgs, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let binary = match &args.binary {
         Some(binary) => binary.canonicalize_utf8()?,
         None => build(root)?,

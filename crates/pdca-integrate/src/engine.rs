@@ -169,6 +169,17 @@ impl<'a> Engine<'a> {
         self.ask(Question::Commits { ours, theirs })
     }
 
+    /// Brings what one commit changed to another, with the attributes of the latter.
+    pub fn pick(&mut self, commit: ObjectId, onto: ObjectId) -> Result<Merged, EngineError> {
+        let ours = self.store.tree_of(onto)?;
+        let Some(parent) = self.store.parents_of(commit)?.first().copied() else {
+            return Err(StoreError::NoSuchCommit { commit }.into());
+        };
+        let base = self.store.tree_of(parent)?;
+        self.set_attributes(ours);
+        self.ask(Question::Trees { base, ours, theirs: self.store.tree_of(commit)? })
+    }
+
     /// Makes one merge.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Merged, EngineError> {
         self.ask_all(&[question]).pop().expect("because there is an answer to every question")
