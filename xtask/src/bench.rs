@@ -6,6 +6,7 @@
 
 mod bundles;
 mod graphs;
+mod integrate;
 mod lanes;
 mod measure;
 mod plan;
@@ -33,6 +34,7 @@ enum What {
     Plan(plan::Args),
     Pool(pool::Args),
     Lanes(lanes::Args),
+    Integrate(integrate::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),
+        What::Integrate(args) => return integrate::run(args),
     }
     Ok(Outcome::Passed)
 }

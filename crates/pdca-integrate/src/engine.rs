@@ -48,12 +48,14 @@ pub struct Engine<'a> {
     drivers: Drivers,
     /// The tree whose `.gitattributes` hold.
     attributes: Option<ObjectId>,
-    /// How many merges were asked for.
+    /// How many merges git was asked for.
     asked: u64,
+    /// Answers that nobody has asked for yet, and the attributes that they were made with.
+    foreseen: BTreeMap<(Option<ObjectId>, Question), Merged>,
 }
 
 /// What is merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question {
     /// The difference of two trees, brought to a third: a pick.
     Trees { base: ObjectId, ours: ObjectId, theirs: ObjectId },
@@ -140,7 +142,7 @@ impl Drivers {
 impl<'a> Engine<'a> {
     /// An engine on a store.
     pub fn new(store: &'a Store, drivers: Drivers) -> Self {
-        Self { store, drivers, attributes: None, asked: 0 }
+        Self { store, drivers, attributes: None, asked: 0, foreseen: BTreeMap::new() }
     }
 
     /// The store it merges in.
@@ -153,7 +155,7 @@ impl<'a> Engine<'a> {
         &self.drivers
     }
 
-    /// How many merges were asked for.
+    /// How many merges git was asked for.
     pub fn asked(&self) -> u64 {
         self.asked
     }
@@ -169,9 +171,37 @@ impl<'a> Engine<'a> {
         self.ask(Question::Commits { ours, theirs })
     }
 
+    /// Brings what one commit changed to another, with the attributes of the latter.
+    pub fn pick(&mut self, commit: ObjectId, onto: ObjectId) -> Result<Merged, EngineError> {
+        let ours = self.store.tree_of(onto)?;
+        let Some(parent) = self.store.parents_of(commit)?.first().copied() else {
+            return Err(StoreError::NoSuchCommit { commit }.into());
+        };
+        let base = self.store.tree_of(parent)?;
+        self.set_attributes(ours);
+        self.ask(Question::Trees { base, ours, theirs: self.store.tree_of(commit)? })
+    }
+
     /// Makes one merge.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Merged, EngineError> {
+        if let Some(merged) = self.foreseen.remove(&(self.attributes, question)) {
+            return Ok(merged);
+        }
         self.ask_all(&[question]).pop().expect("because there is an answer to every question")
+    }
+
+    /// Whether the answer is there already.
+    pub(crate) fn foresees(&self, question: Question) -> bool {
+        self.foreseen.contains_key(&(self.attributes, question))
+    }
+
+    /// Makes merges that may be asked for next. What was foreseen before is forgotten.
+    pub(crate) fn foresee(&mut self, questions: &[Question]) {
+        let answers = self.ask_all(questions);
+        let keys = questions.iter().map(|question| (self.attributes, *question));
+        // One that git could not make is made again when it is asked for.
+        self.foreseen =
+            keys.zip(answers).filter_map(|(key, answer)| Some((key, answer.ok()?))).collect();
     }
 
     /// Makes merges that do not build upon each other. One that git cannot make spoils no other.

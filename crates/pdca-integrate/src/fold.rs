@@ -6,6 +6,7 @@
 //! the sealed commits. Folding again gives the same ids, which is what makes a crash harmless.
 
 mod commit;
+mod foresight;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -223,7 +224,7 @@ pub(crate) fn fold_some(
     known: &Recorded,
     record: Record<'_>,
 ) -> Result<Folded, FoldError> {
-    let mut folding = Folding::new(engine, plan, known, record)?;
+    let mut folding = Folding::new(engine, plan, places, known, record)?;
     let chosen = || places.iter().filter_map(|place| plan.entries().get(*place));
     for entry in chosen() {
         for commit in folding.commits_of(entry) {
@@ -240,6 +241,7 @@ pub(crate) fn fold_some(
 struct Folding<'a, 'e> {
     engine: &'a mut Engine<'e>,
     plan: &'a Plan,
+    chosen: &'a BTreeSet<usize>,
     record: Record<'a>,
     known: BTreeMap<(BundleId, ObjectId), ObjectId>,
     told: BTreeSet<(BundleId, ObjectId)>,
@@ -272,6 +274,7 @@ impl<'a, 'e> Folding<'a, 'e> {
     fn new(
         engine: &'a mut Engine<'e>,
         plan: &'a Plan,
+        chosen: &'a BTreeSet<usize>,
         known: &Recorded,
         record: Record<'a>,
     ) -> Result<Self, FoldError> {
@@ -290,6 +293,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         Ok(Self {
             engine,
             plan,
+            chosen,
             record,
             known: applied,
             told,
@@ -374,7 +378,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         let store = self.store();
         let theirs = store.tree_of(commit)?;
         self.engine.set_attributes(self.tip.attributes);
-        let asked = match self.plan.strategy() {
+        let question = match self.plan.strategy() {
             Strategy::RebaseFf => {
                 let parent = store.parents_of(commit)?;
                 let base = match parent.first() {
@@ -384,13 +388,15 @@ impl<'a, 'e> Folding<'a, 'e> {
                 if base == theirs {
                     return Ok(Pick::Skipped(Skip::EmptyFromTheStart));
                 }
-                self.engine.ask(Question::Trees { base, ours: self.tip.tree, theirs })
+                Question::Trees { base, ours: self.tip.tree, theirs }
             }
-            Strategy::MergeCommit => {
-                self.engine.ask(Question::Commits { ours: self.tip.commit, theirs: commit })
-            }
+            Strategy::MergeCommit => Question::Commits { ours: self.tip.commit, theirs: commit },
         };
-        let tree = match asked {
+        if !self.engine.foresees(question) {
+            let questions = self.foresee(entry, commit)?;
+            self.engine.foresee(&questions);
+        }
+        let tree = match self.engine.ask(question) {
             Ok(Merged::Clean { tree }) => tree,
             Ok(Merged::Conflicted { conflicts }) => return Ok(Pick::Conflict(conflicts)),
             Err(error @ EngineError::NoAnswer { .. }) => {

@@ -49,9 +49,9 @@ impl Difference {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            let tree = |entry: Option<&Entry>| entry.filter(|e| e.mode.is_tree()).map(|e| e.id);
+            let tree = |entry: Option<&Leaf>| entry.filter(|e| e.mode.is_tree()).map(|e| e.id);
             self.walk(repo, &path, tree(old), tree(new))?;
-            let leaf = |entry: Option<&Entry>| entry.filter(|e| !e.mode.is_tree()).copied();
+            let leaf = |entry: Option<&Leaf>| entry.filter(|e| !e.mode.is_tree()).copied();
             if let Some(new) = leaf(new).filter(|new| !new.mode.is_commit()) {
                 self.new_objects.insert(new.id);
             }
@@ -63,16 +63,17 @@ impl Difference {
     }
 }
 
+/// An entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    mode: EntryMode,
-    id: ObjectId,
+pub(crate) struct Leaf {
+    pub(crate) mode: EntryMode,
+    pub(crate) id: ObjectId,
 }
 
 fn entries(
     repo: &gix::Repository,
     tree: Option<ObjectId>,
-) -> Result<BTreeMap<BString, Entry>, StoreError> {
+) -> Result<BTreeMap<BString, Leaf>, StoreError> {
     let failed = |source| StoreError::objects("read a tree", source);
     let Some(tree) = tree else {
         return Ok(BTreeMap::new());
@@ -81,7 +82,7 @@ fn entries(
     let mut found = BTreeMap::new();
     for entry in tree.iter() {
         let entry = entry.map_err(failed)?;
-        let at = Entry { mode: entry.mode(), id: entry.object_id() };
+        let at = Leaf { mode: entry.mode(), id: entry.object_id() };
         found.insert(entry.filename().to_owned(), at);
     }
     Ok(found)

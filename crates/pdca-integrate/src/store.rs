@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::{ObjectId, bstr::ByteSlice as _};
 
-use crate::{failure::StoreError, git::Git, path::TreePath};
+use crate::{failure::StoreError, footprint::Leaf, git::Git, path::TreePath};
 
 /// The target's repository.
 ///
@@ -118,13 +118,18 @@ impl Store {
         Ok(found.parent_ids().map(gix::Id::detach).collect())
     }
 
-    /// Whether a tree has a file, link or submodule of this path.
-    pub(crate) fn has_path(&self, tree: ObjectId, path: &TreePath) -> Result<bool, StoreError> {
+    /// The file, link or submodule that a tree has under this path.
+    pub(crate) fn leaf(&self, tree: ObjectId, path: &TreePath) -> Result<Option<Leaf>, StoreError> {
         let failed = |source| StoreError::objects("read a tree", source);
         let repo = self.repo();
         let tree = repo.find_tree(tree).map_err(failed)?;
         let entry = tree.lookup_entry(path.as_bytes().split_str("/")).map_err(failed)?;
-        Ok(entry.is_some_and(|entry| !entry.mode().is_tree()))
+        let leaf = entry.map(|entry| Leaf { mode: entry.mode(), id: entry.object_id() });
+        Ok(leaf.filter(|leaf| !leaf.mode.is_tree()))
+    }
+
+    pub(crate) fn has_path(&self, tree: ObjectId, path: &TreePath) -> Result<bool, StoreError> {
+        Ok(self.leaf(tree, path)?.is_some())
     }
 
     pub(crate) fn repo(&self) -> gix::Repository {
