@@ -219,6 +219,13 @@ fn an_interrupt_stops_every_lane_and_the_same_command_goes_on() {
     }
     let driver = scene.start(&["batch", "--lanes", "2"]);
     scene.wait_until("two are in work", |scene| is_at(scene, "7") && is_at(scene, "8"));
+    let status = scene.pdca(&["status", "--json"]).expect(0).json();
+    let lane = |id: &str| {
+        let rows = status["bundles"].as_array().expect("status lists bundles");
+        rows.iter().find(|row| row["id"] == id).expect("it is listed")["lane"].clone()
+    };
+    assert_eq!((lane("7"), lane("8")), (0.into(), 1.into()));
+    assert!(lane("9").is_null());
     driver.signal(Signal::INT);
     assert_eq!(driver.wait(), 130);
     scene.wait_until("nothing of the run is alive", |scene| scene.processes().is_empty());
@@ -344,4 +351,20 @@ while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
         assert!(patch.contains("+SECRET=1"), "the ignored file was there: {patch}");
         assert!(!patch.contains("b/.env"), "and is no part of the patch: {patch}");
     }
+}
+
+#[test]
+fn a_lane_whose_hydration_fails_is_not_used_and_that_is_no_fault_of_the_bundle() {
+    let scene = Scene::with_leaves(
+        "echo built > built.txt",
+        REVIEWER,
+        "[lanes.hydrate]\nverify = 'echo the-reason; test -e \"$PDCA_WORKSPACE/ready\"'\n",
+    );
+    scene.brief("7", &[]);
+    let ran = scene.pdca(&["run", "7"]).expect(2);
+    assert!(ran.err.contains("hydrated") && ran.err.contains("the-reason"), "{}", ran.err);
+    assert_eq!((scene.calls(), scene.state("7")), (Vec::new(), "PLANNED".to_owned()));
+    assert!(!scene.workspace.has("results/issue_7/builder.error.log"));
+    scene.workspace.write("ready", "");
+    scene.pdca(&["run", "7"]).expect(0);
 }

@@ -59,7 +59,13 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             })
             .collect(),
         default_branch: config.project.default_branch.clone(),
-        lanes: LaneSettings::at(workspace.lanes_root.clone()),
+        lanes: LaneSettings {
+            root: workspace.lanes_root.clone(),
+            kind: config.lanes.kind,
+            reset: config.lanes.reset,
+            hydrate: config.lanes.hydrate.clone(),
+            ports: config.lanes.ports,
+        },
         close_words: config.driver.close_dispositions.clone(),
         schedule: config.schedule,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),

@@ -230,7 +230,8 @@ impl Driver<'_> {
         }
         // From here until it is whole again, what lies in the checkout is nobody's.
         self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
-        self.effects.perform("reset", || ground.lane.reset(&ground.attempt.base))?;
+        let reset = self.site.lanes.reset;
+        self.effects.perform("reset", || ground.lane.reset_with(&ground.attempt.base, reset))?;
         self.hydrate(bundle, ground)?;
         self.occupy(ground, &Tenancy::unfinished(job))
     }

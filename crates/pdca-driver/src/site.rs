@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use pdca_gates::Rows;
 use pdca_journal::Runs;
-use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange};
+use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
@@ -82,6 +82,8 @@ pub struct LaneSettings {
     pub root: Utf8PathBuf,
     /// What they are.
     pub kind: Kind,
+    /// What is left in one when another bundle begins there.
+    pub reset: Reset,
     /// What one needs beyond what git tracks.
     pub hydrate: HydrateConfig,
     /// The ports they may have.
@@ -94,6 +96,7 @@ impl LaneSettings {
         Self {
             root: root.into(),
             kind: Kind::default(),
+            reset: Reset::default(),
             hydrate: HydrateConfig::default(),
             ports: PortRange::default(),
         }

@@ -63,21 +63,18 @@ pub(crate) fn remotes(target: &Target) -> gix::Result<Vec<u8>> {
         for section in ours.sections_by_name(kind).into_iter().flatten() {
             let name = section.header().subsection_name().map(ToOwned::to_owned);
             let mut to = copy.new_section(kind, name)?;
-            for key in section.value_names() {
-                let key: &str = key.as_ref();
-                for value in section.values(key) {
-                    let value = value.as_bstr();
-                    let is_address = kind == "remote" && key.to_lowercase().ends_with("url");
-                    let mut value = value.to_owned();
-                    if let Some(root) = root
-                        && is_address
-                        && is_relative(&value)
-                    {
-                        // A lane is not where the primary is.
-                        value = root.join(value.to_str_lossy().as_ref()).into_string().into();
-                    }
-                    to.push(key, value.as_bstr())?;
+            for (key, mut value) in section.body() {
+                let is_address = kind == "remote" && key.to_lowercase().ends_with("url");
+                if let Some(root) = root
+                    && is_address
+                    && is_relative(&value)
+                {
+                    // A lane is not where the primary is.
+                    value = root.join(value.to_str_lossy().as_ref()).into_string().into();
                 }
+                // A key without `=` is true, with nothing after it false.
+                let implicit = section.value_implicit(&key) == Some(None);
+                to.push(&key, if implicit { None } else { Some(value.as_bstr()) })?;
             }
         }
     }

@@ -125,6 +125,7 @@ mod tests {
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
         driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]  # default
         driver.lanes = 1  # default
+        driver.max_duration_secs = 14400  # default
         gates.checks[0].at_publish = false  # default
         gates.checks[0].cmd = "true"  # pdca.toml:7
         gates.checks[0].confirm = false  # default

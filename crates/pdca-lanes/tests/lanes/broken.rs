@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_lanes::ClaimError;
 
-use crate::scene::{Scene, assert_sound, dirt};
+use crate::scene::{Inventory, Scene, assert_sound, dirt, inventory_except};
 
 fn rescued(scene: &Scene, name: &str) -> Utf8PathBuf {
     scene.lanes().root().join("lane-0/rescued").join(name)
@@ -25,22 +25,9 @@ fn assert_made_anew(scene: &Scene, to: &str) {
     assert_eq!(scene.claim().moved_aside(), None);
 }
 
-/// Everything below a directory, with what links say and files hold.
-fn inventory(dir: &Utf8Path) -> Vec<(Utf8PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    for entry in dir.read_dir_utf8().unwrap() {
-        let path = entry.unwrap().into_path();
-        let kind = fs::symlink_metadata(&path).unwrap();
-        if kind.is_dir() {
-            found.extend(inventory(&path));
-        } else if kind.is_symlink() {
-            found.push((path.clone(), path.read_link_utf8().unwrap().into_string().into_bytes()));
-        } else {
-            found.push((path.clone(), fs::read(&path).unwrap()));
-        }
-    }
-    found.sort();
-    found
+/// Everything below a directory.
+fn inventory(dir: &Utf8Path) -> Inventory {
+    inventory_except(dir, &[])
 }
 
 #[test]

@@ -7,14 +7,11 @@ use pdca_lanes::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 
 use crate::scene::{Scene, assert_sound, dirt, seen};
 
-/// Provisions these slots of the scene at its HEAD.
 fn provision(
     scene: &Scene,
     slots: std::ops::Range<u32>,
 ) -> Result<Vec<Provisioned>, ProvisionError> {
-    let (target, base) = (scene.target(), scene.primary.head());
-    let request = Provision { slots, target: &target, base: &base, kind: Kind::Reference };
-    scene.lanes().provision(&request, &|_| {})
+    scene.provision(slots, Kind::Reference)
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use fs_err as fs;
-use pdca_lanes::LaneError;
+use pdca_lanes::{LaneError, Reset};
 
 use crate::scene::{BY, Scene, assert_sound, dirt, seen};
 
@@ -342,4 +342,52 @@ fn attributes_deep_in_the_tree_that_we_cannot_honour_are_refused_by_name() {
     let err = lane.reset(&scene.primary.head()).unwrap_err().to_string();
     assert!(err.contains("\"lfs\"") && err.contains("assets/.gitattributes"), "{err}");
     assert!(!lane.path().join("a").exists());
+}
+
+#[test]
+fn a_pristine_reset_leaves_what_the_commit_has_and_nothing_else() {
+    let scene = Scene::new(&[(".gitignore", "target/\n*.o\n"), ("src/a", "a\n")]);
+    let lane = scene.lane();
+    let outside = scene.beside("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("precious"), "x").unwrap();
+    for file in ["new", "target/deep/x", "a.o", "src/b.o", "dir/keep.o"] {
+        let path = lane.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, file).unwrap();
+    }
+    fs::create_dir(lane.path().join("target/empty")).unwrap();
+    symlink(&outside, lane.path().join("target/link")).unwrap();
+    symlink(&outside, lane.path().join("src/linked.o")).unwrap();
+    pdca_testkit::Repo::at(&lane.path().join("vendor/repo"));
+    fs::write(lane.path().join("src/a"), "changed\n").unwrap();
+    for dir in ["target/deep", "target"] {
+        fs::set_permissions(lane.path().join(dir), Permissions::from_mode(0o555)).unwrap();
+    }
+    lane.reset_with(&scene.primary.head(), Reset::Pristine).unwrap();
+    let left: Vec<_> = crate::scene::inventory_except(lane.path(), &[".git"])
+        .into_iter()
+        .map(|(path, ..)| path.into_os_string().into_string().unwrap())
+        .collect();
+    assert_eq!(left, [".gitignore", "src/a"]);
+    let ignored = ["status", "--porcelain", "--ignored", "--untracked-files=all"];
+    assert_eq!(seen(&lane).git(&ignored), "");
+    assert!(!lane.path().join("target").exists() && !lane.path().join("vendor").exists());
+    assert_eq!(fs::read_to_string(outside.join("precious")).unwrap(), "x");
+    assert_sound(lane.path());
+}
+
+#[test]
+fn files_that_a_build_made_read_only_are_reset() {
+    let scene = Scene::new(&[("src/a", "a\n"), ("src/b", "b\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("src/a"), "changed\n").unwrap();
+    for file in ["src/a", "src/b"] {
+        fs::set_permissions(lane.path().join(file), Permissions::from_mode(0o444)).unwrap();
+    }
+    fs::set_permissions(lane.path().join("src"), Permissions::from_mode(0o555)).unwrap();
+    for what in [Reset::Tracked, Reset::Pristine] {
+        lane.reset_with(&scene.primary.head(), what).unwrap();
+        assert_eq!(dirt(&lane), "");
+    }
 }

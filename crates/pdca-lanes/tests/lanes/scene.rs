@@ -1,7 +1,13 @@
 //! A primary, its lanes, and how git sees both.
 
+use std::{
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::{Lane, Lanes, Signature, Target};
+use fs_err as fs;
+use pdca_lanes::{Kind, Lane, Lanes, Provision, ProvisionError, Provisioned, Signature, Target};
 use pdca_testkit::{Repo, Workspace};
 
 /// Who commits in these tests.
@@ -46,11 +52,82 @@ impl Scene {
         self.lanes().claim(0, &self.target()).expect("the lane is free")
     }
 
+    /// Provisions these slots at the primary's HEAD.
+    pub(crate) fn provision(
+        &self,
+        slots: std::ops::Range<u32>,
+        kind: Kind,
+    ) -> Result<Vec<Provisioned>, ProvisionError> {
+        provision(&self.lanes(), &self.target(), &self.primary.head(), slots, kind)
+    }
+
     /// A lane reset to the primary's HEAD.
     pub(crate) fn lane(&self) -> Lane {
         let lane = self.claim();
         lane.reset(&self.primary.head()).expect("a reset works");
         lane
+    }
+}
+
+/// Provisions and hears nothing of it.
+pub(crate) fn provision(
+    lanes: &Lanes,
+    target: &Target,
+    base: &str,
+    slots: std::ops::Range<u32>,
+    kind: Kind,
+) -> Result<Vec<Provisioned>, ProvisionError> {
+    lanes.provision(&Provision { slots, target, base, kind }, &|_| {})
+}
+
+/// Both kinds of lanes, each with slots of its own.
+pub(crate) const KINDS: [(Kind, std::ops::Range<u32>); 2] =
+    [(Kind::Reference, 0..2), (Kind::Worktree, 2..4)];
+
+/// Everything below a directory: path, mode, time of change, and what files hold and links say.
+pub(crate) type Inventory = Vec<(PathBuf, u32, (i64, i64), Vec<u8>)>;
+
+/// Takes the inventory of a directory, except of what has one of these names relative to it.
+pub(crate) fn inventory_except(root: &Utf8Path, except: &[&str]) -> Inventory {
+    fn add(root: &Path, dir: &Path, except: &[&str], found: &mut Inventory) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            if except.iter().any(|except| name == Path::new(except)) {
+                continue;
+            }
+            let meta = fs::symlink_metadata(&path).unwrap();
+            if meta.is_dir() {
+                add(root, &path, except, found);
+                continue;
+            }
+            let held = if meta.is_symlink() {
+                fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            // git sets the time of an object anew when someone would have written the same one.
+            let object = name.starts_with(".git/objects") || name.starts_with("objects");
+            let time = if object { (0, 0) } else { (meta.mtime(), meta.mtime_nsec()) };
+            found.push((name, meta.mode(), time, held));
+        }
+    }
+    let mut found = Vec::new();
+    add(root.as_std_path(), root.as_std_path(), except, &mut found);
+    found.sort();
+    found
+}
+
+/// What a repository of the user must be, byte for byte, before and after.
+///
+/// A linked worktree is registered in it and may add objects; nothing else is excused.
+pub(crate) fn digest(primary: &Utf8Path, kind: Kind) -> Inventory {
+    match kind {
+        Kind::Reference => inventory_except(primary, &[]),
+        Kind::Worktree => inventory_except(
+            primary,
+            &[".git/worktrees", ".git/objects", ".git/refs/pdca", "worktrees", "objects"],
+        ),
     }
 }
 

@@ -22,9 +22,13 @@ name = {name}
 #templates_dir = "templates"
 
 [driver]
-# How many bundles may be in flight at once. PDCA_LANES wins over it. For now one is driven at
-# a time, whatever stands here.
+# How many bundles may be in flight at once, each in a private checkout. PDCA_LANES and --lanes win
+# over it.
 #lanes = 1
+# How long drivers may be at work on one run before it is stopped in an orderly way.
+#max_duration_secs = 14400
+# How many leaves one run may call; no limit if unset.
+#max_leaf_calls = 200
 # A brief whose `Disposition hint` contains one of these words (in any case) needs no builder and
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]
