@@ -10,10 +10,12 @@
 //! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
 //! and lands nothing twice.
 
+mod chronicle;
 mod gate;
 mod held;
 mod hunt;
 mod landing;
+mod rehearsal;
 mod sealing;
 mod settings;
 mod standing;
@@ -25,22 +27,23 @@ use std::num::NonZeroU32;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Drivers, Engine, EngineError, FoldError, LandError, NotGated, ObjectId, PlanError, PushError,
-    RefError, Run, StoreError, UnknownTest,
+    RefError, StoreError, UnknownTest,
 };
 use pdca_state::BundleId;
 
 use crate::drive::{DriveError, Driver};
+use crate::run::Clock;
 
+pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
+pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
 pub use standing::{Accepted, Front, Standing, StandingError};
 
 /// What is asked of an integration.
 pub struct Order<'a> {
-    /// The name of this integration.
-    pub run: &'a Run,
     /// What `[integrate]` says.
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
@@ -49,10 +52,8 @@ pub struct Order<'a> {
     pub lanes: NonZeroU32,
     /// Where certificates are kept.
     pub certificates: &'a Utf8Path,
-    /// The clock, in seconds since 1970.
-    pub seconds: &'a (dyn Fn() -> i64 + Sync),
-    /// Whether only to say what would be done.
-    pub dry_run: bool,
+    /// The clock.
+    pub clock: Clock,
 }
 
 /// What came of an integration.
@@ -162,6 +163,9 @@ pub enum IntegrateError {
     /// The gates could not be run.
     #[error(transparent)]
     Drive(Box<DriveError>),
+    /// It could not be recorded.
+    #[error(transparent)]
+    Chronicle(#[from] ChronicleError),
     /// A record could not be written.
     #[error("cannot write {path}")]
     Io {
@@ -194,13 +198,12 @@ impl Driver<'_> {
         if !self.site.has_combined_gate() {
             return Err(IntegrateError::NoGate);
         }
+        let (entries, held) = work::choose(front, order.only);
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
-        let mut work = work::Work::begin(*self, front, order, engine)?;
-        let come_to = work.run();
-        let held = work.keep_held();
-        let done = come_to?;
-        held?;
-        Ok(done)
+        let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
+        let ended = work.run(entries, held);
+        work.keep(&ended)?;
+        ended
     }
 }

@@ -156,6 +156,12 @@ pub enum VerifyError {
 impl Certificate {
     /// What landed.
     pub fn new(landed: &Landed, gated: &Gated) -> Self {
+        Self::announced(gated, &landed.reference)
+    }
+
+    /// What is about to land on a ref, to be kept until it has: whoever dies between the landing and
+    /// the writing of its certificate finds it ready.
+    pub fn announced(gated: &Gated, reference: &str) -> Self {
         let candidate = &gated.candidate;
         let inputs = candidate.bundles.iter().map(|(entry, _)| Input {
             seal: entry.sealed().record().clone(),
@@ -171,12 +177,12 @@ impl Certificate {
             strategy: candidate.strategy,
             inputs: inputs.collect(),
             results: results.collect(),
-            commit: landed.commit,
-            tree: landed.tree,
+            commit: candidate.commit,
+            tree: candidate.tree,
             footprint: candidate.footprint().into_iter().collect(),
             verdict: gated.verdict.clone(),
             git_version: candidate.git_version.clone(),
-            reference: landed.reference.clone(),
+            reference: reference.to_owned(),
         }
     }
 

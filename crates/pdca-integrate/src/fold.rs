@@ -552,6 +552,11 @@ impl Candidate {
         self.bundles.iter().map(|(entry, _)| entry.sealed().id())
     }
 
+    /// The bundles in it, in order, each with its commits.
+    pub fn applied(&self) -> impl Iterator<Item = (&BundleId, &[AppliedCommit])> {
+        self.bundles.iter().map(|(entry, commits)| (entry.sealed().id(), commits.as_slice()))
+    }
+
     /// The bundles in it, in order, each with the last commit that brings it.
     pub fn commits(&self) -> impl Iterator<Item = (&BundleId, ObjectId)> {
         let last = |commits: &Vec<AppliedCommit>| commits.last().map(|commit| commit.applied);

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Front, Hand, Held, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
+    Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
 };
 use pdca_integrate::Run;
 use pdca_journal::RunId;
@@ -95,26 +95,30 @@ pub(crate) fn run(
     let dry_run = cx.globals.dry_run;
     let _admitted =
         if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
-    let run = new_run()?;
     if args.seal && !dry_run {
-        seal_old(cx, &site, &only, &run, err)?;
+        seal_old(cx, &site, &only, &new_run()?, err)?;
     }
     let settings = settings(args, cx)?;
     let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
     let mut ended = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
         let order = Order {
-            run: &run,
             settings: &settings,
             only: &only,
             lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
             certificates: &cx.workspace()?.process_dir.join("certificates"),
-            seconds: &|| cx.ambient.now(),
-            dry_run,
+            clock: ambient::moment,
         };
         if waits(front, &only, settings.land) {
             told::waits(cx, front, out)?;
             ended.push(Exit::Waiting);
+            continue;
+        }
+        if dry_run {
+            let rehearsed = site.rehearse(front, &order);
+            let rehearsed = rehearsed.map_err(|error| explain::failed(&error, front))?;
+            told::rehearsed(cx, front, &rehearsed, out)?;
+            ended.push(Exit::Done);
             continue;
         }
         let events = args.events.path(cx);
@@ -219,11 +223,6 @@ fn seal_old(
     Ok(())
 }
 
-/// What else a held change is to be told with: the names of all that are held for the same reason.
-fn sentences(held: &[Held]) -> Vec<String> {
-    held.iter().map(Held::sentence).collect()
-}
-
 /// Why an integration did not come to its end, in one word for scripts.
 fn word(error: &IntegrateError) -> Exit {
     match error {
@@ -232,6 +231,7 @@ fn word(error: &IntegrateError) -> Exit {
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
         | IntegrateError::Drifted { .. }
+        | IntegrateError::Chronicle(_)
         | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {

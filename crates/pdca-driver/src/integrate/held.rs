@@ -70,6 +70,18 @@ impl Reason {
 }
 
 impl Held {
+    pub(super) fn blank(id: &BundleId, reason: Reason) -> Self {
+        Self {
+            id: id.clone(),
+            reason,
+            partners: Vec::new(),
+            rows: Vec::new(),
+            conflicts: Vec::new(),
+            detail: None,
+            head: None,
+        }
+    }
+
     /// One sentence for a person.
     pub fn sentence(&self) -> String {
         let id = &self.id;

@@ -11,13 +11,14 @@ use pdca_integrate::{
     Answer, Built, Candidate, Combination, Decision, Light, Lookup, Plan, Purpose, Search, Test,
     Verdict, Why,
 };
+use pdca_state::BundleId;
 
 use crate::drive::Driver;
 use crate::seat::Seat;
 
 use super::gate::{Bench, FIRST_SLOT, Ruling, bench};
 use super::held::Reason;
-use super::work::{Round, Work, held, needs};
+use super::work::{Round, Work, held, ids, needs};
 use super::{Front, IntegrateError};
 
 /// What a test came to at once, or that it runs.
@@ -156,6 +157,11 @@ impl Work<'_> {
         };
         let verdict = Verdict { key: self.oracle.key(candidate), light };
         self.driver.effects.perform("verdict", || self.cache.keep(&verdict))?;
+        let said = match light {
+            Light::Green => pdca_journal::Verdict::Pass,
+            Light::Red => pdca_journal::Verdict::Fail,
+        };
+        self.chronicle.judged(candidate, &self.oracle.gate_digest, said)?;
         let word = match light {
             Light::Green => "green".to_owned(),
             Light::Red => format!("red: {}", ruling.rows.join(", ")),
@@ -181,7 +187,12 @@ impl Work<'_> {
                     let why = "what was gated cannot be folded any more".to_owned();
                     return Err(IntegrateError::Unfoldable { id: id(&places[0]), why });
                 };
-                return self.land(candidate);
+                let over = |id: &BundleId| {
+                    self.done.landed.iter().any(|(landed, _)| landed == id)
+                        || self.round.iter().any(|held| held.id == *id)
+                };
+                let rest = ids(plan).into_iter().filter(|id| !over(id)).collect();
+                return self.land(&candidate, &rest);
             }
             Decision::Hold { place, why: Why::Culprit } => {
                 let rows = self.blame(combination, plan, &[*place])?;

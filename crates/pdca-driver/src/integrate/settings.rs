@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{Driver, Drivers, EngineError, Strategy};
+use pdca_state::sha256_hex;
 use serde::{Deserialize, Serialize};
+
+use super::standing::Front;
 
 /// How accepted changes come together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +64,19 @@ impl Settings {
             drivers.declare(name, Driver { command: command.clone(), recursive: None })?;
         }
         Ok(drivers)
+    }
+}
+
+impl Settings {
+    /// A digest of all that must be the same for an integration to be taken up.
+    pub(super) fn terms(&self, front: &Front) -> String {
+        let parts = [
+            front.target.name.as_str(),
+            &front.reference,
+            front.store.git_version(),
+            &format!("{self:?}"),
+        ];
+        sha256_hex(parts.join("\0").as_bytes())
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
-    BaseDrift, Candidate, Engine, Entry, Fate, Fence, Log, ObjectId, Oracle, Pace, Plan, Recorded,
-    RefError, VerdictCache, base_drift, fold,
+    BaseDrift, Candidate, Engine, Entry, Fate, Fence, Log, ObjectId, Oracle, Pace, Plan, RefError,
+    Run, Step, VerdictCache, base_drift, fold,
 };
+use pdca_journal as journal;
 use pdca_state::{Bundle, BundleId};
 
 use crate::drive::Driver;
 use crate::event::What;
 
+use super::chronicle::Chronicle;
 use super::held::{Held, Reason};
 use super::settings::Land;
 use super::standing::{Front, Standing};
@@ -28,6 +30,9 @@ pub(super) struct Work<'w> {
     pub(super) order: &'w Order<'w>,
     pub(super) engine: Engine<'w>,
     pub(super) fence: Fence,
+    pub(super) chronicle: Chronicle,
+    /// The name of the integration.
+    pub(super) run: Run,
     pub(super) oracle: Oracle,
     pub(super) cache: VerdictCache,
     pub(super) told: Bundle,
@@ -55,14 +60,20 @@ pub(super) enum Round {
 }
 
 impl<'w> Work<'w> {
-    /// Takes the fence, so that no earlier driver moves a ref any more.
+    /// Begins or takes up, and takes the fence, so that no earlier driver moves a ref any more.
     pub(super) fn begin(
         driver: Driver<'w>,
         front: &'w Front,
         order: &'w Order<'w>,
         engine: Engine<'w>,
+        entries: &[Entry],
     ) -> Result<Self, IntegrateError> {
-        let fence = driver.effects.perform("fence", || Fence::take(&front.store, order.run, 0))?;
+        let terms = order.settings.terms(front);
+        let begin = || Chronicle::begin(driver.site, front, entries, terms, order.clock);
+        let chronicle = driver.effects.perform("journal", begin)?;
+        let run = chronicle.run();
+        let take = || Fence::take(&front.store, &run, chronicle.epoch());
+        let fence = driver.effects.perform("fence", take)?;
         let told = TOLD.parse().expect("because it is letters");
         let told = driver.site.bundles.bundle(&told);
         let tree = front.store.tree_of(front.tip)?;
@@ -88,6 +99,8 @@ impl<'w> Work<'w> {
             order,
             engine,
             fence,
+            chronicle,
+            run,
             told,
             at: front.tip,
             done,
@@ -101,8 +114,12 @@ impl<'w> Work<'w> {
     }
 
     /// Goes on until every change is landed, held or there already.
-    pub(super) fn run(&mut self) -> Result<Integrated, IntegrateError> {
-        let (mut waiting, held) = choose(self.front, self.order.only);
+    pub(super) fn run(
+        &mut self,
+        mut waiting: Vec<Entry>,
+        held: Vec<Held>,
+    ) -> Result<Integrated, IntegrateError> {
+        self.finish_certificates()?;
         self.done.held = held;
         while !waiting.is_empty() {
             if self.driver.cancel.is_cancelled() {
@@ -187,14 +204,13 @@ impl<'w> Work<'w> {
 
     /// Folds a plan whole. What does not fit is set aside, and the rest given back.
     fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
-        let effects = self.driver.effects;
-        let mut record = |step: &pdca_integrate::Step| {
-            if let pdca_integrate::StepState::Applied { .. } = step.state {
-                effects.perform("applied", || Ok::<(), std::io::Error>(()))?;
-            }
+        let (effects, chronicle) = (self.driver.effects, &mut self.chronicle);
+        let known = chronicle.plan(plan, self.front.store.git_version())?;
+        let mut record = |step: &Step| {
+            effects.perform("fold", || chronicle.step(step))?;
             Ok(())
         };
-        let folded = fold(&mut self.engine, plan, &Recorded::default(), &mut record)?;
+        let folded = fold(&mut self.engine, plan, &known, &mut record)?;
         let mut fit = Vec::new();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
@@ -239,26 +255,51 @@ impl<'w> Work<'w> {
     }
 
     pub(super) fn log(&self, message: &'static str) -> Log<'static> {
-        Log { message, seconds: (self.order.seconds)() }
+        Log { message, seconds: (self.order.clock)().wall.as_second() }
     }
 
     pub(super) fn tell(&self, text: String) {
         self.driver.tell(&self.told, What::Integration { text });
     }
 
-    /// Remembers what was held back, for people.
-    pub(super) fn keep_held(&mut self) -> Result<(), IntegrateError> {
+    /// Remembers how it ended, for people and for whoever takes it up.
+    pub(super) fn keep(
+        &mut self,
+        ended: &Result<Integrated, IntegrateError>,
+    ) -> Result<(), IntegrateError> {
+        let present: Vec<BundleId> = self.done.present.iter().map(|(id, _)| id.clone()).collect();
+        match ended {
+            Ok(_) => {
+                let finish = || self.chronicle.finish(&self.done.held, &present);
+                self.driver.effects.perform("journal-end", finish)?;
+                self.clear_jobs()?;
+            }
+            Err(error @ IntegrateError::BaseRed { .. }) => {
+                self.chronicle.block(journal::Reason::Validation, error.to_string())?;
+            }
+            Err(error @ (IntegrateError::Drifted { .. } | IntegrateError::Stuck { .. })) => {
+                self.chronicle.block(journal::Reason::Recovery, error.to_string())?;
+            }
+            // Whoever comes next takes it up.
+            Err(_) => {}
+        }
+        self.keep_held()
+    }
+
+    fn clear_jobs(&self) -> Result<(), IntegrateError> {
+        let path = self.jobs();
+        let removed = crate::job::Jobs::new(path.clone()).remove(&path);
+        removed.map_err(|source| IntegrateError::Io { path, source })
+    }
+
+    fn keep_held(&mut self) -> Result<(), IntegrateError> {
         let present = self.done.present.iter().map(|(id, by)| {
             let of = |change: &&super::Accepted| change.bundle.id() == id;
             let sealed = self.front.changes.iter().find(of).and_then(super::Accepted::sealed);
             Held {
-                id: id.clone(),
-                reason: Reason::Present,
                 partners: by.iter().cloned().collect(),
-                rows: Vec::new(),
-                conflicts: Vec::new(),
-                detail: None,
                 head: sealed.map(|sealed| sealed.record().head.to_string()),
+                ..Held::blank(id, Reason::Present)
             }
         });
         let held: Vec<Held> =
@@ -284,15 +325,8 @@ pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
 }
 
 pub(super) fn held(entry: &Entry, reason: Reason, partners: Vec<BundleId>) -> Held {
-    Held {
-        id: entry.sealed().id().clone(),
-        reason,
-        partners,
-        rows: Vec::new(),
-        conflicts: Vec::new(),
-        detail: None,
-        head: Some(entry.sealed().record().head.to_string()),
-    }
+    let head = Some(entry.sealed().record().head.to_string());
+    Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
 }
 
 pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
@@ -303,15 +337,6 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
 pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, Vec<Held>) {
     let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
     let mut out = Vec::new();
-    let blank = |id: &BundleId, reason, detail| Held {
-        id: id.clone(),
-        reason,
-        partners: Vec::new(),
-        rows: Vec::new(),
-        conflicts: Vec::new(),
-        detail,
-        head: None,
-    };
     for change in &front.changes {
         let id = change.bundle.id();
         if !only.is_empty() && !only.contains(id) {
@@ -319,8 +344,11 @@ pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, V
         }
         match &change.standing {
             Standing::Landed { .. } => {}
-            Standing::Unsealed => out.push(blank(id, Reason::Unsealed, None)),
-            Standing::Drifted { why } => out.push(blank(id, Reason::Drift, Some(why.clone()))),
+            Standing::Unsealed => out.push(Held::blank(id, Reason::Unsealed)),
+            Standing::Drifted { why } => {
+                let detail = Some(why.clone());
+                out.push(Held { detail, ..Held::blank(id, Reason::Drift) });
+            }
             Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
                 let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
                 entries.insert(id.clone(), entry);

@@ -54,6 +54,9 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
         IntegrateError::Refused { remote, .. } => {
             failure.hint(format!("`git fetch {remote}`, then `pdca integrate` again"))
         }
+        IntegrateError::Chronicle(_) => failure.hint(
+            "is another driver at work on this repository? `pdca status` shows it; the journals are in .pdca/integrations",
+        ),
         IntegrateError::Land(_)
         | IntegrateError::NotGated(_)
         | IntegrateError::Ref(_)

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::{Front, Held, Integrated, Land, Settings, Standing};
+use pdca_driver::integrate::{Front, Held, Integrated, Land, Rehearsal, Settings, Standing};
+use pdca_integrate::{Light, ObjectId};
+use pdca_state::BundleId;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -93,26 +95,29 @@ fn plural(number: u32, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
-    let held = |held: &'a Held| HeldItem {
+fn held_item(held: &Held) -> HeldItem<'_> {
+    HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
         partners: held.partners.iter().map(|id| id.as_str()).collect(),
         rows: &held.rows,
         files: held.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         text: held.sentence(),
-    };
-    let landed = |(id, commit): &'a (pdca_state::BundleId, pdca_integrate::ObjectId)| LandedItem {
-        id: id.as_str(),
-        commit: commit.to_string(),
-    };
+    }
+}
+
+fn landed_item((id, commit): &(BundleId, ObjectId)) -> LandedItem<'_> {
+    LandedItem { id: id.as_str(), commit: commit.to_string() }
+}
+
+fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
     Document {
         target: &front.target.name,
         branch: &front.branch,
         base: done.base.to_string(),
         order: done.order.iter().map(|id| id.as_str()).collect(),
-        landed: done.landed.iter().map(landed).collect(),
-        held: done.held.iter().map(held).collect(),
+        landed: done.landed.iter().map(landed_item).collect(),
+        held: done.held.iter().map(held_item).collect(),
         present: done.present.iter().map(|(id, _)| id.as_str()).collect(),
         references: &done.references,
         tip: done.tip.to_string(),
@@ -121,6 +126,73 @@ fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
         cached: done.cached,
         flakes: done.flakes,
         certificates: done.certificates.iter().map(|path| path.as_str()).collect(),
+    }
+}
+
+#[derive(Serialize)]
+struct RehearsalDocument<'a> {
+    dry_run: bool,
+    target: &'a str,
+    branch: &'a str,
+    base: String,
+    order: Vec<&'a str>,
+    would_land: Vec<LandedItem<'a>>,
+    would_hold: Vec<HeldItem<'a>>,
+    present: Vec<&'a str>,
+    tip: String,
+    tree: String,
+    base_verdict: Option<&'static str>,
+    verdict: Option<&'static str>,
+}
+
+/// Tells what an integration would do.
+pub(super) fn rehearsed(
+    cx: &Context<'_>,
+    front: &Front,
+    said: &Rehearsal,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    if cx.globals.json {
+        let document = RehearsalDocument {
+            dry_run: true,
+            target: &front.target.name,
+            branch: &front.branch,
+            base: said.base.to_string(),
+            order: said.order.iter().map(|id| id.as_str()).collect(),
+            would_land: said.landing.iter().map(landed_item).collect(),
+            would_hold: said.held.iter().map(held_item).collect(),
+            present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
+            tip: said.tip.to_string(),
+            tree: said.tree.to_string(),
+            base_verdict: said.base_verdict.map(light),
+            verdict: said.verdict.map(light),
+        };
+        return cx.emit_json(out, "integrate", &document);
+    }
+    let p = cx.out;
+    let order: Vec<&str> = said.order.iter().map(|id| id.as_str()).collect();
+    let (target, branch) = (&front.target.name, &front.branch);
+    writeln!(out, "{target} {branch} is at {:.12}; the order is {}", said.base, order.join(" "))?;
+    for (id, commit) in &said.landing {
+        writeln!(out, "{}  {id} as {commit:.12}", p.good("would land"))?;
+    }
+    for held in &said.held {
+        writeln!(out, "{}  {}", p.warn("would hold"), held.sentence())?;
+    }
+    let known = |light: Option<Light>| match light {
+        Some(Light::Green) => "known to be green",
+        Some(Light::Red) => "known to be red",
+        None => "to be gated",
+    };
+    writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
+    writeln!(out, "tree {:.12} is {}", said.tree, known(said.verdict))?;
+    Ok(())
+}
+
+fn light(light: Light) -> &'static str {
+    match light {
+        Light::Green => "green",
+        Light::Red => "red",
     }
 }
 

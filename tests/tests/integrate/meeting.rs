@@ -14,8 +14,20 @@ const BUILDER: &str = r#"
 cp -R "$PDCA_WORKSPACE/todo/$1/." .
 "#;
 
-/// A workspace with accepted bundles.
-pub(crate) struct Meeting(pub(crate) Scene);
+/// A workspace with accepted bundles, and a user in the middle of a merge of their own. When it goes
+/// out of scope the user's checkout must be what it was, byte for byte.
+pub(crate) struct Meeting {
+    pub(crate) scene: Scene,
+    checkout: BTreeMap<String, Vec<u8>>,
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.checkout(), self.checkout, "the user's checkout was changed");
+        }
+    }
+}
 
 impl Meeting {
     /// One gate over the repository, which is this shell command.
@@ -29,34 +41,70 @@ impl Meeting {
             "{more}\n[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = '''{gate}'''\n"
         );
         let scene = Scene::with_leaves(BUILDER, REVIEWER, &gate);
-        // The user is at something else, so the branch may move.
-        scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
-        Self(scene)
+        let mut meeting = Self { scene, checkout: BTreeMap::new() };
+        meeting.leave_a_merge_unfinished();
+        meeting.checkout = meeting.checkout();
+        meeting
+    }
+
+    /// The user is on a branch of their own, so that `main` may move: with a merge that stopped at a
+    /// conflict, an edit that is not committed, and a file that git does not know.
+    fn leave_a_merge_unfinished(&self) {
+        let repo = &self.scene.repo;
+        repo.git(&["switch", "--quiet", "-c", "side"]);
+        repo.write("own.txt", "side\n");
+        repo.commit("side");
+        repo.git(&["switch", "--quiet", "-c", "own-work", "main"]);
+        repo.write("own.txt", "mine\n");
+        repo.commit("mine");
+        assert!(!repo.try_git(&["merge", "--quiet", "side"]).status.success());
+        repo.write("greeting.txt", "not committed\n");
+        repo.write("unknown.txt", "not even added\n");
+        assert!(repo.path().join(".git/MERGE_HEAD").exists(), "the merge is unfinished");
+    }
+
+    /// Moves `main` on as somebody else would, by one commit that writes a file.
+    pub(crate) fn commit_to_main(&self, file: &str, text: &str) {
+        let repo = &self.scene.repo;
+        let elsewhere = self.scene.workspace.around().join("elsewhere");
+        repo.git(&["worktree", "add", "--quiet", "--detach", elsewhere.as_str(), "main"]);
+        let other = pdca_testkit::Repo::existing(&elsewhere);
+        other.write(file, text);
+        other.commit("somebody else");
+        let new = other.git(&["rev-parse", "HEAD"]).trim().to_owned();
+        repo.git(&["worktree", "remove", "--force", elsewhere.as_str()]);
+        repo.git(&["update-ref", "refs/heads/main", &new]);
     }
 
     /// A bundle that writes one file, built, checked and accepted.
     pub(crate) fn accepted(&self, id: &str, file: &str, text: &str) {
         self.waiting(id, &[], &[(file, text)]);
-        self.0.accept(id);
+        self.scene.accept(id);
     }
 
     /// A bundle that writes these files, built and checked, with further fields of its brief.
     pub(crate) fn waiting(&self, id: &str, fields: &[(&str, &str)], files: &[(&str, &str)]) {
         for (file, text) in files {
-            self.0.workspace.write(format!("todo/{id}/{file}"), *text);
+            self.scene.workspace.write(format!("todo/{id}/{file}"), *text);
         }
-        self.0.brief(id, fields);
+        self.scene.brief(id, fields);
         self.pdca(&["run", id]).expect(0);
     }
 
     pub(crate) fn pdca(&self, args: &[&str]) -> Ran {
-        self.0.pdca(args)
+        self.scene.pdca(args)
     }
 
     pub(crate) fn integrate(&self, args: &[&str]) -> Ran {
         let mut all = vec!["integrate"];
         all.extend(args);
-        self.0.pdca(&all)
+        self.scene.pdca(&all)
+    }
+
+    /// What the seal of a bundle says.
+    pub(crate) fn seal(&self, id: &str) -> serde_json::Value {
+        let text = self.scene.workspace.read(format!("results/issue_{id}/seal.json"));
+        serde_json::from_str(&text).expect("a seal is JSON")
     }
 
     /// The commits of the branch, newest first: subject and bundle.
@@ -66,26 +114,26 @@ impl Meeting {
 
     pub(crate) fn log(&self, branch: &str) -> Vec<String> {
         let format = "--format=%s|%(trailers:key=Pdca-Sealed,valueonly,separator=%x2C)";
-        let text = self.0.repo.git(&["log", format, branch]);
+        let text = self.scene.repo.git(&["log", format, branch]);
         text.lines().map(str::to_owned).collect()
     }
 
     pub(crate) fn at(&self, name: &str) -> String {
-        self.0.repo.git(&["rev-parse", name]).trim().to_owned()
+        self.scene.repo.git(&["rev-parse", name]).trim().to_owned()
     }
 
     /// Everything of the user's checkout that a person could notice: files, index, HEAD, and every
     /// ref but the branch that may move and ours.
     pub(crate) fn checkout(&self) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
-        let root = self.0.repo.path();
+        let root = self.scene.repo.path();
         collect(root, root, &mut found);
         for name in ["HEAD", "MERGE_HEAD", "MERGE_MSG", "config", "index"] {
             if let Ok(bytes) = fs_err::read(root.join(".git").join(name)) {
                 found.insert(format!(".git/{name}"), bytes);
             }
         }
-        let refs = self.0.repo.git(&["for-each-ref", "--format=%(objectname) %(refname)"]);
+        let refs = self.scene.repo.git(&["for-each-ref", "--format=%(objectname) %(refname)"]);
         let theirs = refs.lines().filter(|line| {
             !line.ends_with(" refs/heads/main")
                 && !line.contains(" refs/pdca/")
