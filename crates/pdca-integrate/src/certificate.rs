@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    candidate::AppliedCommit,
     engine::Engine,
-    fold::{AppliedCommit, FoldError, Recorded, fold},
+    fold::{FoldError, Recorded, fold},
     land::Landed,
     path::TreePath,
     plan::{Entry, Plan, PlanError, Strategy},
@@ -163,13 +164,13 @@ impl Certificate {
     /// the writing of its certificate finds it ready.
     pub fn announced(gated: &Gated, reference: &str) -> Self {
         let candidate = &gated.candidate;
-        let inputs = candidate.bundles.iter().map(|(entry, _)| Input {
-            seal: entry.sealed().record().clone(),
-            depends_on: entry.depends_on().iter().cloned().collect(),
+        let inputs = candidate.bundles.iter().map(|taken| Input {
+            seal: taken.entry.sealed().record().clone(),
+            depends_on: taken.entry.depends_on().iter().cloned().collect(),
         });
-        let results = candidate.bundles.iter().map(|(entry, commits)| Outcome {
-            id: entry.sealed().id().clone(),
-            commits: commits.clone(),
+        let results = candidate.bundles.iter().map(|taken| Outcome {
+            id: taken.entry.sealed().id().clone(),
+            commits: taken.commits.clone(),
         });
         Self {
             schema: SCHEMA,
@@ -213,7 +214,8 @@ pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyEr
     let candidate = folded.candidate();
     let results: Vec<_> = candidate.bundles.iter().collect();
     compare("results", &certificate.results.len(), &results.len())?;
-    for (place, (says, (entry, commits))) in certificate.results.iter().zip(results).enumerate() {
+    for (place, (says, taken)) in certificate.results.iter().zip(results).enumerate() {
+        let (entry, commits) = (&taken.entry, &taken.commits);
         compare(&format!("results[{place}].id"), &says.id, entry.sealed().id())?;
         let name = format!("results[{place}].commits");
         compare(&name, &says.commits.len(), &commits.len())?;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    candidate::Candidate,
     engine::Engine,
-    fold::{Candidate, Fate, FoldError, Folded, Recorded, fold_some},
+    fold::{Fate, FoldError, Folded, Recorded, fold_some},
     plan::Plan,
 };
 

@@ -18,11 +18,19 @@ pub enum StoreError {
         #[source]
         source: Box<gix::Error>,
     },
-    /// A path that git's environment cannot carry.
-    #[error("{path} cannot be used: it is not UTF-8, or has a line break in it")]
+    /// A path that is not UTF-8.
+    #[error("{path} cannot be used: it is not UTF-8")]
     Path {
         /// The path, as far as it can be shown.
         path: String,
+    },
+    /// git is too old to merge without a checkout as it is done here.
+    #[error("{found} is too old: {needed} is needed")]
+    OldGit {
+        /// What git says about its version.
+        found: String,
+        /// The oldest that will do.
+        needed: String,
     },
     /// The object is not in the store, or is no commit.
     #[error("no commit {commit}")]

@@ -233,12 +233,21 @@ fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
             continue;
         };
         let ours = step.to.is_some_and(|to| text == format!("{to}\n").as_bytes());
-        if ours {
+        // Whoever was killed while taking over left an epoch of its own.
+        if ours || (step.name == FENCE && names_an_epoch(store, &text)) {
             fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
             removed = true;
         }
     }
     Ok(removed)
+}
+
+/// Whether this is the id of a blob with an epoch in it, which nobody else writes.
+fn names_an_epoch(store: &Store, text: &[u8]) -> bool {
+    let id = ObjectId::from_hex(text.trim_ascii());
+    let repo = store.repo();
+    let blob = id.ok().and_then(|id| repo.find_blob(id).ok());
+    blob.is_some_and(|blob| blob.data.starts_with(b"epoch "))
 }
 
 /// Makes the new values survive a loss of power: the files, and the names of the files.

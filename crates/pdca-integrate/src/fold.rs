@@ -7,91 +7,27 @@
 
 mod commit;
 mod foresight;
+mod step;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix::ObjectId;
 use pdca_state::BundleId;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use self::commit::TRAILER;
 use crate::{
+    candidate::{AppliedCommit, Candidate, Taken},
     conflict::Conflict,
     engine::{Engine, EngineError, Merged, Question, is_attributes},
-    failure::{RefError, StoreError},
-    fence::{Effect, Fence, Log, Move, ref_at},
+    failure::StoreError,
     footprint::Difference,
     path::TreePath,
     plan::{Entry, Plan, Strategy},
     store::Store,
 };
 
-/// One commit of one change, and how far it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// The bundle.
-    pub bundle: BundleId,
-    /// The sealed commit; with merge commits, the head of the change.
-    #[serde(with = "crate::hex")]
-    pub commit: ObjectId,
-    /// How far it is.
-    #[serde(flatten)]
-    pub state: StepState,
-}
-
-/// How far a commit is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum StepState {
-    /// It will be tried.
-    Planned,
-    /// It is being tried.
-    Applying,
-    /// It is on the tip.
-    Applied {
-        /// As which commit.
-        #[serde(with = "crate::hex")]
-        applied_commit: ObjectId,
-    },
-    /// It disagrees with what is on the tip.
-    Conflict {
-        /// The files.
-        conflicts: Vec<Conflict>,
-    },
-    /// It would change nothing.
-    Skipped {
-        /// Why.
-        reason: Skip,
-    },
-    /// It could not be tried.
-    Failed {
-        /// Why.
-        why: String,
-    },
-}
-
-/// Why a commit changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Skip {
-    /// It never did.
-    EmptyFromTheStart,
-    /// What it does is done already.
-    AlreadyPresent {
-        /// By a bundle of the same plan with the same patch, where there is one.
-        by: Option<BundleId>,
-    },
-}
-
-/// What an earlier fold of the same plan told, from wherever it was kept.
-#[derive(Debug, Clone, Default)]
-pub struct Recorded {
-    /// The git that it was told under. What another git did is done again.
-    pub git_version: String,
-    /// What was told.
-    pub steps: Vec<Step>,
-}
+pub use step::{Recorded, Skip, Step, StepState};
 
 /// A plan, carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,35 +94,6 @@ pub enum Fate {
     },
 }
 
-/// A sealed commit and what it became.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AppliedCommit {
-    /// The sealed commit.
-    #[serde(with = "crate::hex")]
-    pub source: ObjectId,
-    /// The commit on the tip.
-    #[serde(with = "crate::hex")]
-    pub applied: ObjectId,
-    /// Its tree.
-    #[serde(with = "crate::hex")]
-    pub tree: ObjectId,
-}
-
-/// A tip to be gated: the only thing that can become [`Gated`](crate::Gated), and then land.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    pub(crate) base: ObjectId,
-    pub(crate) commit: ObjectId,
-    pub(crate) tree: ObjectId,
-    pub(crate) strategy: Strategy,
-    pub(crate) git_version: String,
-    pub(crate) drivers: String,
-    pub(crate) bundles: Vec<(Entry, Vec<AppliedCommit>)>,
-    /// Where the target has files of the footprints that it renamed since.
-    pub(crate) renamed: BTreeSet<TreePath>,
-}
-
 /// Why a fold stopped. What was told so far holds.
 #[derive(Debug, Error)]
 pub enum FoldError {
@@ -247,9 +154,9 @@ struct Folding<'a, 'e> {
     told: BTreeSet<(BundleId, ObjectId)>,
     tip: Tip,
     bundles: Vec<FoldedBundle>,
-    on_tip: Vec<(Entry, Vec<AppliedCommit>)>,
+    on_tip: Vec<Taken>,
     changed: Vec<Changed>,
-    /// Where the target has files of the footprints that it renamed since.
+    /// Where the target has files of the bundle at hand that it renamed since.
     renamed: BTreeSet<TreePath>,
 }
 
@@ -323,6 +230,7 @@ impl<'a, 'e> Folding<'a, 'e> {
             return Ok(Fate::Held { behind });
         }
         let before = self.tip;
+        self.renamed.clear();
         let (mut applied, mut present_by) = (Vec::new(), None);
         for commit in self.commits_of(entry) {
             let (state, fate) = match self.pick(entry, commit)? {
@@ -354,7 +262,8 @@ impl<'a, 'e> Folding<'a, 'e> {
         if applied.is_empty() {
             return Ok(Fate::AlreadyPresent { by: present_by });
         }
-        self.on_tip.push((entry.clone(), applied.clone()));
+        let renamed = std::mem::take(&mut self.renamed);
+        self.on_tip.push(Taken { entry: entry.clone(), commits: applied.clone(), renamed });
         Ok(Fate::Applied { commits: applied })
     }
 
@@ -465,8 +374,9 @@ impl<'a, 'e> Folding<'a, 'e> {
 
     fn same_patch(&self, entry: &Entry) -> Option<BundleId> {
         let patch = &entry.sealed().record().patch_digest;
-        let same = |(other, _): &&(Entry, _)| other.sealed().record().patch_digest == *patch;
-        self.on_tip.iter().find(same).map(|(other, _)| other.sealed().id().clone())
+        let others = self.on_tip.iter().map(|taken| taken.entry.sealed());
+        let mut same = others.filter(|other| other.record().patch_digest == *patch);
+        same.next().map(|other| other.id().clone())
     }
 
     fn others_at(&self, conflicts: &[Conflict]) -> Vec<BundleId> {
@@ -474,8 +384,8 @@ impl<'a, 'e> Folding<'a, 'e> {
             let footprint = &entry.sealed().record().footprint;
             conflicts.iter().any(|conflict| footprint.contains(&conflict.path))
         };
-        let others = self.on_tip.iter().filter(|(entry, _)| touches(entry));
-        others.map(|(entry, _)| entry.sealed().id().clone()).collect()
+        let others = self.on_tip.iter().map(|taken| &taken.entry).filter(|entry| touches(entry));
+        others.map(|entry| entry.sealed().id().clone()).collect()
     }
 
     fn tell_once(
@@ -503,7 +413,6 @@ impl<'a, 'e> Folding<'a, 'e> {
             git_version: store.git_version().to_owned(),
             drivers: self.engine.drivers().digest(),
             bundles: self.on_tip,
-            renamed: self.renamed,
         };
         Folded { bundles: self.bundles, changed: self.changed, candidate }
     }
@@ -528,81 +437,5 @@ impl Folded {
     /// The tip, to be gated. It is the base where nothing was applied.
     pub fn candidate(&self) -> &Candidate {
         &self.candidate
-    }
-}
-
-impl Candidate {
-    /// The commit that everything was folded onto.
-    pub fn base(&self) -> ObjectId {
-        self.base
-    }
-
-    /// The commit to be gated.
-    pub fn commit(&self) -> ObjectId {
-        self.commit
-    }
-
-    /// Its tree.
-    pub fn tree(&self) -> ObjectId {
-        self.tree
-    }
-
-    /// The bundles in it, in order.
-    pub fn bundles(&self) -> impl Iterator<Item = &BundleId> {
-        self.bundles.iter().map(|(entry, _)| entry.sealed().id())
-    }
-
-    /// The bundles in it, in order, each with its commits.
-    pub fn applied(&self) -> impl Iterator<Item = (&BundleId, &[AppliedCommit])> {
-        self.bundles.iter().map(|(entry, commits)| (entry.sealed().id(), commits.as_slice()))
-    }
-
-    /// The bundles in it, in order, each with the last commit that brings it.
-    pub fn commits(&self) -> impl Iterator<Item = (&BundleId, ObjectId)> {
-        let last = |commits: &Vec<AppliedCommit>| commits.last().map(|commit| commit.applied);
-        let all = self.bundles.iter();
-        all.filter_map(move |(entry, commits)| Some((entry.sealed().id(), last(commits)?)))
-    }
-}
-
-impl Candidate {
-    /// Every path that the candidate may change: those of its seals, and where the target has
-    /// them by now.
-    pub(crate) fn footprint(&self) -> BTreeSet<TreePath> {
-        let sealed = self.bundles.iter().flat_map(|(entry, _)| &entry.sealed().record().footprint);
-        sealed.chain(&self.renamed).cloned().collect()
-    }
-
-    /// Has a ref keep the tip, so that no collection of garbage takes it away while it is gated.
-    pub fn anchor(
-        &self,
-        store: &Store,
-        fence: &Fence,
-        number: u32,
-        log: Log<'_>,
-    ) -> Result<Effect, RefError> {
-        let name = fence.holder().fold_ref(number);
-        if ref_at(store, &name)? == Some(self.commit) {
-            return Ok(Effect::Recognised);
-        }
-        store.sync_commits(self.base, self.commit)?;
-        let step = Move { name, from: None, to: Some(self.commit) };
-        fence.move_refs(store, &[step], log)?;
-        Ok(Effect::Made)
-    }
-
-    /// What is left to land after the first bundles of it landed as `tip`; none where that is no
-    /// state between two of its bundles.
-    #[must_use]
-    pub fn after(&self, tip: ObjectId) -> Option<Self> {
-        if tip == self.base {
-            return Some(self.clone());
-        }
-        let ends_at = |(_, commits): &(Entry, Vec<AppliedCommit>)| {
-            commits.last().is_some_and(|commit| commit.applied == tip)
-        };
-        let place = self.bundles.iter().position(ends_at)?;
-        let bundles = self.bundles[place + 1..].to_vec();
-        Some(Self { base: tip, bundles, ..self.clone() })
     }
 }

@@ -58,13 +58,10 @@ impl Git {
         objects: &Utf8Path,
         hash: gix::hash::Kind,
     ) -> Result<Self, StoreError> {
-        for path in [room, objects] {
-            if path.as_str().contains(['\n', '"', ':']) || !path.is_absolute() {
-                return Err(StoreError::Path { path: path.to_string() });
-            }
-        }
-        let git = Self { room: room.to_owned(), objects: objects.to_owned() };
         let io = |source| StoreError::io("prepare", room, source);
+        fs::create_dir_all(room).map_err(io)?;
+        let room = &room.canonicalize_utf8().map_err(io)?;
+        let git = Self { room: room.clone(), objects: objects.to_owned() };
         for dir in ["objects", "refs"] {
             fs::create_dir_all(room.join(dir)).map_err(io)?;
         }

@@ -191,7 +191,9 @@ pub(crate) fn land_as(
         let (commit, tree) = (candidate.commit, candidate.tree);
         Landed { reference: reference.clone(), before, commit, tree, effect }
     };
-    if before == Some(candidate.commit) {
+    if let Some(at) = before
+        && proof::contains(store, at, candidate.commit)?
+    {
         return Ok(landed(Some(candidate.base), Effect::Recognised));
     }
     require_base(store, gated, onto, before)?;

@@ -27,6 +27,7 @@
 //! - Every change of refs is made under the fence, from exactly the value that was expected.
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
+mod candidate;
 mod certificate;
 mod combination;
 mod conflict;
@@ -51,6 +52,7 @@ mod store;
 pub mod testing;
 mod verdict;
 
+pub use candidate::{AppliedCommit, Candidate};
 pub use certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
 pub use combination::{Built, Combination};
 pub use conflict::{Conflict, Hunk, Stage};
@@ -58,8 +60,7 @@ pub use engine::{Driver, Drivers, Engine, EngineError, Merged};
 pub use failure::{RefError, StoreError};
 pub use fence::{Effect, Fence, Log};
 pub use fold::{
-    AppliedCommit, Candidate, Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded,
-    Skip, Step, StepState, fold,
+    Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded, Skip, Step, StepState, fold,
 };
 pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;

@@ -102,6 +102,13 @@ impl Plan {
         Ok(Self { base, strategy, entries: ordered })
     }
 
+    /// The same with only some of its entries, such as those that a fold found to fit.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(&BundleId) -> bool) -> Self {
+        let kept = self.entries.iter().filter(|entry| keep(entry.sealed.id()));
+        Self { entries: kept.cloned().collect(), ..*self }
+    }
+
     /// The commit that everything is folded onto.
     pub fn base(&self) -> ObjectId {
         self.base

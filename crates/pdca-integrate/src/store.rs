@@ -6,6 +6,9 @@ use gix::{ObjectId, bstr::ByteSlice as _};
 
 use crate::{failure::StoreError, footprint::Leaf, git::Git, path::TreePath};
 
+/// The first git whose `merge-tree` takes trees as they are.
+const OLDEST_GIT: (u32, u32) = (2, 45);
+
 /// The target's repository.
 ///
 /// The path may be a checkout, a linked worktree or a bare repository; nothing of a checkout is
@@ -31,6 +34,7 @@ impl Store {
         let git = Git::prepare(room, &common_dir.join("objects"), hash)?;
         let version = git.must("ask git for its version", &["--version"], Vec::new())?;
         let version = version.to_str_lossy().trim().to_owned();
+        require_version(&version)?;
         Ok(Self { path: path.to_owned(), common_dir, git, version, repo })
     }
 
@@ -141,6 +145,19 @@ impl Store {
     }
 }
 
+/// Refuses a git that cannot merge three trees; one whose version is not understood is taken.
+fn require_version(said: &str) -> Result<(), StoreError> {
+    let mut numbers = said.trim_start_matches("git version ").split('.').map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        return Ok(());
+    };
+    if (major, minor) >= OLDEST_GIT {
+        return Ok(());
+    }
+    let needed = format!("{}.{}", OLDEST_GIT.0, OLDEST_GIT.1);
+    Err(StoreError::OldGit { found: said.to_owned(), needed })
+}
+
 fn open_repository(path: &Utf8Path) -> Result<gix::ThreadSafeRepository, StoreError> {
     let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
     gix::ThreadSafeRepository::open_opts(path.as_std_path(), options).map_err(|source| {
@@ -153,4 +170,23 @@ fn utf8(repo: &gix::Repository, path: &Utf8Path) -> Result<Utf8PathBuf, StoreErr
         .map_err(|source| StoreError::io("find", path, source))?;
     Utf8PathBuf::from_path_buf(real)
         .map_err(|path| StoreError::Path { path: path.display().to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::require_version;
+
+    #[test]
+    fn a_git_that_cannot_merge_trees_is_refused() {
+        for (said, fits) in [
+            ("git version 2.44.3", false),
+            ("git version 1.9.1", false),
+            ("git version 2.45.0", true),
+            ("git version 2.47.3", true),
+            ("git version 3.0.0.rc1", true),
+            ("something else", true),
+        ] {
+            assert_eq!(require_version(said).is_ok(), fits, "{said}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use pdca_state::{files, sha256_hex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{failure::StoreError, fold::Candidate};
+use crate::{candidate::Candidate, failure::StoreError};
 
 /// The version of the file's form.
 const SCHEMA: u32 = 1;

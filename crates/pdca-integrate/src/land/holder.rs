@@ -23,8 +23,11 @@ pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError
     let mut found = Vec::new();
     for (git_dir, path) in checkouts(store)? {
         let short = reference.strip_prefix("refs/heads/").unwrap_or(reference);
+        if head_of(&git_dir)?.as_deref() == Some(reference) {
+            found.push(Holder { path, doing: "has it checked out" });
+            continue;
+        }
         let uses = [
-            ("HEAD", format!("ref: {reference}"), "has it checked out"),
             ("rebase-merge/head-name", reference.to_owned(), "is rebasing it"),
             ("rebase-apply/head-name", reference.to_owned(), "is rebasing it"),
             ("BISECT_START", short.to_owned(), "is bisecting from it"),
@@ -38,6 +41,16 @@ pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError
         }
     }
     Ok(found)
+}
+
+/// The ref that HEAD is on, written in either of the forms that git takes.
+fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
+    let path = git_dir.join("HEAD");
+    if let Ok(to) = path.read_link_utf8() {
+        return Ok(Some(to.into_string()));
+    }
+    let line = read_line(&path)?;
+    Ok(line.and_then(|line| Some(line.strip_prefix("ref:")?.trim().to_owned())))
 }
 
 /// The private directory and the place of every checkout of the repository.

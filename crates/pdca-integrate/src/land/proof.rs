@@ -60,7 +60,7 @@ pub(super) fn examine(store: &Store, gated: &Gated, commit: ObjectId) -> Result<
     if found != tree {
         return Err(Disproof::Tree { gated: tree, found }.into());
     }
-    let most = candidate.bundles.iter().map(|(_, commits)| commits.len()).sum::<usize>();
+    let most = candidate.bundles.iter().map(|taken| taken.commits.len()).sum::<usize>();
     if !goes_on_from(store, candidate.base, commit, most)? {
         return Err(Disproof::Base { base: candidate.base }.into());
     }
@@ -87,6 +87,9 @@ fn goes_on_from(
 
 /// Whether `commit` is `tip` or an ancestor of it.
 pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
+    if tip == commit {
+        return Ok(true);
+    }
     let args =
         ["rev-list", "--count", "--max-count=1", &commit.to_string(), &format!("^{tip}"), "--"];
     let said = store.git().must("compare two commits", &args, Vec::new())?;

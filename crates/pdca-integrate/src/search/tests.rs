@@ -163,3 +163,28 @@ fn a_confirmation_is_never_taken_from_the_cache() {
     assert_eq!((again.purpose, again.fresh), (Purpose::Confirm, true));
     assert_eq!(again.places, whole.places);
 }
+
+/// What is asked, in order, with one lane.
+fn purposes(scenario: &Scenario) -> Vec<Purpose> {
+    let mut asked = Vec::new();
+    carry_out(Search::new(scenario.needs.clone(), true), 1, |test| {
+        asked.push(test.purpose);
+        if scenario.is_red(&test.places) { Answer::Red } else { Answer::Green }
+    });
+    asked
+}
+
+#[test]
+fn one_that_is_red_by_itself_is_confirmed_by_the_run_that_explains_it() {
+    use Purpose::{Alone, Prefix, Whole};
+    let asked = purposes(&batch(8, &[&[2]]));
+    assert_eq!(asked, [Whole, Prefix, Prefix, Prefix, Alone, Whole]);
+}
+
+#[test]
+fn one_that_is_red_only_with_others_must_be_so_three_times() {
+    use Purpose::{Alone, Confirm, Prefix, Whole};
+    assert_eq!(purposes(&batch(2, &[&[0, 1]])), [Whole, Prefix, Confirm, Alone, Confirm]);
+    let asked = purposes(&batch(3, &[&[0, 1]]));
+    assert_eq!(asked, [Whole, Prefix, Prefix, Alone, Confirm, Confirm, Whole]);
+}

@@ -440,3 +440,39 @@ fn gits(scene: &Scene, heads: [pdca_integrate::ObjectId; 2], strategy: Strategy)
     scene.repo.git(&["worktree", "remove", "--force", text]);
     tree
 }
+
+#[test]
+fn a_fold_of_many_at_once_is_the_fold_of_each_onto_the_one_before() {
+    for strategy in BOTH {
+        let lines = text("", "");
+        let scene = Scene::new(&[("f", &lines), ("g", &lines), ("h", "h\n"), ("i", "i\n")]);
+        // Edits that can be told in advance, and between them what cannot: lines of a file that
+        // another changed too, a new file, a removed one, a conflict, attributes.
+        let edits: [(&str, Option<String>); 9] = [
+            ("f", Some(text("1", "one"))),
+            ("g", Some(text("2", "two"))),
+            ("f", Some(text("12", "twelve"))),
+            ("h", Some("H\n".to_owned())),
+            ("new", Some("new\n".to_owned())),
+            ("f", Some(text("1", "uno"))),
+            ("i", None),
+            (".gitattributes", Some("*.x binary\n".to_owned())),
+            ("g", Some(text("9", "nine"))),
+        ];
+        let changes: Vec<Sealed> = (1_u64..)
+            .zip(&edits)
+            .map(|(order, (path, edit))| {
+                scene.change(&order.to_string(), order, &[(path, edit.as_deref())])
+            })
+            .collect();
+        let whole = scene.fold(&plan_of(&scene, &changes, strategy));
+        assert!(matches!(whole.bundles[5].fate, Fate::Conflict { .. }));
+        assert_eq!(whole.candidate().bundles().count(), 8);
+        let mut tip = scene.base;
+        for change in &changes {
+            let alone = Plan::new(tip, strategy, [Entry::new(change.clone(), [])]).unwrap();
+            tip = scene.fold(&alone).candidate().commit();
+        }
+        assert_eq!(whole.candidate().commit(), tip, "{strategy:?}");
+    }
+}

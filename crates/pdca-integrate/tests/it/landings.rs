@@ -1,8 +1,9 @@
 //! What was gated lands, and nothing else does.
 
 use pdca_integrate::{
-    BaseDrift, Disproof, Effect, Fence, Gated, LandError, Light, NotGated, Onto, RefError, Sealed,
-    Strategy, Verdict, base_drift, land, testing::land_another,
+    BaseDrift, Certificate, Disproof, Drivers, Effect, Engine, Fence, Gated, LandError, Light,
+    NotGated, Onto, RefError, Sealed, Strategy, Verdict, base_drift, land, testing::land_another,
+    verify,
 };
 use pdca_testkit::Repo;
 
@@ -179,16 +180,8 @@ fn a_branch_that_is_checked_out_stays_where_it_is() {
     let LandError::CheckedOut { holder, branch } = error else { panic!("{error:?}") };
     assert_eq!((holder.path, branch.as_str()), (place.clone(), "main"));
     assert_eq!(scene.main(), scene.base);
-    // In the middle of a rebase HEAD is on no branch, and the branch is in use all the same.
-    let checkout = Repo::existing(&place);
-    checkout.git(&["commit", "--quiet", "--allow-empty", "--message", "x"]);
-    checkout.git(&["reset", "--quiet", "--hard", "HEAD~"]);
-    std::fs::write(place.join("g"), "theirs\n").unwrap();
-    checkout.git(&["commit", "--quiet", "--all", "--message", "theirs"]);
-    let rebase = ["-c", "sequence.editor=false", "rebase", "--interactive", "HEAD~"];
-    assert!(!checkout.try_git(&rebase).status.success());
+    assert_eq!(Repo::existing(&place).git(&["status", "--porcelain"]), "");
     scene.repo.git(&["worktree", "remove", "--force", place.as_str()]);
-    scene.repo.git(&["update-ref", "refs/heads/main", &scene.base.to_string()]);
     land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
 }
 
@@ -240,4 +233,39 @@ fn c4_a_driver_that_was_taken_over_lands_nothing() {
     let error = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap_err();
     assert!(matches!(error, LandError::Ref(RefError::Fenced { .. })), "{error:?}");
     assert_eq!(scene.main(), scene.base);
+}
+
+#[test]
+fn a23_a_landing_upon_which_somebody_built_is_recognised() {
+    let (scene, gated) = one_change();
+    let landed = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
+    let more = scene.commit(landed.commit(), "upon it", |lane| lane.write("g", "G\n"));
+    scene.repo.git(&["update-ref", "refs/heads/main", &more.to_string()]);
+    let again = land(&scene.store, &scene.fence, &gated, MAIN, LOG).unwrap();
+    assert_eq!((again.effect(), again.commit()), (Effect::Recognised, landed.commit()));
+    assert_eq!(scene.main(), more);
+}
+
+#[test]
+fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
+    let lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let mut scene = Scene::new(&[("old", lines), ("g", "g\n")]);
+    let one = scene.change("1", 1, &[("old", Some(&lines.replace('7', "seven")))]);
+    let two = scene.change("2", 2, &[("g", Some("G\n"))]);
+    let moved = scene.commit(scene.base, "rename", |lane| drop(lane.git(&["mv", "old", "new"])));
+    scene.repo.git(&["update-ref", "refs/heads/main", &moved.to_string()]);
+    scene.base = moved;
+    let first = gate(&scene, &[&one]);
+    land(&scene.store, &scene.fence, &first, MAIN, LOG).unwrap();
+    let both = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
+    let rest = both.candidate().after(first.candidate().commit()).unwrap();
+    let verdict = Verdict { key: oracle().key(&rest), light: Light::Green };
+    let rest = Gated::new(rest, &oracle(), verdict).unwrap();
+    let landed = land(&scene.store, &scene.fence, &rest, MAIN, LOG).unwrap();
+    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let certificate = Certificate::new(&landed, &rest).to_json();
+    let verified = verify(&mut engine, &certificate).unwrap();
+    let paths: Vec<String> =
+        verified.certificate.footprint.iter().map(ToString::to_string).collect();
+    assert_eq!(paths, ["g"]);
 }

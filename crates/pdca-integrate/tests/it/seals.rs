@@ -227,3 +227,31 @@ fn nothing_is_a_store_but_a_repository() {
     assert!(matches!(error, StoreError::NotARepository { .. }), "{error:?}");
     assert!(!home.join("room").exists(), "nothing was made");
 }
+
+#[test]
+fn a22_a_lock_that_a_killed_takeover_left_does_not_bar_the_next() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let path = scene.room("epoch");
+    std::fs::write(&path, "epoch 2\nholder killed\n").unwrap();
+    let blob = scene.repo.git(&["hash-object", "-w", path.as_str()]);
+    let lock = scene.repo.path().join(".git/refs/pdca/fence.lock");
+    std::fs::write(&lock, blob).unwrap();
+    let next = Fence::take(&scene.store, &"run2".parse().unwrap(), 0).unwrap();
+    assert_eq!(Fence::current(&scene.store).unwrap(), Some(next));
+    assert!(!lock.exists());
+}
+
+#[test]
+fn two_drivers_that_take_over_at_once_never_get_the_same_epoch() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let epochs: Vec<u64> = std::thread::scope(|scope| {
+        let take = |name: String| {
+            let store = &scene.store;
+            scope.spawn(move || Fence::take(store, &name.parse().unwrap(), 0).unwrap().epoch())
+        };
+        let all: Vec<_> = (0..8).map(|number| take(format!("r{number}"))).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let distinct: std::collections::BTreeSet<u64> = epochs.iter().copied().collect();
+    assert_eq!(distinct.len(), 8, "{epochs:?}");
+}

@@ -29,3 +29,22 @@ fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     let verified = verify(&mut engine, &certificate).unwrap();
     assert_eq!(verified.certificate.commit, landed.commit());
 }
+
+#[test]
+fn a_repository_with_longer_ids_is_served_as_well() {
+    let home = tempfile::tempdir().unwrap();
+    let place = camino::Utf8Path::from_path(home.path()).unwrap().join("repo");
+    std::fs::create_dir(&place).unwrap();
+    let init = ["init", "--quiet", "--initial-branch=main", "--object-format=sha256"];
+    Repo::existing(&place).git(&init);
+    let repo = Repo::existing(&place);
+    repo.write("f", "f\n");
+    repo.commit("base");
+    let scene = Scene::of(repo);
+    let one = scene.change("1", 1, &[("f", Some("F\n"))]);
+    let gated = passed(&scene.fold(&scene.plan(&[&one], Strategy::RebaseFf)));
+    let landed = land(&scene.store, &scene.fence, &gated, Onto::Target("main"), LOG).unwrap();
+    assert_eq!(landed.commit().to_string().len(), 64);
+    let certificate = Certificate::new(&landed, &gated).to_json();
+    verify(&mut Engine::new(&scene.store, Drivers::default()), &certificate).unwrap();
+}
