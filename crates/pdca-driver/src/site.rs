@@ -208,7 +208,7 @@ impl Site {
     }
 
     /// The lock that every supervisor holds while anything of its child is alive.
-    pub(crate) fn children(&self) -> Utf8PathBuf {
+    pub fn children(&self) -> Utf8PathBuf {
         self.private().join("children.lock")
     }
 

@@ -30,6 +30,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_process::{Cancel, Ending, Env, Sandbox, Sign, Spec, Supervisor, log_path, read_log};
+use pdca_state::files;
 
 pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
 pub use failure::{HydrateError, Phase, Place, Sharer};
@@ -52,6 +53,8 @@ use stamp::{Left, Progress, Stamp};
 pub(crate) const HYDRATION: &str = ".hydration";
 /// The stamp in that directory.
 const STAMP: &str = "stamp.json";
+/// The largest list of files to include.
+const LARGEST_INCLUDE: u64 = 1 << 20;
 /// How many of the last lines of a log an error carries.
 const LAST_LINES: usize = 10;
 /// How much of a line.
@@ -171,7 +174,10 @@ impl Lane {
             let bare = || HydrateError::Bare { primary: how.target.path().to_owned() };
             return if wanted { Err(bare()) } else { Ok(Selection::default()) };
         };
-        let included = fs::symlink_metadata(primary.join(INCLUDE)).is_ok();
+        // Read here as well, because git would wait for a pipe.
+        let included = files::read_bounded(primary.join(INCLUDE), LARGEST_INCLUDE)
+            .map_err(|source| failed("use", primary)(io::Error::other(source)))?
+            .is_some();
         if !wanted && !included {
             return Ok(Selection::default());
         }
@@ -217,8 +223,14 @@ impl Lane {
         earlier: Option<&Stamp>,
     ) -> Result<Placed, HydrateError> {
         let mut placer = Placer::new(primary, self.path()).map_err(failed("open", primary))?;
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let tracked = self.stage.index_of(&repo, tree)?;
         for left in earlier.iter().flat_map(|stamp| &stamp.placed) {
-            placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
+            // What the lane stands on by now may have a file of its own there.
+            if tracked.entry_by_path(left.path.as_str().into()).is_none() {
+                placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
+            }
         }
         for path in &selection.passed_over {
             placer.pass_over(path);
@@ -230,7 +242,14 @@ impl Lane {
             placer.link(path, target).map_err(failed("link", path.as_ref()))?;
         }
         for path in &selection.seeds {
-            placer.seed(path).map_err(failed("copy", path.as_ref()))?;
+            match placer.seed(path) {
+                // Somebody builds in the primary. Half a cache is worse than none.
+                Err(err) if place::was_changing(&err) => {
+                    placer.take_back(path).map_err(failed("remove", path.as_ref()))?;
+                    placer.pass_over(format!("{path} ({err})").as_bytes());
+                }
+                seeded => drop(seeded.map_err(failed("copy", path.as_ref()))?),
+            }
         }
         Ok(placer.placed)
     }
@@ -277,13 +296,16 @@ impl Lane {
 
     /// The files of the tree that are changed, gone, or neither tracked nor ignored.
     fn dirt(&self) -> Result<Vec<String>, HydrateError> {
+        let shown = |paths: Vec<Utf8PathBuf>| paths.into_iter().map(Utf8PathBuf::into_string);
+        let mut paths: Vec<String> = shown(self.nested()?).collect();
         let head = self.head()?.unwrap_or_default();
         if self.tree()? == self.tree_of(&head)? {
-            return Ok(Vec::new());
+            return Ok(paths);
         }
-        let mut paths: Vec<String> =
-            self.changed_tracked()?.into_iter().map(Utf8PathBuf::into_string).collect();
-        paths.extend(self.untracked()?);
+        paths.extend(shown(self.changed_tracked()?).chain(self.untracked()?));
+        if paths.is_empty() {
+            paths.push("ignored files that were added to the index".to_owned());
+        }
         Ok(paths)
     }
 

@@ -129,7 +129,8 @@ impl Lanes {
             return Some(true);
         }
         if lane.head.is_none() {
-            return (lane.state == LaneState::Ready).then_some(false);
+            let untouched = lane.base.is_none() && lane.state == LaneState::Ready;
+            return untouched.then_some(false);
         }
         match lane.kind {
             Kind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
@@ -173,20 +174,23 @@ impl Lane {
         }
         self.keep_stashes(&repo)?;
         let have = tips(target)?;
-        let dir = root.join(RESCUED);
-        fs::create_dir_all(&dir).map_err(failed("make", &dir))?;
-        let scratch = dir.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        let rescued = root.join(RESCUED);
+        fs::create_dir_all(&rescued).map_err(failed("make", &rescued))?;
+        let scratch = rescued.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        for stale in [scratch.clone(), Utf8PathBuf::from(format!("{scratch}.lock"))] {
+            dir::remove_at(&stale).map_err(failed("remove", &stale))?;
+        }
         let Some(refs) = self.git().bundle(&scratch, &have)? else {
             return Ok(None);
         };
         // Its name says what is in it, so that the same work is kept once.
         let digest = pdca_state::sha256_hex(refs.join("\n").as_bytes());
         let name = format!("{}-lane-{slot}-{}.bundle", self.target_name(), &digest[..12]);
-        let bundle = dir.join(name);
+        let bundle = rescued.join(name);
         let put = || -> io::Result<()> {
             fs::File::open(&scratch)?.sync_all()?;
             fs::rename(&scratch, &bundle)?;
-            fs::File::open(&dir)?.sync_all()
+            fs::File::open(&rescued)?.sync_all()
         };
         put().map_err(failed("keep", &bundle))?;
         Ok(Some(Kept { bundle, refs }))

@@ -114,6 +114,21 @@ fn what_was_fetched_from_a_remote_is_not_work() {
 }
 
 #[test]
+fn what_a_killed_removal_left_of_a_bundle_is_in_nobody_s_way() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "work\n").unwrap();
+    drop(lane);
+    let rescued = scene.lanes().root().join("rescued");
+    fs::create_dir(&rescued).unwrap();
+    for end in ["", ".lock"] {
+        fs::write(rescued.join(format!(".app-lane-0.bundle.new{end}")), "half").unwrap();
+    }
+    assert!(remove(&scene).kept.is_some());
+    assert_eq!(fs::read_dir(&rescued).unwrap().count(), 1);
+}
+
+#[test]
 fn a_lane_in_use_is_not_removed() {
     let scene = Scene::new(&[("a", "a\n")]);
     let _lane = scene.lane();

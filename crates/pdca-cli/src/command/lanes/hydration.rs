@@ -8,7 +8,8 @@ use pdca_process::{Cancel, Env, Sign};
 use super::{Place, explain};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::session::Interrupts;
+use crate::session::{self, Interrupts};
+use crate::style::printable;
 
 /// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.
 pub(super) fn hydrate(
@@ -38,8 +39,9 @@ pub(super) fn hydrate(
     let mut how = Hydrate::new(target, &config.hydrate);
     how.env =
         private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
-    let hold = place.workspace.root.join(".pdca/children.lock");
-    fs_err::create_dir_all(place.workspace.root.join(".pdca"))?;
+    let site = session::site(cx)?;
+    let hold = site.children();
+    fs_err::create_dir_all(site.private())?;
     how.hold = Some(&hold);
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
@@ -55,5 +57,12 @@ pub(super) fn hydrate(
     });
     signals.close();
     told?;
-    done.map(Some).map_err(|error| explain::hydrate(&error))
+    let done = done.map_err(|error| explain::hydrate(&error))?;
+    if let Hydrated::Fresh(placed) = &done {
+        for path in &placed.passed_over {
+            let text = format!("lane {slot} of {}: {path} was not copied", target.name());
+            cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&text)))?;
+        }
+    }
+    Ok(Some(done))
 }
