@@ -6,6 +6,7 @@ mod completions;
 mod config_show;
 mod demo;
 mod doctor;
+mod forecast;
 mod gates;
 mod help;
 mod init;
@@ -88,6 +89,7 @@ enum Command {
     Queue(queue::Args),
     #[command(alias = "sign-off")]
     Signoff(signoff::Args),
+    Forecast(forecast::Args),
     Integrate(integrate::Args),
     Verify(verify::Args),
     Act(act::Args),
@@ -190,6 +192,7 @@ pub(crate) fn dispatch(
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
         Some(Command::Queue(args)) => queue::run(args, &cx, out),
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
+        Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
         Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
         Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
@@ -233,6 +236,7 @@ impl Line {
                 Command::Status(_)
                 | Command::Why(_)
                 | Command::Queue(_)
+                | Command::Forecast(_)
                 | Command::ActIndex(_)
                 | Command::ActDiff(_)
                 | Command::Doctor(_)
@@ -259,6 +263,7 @@ impl Command {
             | Command::Gates(_)
             | Command::Queue(_)
             | Command::Signoff(_)
+            | Command::Forecast(_)
             | Command::Integrate(_)
             | Command::Act(_)
             | Command::ActIndex(_)

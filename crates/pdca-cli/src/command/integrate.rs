@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session;
 
-pub(crate) use explain::unsealable;
+pub(crate) use explain::{standing as unknown, unsealable};
 
 /// Gate accepted changes together and land what is green
 ///

@@ -109,7 +109,7 @@ impl Held {
 }
 
 /// A file that disagrees, with the first line where there is one.
-fn place(conflict: &Conflict) -> String {
+pub(super) fn place(conflict: &Conflict) -> String {
     match conflict.hunks.first() {
         Some(hunk) => format!("{}:{}", conflict.path, hunk.line),
         None => format!("{} ({})", conflict.path, conflict.kind.trim_start_matches("CONFLICT ")),

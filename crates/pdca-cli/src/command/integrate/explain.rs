@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 
 /// Why it is not known where accepted changes stand.
-pub(super) fn standing(error: &StandingError) -> Failure {
+pub(crate) fn standing(error: &StandingError) -> Failure {
     let exit = match error {
         StandingError::Target { .. }
         | StandingError::NoBranch { .. }
