@@ -6,6 +6,7 @@
 
 mod bundles;
 mod graphs;
+mod integrate;
 mod journal;
 mod lanes;
 mod measure;
@@ -35,6 +36,7 @@ enum What {
     Plan(plan::Args),
     Pool(pool::Args),
     Lanes(lanes::Args),
+    Integrate(integrate::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -66,6 +68,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),
+        What::Integrate(args) => return integrate::run(args),
     }
     Ok(Outcome::Passed)
 }

@@ -1,4 +1,4 @@
-//! Developer tasks: `ci`, `tidy`, `corpus`, `bench` and `lanes-provision`, run as `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench` and `lanes-provision`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod compare_merge;
 mod corpus;
 mod lanes_provision;
 mod program;
@@ -34,6 +35,7 @@ enum Task {
     Ci(ci::Args),
     Tidy(tidy::Args),
     Corpus(corpus::Args),
+    CompareMerge(compare_merge::Args),
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
 }
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Task::Ci(args) => ci::run(&args, &root),
         Task::Tidy(args) => tidy::run(&args, &root),
         Task::Corpus(args) => corpus::run(&args),
+        Task::CompareMerge(args) => compare_merge::run(&args),
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
     };

@@ -10,6 +10,7 @@ use camino::Utf8PathBuf;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::meeting::Meeting;
 use crate::session;
 use crate::workspace::Workspace;
 
@@ -24,6 +25,8 @@ pub struct Overview {
     pub strangers: Vec<Stranger>,
     /// Who is at work, where that was looked for.
     pub work: Work,
+    /// How they get on with each other, where that was looked for.
+    pub meeting: Meeting,
 }
 
 /// One bundle among the others.
@@ -103,6 +106,7 @@ impl Overview {
                     entries: Vec::new(),
                     strangers: Vec::new(),
                     work: Work::default(),
+                    meeting: Meeting::default(),
                 });
             }
             listing => listing?,
@@ -145,7 +149,9 @@ impl Overview {
             })
             .collect();
         entries.sort_by_key(|entry| rank(entry.state()));
-        Ok(Overview { entries, strangers: listing.strangers, work: Work::default() })
+        let strangers = listing.strangers;
+        let (work, meeting) = (Work::default(), Meeting::default());
+        Ok(Overview { entries, strangers, work, meeting })
     }
 
     /// As [`Self::load`], and who is at work. What keeps that from being told keeps nobody from
@@ -154,6 +160,8 @@ impl Overview {
         let mut overview = Self::load(cx.workspace()?)?;
         if let Ok(site) = session::site(cx) {
             overview.work = Work::load(&site, &overview.entries);
+            let settings = &cx.workspace()?.config.integrate;
+            overview.meeting = Meeting::load(&site, settings, &overview.entries);
         }
         Ok(overview)
     }

@@ -130,6 +130,7 @@ impl Progress {
             | What::LeafThrottled { .. }
             | What::LeafEnded { .. }
             | What::Warning { .. }
+            | What::Integration { .. }
             | What::Notice { .. } => return,
         };
         let live = Live { text: now, sign: String::new(), since: Instant::now() };
@@ -143,6 +144,10 @@ impl Progress {
             What::Warning { text } => format!("{} {text}", p.warn("warning")),
             What::Notice { text } => return Some(format!("{} {text}", p.warn("warning:"))),
             What::Failed { error } => format!("{} {error}", p.bad("failed")),
+            What::Integration { .. } if self.detail == Detail::Quiet => return None,
+            What::Integration { text } => {
+                return Some(format!("{}  {text}", p.accent("integrate")));
+            }
             What::Drifted { outside } => {
                 let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
                 let more = outside.len().saturating_sub(first.len());

@@ -82,7 +82,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
 
 /// Outside crates that carry an invariant: who uses them is part of the design.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("gix", &["pdca-lanes", "pdca-integrate"]),
+    ("gix", &["pdca-lanes", "pdca-integrate", "xtask"]),
     ("landlock", &["pdca-process"]),
     ("clap", &["pdca-cli", "xtask"]),
     ("anstream", &["pdca-cli"]),

@@ -1,0 +1,102 @@
+//! What moves, and what does not.
+
+use pdca_testkit::Repo;
+
+use crate::meeting::Meeting;
+
+#[test]
+fn by_default_a_branch_is_left_for_a_person_and_landing_it_is_seen_in_git() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    let main = scene.at("main");
+    let done = scene.integrate(&["--json"]).expect(0).json();
+    assert_eq!(scene.at("main"), main, "the branch stays");
+    let reference = done["references"][0].as_str().unwrap();
+    assert!(reference.starts_with("refs/heads/pdca/integration-"), "{reference}");
+    assert_eq!(scene.log(reference)[0], "pdca: issue_1|1");
+    // Asked again, it says that the branch waits, and makes no second one.
+    let again = scene.integrate(&[]).expect(3);
+    assert!(again.out.contains("merge --ff-only pdca/integration-"), "{}", again.out);
+    scene.scene.repo.git(&["update-ref", "refs/heads/main", reference]);
+    scene.integrate(&[]).expect(4);
+}
+
+#[test]
+fn a_branch_that_somebody_has_checked_out_does_not_move() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    let elsewhere = scene.scene.workspace.around().join("second");
+    scene.scene.repo.git(&["worktree", "add", "--quiet", elsewhere.as_str(), "main"]);
+    let main = scene.at("main");
+    let refused = scene.integrate(&["--land", "target"]).expect(3);
+    assert!(refused.err.contains("main is checked out in"), "{}", refused.err);
+    assert!(refused.err.contains("--land branch"), "{}", refused.err);
+    assert_eq!(scene.at("main"), main);
+    scene.scene.repo.git(&["worktree", "remove", elsewhere.as_str()]);
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(0).json();
+    assert_eq!(done["gate_runs"], 0, "what was gated is not gated again");
+}
+
+#[test]
+fn a_push_goes_to_the_remote_and_nothing_here_moves_but_a_branch_of_ours() {
+    let scene = Meeting::new("true");
+    let remote = scene.scene.workspace.around().join("remote.git");
+    scene.scene.repo.git(&["clone", "--quiet", "--bare", ".", remote.as_str()]);
+    let remote_url = remote.as_str().to_owned();
+    scene.accepted("1", "a.txt", "a\n");
+    let main = scene.at("main");
+    let config = scene.scene.workspace.read("pdca.toml");
+    scene.scene.workspace.config(&format!("{config}\n[integrate]\nremote = \"{remote_url}\"\n"));
+    let done = scene.integrate(&["--land", "push", "--json"]).expect(0).json();
+    let there = Repo::existing(&remote);
+    assert_eq!(there.git(&["rev-parse", "main"]).trim(), done["tip"].as_str().unwrap());
+    assert_eq!(scene.at("main"), main);
+}
+
+#[test]
+fn with_merge_commits_the_sealed_commits_land_as_they_are() {
+    let scene =
+        Meeting::with("true", "[integrate]\nstrategy = \"merge-commit\"\nland = \"target\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    let seal = scene.seal("2");
+    scene.integrate(&[]).expect(0);
+    let head = seal["head"].as_str().unwrap();
+    scene.scene.repo.git(&["merge-base", "--is-ancestor", head, "main"]);
+    scene.pdca(&["verify"]).expect(0);
+    scene.integrate(&[]).expect(4);
+}
+
+#[test]
+fn a_certificate_holds_in_a_clone_and_any_changed_byte_is_found() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(0).json();
+    let certificate = done["certificates"][0].as_str().unwrap();
+    let clone = scene.scene.workspace.around().join("clone.git");
+    scene.scene.repo.git(&["clone", "--quiet", "--mirror", ".", clone.as_str()]);
+    let said = scene.pdca(&["verify", certificate, "--repo", clone.as_str(), "--json"]).expect(0);
+    assert_eq!(said.json()["commit"], done["tip"]);
+    let whole = fs_err::read(certificate).unwrap();
+    let copy = scene.scene.workspace.path().join("copy.json");
+    for place in (0..whole.len()).step_by(whole.len() / 7) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 1;
+        fs_err::write(&copy, damaged).unwrap();
+        let refused = scene.pdca(&["verify", copy.as_str()]).expect(1);
+        assert!(refused.err.contains("copy.json"), "byte {place}: {}", refused.err);
+    }
+}
+
+#[test]
+fn nothing_lands_without_a_gate_over_the_repository() {
+    let scene = Meeting::with("true", "");
+    let config = scene.scene.workspace.read("pdca.toml");
+    scene.accepted("1", "a.txt", "a\n");
+    scene
+        .scene
+        .workspace
+        .config(&config.replace("tier = \"T3\"", "tier = \"T3\"\nscope = \"bundle\""));
+    let refused = scene.integrate(&["--land", "target"]).expect(2);
+    assert!(refused.err.contains("no gating check is about the repository"), "{}", refused.err);
+}
