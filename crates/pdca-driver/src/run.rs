@@ -184,7 +184,7 @@ impl Run {
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
         exhaust(&mut journal, id, result, at)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project_bundle(&self.runs, journal.run(), journal.state(), id)?;
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Run {
         }
         let records = closing(&journal);
         journal.append((self.clock)(), records)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project(&self.runs, journal.run(), journal.state())?;
         Ok(true)
     }
 }

@@ -89,7 +89,7 @@ pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, 
 pub use moment::Moment;
 pub use object::{ObjectId, ObjectIdError};
 pub use process::{LaneLock, Liveness, Place, Process, Seen};
-pub use projection::{ProjectionError, project};
+pub use projection::{ProjectionError, project, project_bundle};
 pub use read::{ReadError, Reading, Tail, read};
 pub use reconcile::{Action, Branch, BundlePhase, Checkout, Facts, Lease, RunPhase, decide};
 pub use record::{
