@@ -19,7 +19,7 @@ use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
     Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId, Runs,
-    Status, Verdict, project,
+    Status, Verdict, project, project_bundle,
 };
 use pdca_state::BundleId;
 

@@ -262,25 +262,54 @@ impl Journal {
         if records.is_empty() {
             return Ok(first);
         }
-        let mut state = self.state.clone();
         let mut bytes = Vec::new();
+        let written = self.take(at, records, &mut bytes).and_then(|last| {
+            self.commit(&bytes)?;
+            Ok(last)
+        });
+        if written.is_err() && self.state.last.seq >= first {
+            self.forget_unwritten();
+        }
+        self.last = written?;
+        self.len += bytes.len() as u64;
+        Ok(first)
+    }
+
+    /// Goes on by these records in memory, and gives their lines.
+    ///
+    /// In place: a run may have thousands of bundles, and a copy of all of them for every record
+    /// would cost more than the record.
+    fn take(
+        &mut self,
+        at: Moment,
+        records: Vec<Record>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Sum, AppendError> {
+        let first = Seq(self.state.last.seq.0 + 1);
         let mut last = self.last;
         for record in records {
-            let seq = Seq(state.last.seq.0 + 1);
-            let entry = Entry { seq, epoch: state.epoch, at: at.kept(), record };
-            state.apply(&entry)?;
+            let seq = Seq(self.state.last.seq.0 + 1);
+            let entry = Entry { seq, epoch: self.state.epoch, at: at.kept(), record };
+            self.state.apply(&entry)?;
             let before = bytes.len();
-            last = line::write(&entry, first, last, &mut bytes);
+            last = line::write(&entry, first, last, bytes);
             let len = bytes.len() - before;
             if len > MAX_LINE {
                 return Err(AppendError::TooLong { len });
             }
         }
-        self.commit(&bytes)?;
-        self.len += bytes.len() as u64;
-        self.last = last;
-        self.state = state;
-        Ok(first)
+        Ok(last)
+    }
+
+    /// Makes the state again what the file says, after records that did not get there.
+    fn forget_unwritten(&mut self) {
+        let read = self.path.parent().and_then(|dir| read::read(dir, &self.run).ok());
+        match read.and_then(|reading| RunState::fold(&reading.entries).ok().flatten()) {
+            Some(state) => self.state = state,
+            None => {
+                self.ended.get_or_insert("it cannot be read again after a record was not written");
+            }
+        }
     }
 
     fn commit(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
