@@ -77,15 +77,19 @@ impl Entry {
 
     /// Whether the driver has something to do for it now.
     pub fn can_go_on(&self) -> bool {
-        self.blocked_by.is_empty()
-            && self.state().is_some_and(|state| match state {
-                State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
-                State::Unplanned
-                | State::Resolved
-                | State::AwaitingSignoff
-                | State::Complete
-                | State::Discontinued => false,
-            })
+        self.blocked_by.is_empty() && self.has_work()
+    }
+
+    /// Whether the driver has something to do for it, now or once others are done.
+    pub fn has_work(&self) -> bool {
+        self.state().is_some_and(|state| match state {
+            State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
+            State::Unplanned
+            | State::Resolved
+            | State::AwaitingSignoff
+            | State::Complete
+            | State::Discontinued => false,
+        })
     }
 }
 

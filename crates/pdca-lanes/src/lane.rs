@@ -380,7 +380,8 @@ impl Lane {
             if marker.base.as_deref() == Some(base) {
                 return Ok(());
             }
-            Marker { base: Some(base.to_owned()), ..marker }.save(&self.marker)
+            // Lost with the power it would only make us rescue what needs no rescue.
+            Marker { base: Some(base.to_owned()), ..marker }.note(&self.marker)
         };
         noted().map_err(|source| LaneError::Io { doing: "note the base", source })
     }
