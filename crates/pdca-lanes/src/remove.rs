@@ -7,8 +7,8 @@
 //!
 //! 1. the slot is taken, and what is uncommitted is committed to a rescue ref;
 //! 2. the bundle appears, whole and synced;
-//! 3. the checkout is renamed to `<target>.removed`: from now on there is no lane;
-//! 4. the marker and what else belongs to the lane go, then what was renamed.
+//! 3. the checkout is renamed to `<target>.removed`: from now on the lane has none;
+//! 4. what was renamed goes, then what else belongs to the lane, and the marker last.
 
 use std::io;
 
@@ -220,15 +220,16 @@ impl Lane {
     fn leave(self, left: &Utf8Path) -> Result<(), RemoveError> {
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
         if self.kind() == Kind::Worktree {
-            // While the marker is there, whoever comes next knows of a registration that is left.
             let registered = self.room.git_dir();
             worktree::forget(&registered).map_err(failed("remove", &registered))?;
         }
+        dir::remove_at(left).map_err(failed("remove", left))?;
+        // The marker last: while it is there, whoever comes next knows that something may be left.
         for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
         }
-        dir::remove_at(left).map(drop).map_err(failed("remove", left))
+        Ok(())
     }
 }
 
