@@ -226,6 +226,7 @@ fn prepare(
 ) -> Result<Option<Utf8PathBuf>, ClaimError> {
     let checkout = lane.room.checkout().to_owned();
     let there = fs::symlink_metadata(&checkout).is_ok();
+    let base = known.as_ref().and_then(|known| known.base.clone());
     let mut moved = None;
     match known {
         Some(marker) if marker.format > FORMAT => {
@@ -259,7 +260,7 @@ fn prepare(
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
     lane.occupant.forget().map_err(|source| failed("empty", &checkout, source))?;
-    lane.room.forget()?;
+    lane.room.forget(base.as_deref())?;
     lane.room.create()?;
     write(&Marker { progress: Progress::Ready, ..marker })?;
     Ok(moved)
