@@ -85,7 +85,7 @@ pub enum ClaimError {
         primary: Utf8PathBuf,
     },
     /// The lane is there, and is not what was asked for.
-    #[error("{path} is a lane of the other kind")]
+    #[error("{path} is a lane of kind {kind} and stays so")]
     OtherKind {
         /// The directory.
         path: Utf8PathBuf,

@@ -299,6 +299,13 @@ impl Room {
                     why: "is a link out of the repository",
                 });
             }
+            if !kind.is_file() && !kind.is_dir() {
+                // To read from a pipe would be to wait for ever.
+                return Err(LaneError::Damaged {
+                    path: entry.into_path(),
+                    why: "is neither a file nor a directory",
+                });
+            }
             let refs = name.starts_with("refs") || name.starts_with("logs");
             if kind.is_dir() && (refs || within.contains(&name.as_str())) {
                 self.scan(&name, within)?;
