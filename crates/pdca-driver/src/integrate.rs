@@ -43,6 +43,7 @@ pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
 pub use standing::{Accepted, Front, Standing, StandingError};
+pub use work::TOLD;
 
 /// What is asked of an integration.
 pub struct Order<'a> {

@@ -211,6 +211,7 @@ mod tests {
           "cheap": false,
           "closes": false,
           "disposition": "fix",
+          "forecast_conflicts": [],
           "id": "10",
           "needs_human": 2,
           "open_items": [

@@ -175,10 +175,11 @@ fn tell(
         return cx.emit_json(out, "verify", &document);
     }
     let p = cx.out;
-    let (base, commit) = (certificate.base, certificate.commit);
+    let short = |id: pdca_integrate::ObjectId| id.to_hex_with_len(12).to_string();
+    let (base, commit) = (short(certificate.base), short(certificate.commit));
     writeln!(out, "{}  {}", p.good("holds"), cx.show(path))?;
-    writeln!(out, "  {} onto {base:.12} make {commit:.12}, bit for bit", ids.join(" + "))?;
-    writeln!(out, "  tree {:.12} was gated green", certificate.tree)?;
+    writeln!(out, "  {} onto {base} make {commit}, bit for bit", ids.join(" + "))?;
+    writeln!(out, "  tree {} was gated green", short(certificate.tree))?;
     writeln!(out, "{}", p.faint(format_args!("  {}", verified.git_version)))?;
     Ok(())
 }

@@ -130,7 +130,9 @@ impl Work<'_> {
             return Ok(Asked::Answered(answer(light)));
         }
         self.anchor(&candidate)?;
-        self.tell(format!("{} ({:.10})", question(test, &candidate), candidate.tree()));
+        let tree = candidate.tree();
+        let tree = tree.to_hex_with_len(12);
+        self.tell(format!("{} (tree {tree})", question(test, &candidate)));
         let mut number = 0;
         if test.fresh {
             let anew = self.anew.entry(candidate.tree()).or_default();

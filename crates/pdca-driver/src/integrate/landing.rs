@@ -85,7 +85,8 @@ impl Work<'_> {
         self.done.references.push(landed.reference().to_owned());
         self.done.references.dedup();
         for (id, commit) in gated.candidate().commits() {
-            self.tell(format!("{id} landed as {commit:.10}"));
+            let short = commit.to_hex_with_len(12);
+            self.tell(format!("{id} is in {} as {short}", landed.reference()));
             self.done.landed.push((id.clone(), commit));
         }
         Ok(Round::Done)

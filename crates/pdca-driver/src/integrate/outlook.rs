@@ -106,7 +106,9 @@ impl Site {
         for bundle in self.bundles.list()? {
             let is_wanted = only.is_empty() || only.contains(bundle.id());
             let Ok(snapshot) = bundle.load() else { continue };
+            let has_patch = snapshot.artifacts.contains(Artifact::Patch);
             let is_over = matches!(snapshot.state, State::Resolved | State::Discontinued)
+                || snapshot.state == State::Complete && !has_patch
                 || landed.contains(bundle.id());
             let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
                 continue;

@@ -18,8 +18,8 @@ use super::settings::Land;
 use super::standing::{Front, Standing};
 use super::{IntegrateError, Integrated, Order};
 
-/// What stands for all bundles together in what is told.
-const TOLD: &str = "integration";
+/// What stands for all bundles together in what is told. It looks like no id that people give.
+pub const TOLD: &str = "integrate+";
 /// More anchors than any integration needs.
 const MAX_ANCHORS: u32 = 100_000;
 
@@ -74,7 +74,7 @@ impl<'w> Work<'w> {
         let run = chronicle.run();
         let take = || Fence::take(&front.store, &run, chronicle.epoch());
         let fence = driver.effects.perform("fence", take)?;
-        let told = TOLD.parse().expect("because it is letters");
+        let told = TOLD.parse().expect("because it is letters and a sign that ids may have");
         let told = driver.site.bundles.bundle(&told);
         let tree = front.store.tree_of(front.tip)?;
         let done = Integrated {

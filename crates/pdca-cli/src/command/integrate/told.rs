@@ -56,8 +56,13 @@ pub(super) fn told(
         return cx.emit_json(out, "integrate", &document(front, done));
     }
     let p = cx.out;
+    let word = match settings.land {
+        Land::Target => "landed",
+        Land::Branch => "staged",
+        Land::Push => "pushed",
+    };
     for (id, commit) in &done.landed {
-        writeln!(out, "{}  {}  {commit:.12}", p.good("landed"), p.strong(id))?;
+        writeln!(out, "{}  {}  {}", p.good(word), p.strong(id), short(*commit))?;
     }
     for held in &done.held {
         writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
@@ -67,13 +72,14 @@ pub(super) fn told(
         writeln!(out, "{}  what {id} does is there already{by}", p.faint("there "))?;
     }
     if done.landed.is_empty() {
-        let at = format!("{} {} stays at {:.12}", front.target.name, front.branch, done.base);
+        let (target, branch) = (&front.target.name, &front.branch);
+        let at = format!("{target} {branch} stays at {}", short(done.base));
         writeln!(out, "{}", p.faint(at))?;
     }
     for reference in &done.references {
         let short = reference.trim_start_matches("refs/heads/");
-        let (tip, tree) = (done.tip, done.tree);
-        writeln!(out, "{} is at {tip:.12}, tree {tree:.12}", p.strong(short))?;
+        let (tip, tree) = (self::short(done.tip), self::short(done.tree));
+        writeln!(out, "{} is at {tip}, tree {tree}", p.strong(short))?;
     }
     let runs = plural(done.gate_runs, "gate run");
     let known = plural(done.cached, "verdict");
@@ -89,6 +95,11 @@ pub(super) fn told(
         writeln!(out, "next: git -C {path} merge --ff-only {short}")?;
     }
     Ok(())
+}
+
+/// An id as people read it.
+fn short(id: ObjectId) -> String {
+    id.to_hex_with_len(12).to_string()
 }
 
 fn plural(number: u32, what: &str) -> String {
@@ -172,9 +183,10 @@ pub(super) fn rehearsed(
     let p = cx.out;
     let order: Vec<&str> = said.order.iter().map(|id| id.as_str()).collect();
     let (target, branch) = (&front.target.name, &front.branch);
-    writeln!(out, "{target} {branch} is at {:.12}; the order is {}", said.base, order.join(" "))?;
+    let base = short(said.base);
+    writeln!(out, "{target} {branch} is at {base}; the order is {}", order.join(" "))?;
     for (id, commit) in &said.landing {
-        writeln!(out, "{}  {id} as {commit:.12}", p.good("would land"))?;
+        writeln!(out, "{}  {id} as {}", p.good("would land"), short(*commit))?;
     }
     for held in &said.held {
         writeln!(out, "{}  {}", p.warn("would hold"), held.sentence())?;
@@ -185,7 +197,7 @@ pub(super) fn rehearsed(
         None => "to be gated",
     };
     writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
-    writeln!(out, "tree {:.12} is {}", said.tree, known(said.verdict))?;
+    writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
     Ok(())
 }
 
