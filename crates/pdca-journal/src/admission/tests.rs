@@ -132,7 +132,7 @@ fn something_else_in_place_of_a_lock_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn whoever_takes_over_has_the_lock_and_the_one_before_can_see_that_it_has_not() {
+fn c4_whoever_takes_over_has_the_lock_and_the_one_before_can_see_that_it_has_not() {
     let scene = Scene::new();
     let path = common(&scene, "git").join("pdca.lock");
     let stopped = Admission::take([path.clone()]).unwrap();

@@ -143,7 +143,7 @@ fn a_driver_of_an_epoch_that_was_seen_takes_nothing_up() {
 }
 
 #[test]
-fn a_driver_that_the_run_was_taken_from_writes_nothing_that_anybody_reads() {
+fn c4_a_driver_that_the_run_was_taken_from_writes_nothing_that_anybody_reads() {
     let scene = Scene::new();
     let mut stopped = scene.create();
     let mut taker = scene.take_over(2);

@@ -60,7 +60,7 @@ fn a_lane_that_points_to_the_primary_is_refused() {
 }
 
 #[test]
-fn programs_named_in_the_lane_are_never_run() {
+fn d16_programs_named_in_the_lane_are_never_run() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
     let ran = scene.beside("ran");

@@ -162,7 +162,7 @@ fn repositories_that_were_moved_aside_stay() {
 }
 
 #[test]
-fn a_removal_that_was_interrupted_is_completed() {
+fn a28_a_removal_that_was_interrupted_is_completed() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(scene.lane());
     let slot = scene.lanes().root().join("lane-0");
