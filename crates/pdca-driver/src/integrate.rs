@@ -184,10 +184,10 @@ pub enum IntegrateError {
 
 impl From<DriveError> for IntegrateError {
     fn from(error: DriveError) -> Self {
-        match error {
-            DriveError::Interrupted => Self::Interrupted,
-            other => Self::Drive(Box::new(other)),
+        if matches!(error, DriveError::Interrupted) {
+            return Self::Interrupted;
         }
+        Self::Drive(Box::new(error))
     }
 }
 

@@ -228,7 +228,7 @@ impl Sealed {
         let platform = repo.references().map_err(failed)?;
         let mut names = Vec::new();
         for found in platform.prefixed("refs/pdca/").map_err(failed)? {
-            let found = found.map_err(|source| failed(gix::Error::from(source)))?;
+            let found = found.map_err(failed)?;
             let name = found.name().as_bstr().to_string();
             if name.split('/').nth(3) == Some("seal") {
                 names.push(name);

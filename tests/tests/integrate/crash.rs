@@ -23,14 +23,14 @@ fn back(scene: &Meeting, main: &str) {
     for name in ["integrations", "verdicts", "held.json"] {
         let path = scene.scene.workspace.path().join(".pdca").join(name);
         if path.is_dir() {
-            fs_err::remove_dir_all(path).unwrap();
+            fs_err::remove_dir_all(path).expect("it can be removed");
         } else if path.exists() {
-            fs_err::remove_file(path).unwrap();
+            fs_err::remove_file(path).expect("it can be removed");
         }
     }
     let certificates = scene.scene.workspace.path().join("process/certificates");
     if certificates.exists() {
-        fs_err::remove_dir_all(certificates).unwrap();
+        fs_err::remove_dir_all(certificates).expect("they can be removed");
     }
 }
 

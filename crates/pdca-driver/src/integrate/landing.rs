@@ -127,7 +127,7 @@ impl Work<'_> {
                 }
                 if let Some(text) = self.has_landed(file.path())? {
                     let path = self.certify(&run, &text)?;
-                    self.tell(format!("{} is finished: its landing was not heard of", path));
+                    self.tell(format!("{path} is finished: its landing was not heard of"));
                     self.done.certificates.push(path);
                 }
                 remove(file.path())?;
