@@ -22,6 +22,23 @@ fn by_default_a_branch_is_left_for_a_person_and_landing_it_is_seen_in_git() {
 }
 
 #[test]
+fn asked_again_with_something_held_no_second_branch_is_left() {
+    let scene = Meeting::new("! { test -e a.txt && test -e b.txt; }");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    scene.accepted("3", "c.txt", "c\n");
+    let first = scene.integrate(&["--json"]).expect(101).json();
+    let second = scene.integrate(&["--json"]).expect(101).json();
+    assert_eq!((&second["references"], &second["tip"]), (&first["references"], &first["tip"]));
+    // Another change goes on from there, in a branch that has all of them.
+    scene.accepted("4", "d.txt", "d\n");
+    let third = scene.integrate(&["--json"]).expect(101).json();
+    let branch = third["references"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    let there = scene.log(branch);
+    assert_eq!(there, ["pdca: issue_4|4", "pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+}
+
+#[test]
 fn a_branch_that_somebody_has_checked_out_does_not_move() {
     let scene = Meeting::new("true");
     scene.accepted("1", "a.txt", "a\n");

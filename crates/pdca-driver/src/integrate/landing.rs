@@ -6,7 +6,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Candidate, Certificate, Destination, Gated, LandError, Lookup, ObjectId, Onto, PushOutcome,
-    Run, contains, land, push,
+    Run, contains, land, push, refs_below,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
@@ -50,6 +50,15 @@ impl Work<'_> {
             return Ok(Round::Moved);
         }
         let gated = Gated::new(candidate, &self.oracle, verdict)?;
+        if self.order.settings.land == Land::Branch
+            && let Some(branch) = self.staged_in(gated.candidate())?
+        {
+            // An earlier integration left exactly this for a person; a second branch would only confuse.
+            self.chronicle.land(gated.candidate(), &branch, &self.oracle.gate_digest)?;
+            self.chronicle.landed(Ok(gated.candidate().commit()), rest)?;
+            self.arrived(&gated, branch);
+            return Ok(Round::Done);
+        }
         let onto = match self.order.settings.land {
             Land::Target => Onto::Target(&self.front.branch),
             Land::Branch | Land::Push => Onto::Branch(&self.run),
@@ -79,17 +88,34 @@ impl Work<'_> {
         if self.order.settings.land == Land::Push {
             self.push(&gated)?;
         }
-        self.at = landed.commit();
-        self.done.tip = landed.commit();
+        self.arrived(&gated, reference);
+        Ok(Round::Done)
+    }
+
+    /// The branch of an earlier integration that has a candidate in it.
+    fn staged_in(&self, candidate: &Candidate) -> Result<Option<String>, IntegrateError> {
+        let own = format!("refs/heads/{}", self.run.integration_branch());
+        for (name, at) in refs_below(&self.front.store, "refs/heads/pdca/integration-")? {
+            if name != own && contains(&self.front.store, at, candidate.commit())? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes note of what is there now.
+    fn arrived(&mut self, gated: &Gated, reference: String) {
+        self.at = gated.candidate().commit();
+        self.done.tip = self.at;
         self.done.tree = gated.candidate().tree();
-        self.done.references.push(landed.reference().to_owned());
-        self.done.references.dedup();
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
-            self.tell(format!("{id} is in {} as {short}", landed.reference()));
+            self.tell(format!("{id} is in {reference} as {short}"));
             self.done.landed.push((id.clone(), commit));
         }
-        Ok(Round::Done)
+        if !self.done.references.contains(&reference) {
+            self.done.references.push(reference);
+        }
     }
 
     fn dir(&self) -> Utf8PathBuf {
