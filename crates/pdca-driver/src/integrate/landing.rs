@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Candidate, Certificate, Destination, Gated, LandError, Lookup, ObjectId, Onto, PushOutcome,
-    Run, contains, land, push, refs_below,
+    Candidate, Certificate, Destination, Entry, Gated, LandError, Lookup, ObjectId, Onto, Plan,
+    PushOutcome, Recorded, Run, contains, fold, land, push, refs_below,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
@@ -195,6 +195,23 @@ impl Work<'_> {
         }
     }
 
+    /// Pushes what is in the branch of an integration that was cut short before the remote had it.
+    pub(super) fn push_again(
+        &mut self,
+        entries: Vec<Entry>,
+        at: ObjectId,
+    ) -> Result<(), IntegrateError> {
+        let plan = Plan::new(self.front.tip, self.order.settings.strategy, entries)?;
+        let folded = fold(&mut self.engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
+        let candidate = folded.candidate().clone();
+        let verdict = self.cache.look_up(&self.oracle.key(&candidate))?;
+        let (Lookup::Found(verdict), true) = (verdict, candidate.commit() == at) else {
+            let rows = vec![format!("nothing is known any more about {at}, which was not pushed")];
+            return Err(IntegrateError::Stuck { rows });
+        };
+        self.push(&Gated::new(candidate, &self.oracle, verdict)?)
+    }
+
     fn push(&mut self, gated: &Gated) -> Result<(), IntegrateError> {
         let remote = self.order.settings.remote.clone();
         let branch = self.front.branch.clone();
@@ -213,6 +230,13 @@ impl Work<'_> {
             match pushed {
                 PushOutcome::Pushed | PushOutcome::AlreadyThere => return Ok(()),
                 PushOutcome::Race { at } => {
+                    // It may have the first part of this from before we were cut short.
+                    if let Some(rest) = gated.candidate().after(at)
+                        && at != gated.candidate().base()
+                        && let Lookup::Found(known) = self.cache.look_up(&self.oracle.key(&rest))?
+                    {
+                        return self.push(&Gated::new(rest, &self.oracle, known)?);
+                    }
                     return Err(refused(format!("it is at {at}; fetch it and integrate again")));
                 }
                 PushOutcome::NoBranch => return Err(refused("it has no such branch".into())),

@@ -70,7 +70,8 @@ impl<'w> Work<'w> {
         engine: Engine<'w>,
         entries: &[Entry],
     ) -> Result<Self, IntegrateError> {
-        let terms = order.settings.terms(front);
+        let oracle = driver.site.oracle();
+        let terms = order.settings.terms(front, &oracle);
         let begin = || Chronicle::begin(driver.site, front, entries, terms, order.clock);
         let chronicle = driver.effects.perform("journal", begin)?;
         let run = chronicle.run();
@@ -94,7 +95,7 @@ impl<'w> Work<'w> {
             certificates: Vec::new(),
         };
         Ok(Self {
-            oracle: driver.site.oracle(),
+            oracle,
             cache: VerdictCache::new(driver.site.private().join("verdicts")),
             driver,
             front,
@@ -176,7 +177,12 @@ impl<'w> Work<'w> {
                 self.done.landed.push((id, *commit));
             }
         }
-        waiting.retain(|entry| !there.contains_key(entry.sealed().id()));
+        let (staged, rest): (Vec<Entry>, Vec<Entry>) =
+            waiting.drain(..).partition(|entry| there.contains_key(entry.sealed().id()));
+        *waiting = rest;
+        if self.order.settings.land == Land::Push {
+            self.push_again(staged, at)?;
+        }
         self.at = at;
         self.done.tip = at;
         self.done.tree = self.front.store.tree_of(at)?;
