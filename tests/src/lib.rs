@@ -17,6 +17,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
 use pdca_testkit::{Repo, Workspace, pdca_bin};
 
+mod oracle;
+
+pub use oracle::Before;
+
 /// What a command printed and how it ended.
 #[derive(Debug)]
 pub struct Ran {

@@ -101,7 +101,7 @@ fn killed_at_every_effect_of_a_run_it_ends_in_the_same_files_and_nothing_runs_tw
 }
 
 #[test]
-fn a_leaf_or_gate_that_ended_before_the_kill_is_never_started_again() {
+fn a8_a9_a12_a13_a_leaf_or_gate_that_ended_before_the_kill_is_never_started_again() {
     for (point, calls) in [
         ("commit", &["builder 7", "gate T1", "gate C4", "reviewer 7"][..]),
         ("patch.diff", &["builder 7", "gate T1", "gate C4", "reviewer 7"]),
@@ -117,7 +117,7 @@ fn a_leaf_or_gate_that_ended_before_the_kill_is_never_started_again() {
 }
 
 #[test]
-fn killed_at_every_effect_of_an_iteration_nothing_of_the_attempt_is_lost() {
+fn a14_killed_at_every_effect_of_an_iteration_nothing_of_the_attempt_is_lost() {
     let sent_back = || {
         let scene = scene();
         scene.pdca(&["run", "7"]).expect(0);

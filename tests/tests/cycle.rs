@@ -96,7 +96,7 @@ END"#;
 }
 
 #[test]
-fn a_builder_that_changes_nothing_is_neither_success_nor_tried_again_unasked() {
+fn d19_a_builder_that_changes_nothing_is_neither_success_nor_tried_again_unasked() {
     let scene = Scene::with_leaves("true", REVIEWER, "");
     scene.brief("7", &[]);
     let ran = scene.pdca(&["run", "7"]).expect(1);
@@ -252,7 +252,7 @@ fn a_workspace_without_a_target_works_and_says_so() {
 }
 
 #[test]
-fn a_throttled_builder_is_asked_again_and_no_attempt_is_spent() {
+fn f10_a_throttled_builder_is_asked_again_and_no_attempt_is_spent() {
     let builder = r#"
 n=$(cat "$PDCA_WORKSPACE/calls/n" 2>/dev/null || echo 0)
 echo $((n + 1)) > "$PDCA_WORKSPACE/calls/n"

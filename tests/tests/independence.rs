@@ -111,7 +111,7 @@ fn without_a_sandbox_a_review_that_edits_the_fix_or_the_bundle_is_void() {
 }
 
 #[test]
-fn a_builder_cannot_write_the_primary_checkout() {
+fn b12_a_builder_cannot_write_the_primary_checkout() {
     let builder = r#"
 echo changed > greeting.txt
 if echo oops 2>/dev/null >> "$PDCA_WORKSPACE/../app/greeting.txt"; then echo wrote; else echo refused; fi > "$PDCA_BUNDLE/build-notes.md"
@@ -130,7 +130,7 @@ if echo oops 2>/dev/null >> "$PDCA_WORKSPACE/../app/greeting.txt"; then echo wro
 }
 
 #[test]
-fn without_a_sandbox_a_builder_that_writes_the_primary_checkout_is_rejected_and_nothing_is_restored()
+fn b12_without_a_sandbox_a_builder_that_writes_the_primary_checkout_is_rejected_and_nothing_is_restored()
  {
     let builder =
         "echo changed > greeting.txt\necho oops >> \"$PDCA_WORKSPACE/../app/greeting.txt\"\n";

@@ -93,7 +93,7 @@ fn a_breach_that_a_dead_driver_saw_begin_is_found_by_the_next_one() {
 }
 
 #[test]
-fn what_a_killed_driver_started_is_dead_before_the_next_one_touches_the_checkout() {
+fn a6_what_a_killed_driver_started_is_dead_before_the_next_one_touches_the_checkout() {
     let builder = r#"
 trap "" TERM
 test -f "$PDCA_WORKSPACE/go" && { echo right > greeting.txt; exit 0; }
@@ -314,7 +314,7 @@ fn find(dir: &camino::Utf8Path, tail: &str) -> Option<camino::Utf8PathBuf> {
 }
 
 #[test]
-fn a_builder_that_destroys_its_checkout_stops_nobody_else() {
+fn c12_a_builder_that_destroys_its_checkout_stops_nobody_else() {
     for deed in ["rm -rf .git", "rm -rf .git; ln -s /nonexistent .git"] {
         let scene = Scene::with_leaves(deed, REVIEWER, "");
         scene.brief("7", &[]);

@@ -7,6 +7,7 @@
 mod bundles;
 mod graphs;
 mod integrate;
+mod journal;
 mod lanes;
 mod measure;
 mod plan;
@@ -31,6 +32,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Journal(journal::Args),
     Plan(plan::Args),
     Pool(pool::Args),
     Lanes(lanes::Args),
@@ -62,6 +64,7 @@ struct StatusArgs {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
         What::Status(args) => measure_status(args, root)?,
+        What::Journal(args) => journal::measure(args)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use clap::ValueEnum;
 
-use crate::{Outcome, Stopped, program, tidy};
+use crate::{Outcome, Stopped, fault_matrix, program, tidy};
 
 /// Run every check a change has to pass
 ///
@@ -32,10 +32,12 @@ enum Step {
     Tests,
     Rustdoc,
     Tidy,
+    FaultMatrix,
 }
 
 impl Step {
-    const ALL: [Step; 5] = [Step::Fmt, Step::Clippy, Step::Tests, Step::Rustdoc, Step::Tidy];
+    const ALL: [Step; 6] =
+        [Step::Fmt, Step::Clippy, Step::Tests, Step::Rustdoc, Step::Tidy, Step::FaultMatrix];
 
     fn name(self) -> &'static str {
         match self {
@@ -44,6 +46,7 @@ impl Step {
             Step::Tests => "tests",
             Step::Rustdoc => "rustdoc",
             Step::Tidy => "tidy",
+            Step::FaultMatrix => "fault-matrix",
         }
     }
 
@@ -56,13 +59,14 @@ impl Step {
             Step::Tests => "cargo test --workspace",
             Step::Rustdoc => "cargo doc --workspace --no-deps",
             Step::Tidy => "cargo xtask tidy",
+            Step::FaultMatrix => "cargo xtask fault-matrix",
         }
     }
 
     fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Step::Rustdoc => &[("RUSTDOCFLAGS", "-D warnings")],
-            Step::Fmt | Step::Clippy | Step::Tests | Step::Tidy => &[],
+            Step::Fmt | Step::Clippy | Step::Tests | Step::Tidy | Step::FaultMatrix => &[],
         }
     }
 
@@ -71,7 +75,7 @@ impl Step {
         match self {
             Step::Fmt => Some(("rustfmt", ["fmt", "--version"])),
             Step::Clippy => Some(("clippy", ["clippy", "--version"])),
-            Step::Tests | Step::Rustdoc | Step::Tidy => None,
+            Step::Tests | Step::Rustdoc | Step::Tidy | Step::FaultMatrix => None,
         }
     }
 }
@@ -88,7 +92,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     let steps = chosen(&args.skip);
     if args.list {
         for step in &steps {
-            println!("{:<8}  {}", step.name(), shown(*step));
+            println!("{:<12}  {}", step.name(), shown(*step));
         }
         return Ok(Outcome::Passed);
     }
@@ -147,6 +151,9 @@ fn carry_out(step: Step, root: &Utf8Path) -> Result<bool, Stopped> {
     let start = Instant::now();
     let passed = match step {
         Step::Tidy => tidy::run(&tidy::Args::default(), root)? == Outcome::Passed,
+        Step::FaultMatrix => {
+            fault_matrix::run(&fault_matrix::Args::default(), root)? == Outcome::Passed
+        }
         Step::Fmt | Step::Clippy | Step::Tests | Step::Rustdoc => {
             let words: Vec<&str> = step.command_line().split(' ').collect();
             program::succeeds(words[0], &words[1..], step.env(), root)?
@@ -163,7 +170,7 @@ fn summary(done: &[Done], of: usize) -> String {
         .map(|one| {
             let word = if one.passed { "passed" } else { "FAILED" };
             let took = one.took.as_secs_f64();
-            format!("{:<8}  {word}  {took:>7.1} s", one.step.name())
+            format!("{:<12}  {word}  {took:>7.1} s", one.step.name())
         })
         .collect();
     let passed = done.iter().filter(|done| done.passed).count();
@@ -183,20 +190,20 @@ mod tests {
     fn the_first_failure_is_the_last_step() {
         let done = walk(&Step::ALL, false, |step| Ok(step != Step::Clippy)).unwrap();
         assert_eq!(names(&done), ["fmt", "clippy"]);
-        assert!(summary(&done, 5).ends_with("ci: 1 of 5 steps passed"));
+        assert!(summary(&done, 6).ends_with("ci: 1 of 6 steps passed"));
     }
 
     #[test]
     fn keep_going_runs_what_is_left_and_still_counts_the_failure() {
         let done = walk(&Step::ALL, true, |step| Ok(step != Step::Clippy)).unwrap();
-        assert_eq!(names(&done), ["fmt", "clippy", "tests", "rustdoc", "tidy"]);
-        assert!(summary(&done, 5).ends_with("ci: 4 of 5 steps passed"));
+        assert_eq!(names(&done), ["fmt", "clippy", "tests", "rustdoc", "tidy", "fault-matrix"]);
+        assert!(summary(&done, 6).ends_with("ci: 5 of 6 steps passed"));
     }
 
     #[test]
     fn a_skipped_step_is_left_out_and_the_order_stays() {
         let names: Vec<_> = chosen(&[Step::Tests]).iter().map(|s| s.name()).collect();
-        assert_eq!(names, ["fmt", "clippy", "rustdoc", "tidy"]);
+        assert_eq!(names, ["fmt", "clippy", "rustdoc", "tidy", "fault-matrix"]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench` and `lanes-provision`, run as `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix` and
+//! `soak`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -13,8 +14,10 @@ mod bench;
 mod ci;
 mod compare_merge;
 mod corpus;
+mod fault_matrix;
 mod lanes_provision;
 mod program;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -38,6 +41,8 @@ enum Task {
     CompareMerge(compare_merge::Args),
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
+    FaultMatrix(fault_matrix::Args),
+    Soak(soak::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -61,6 +66,8 @@ fn main() -> ExitCode {
         Task::CompareMerge(args) => compare_merge::run(&args),
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
+        Task::FaultMatrix(args) => fault_matrix::run(&args, &root),
+        Task::Soak(args) => soak::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -25,9 +25,9 @@ pub(crate) struct Args {}
 
 /// A text file of the workspace, its path relative to the root.
 #[derive(Debug, Clone)]
-struct SourceFile {
-    path: Utf8PathBuf,
-    text: String,
+pub(crate) struct SourceFile {
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) text: String,
 }
 
 /// One thing a rule found.
@@ -97,7 +97,7 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
 }
 
 /// Every text file that people wrote, sorted by path. What a build or git made is left out.
-fn load_sources(root: &Utf8Path) -> Result<Vec<SourceFile>, Stopped> {
+pub(crate) fn load_sources(root: &Utf8Path) -> Result<Vec<SourceFile>, Stopped> {
     let mut files = Vec::new();
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {

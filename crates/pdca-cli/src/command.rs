@@ -1,7 +1,9 @@
 //! The command line: one variant per command, one file each.
 
+mod abort;
 mod act;
 mod batch;
+mod cleanup;
 mod completions;
 mod config_show;
 mod demo;
@@ -17,16 +19,20 @@ mod new;
 mod next;
 mod plan;
 mod queue;
+mod recover;
 mod run;
 mod signoff;
 mod status;
 mod sweep;
+mod unblock;
 mod verify;
 mod why;
 mod widen;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use plan::words;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -101,6 +107,10 @@ enum Command {
     ActDiff(act::diff::Args),
     Lanes(lanes::Args),
     Sweep(sweep::Args),
+    Recover(recover::Args),
+    Unblock(unblock::Args),
+    Abort(abort::Args),
+    Cleanup(cleanup::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Config(config_show::Args),
@@ -201,6 +211,10 @@ pub(crate) fn dispatch(
         Some(Command::ActDiff(args)) => act::diff::run(args, &cx, out),
         Some(Command::Lanes(args)) => lanes::run(args, &cx, out, err),
         Some(Command::Sweep(args)) => sweep::run(args, &cx, out),
+        Some(Command::Recover(args)) => recover::run(args, &cx, out, err),
+        Some(Command::Unblock(args)) => unblock::run(args, &cx, out, err),
+        Some(Command::Abort(args)) => abort::run(args, &cx, out, err),
+        Some(Command::Cleanup(args)) => cleanup::run(args, &cx, out),
         Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
         Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
         Some(Command::Config(args)) => config_show::run(args, &cx, out),
@@ -227,6 +241,10 @@ impl Line {
                 | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
+                | Command::Recover(_)
+                | Command::Unblock(_)
+                | Command::Abort(_)
+                | Command::Cleanup(_)
                 | Command::Demo(_)
                 | Command::Act(_)
                 | Command::ActLog(_),
@@ -271,6 +289,10 @@ impl Command {
             | Command::ActDiff(_)
             | Command::Lanes(_)
             | Command::Sweep(_)
+            | Command::Recover(_)
+            | Command::Unblock(_)
+            | Command::Abort(_)
+            | Command::Cleanup(_)
             | Command::Config(_) => true,
             Command::Init(_)
             | Command::Verify(_)

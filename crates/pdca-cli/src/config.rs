@@ -100,6 +100,10 @@ pub struct Driver {
     /// How many leaves one run may call; no limit if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_leaf_calls: Option<u64>,
+    /// How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
+    pub min_free_gb: u64,
+    /// How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
+    pub lane_memory_mb: u64,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,
 }
@@ -120,6 +124,8 @@ impl Default for Driver {
             lanes: 1,
             max_duration_secs: 4 * 60 * 60,
             max_leaf_calls: None,
+            min_free_gb: 1,
+            lane_memory_mb: 256,
             close_dispositions: words.map(str::to_owned).to_vec(),
         }
     }

@@ -1,5 +1,6 @@
 //! All bundles of a workspace side by side: what each is, and what it waits for.
 
+pub(crate) mod runs;
 mod work;
 
 use std::collections::{BTreeMap, VecDeque};

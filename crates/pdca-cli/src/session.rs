@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
-    Batch, Driver, Effects, Event, LaneSettings, Point, Run, RunLimits, Site, TargetSpec,
+    Batch, Begun, Driver, Effects, Event, LaneSettings, Point, Run, RunLimits, Site, TargetSpec,
     Unwatched, What,
 };
 use pdca_gates::{Purpose, Scene, preflight};
@@ -30,7 +30,7 @@ use crate::failure::{Failure, Problem};
 use crate::progress::{Detail, Progress};
 use crate::workspace::Workspace;
 
-pub(crate) use explain::{explain, no_run, refused};
+pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
 
 /// The site that a workspace describes.
 pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
@@ -76,6 +76,8 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
+            min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
+            lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
         },
     })
 }
@@ -152,14 +154,11 @@ pub(crate) fn drive(
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
+    let lanes = fitting(cx, site, lanes, err)?;
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
         Run::begin(site, &ids, lanes.get(), ambient::moment).map_err(|error| no_run(&error))?;
-    if let Some(torn) = &begun.torn {
-        let text =
-            format!("the last record of the run was not finished; it is kept as {}", torn.kept);
-        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
-    }
+    tell_torn(&begun, cx, err)?;
     let site = Site { run: begun.run.id().to_string(), ..site.clone() };
     work(cx, &site, events, err, |driver| {
         let driver = Driver { run: Some(&begun.run), ..*driver };
@@ -170,6 +169,38 @@ pub(crate) fn drive(
         }
         driver.drive_batch(batch, plan, lanes)
     })
+}
+
+/// How many of the lanes that were asked for there is room for. Fewer are said aloud, and a disk that is
+/// short already stops everything before it begins.
+fn fitting(
+    cx: &Context<'_>,
+    site: &Site,
+    lanes: NonZeroU32,
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
+    let fit = site.fit(lanes);
+    for remark in &fit.remarks {
+        cx.note(err, &format!("{} {remark}", cx.err.warn("warning:")))?;
+    }
+    match fit.short {
+        None => Ok(fit.lanes),
+        Some(short) => Err(no_room(short)),
+    }
+}
+
+/// Says what was cut off the end of a journal that was taken up.
+pub(crate) fn tell_torn(
+    begun: &Begun,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    if let Some(torn) = &begun.torn {
+        let text =
+            format!("the last record of the run was not finished; it is kept as {}", torn.kept);
+        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+    }
+    Ok(())
 }
 
 /// Has `job` done with a driver on a thread of its own, while this one shows what happens.

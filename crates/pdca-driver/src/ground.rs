@@ -19,7 +19,7 @@ use crate::seat::Seat;
 use crate::site::TargetSpec;
 
 /// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
-const CLEARING: &str = "clearing";
+pub(crate) const CLEARING: &str = "clearing";
 
 /// Who commits in a checkout. Fixed, so that the same change is the same commit everywhere.
 pub(crate) const COMMITTER: Signature<'static> =

@@ -39,6 +39,7 @@ mod estimate;
 mod schedule;
 
 pub mod pool;
+mod preflight;
 mod run;
 
 mod drive;
@@ -62,8 +63,12 @@ pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Report, What};
 pub use ground::GroundError;
 pub use job::Jobs;
-pub use run::{Begun, Clock, Observed, RecordError, Recovered, Run, RunError};
+pub use preflight::{Fit, Room, Short};
+pub use run::{
+    AbortError, Begun, Clock, Observed, Prune, RecordError, Recovered, Run, RunError, Salvage,
+    Sighting, TakeOverError, has_work, prune, sightings, to_prune,
+};
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec};
+pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec, Tenant};
 pub use step::{Halt, Position, Reviewed, Step, step};

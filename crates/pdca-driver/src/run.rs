@@ -10,23 +10,32 @@
 //! what was tried again is counted across commands. Where a bundle stands is never asked of the
 //! journal; the bundle's files say that.
 
+mod abort;
 mod begin;
 mod observe;
+mod prune;
+mod sighting;
+mod takeover;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
-    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId, Runs,
-    Status, Verdict, project,
+    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId,
+    RunState, Runs, Status, Verdict, Workstream, project, project_bundle,
 };
-use pdca_state::BundleId;
+use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
+pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
+pub use prune::{Prune, prune, to_prune};
+pub use sighting::{Sighting, sightings};
+pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};
+use crate::site::Site;
 
 /// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
 pub type Clock = fn() -> Moment;
@@ -38,6 +47,7 @@ pub struct Run {
     runs: Runs,
     clock: Clock,
     me: Process,
+    bundles: BundleRoot,
     _admission: Admission,
 }
 
@@ -184,7 +194,7 @@ impl Run {
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
         exhaust(&mut journal, id, result, at)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project_bundle(&self.runs, journal.run(), journal.state(), id)?;
         Ok(())
     }
 
@@ -203,10 +213,9 @@ impl Run {
         for (id, request) in waiting {
             let mut records = Vec::new();
             let mut refusal = None;
-            if let Request::Unblock { bundle: Some(bundle), .. } = &request {
-                let work = journal.state().bundles.get(bundle);
-                if work.is_some_and(|work| matches!(work.status, Status::Blocked { .. })) {
-                    records.push(Record::Unblocked { bundle: Some(bundle.clone()) });
+            if let Request::Unblock { bundle, .. } = &request {
+                if is_blocked(journal.state(), bundle.as_ref()) {
+                    records.push(Record::Unblocked { bundle: bundle.clone() });
                 } else {
                     refusal = Some("it is not blocked in this run".to_owned());
                 }
@@ -220,12 +229,31 @@ impl Run {
         Ok(taken)
     }
 
+    /// Lets a bundle, or the run itself, go on where it was blocked. Says whether it was.
+    pub fn unblock(&self, bundle: Option<&BundleId>) -> Result<bool, RecordError> {
+        let mut journal = self.journal();
+        if !is_blocked(journal.state(), bundle) {
+            return Ok(false);
+        }
+        journal.append((self.clock)(), vec![Record::Unblocked { bundle: bundle.cloned() }])?;
+        project(&self.runs, &journal.run().clone(), journal.state())?;
+        Ok(true)
+    }
+
+    /// Where the run stands.
+    pub fn state(&self) -> RunState {
+        self.journal().state().clone()
+    }
+
     /// Ends the run if every bundle came to an end of its own. Says whether it did.
     pub fn finish(&self) -> Result<bool, RecordError> {
         let mut journal = self.journal();
         let state = journal.state();
-        let is_open = |status: &Status| match status {
-            Status::Running | Status::Interrupted => true,
+        let is_open = |(id, work): (&BundleId, &Workstream)| match &work.status {
+            // Cut short after its last step, or decided by a person meanwhile: its files say that
+            // nothing is left to do.
+            Status::Interrupted => can_go_on(&self.bundles, id),
+            Status::Running => true,
             Status::Blocked { reason, .. } => *reason == Reason::Recovery,
             Status::Ready
             | Status::Sealed
@@ -233,13 +261,53 @@ impl Run {
             | Status::Abandoned { .. }
             | Status::Cleaned => false,
         };
-        if state.bundles.values().any(|work| is_open(&work.status)) || !state.intents.is_empty() {
+        if state.bundles.iter().any(is_open) || !state.intents.is_empty() {
             return Ok(false);
         }
         let records = closing(&journal);
         journal.append((self.clock)(), records)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project(&self.runs, journal.run(), journal.state())?;
         Ok(true)
+    }
+}
+
+/// Whether a driver has something to do for a bundle, by its files. One that cannot be read may.
+fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
+    match bundles.bundle(id).glance() {
+        Err(LoadError::Missing { .. }) => false,
+        Err(_) => true,
+        Ok(glance) => match glance.state {
+            State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
+            State::Unplanned
+            | State::Resolved
+            | State::AwaitingSignoff
+            | State::Complete
+            | State::Discontinued => false,
+        },
+    }
+}
+
+/// Whether anything is left to do in a run: a bundle that a driver would go on with, or something that
+/// a person must unblock.
+pub fn has_work(site: &Site, state: &RunState) -> bool {
+    state.phase.is_blocked()
+        || !state.intents.is_empty()
+        || state.bundles.iter().any(|(id, work)| match &work.status {
+            Status::Ready | Status::Running | Status::Interrupted => can_go_on(&site.bundles, id),
+            Status::Sealed => true,
+            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
+            Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
+        })
+}
+
+/// Whether a bundle of a run, or the run itself, waits for a person.
+fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
+    match bundle {
+        None => state.phase.is_blocked(),
+        Some(bundle) => state
+            .bundles
+            .get(bundle)
+            .is_some_and(|work| matches!(work.status, Status::Blocked { .. })),
     }
 }
 

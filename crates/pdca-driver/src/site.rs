@@ -15,6 +15,7 @@ use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
 use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::{Attempts, Tenancy};
 use crate::batch::Pace;
+use crate::ground::CLEARING;
 use crate::job::Jobs;
 use crate::schedule::Schedule;
 
@@ -67,11 +68,20 @@ pub struct RunLimits {
     pub max_duration: Duration,
     /// How many leaves it may call; none is no limit.
     pub max_leaf_calls: Option<u64>,
+    /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
+    pub min_free: u64,
+    /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
+    pub lane_memory: u64,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { max_duration: Duration::from_secs(4 * 60 * 60), max_leaf_calls: None }
+        Self {
+            max_duration: Duration::from_secs(4 * 60 * 60),
+            max_leaf_calls: None,
+            min_free: 1 << 30,
+            lane_memory: 256 << 20,
+        }
     }
 }
 
@@ -190,6 +200,32 @@ impl Site {
         notes.into_iter().filter_map(home).collect()
     }
 
+    /// Work in lanes that no commit of ours holds, of the bundles of this workspace.
+    pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
+        let workspace = self.mark();
+        let of = |note: Note| {
+            let tenancy = Tenancy::from_note(&note.text)?;
+            let is_unfinished = tenancy.head.is_none() && tenancy.job != CLEARING;
+            let bundle = owner(&tenancy.job, &workspace).filter(|_| is_unfinished)?;
+            let (slot, target) = (note.slot, note.target);
+            Some(Unfinished { bundle, slot, target, job: tenancy.job })
+        };
+        self.lent().notes().unwrap_or_default().into_iter().filter_map(of).collect()
+    }
+
+    /// Whose work lies in a lane, by the note beside it.
+    pub fn tenant(&self, slot: u32, target: &str) -> Tenant {
+        let notes = self.lent().notes().unwrap_or_default();
+        let note = notes.into_iter().find(|note| note.slot == slot && note.target == target);
+        match note.and_then(|note| Tenancy::from_note(&note.text)) {
+            None => Tenant::Nobody,
+            Some(tenancy) if tenancy.job == CLEARING => Tenant::Nobody,
+            Some(tenancy) => {
+                owner(&tenancy.job, &self.mark()).map_or(Tenant::Stranger, Tenant::Bundle)
+            }
+        }
+    }
+
     /// Tells the work of this workspace from that of another with the same lanes.
     pub(crate) fn mark(&self) -> String {
         sha256_hex(self.workspace.as_str().as_bytes())[..8].to_owned()
@@ -224,6 +260,11 @@ impl Site {
         let held = admit(&self.private().join("driver.lock"), "the workspace", &self.holder)?;
         wait_until_free(&self.children(), PATIENCE)?;
         Ok(held)
+    }
+
+    /// Waits, for a while, until nothing that an earlier driver started is alive. Takes no lock.
+    pub fn wait_for_children(&self) -> Result<(), AdmissionError> {
+        Ok(wait_until_free(&self.children(), PATIENCE)?)
     }
 
     /// Whether a driver is at work, without disturbing it: its own word, if so.
@@ -320,6 +361,27 @@ impl Site {
         };
         brief.depends_on().ids.into_iter().filter(|id| !complete(id) && !completed(id)).collect()
     }
+}
+
+/// Whose work lies in a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tenant {
+    /// Nobody's.
+    Nobody,
+    /// That of a bundle of this workspace.
+    Bundle(BundleId),
+    /// That of another workspace, or nobody knows whose.
+    Stranger,
+}
+
+/// Work in a lane that no commit of ours holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unfinished {
+    pub(crate) bundle: BundleId,
+    pub(crate) slot: u32,
+    pub(crate) target: String,
+    /// The job that did it.
+    pub(crate) job: String,
 }
 
 /// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.

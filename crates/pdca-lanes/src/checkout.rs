@@ -33,38 +33,34 @@ pub(crate) fn reset(
 ) -> Result<(), LaneError> {
     let mut memory = stage.recall(repo);
     let known = memory.take_if(|memory| stage::is_of(memory, tree));
-    let is_known = known.is_some();
-    let (mut index, plan) = match known {
-        Some(mut known) => {
-            stage::distrust_racy(&mut known);
-            (known, None)
-        }
-        None => {
-            let plan = Plan::of(repo, tree)?;
-            let mut index = plan.index();
-            stage::carry(memory.as_ref(), &mut index);
-            (index, Some(plan))
-        }
+    // The memory of this very tree is its index; of any other only the stat data is of use.
+    let (mut index, plan) = if let Some(mut known) = known {
+        stage::distrust_racy(&mut known);
+        (known, None)
+    } else {
+        let plan = Plan::of(repo, tree)?;
+        let mut index = plan.index();
+        stage::carry(memory.as_ref(), &mut index);
+        (index, Some(plan))
     };
     let rewrites = stage::check_attributes(repo, stage::attribute_files(&index))?;
-    let plain = !room.converts() && !rewrites;
     let mut before: Vec<BString> =
         memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
     if let Some(left) = left {
         before.extend(missing_from(&index, &Plan::of(repo, left)?.index()));
     }
-    let lent = stage.is_lent(room);
-    if !lent && let Ok(Some(theirs)) = repo.try_index() {
+    let in_place = stage.is_lent(room);
+    if !in_place && let Ok(Some(theirs)) = repo.try_index() {
         before.extend(missing_from(&index, &theirs));
     }
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, plain, what)
+    let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, what)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
-    if is_known && found.different.is_empty() && found.refreshed.is_empty() {
-        return if lent { Ok(()) } else { stage.lend_memory(room) };
+    if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {
+        return if in_place { Ok(()) } else { stage.lend_memory(room) };
     }
     for (at, stat) in found.refreshed {
         index.entries_mut()[at].stat = stat;

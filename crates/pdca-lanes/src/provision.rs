@@ -41,6 +41,15 @@ pub enum Kind {
     Worktree,
 }
 
+impl std::fmt::Display for Kind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Reference => "reference",
+            Self::Worktree => "worktree",
+        })
+    }
+}
+
 /// Which lanes are wanted.
 #[derive(Debug, Clone)]
 pub struct Provision<'a> {

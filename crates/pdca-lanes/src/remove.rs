@@ -7,14 +7,15 @@
 //!
 //! 1. the slot is taken, and what is uncommitted is committed to a rescue ref;
 //! 2. the bundle appears, whole and synced;
-//! 3. the checkout is renamed to `<target>.removed`: from now on there is no lane;
-//! 4. the marker and what else belongs to the lane go, then what was renamed.
+//! 3. the checkout is renamed to `<target>.removed`: from now on the lane has none;
+//! 4. what was renamed goes, then what else belongs to the lane, and the marker last.
 
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::bstr::ByteSlice as _;
+use pdca_state::files;
 use thiserror::Error;
 
 use crate::{
@@ -31,10 +32,13 @@ use crate::{
     provision::Kind,
     stage::{INDEX, NEW_INDEX},
     target::{Target, open_repository},
+    worktree,
 };
 
 /// What follows the name of the target in the name of a checkout that is being removed.
 pub(crate) const REMOVED: &str = ".removed";
+/// The longest list of stashes that is read; what runs in a lane can write it.
+const LARGEST_LOG: u64 = 16 << 20;
 
 /// A lane that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,11 +203,9 @@ impl Lane {
     /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
     fn keep_stashes(&self, repo: &gix::Repository) -> Result<(), RemoveError> {
         let path = self.room.git_dir().join("logs/refs/stash");
-        let log = match fs::read(&path) {
-            Ok(log) => log,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(failed("read", &path)(source)),
-        };
+        let log = files::read_bounded(&path, LARGEST_LOG)
+            .map_err(|source| failed("read", &path)(io::Error::other(source)))?
+            .unwrap_or_default();
         for line in log.lines() {
             let id = line.fields().nth(1).unwrap_or_default();
             // One that cannot be read any more can be kept by nobody.
@@ -215,15 +217,19 @@ impl Lane {
     }
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
-    fn leave(mut self, left: &Utf8Path) -> Result<(), RemoveError> {
+    fn leave(self, left: &Utf8Path) -> Result<(), RemoveError> {
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
-        // While the marker is there, whoever comes next knows of a registration that is left.
-        self.room.forget()?;
+        if self.kind() == Kind::Worktree {
+            let registered = self.room.git_dir();
+            worktree::forget(&registered).map_err(failed("remove", &registered))?;
+        }
+        dir::remove_at(left).map_err(failed("remove", left))?;
+        // The marker last: while it is there, whoever comes next knows that something may be left.
         for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
         }
-        dir::remove_at(left).map(drop).map_err(failed("remove", left))
+        Ok(())
     }
 }
 

@@ -184,13 +184,11 @@ impl<'a> Pass<'a> {
 
     fn is_ignored(&mut self, path: &BString, mode: Mode) -> Result<bool, LaneError> {
         let failed = |source| LaneError::objects("read the ignore rules", source);
-        let ignored = match &mut self.ignored {
-            Some(ignored) => ignored,
-            None => {
-                let rules = self.repo.excludes(self.rules.index, None, self.rules.source);
-                self.ignored.insert(rules.map_err(failed)?)
-            }
-        };
+        if self.ignored.is_none() {
+            let rules = self.repo.excludes(self.rules.index, None, self.rules.source);
+            self.ignored = Some(rules.map_err(failed)?);
+        }
+        let Some(ignored) = &mut self.ignored else { return Ok(false) };
         let rules = ignored.at_entry(path.as_bstr(), Some(mode)).map_err(failed)?;
         Ok(rules.is_excluded())
     }

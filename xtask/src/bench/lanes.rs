@@ -103,7 +103,7 @@ impl Bench<'_> {
             least.push(self.timed(|dir| floor.write(dir, count))?);
             for (times, rival) in theirs.iter_mut().zip(Rival::ALL) {
                 times.push(self.timed(|dir| rival.run(&self.primary, dir, count))?);
-                rival.clear(&self.primary)?;
+                Rival::clear(&self.primary)?;
             }
         }
         let ours = ours.map(|times| ms(median(&times)));

@@ -124,8 +124,10 @@ mod tests {
         desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
         driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]  # default
+        driver.lane_memory_mb = 256  # default
         driver.lanes = 1  # default
         driver.max_duration_secs = 14400  # default
+        driver.min_free_gb = 1  # default
         gates.checks[0].at_publish = false  # default
         gates.checks[0].cmd = "true"  # pdca.toml:7
         gates.checks[0].confirm = false  # default

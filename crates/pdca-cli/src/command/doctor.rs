@@ -1,5 +1,8 @@
 //! `pdca doctor`: what works here, what does not, and the remedy.
 
+mod runs;
+mod stale;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -15,6 +18,8 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session;
+
+use super::lanes::size;
 use crate::workspace::Workspace;
 
 /// Look at the host and the workspace, and name each problem with its remedy
@@ -206,7 +211,14 @@ fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row
             "add a [[targets]] to pdca.toml, or builders have no checkout",
         ));
     }
+    for target in &workspace.targets {
+        if let Ok(opened) = Target::open(&target.name, &target.path) {
+            rows.extend(stale::rows(&opened, cx.ambient.now()));
+        }
+    }
+    rows.push(room(site));
     rows.push(driver(site));
+    rows.extend(runs::rows(site));
     rows.extend(gates(site));
     rows.extend(leaves(workspace, site, cx));
     rows
@@ -258,6 +270,23 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
             "name a branch that exists as `branch` of its [[targets]]",
         ),
     }
+}
+
+/// What is free, against what a run has to leave.
+fn room(site: &Site) -> Row {
+    let room = site.room();
+    let (Ok(disk), Ok(memory)) = (&room.disk, &room.memory) else {
+        let why = room.disk.as_ref().err().or(room.memory.as_ref().err());
+        let why = why.map_or_else(String::new, |error| format!(": {error}"));
+        let remedy = "there is no floor under what nobody can see; watch it yourself";
+        return Row::warning("room", format!("cannot be measured{why}"), remedy);
+    };
+    let found = format!("{} free on the disk, {} of memory", size(*disk), size(*memory));
+    if *disk < site.limits.min_free {
+        let remedy = "make room: `pdca cleanup`, `pdca sweep`; or lower `min_free_gb` in [driver]";
+        return Row::broken("room", found, remedy);
+    }
+    Row::ok("room", found)
 }
 
 fn driver(site: &Site) -> Row {

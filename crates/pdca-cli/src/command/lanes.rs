@@ -189,7 +189,7 @@ fn no_lane(slot: u32, there: &[pdca_lanes::LaneReport]) -> Failure {
 }
 
 /// A text as one word of a POSIX shell.
-fn sh_word(text: &str) -> String {
+pub(super) fn sh_word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
         return text.to_owned();

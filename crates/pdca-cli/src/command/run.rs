@@ -306,6 +306,7 @@ fn stopped(stop: &Stop) -> Failure {
             Failure::new(Exit::Interrupted, format!("the run was given up: {why}"))
                 .hint("what is on disk is whole; `pdca status` shows it")
         }
+        Stop::Room(short) => session::no_room(*short),
         Stop::Record { error } => Failure::unexpected(format!(
             "the run cannot be recorded any more: {error}"
         ))

@@ -14,7 +14,9 @@ use serde::Serialize;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, shorter};
+use crate::overview::runs::RunRow;
 use crate::overview::{Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::session;
 use crate::style::{Painted, one_line, printable};
 
 use super::plan::words;
@@ -188,6 +190,8 @@ fn since(dir: &Utf8Path) -> Option<String> {
 
 #[derive(Serialize)]
 struct All<'a> {
+    /// The runs that are not over.
+    runs: Vec<RunRow>,
     bundles: Vec<Row<'a>>,
     strangers: Vec<Odd<'a>>,
     next: super::next::Next,
@@ -207,6 +211,7 @@ pub(super) fn emit_all(
 ) -> Result<(), Failure> {
     let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
     let all = All {
+        runs: runs(cx),
         bundles: overview.entries.iter().map(|entry| Row::of(entry, overview)).collect(),
         strangers: overview
             .strangers
@@ -224,6 +229,9 @@ pub(super) fn show_all(
     overview: &Overview,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
+    for line in runs(cx).iter().flat_map(|run| run.lines(cx)) {
+        writeln!(out, "{line}")?;
+    }
     if overview.entries.is_empty() {
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
     }
@@ -276,6 +284,14 @@ pub(super) fn show_all(
         )?;
     }
     Ok(())
+}
+
+/// The runs that are not over. What keeps them from being told keeps nobody from seeing the bundles;
+/// `pdca doctor` says it.
+fn runs(cx: &Context<'_>) -> Vec<RunRow> {
+    let Ok(site) = session::site(cx) else { return Vec::new() };
+    let seen = pdca_driver::sightings(&site).unwrap_or_default();
+    seen.iter().map(|sighting| RunRow::of(sighting, &site)).collect()
 }
 
 /// What a person should know about a bundle besides its state.

@@ -54,6 +54,10 @@ fn the_short_help_names_every_command() {
       act          Look back over the cycles that ended, and record what the process learns
       lanes        Make, list, reset and remove the private checkouts that work is done in
       sweep        Remove lanes that are old, or whose room is needed, oldest first
+      recover      Show what runs were left in, set it right, and say what a person must decide
+      unblock      Let a run, or one bundle of it, go on where it was blocked
+      abort        Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
+      cleanup      Remove what finished work left: private checkouts, and records of old runs
       demo         Watch issues go from brief to landed, with no model, no key and no network
       doctor       Look at the host and the workspace, and name each problem with its remedy
       config       Show the config in force and where each value came from

@@ -1,6 +1,8 @@
 //! What a driver's failure means for a person: where, and the remedy.
 
-use pdca_driver::{AdmissionError, DriveError, GroundError, RunError, TargetChoiceError};
+use pdca_driver::{
+    AdmissionError, DriveError, GroundError, RunError, TakeOverError, TargetChoiceError,
+};
 use pdca_lanes::HydrateError;
 use pdca_state::{Artifact, Bundle};
 
@@ -20,6 +22,30 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
         AdmissionError::Unusable { path, .. } => failure
             .at(Place::file(path))
             .hint("the workspace must be writable and on a filesystem that can lock files"),
+    }
+}
+
+/// Nothing more is started, for want of room.
+pub(crate) fn no_room(short: pdca_driver::Short) -> Failure {
+    Failure::new(Exit::Capped, short.to_string()).hint(
+        "make room (`pdca cleanup`, `pdca sweep`) or lower `min_free_gb` in [driver]; the same command goes on",
+    )
+}
+
+/// Why a run was not taken from its driver.
+pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
+    let told = |exit| Failure::from_error(exit, error);
+    match error {
+        TakeOverError::Run(error) => no_run(error),
+        TakeOverError::Unknown { .. } => told(Exit::RecoveryBlocked)
+            .hint("nothing was touched; repeat the command where that process runs"),
+        TakeOverError::Unreadable { .. } => told(Exit::RecoveryBlocked)
+            .hint("nothing was touched; restore the journal, or move the run's directory away"),
+        TakeOverError::Alive { .. } => told(Exit::Unexpected)
+            .hint("what it writes counts for nothing any more; end it, and `pdca recover`"),
+        TakeOverError::Children(_) => {
+            told(Exit::Unexpected).hint("its supervisor ends it; wait a moment and `pdca recover`")
+        }
     }
 }
 

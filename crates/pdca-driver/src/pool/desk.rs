@@ -13,6 +13,8 @@ use super::{Desk, News, Panicked, carry_out};
 use crate::batch::Batch;
 use crate::drive::{Drive, DriveError, Driver, is_red};
 use crate::event::{Event, Hold, What};
+use crate::preflight::Short;
+use crate::run::Salvage;
 use crate::seat::Seat;
 use crate::step::{Halt, Step, step};
 
@@ -41,6 +43,8 @@ pub enum Stop {
         /// Why.
         why: String,
     },
+    /// The disk was short of room, so nothing more was started. What ran came to its end.
+    Room(Short),
     /// The run cannot be recorded any more.
     Record {
         /// The error with its causes.
@@ -73,15 +77,20 @@ impl Driver<'_> {
             watched: BTreeMap::new(),
             heard,
             ticks: 0,
+            short: self.site.short(),
             stopped: None,
         };
         desk.settle_the_rest();
         let frontier = carry_out(plan, lanes, &work, &mut desk);
-        if let Some(run) = self.run
-            && !self.cancel.is_cancelled()
-            && let Err(error) = run.finish()
+        desk.end_the_run();
+        let is_left = |bundle: &Bundle| {
+            !desk.results.contains_key(bundle.id())
+                && matches!(frontier.why(bundle.id()), Some(Why::Ready { .. } | Why::Held { .. }))
+        };
+        if let Some(short) = desk.short
+            && batch.bundles.iter().any(is_left)
         {
-            desk.stop(Stop::Record { error: chain(&error) });
+            desk.stopped.get_or_insert(Stop::Room(short));
         }
         let mut batched = Batched { driven: Vec::new(), left: Vec::new(), stopped: desk.stopped };
         for bundle in &batch.bundles {
@@ -137,6 +146,8 @@ struct DriverDesk<'d> {
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<(BundleId, Vec<String>)>,
     ticks: u32,
+    /// The disk is below its floor, as far as was seen.
+    short: Option<Short>,
     stopped: Option<Stop>,
 }
 
@@ -241,6 +252,27 @@ impl DriverDesk<'_> {
         self.driver.cancel.cancel();
     }
 
+    /// Ends the run where it is over: because all is done, or because a person gave it up. One that
+    /// was only interrupted stays, and the next command takes it up.
+    fn end_the_run(&mut self) {
+        let driver = self.driver;
+        let Some(run) = driver.run else { return };
+        if let Some(Stop::Aborted { why }) = &self.stopped {
+            match run.abort(driver.site, why) {
+                Ok(kept) => {
+                    for Salvage { bundle, slot, checkout, commit } in kept {
+                        self.tell(&bundle, Some(slot), What::Rescued { commit, checkout });
+                    }
+                }
+                Err(error) => self.stopped = Some(Stop::Record { error: chain(&error) }),
+            }
+        } else if !driver.cancel.is_cancelled()
+            && let Err(error) = run.finish()
+        {
+            self.stop(Stop::Record { error: chain(&error) });
+        }
+    }
+
     /// What the run itself has to say: what people asked it for, and how long it may go on.
     fn hear_the_run(&mut self) {
         let Some(run) = self.driver.run else { return };
@@ -261,6 +293,26 @@ impl DriverDesk<'_> {
             }
             Err(error) => self.stop(Stop::Record { error: chain(&error) }),
         }
+    }
+
+    /// Looks whether the disk has room for another start, and says when that changes.
+    fn look_for_room(&mut self) {
+        let short = self.driver.site.short();
+        if let Some(bundle) = self.batch.bundles.first() {
+            match (self.short, short) {
+                (None, Some(short)) => {
+                    let text =
+                        format!("{short}: nothing more is started, what runs comes to its end");
+                    self.driver.warn(bundle, text);
+                }
+                (Some(_), None) => {
+                    let text = "there is room on the disk again".to_owned();
+                    self.driver.tell(bundle, What::Notice { text });
+                }
+                (None, None) | (Some(_), Some(_)) => {}
+            }
+        }
+        self.short = short;
     }
 
     fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
@@ -326,6 +378,7 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
             news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
         }
         self.hear_the_run();
+        self.look_for_room();
         self.ticks = self.ticks.wrapping_add(1);
         let thorough = last || self.ticks.is_multiple_of(THOROUGH);
         let watched: Vec<BundleId> = self.watched.keys().cloned().collect();
@@ -334,7 +387,7 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.driver.cancel.is_cancelled()
+        self.driver.cancel.is_cancelled() || self.short.is_some()
     }
 }
 

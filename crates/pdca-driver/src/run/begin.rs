@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
     Activity, Admission, AdmissionError, Admitted, AppendError, Block, CreateError, Epoch,
-    FindError, Holder, Journal, OpenError, Place, Process, Record, Refusal, Ruling, RunFact, RunId,
-    RunPhase, Runs, Target, Torn, next_epoch, rule,
+    FindError, Holder, Journal, OpenError, Opened, Place, Process, Record, Refusal, Ruling,
+    RunFact, RunId, RunPhase, Runs, Target, Torn, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -16,7 +16,7 @@ use super::{Clock, Run, closing};
 use crate::site::Site;
 
 /// The lock of a target, in its git common directory.
-const LOCK: &str = "pdca.lock";
+pub(super) const LOCK: &str = "pdca.lock";
 
 /// A run that may be driven.
 #[derive(Debug)]
@@ -107,9 +107,7 @@ impl Run {
         let runs = site.runs();
         let active = runs.active()?;
         let facts: Vec<RunFact> = active.iter().map(RunFact::from).collect();
-        let place = Place::here()?;
-        let me = Process::of(&place, std::process::id())
-            .ok_or_else(|| io::Error::other("this process is not in the process table"))?;
+        let me = myself()?;
         let mut recovered = Vec::new();
         let mut torn = None;
         match rule(&[], &facts) {
@@ -126,6 +124,7 @@ impl Run {
                         runs,
                         clock,
                         me,
+                        bundles: site.bundles.clone(),
                         _admission: admission,
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
@@ -138,13 +137,20 @@ impl Run {
         let journal = create(&request, &admission, &runs, &me, targets)?;
         announce(&admission, site, journal.run())?;
         let journal = Mutex::new(journal);
-        let run = Self { journal, runs, clock, me, _admission: admission };
+        let bundles = site.bundles.clone();
+        let run = Self { journal, runs, clock, me, bundles, _admission: admission };
         Ok(Begun { run, resumed: false, recovered, torn })
     }
 }
 
+/// This process, so that it can be told from others later.
+pub(super) fn myself() -> io::Result<Process> {
+    Process::of(&Place::here()?, std::process::id())
+        .ok_or_else(|| io::Error::other("this process is not in the process table"))
+}
+
 /// The targets that are there. One that cannot be opened is told by whoever needs it.
-fn targets(site: &Site) -> Vec<Target> {
+pub(super) fn targets(site: &Site) -> Vec<Target> {
     let open = |spec: &crate::site::TargetSpec| {
         let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
         Some(Target { name: spec.name.clone(), common_dir: target.common_dir().to_owned() })
@@ -177,20 +183,20 @@ fn named(words: &str) -> Option<(RunId, Utf8PathBuf)> {
     Some((run.parse().ok()?, Utf8Path::new(workspace).to_owned()))
 }
 
-fn announce(admission: &Admission, site: &Site, run: &RunId) -> Result<(), RunError> {
+pub(super) fn announce(admission: &Admission, site: &Site, run: &RunId) -> Result<(), RunError> {
     let host = Place::here()?.host;
     let (workspace, run) = (site.workspace.clone(), run.to_string());
     Ok(admission.announce(&Holder { pid: std::process::id(), host, workspace, run })?)
 }
 
-struct Taken {
-    journal: Journal,
-    recovered: Vec<Recovered>,
-    torn: Option<Torn>,
+pub(super) struct Taken {
+    pub(super) journal: Journal,
+    pub(super) recovered: Vec<Recovered>,
+    pub(super) torn: Option<Torn>,
 }
 
 /// Takes up the run of a driver that died, and sets right what is found of it.
-fn take_up(
+pub(super) fn take_up(
     request: &Request<'_>,
     admission: &Admission,
     runs: &Runs,
@@ -201,6 +207,11 @@ fn take_up(
     let at = (request.clock)();
     let opened = Journal::open(runs, admission, run, epoch, at, me.clone(), false)
         .map_err(|source| RunError::TakeUp { run: run.clone(), source: Box::new(source) })?;
+    set_right(request, opened)
+}
+
+/// Sets right what is found of the driver before, in a journal that is this driver's now.
+pub(super) fn set_right(request: &Request<'_>, opened: Opened) -> Result<Taken, RunError> {
     let mut journal = opened.journal;
     let recovered = reconcile(request, &mut journal)?;
     if journal.state().phase == RunPhase::Preparing {
@@ -237,7 +248,7 @@ fn running() -> Record {
 }
 
 /// The next epoch: above that of the newest run, whose own was above all before it.
-fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
+pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
     let newest = runs.list()?.last().map(|run| runs.find(run));
     let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
     next_epoch(seen).ok_or(RunError::NoEpoch)

@@ -7,7 +7,7 @@
 use camino::Utf8PathBuf;
 use pdca_journal::{
     Action, AppendError, Branch, Cause, Checkout, Ending, Facts, Generation, Journal, LaneLock,
-    Lease, Liveness, Place, Reason, Record, Status, decide,
+    Lease, Liveness, Place, Reason, Record, RunState, Status, decide,
 };
 use pdca_lanes::{LaneReport, LaneState};
 use pdca_state::BundleId;
@@ -56,7 +56,7 @@ pub(super) fn reconcile(
     let ids: Vec<BundleId> = journal.state().bundles.keys().cloned().collect();
     for id in ids {
         for _ in 0..LOOKS {
-            let Some(found) = look(&lanes, journal, &id) else { break };
+            let Some(found) = look(&lanes, journal.state(), &id) else { break };
             let records = records(&found, journal);
             let is_rest = records.is_empty();
             if !is_rest {
@@ -77,8 +77,7 @@ pub(super) fn reconcile(
 }
 
 /// What is found about a bundle of a run, and what the table says about it. Changes nothing.
-pub(crate) fn look(lanes: &Lanes, journal: &Journal, id: &BundleId) -> Option<Recovered> {
-    let state = journal.state();
+pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
     let observed = lanes.observe(id, work.claim.as_ref());
     let facts = Facts {

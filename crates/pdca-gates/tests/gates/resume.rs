@@ -178,7 +178,7 @@ fn a_verdict_that_is_the_hosts_fault_is_not_kept() {
 }
 
 #[test]
-fn a_gate_that_was_killed_runs_again() {
+fn a10_a_gate_that_was_killed_runs_again() {
     let mut stage = Stage::new();
     let rows = "checks = [{ id = 'gate', tier = 'T1', cmd = 'echo ran >> ran; test -e go || kill -TERM $$' }]";
     let row = found(&stage.run(rows).report, "gate");
@@ -189,7 +189,7 @@ fn a_gate_that_was_killed_runs_again() {
 }
 
 #[test]
-fn a_torn_verdict_is_as_good_as_none() {
+fn e15_a_torn_verdict_is_as_good_as_none() {
     let mut stage = Stage::new();
     stage.run(COUNTED);
     let jobs = fs_err::read_dir(stage.jobs()).unwrap();

@@ -212,7 +212,7 @@ fn a_lane_of_a_newer_version_is_refused() {
 }
 
 #[test]
-fn a_primary_that_moved_is_found_again() {
+fn c16_a_primary_that_moved_is_found_again() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     let head = scene.primary.head();
     drop(scene.lane());

@@ -237,7 +237,7 @@ fn a_link_that_a_pattern_for_directories_would_miss_is_refused() {
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o555)).unwrap();
     let lane = scene.lane();
     let refused = hydrate(&lane, &scene.target(), &symlink(&["sdk"])).unwrap_err();
-    assert!(matches!(refused, HydrateError::NotIgnored { .. }), "{refused}");
+    assert!(matches!(refused, HydrateError::NotIgnored { place: Place::Lane, .. }), "{refused}");
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -90,7 +90,7 @@ fn lanes_come_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn who_looks_all_the_time_keeps_nobody_from_claiming() {
+fn c18_who_looks_all_the_time_keeps_nobody_from_claiming() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(scene.lane());
     let (lanes, target) = (scene.lanes(), scene.target());
@@ -198,7 +198,7 @@ fn a_lane_of_no_target_is_told() {
 }
 
 #[test]
-fn a_base_that_the_primary_pruned_is_told() {
+fn d9_a_base_that_the_primary_pruned_is_told() {
     let scene = Scene::new(&[("a", "a\n")]);
     let keep = scene.primary.head();
     scene.primary.write("a", "b\n");

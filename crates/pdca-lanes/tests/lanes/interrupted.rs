@@ -130,18 +130,18 @@ fn killed_at_every_step(kind: Kind) {
 }
 
 #[test]
-fn lanes_whose_making_was_killed_at_any_step_are_completed() {
+fn a2_lanes_whose_making_was_killed_at_any_step_are_completed() {
     killed_at_every_step(Kind::Reference);
 }
 
 #[test]
-fn worktrees_whose_making_was_killed_at_any_step_are_completed() {
+fn a3_worktrees_whose_making_was_killed_at_any_step_are_completed() {
     killed_at_every_step(Kind::Worktree);
 }
 
 /// What is left when the system dies between two steps that nobody is told of.
 #[test]
-fn a_worktree_that_is_half_registered_is_registered_once() {
+fn a3_a_worktree_that_is_half_registered_is_registered_once() {
     let scene = scene();
     let before = digest(scene.primary.path(), Kind::Worktree);
     scene.provision(0..2, Kind::Worktree).unwrap();
@@ -169,7 +169,7 @@ fn a_worktree_that_is_half_registered_is_registered_once() {
 }
 
 #[test]
-fn files_that_may_not_grow_stop_it_and_it_completes_when_they_may() {
+fn e2_e3_files_that_may_not_grow_stop_it_and_it_completes_when_they_may() {
     for kind in [Kind::Reference, Kind::Worktree] {
         let scene = scene();
         let before = digest(scene.primary.path(), kind);

@@ -162,7 +162,7 @@ fn repositories_that_were_moved_aside_stay() {
 }
 
 #[test]
-fn a_removal_that_was_interrupted_is_completed() {
+fn a28_a_removal_that_was_interrupted_is_completed() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(scene.lane());
     let slot = scene.lanes().root().join("lane-0");
@@ -214,6 +214,12 @@ fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
         1
     );
     assert!(!scene.checkout().exists());
+    scene.primary.git(&["update-ref", "-d", "refs/pdca/rescue/lane-0"]);
+    let lane = lanes.claim(0, &scene.target()).unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    drop(lane);
+    lanes.remove(0, &scene.target()).unwrap();
+    assert_eq!(scene.primary.git(&["for-each-ref", "refs/pdca"]), "", "nothing was there to keep");
 }
 
 #[test]
@@ -273,11 +279,11 @@ fn a_sweep_does_what_its_plan_says() {
         .items
         .iter()
         .filter(|item| item.decision == Decision::Remove(Reason::Old))
-        .map(|item| item.slot)
+        .map(|item| item.lane.slot)
         .collect();
     assert_eq!(goes, [0, 1]);
     assert!(matches!(plan.items[2].decision, Decision::Keep(Stays::InUse(_))));
-    assert!(plan.free > 0 && plan.items.iter().all(|item| item.size > 0));
+    assert!(plan.free > 0 && plan.items.iter().all(|item| item.lane.size > 0));
     for item in plan.items.iter().filter(|item| matches!(item.decision, Decision::Remove(_))) {
         lanes.sweep(item, &target).unwrap();
     }

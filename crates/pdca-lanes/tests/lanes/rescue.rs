@@ -16,7 +16,7 @@ fn a_clean_lane_has_nothing_to_rescue() {
 }
 
 #[test]
-fn dirty_and_untracked_files_are_committed_to_a_ref() {
+fn d5_dirty_and_untracked_files_are_committed_to_a_ref() {
     let scene = Scene::new(&[("a", "a\n"), ("b", "b\n")]);
     let lane = scene.lane();
     fs::write(lane.path().join("a"), "dirty\n").unwrap();

@@ -211,7 +211,7 @@ fn read_only_directories_are_no_obstacle() {
 }
 
 #[test]
-fn stale_locks_and_unfinished_work_are_cleared() {
+fn d1_stale_locks_and_unfinished_work_are_cleared() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
     for file in ["index.lock", "HEAD.lock", "refs/heads/x.lock", "MERGE_HEAD", "rebase-merge/onto"]
@@ -317,7 +317,7 @@ fn a_commit_that_is_not_there_changes_nothing() {
 }
 
 #[test]
-fn a_commit_that_is_there_and_damaged_is_not_said_to_be_absent() {
+fn d22_a_commit_that_is_there_and_damaged_is_not_said_to_be_absent() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
     scene.primary.write("a", "b\n");

@@ -59,7 +59,7 @@ fn a_name_that_lanes_use_beside_the_checkouts_is_refused() {
 }
 
 #[test]
-fn what_a_lane_would_get_wrong_is_refused_by_name() {
+fn d7_d14_what_a_lane_would_get_wrong_is_refused_by_name() {
     let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
     scene.primary.commit("second");
     let url = format!("file://{}", scene.primary.path());
@@ -85,7 +85,7 @@ fn what_a_lane_would_get_wrong_is_refused_by_name() {
 }
 
 #[test]
-fn filters_and_encodings_are_refused_by_name() {
+fn d8_filters_and_encodings_are_refused_by_name() {
     let cases = [
         ("*.bin filter=lfs\n", "lfs"),
         ("*.x text\n*.c ident\n", "ident"),
@@ -143,7 +143,7 @@ fn a_branch_that_is_not_there_says_what_was_tried() {
 }
 
 #[test]
-fn a_head_on_no_branch_or_an_unborn_one_must_be_named() {
+fn d6_a_head_on_no_branch_or_an_unborn_one_must_be_named() {
     let scene = Scene::new(&[("a", "a\n")]);
     scene.primary.git(&["checkout", "-q", "--detach"]);
     assert!(matches!(scene.target().resolve(None), Err(ResolveError::Detached { .. })));

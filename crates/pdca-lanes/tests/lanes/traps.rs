@@ -70,7 +70,7 @@ fn every_kind_of_entry_is_as_git_checks_it_out() {
 }
 
 #[test]
-fn a_dirty_primary_with_a_stash_keeps_all_of_it() {
+fn d4_a_dirty_primary_with_a_stash_keeps_all_of_it() {
     let scene = rich();
     scene.primary.write("a", "stashed\n");
     scene.primary.git(&["stash", "--quiet"]);
@@ -115,7 +115,7 @@ fn a_monitor_of_the_primary_is_not_asked() {
 }
 
 #[test]
-fn hooks_of_the_primary_are_not_run() {
+fn d16_hooks_of_the_primary_are_not_run() {
     let scene = rich();
     let ran = scene.beside("ran");
     let hooks = scene.beside("hooks");
@@ -164,7 +164,7 @@ fn a_bare_primary_and_a_linked_worktree_are_provisioned() {
 }
 
 #[test]
-fn submodules_are_left_empty_by_both_kinds() {
+fn d8_submodules_are_left_empty_by_both_kinds() {
     let scene = rich();
     let sub = Scene::new(&[("x", "x\n")]);
     scene.primary.git(&["submodule", "--quiet", "add", sub.primary.path().as_str(), "lib/sub"]);
@@ -273,7 +273,7 @@ fn replaced_objects_of_the_primary_are_not_believed() {
 }
 
 #[test]
-fn a_lane_whose_commit_was_pruned_is_found_out_and_made_anew() {
+fn d9_a_lane_whose_commit_was_pruned_is_found_out_and_made_anew() {
     let scene = Scene::new(&[("a", "a\n")]);
     let first = scene.primary.head();
     scene.primary.write("a", "b\n");
@@ -290,7 +290,7 @@ fn a_lane_whose_commit_was_pruned_is_found_out_and_made_anew() {
 }
 
 #[test]
-fn a_base_that_misses_an_object_makes_no_lane_until_it_is_back() {
+fn d22_a_base_that_misses_an_object_makes_no_lane_until_it_is_back() {
     let scene = rich();
     let blob = scene.primary.git(&["rev-parse", "HEAD:dir/deep/b"]);
     let tree = scene.primary.git(&["rev-parse", "HEAD:dir/deep"]);

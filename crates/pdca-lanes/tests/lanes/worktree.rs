@@ -23,7 +23,7 @@ fn listed(scene: &Scene) -> Vec<String> {
 }
 
 #[test]
-fn git_lists_it_as_a_locked_worktree_of_the_primary() {
+fn c10_git_lists_it_as_a_locked_worktree_of_the_primary() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("src/b.txt", "b\n")]);
     let lane = lane(&scene);
     assert_eq!(lane.kind(), Kind::Worktree);
@@ -185,7 +185,7 @@ fn one_that_points_elsewhere_is_put_back_and_nothing_is_written_there() {
 }
 
 #[test]
-fn a_primary_that_moved_takes_it_along() {
+fn c16_a_primary_that_moved_takes_it_along() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(lane(&scene));
     let moved = scene.beside("moved");

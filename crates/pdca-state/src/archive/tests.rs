@@ -197,7 +197,7 @@ fn the_section_is_folded_once_however_often_the_step_runs() {
 }
 
 #[test]
-fn an_archive_interrupted_after_any_step_ends_as_an_undisturbed_one() {
+fn a14_an_archive_interrupted_after_any_step_ends_as_an_undisturbed_one() {
     for reentry in [Reentry::Do, Reentry::Plan] {
         let scene = Scene::new();
         let undisturbed = attempt(&scene, "1", "iterated-to-Do");

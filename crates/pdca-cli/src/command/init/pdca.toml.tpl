@@ -29,6 +29,10 @@ name = {name}
 #max_duration_secs = 14400
 # How many leaves one run may call; no limit if unset.
 #max_leaf_calls = 200
+# How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
+#min_free_gb = 1
+# How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
+#lane_memory_mb = 256
 # A brief whose `Disposition hint` contains one of these words (in any case) needs no builder and
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]

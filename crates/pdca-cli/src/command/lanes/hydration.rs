@@ -2,14 +2,27 @@
 
 use std::io::Write;
 
-use pdca_lanes::{Hydrate, Hydrated, Kind, Phase, Target};
-use pdca_process::{Cancel, Env, Sign};
+use pdca_driver::Site;
+use pdca_lanes::{Hydrate, Hydrated, Kind, Lane, Phase, PrivateNames, Target};
+use pdca_process::{Cancel, Env, Sandbox, Sign};
 
 use super::{Place, explain};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::session::{self, Interrupts};
 use crate::style::printable;
+
+/// What the commands must not write: what no gate may write either.
+fn confined(site: &Site, lane: &Lane, names: &PrivateNames) -> Sandbox {
+    let primaries = site.targets.iter().map(|target| target.path.clone());
+    let own = [site.private(), site.bundles.path().to_owned(), site.lanes.root.clone()];
+    Sandbox {
+        mode: site.gate_sandbox,
+        no_write: primaries.chain(own).collect(),
+        write: vec![lane.path().to_owned(), names.tmp().to_owned()],
+        ..Sandbox::default()
+    }
+}
 
 /// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.
 pub(super) fn hydrate(
@@ -43,6 +56,7 @@ pub(super) fn hydrate(
     let hold = site.children();
     fs_err::create_dir_all(site.private())?;
     how.hold = Some(&hold);
+    how.sandbox = Some(confined(&site, &lane, private.names()));
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
     let mut told = Ok(());

@@ -1,0 +1,212 @@
+//! `pdca abort`: a run given up, with what is unfinished kept.
+
+use std::io::Write;
+use std::time::Duration;
+
+use pdca_driver::{Run, Salvage, Sighting, Site, sightings};
+use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase};
+use serde::Serialize;
+
+use super::lanes::sh_word;
+use super::recover::{take_up, unexpected};
+use crate::ambient;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::session;
+
+/// Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
+///
+/// A driver that is at work is asked to do it, and waited for. Where none is, it is done here. The bundles keep the
+/// files they have, and a later `pdca run` goes on from those.
+///
+/// Exit codes: 0 given up, 3 the driver was asked and has not ended yet, 4 no run is active, 104 it cannot be told who
+/// drives it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  pdca abort -n
+  pdca abort --why \"the plan was wrong\"")]
+pub(crate) struct Args {
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", default_value = "a person gave it up")]
+    why: String,
+
+    /// How long a driver that was asked is waited for, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u64,
+}
+
+/// How often the journal is looked at while a driver is waited for.
+const PERIOD: Duration = Duration::from_millis(20);
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    run: String,
+    /// `here`, or `driver` where one that is at work was asked.
+    by: &'static str,
+    /// Where the run stands afterwards.
+    phase: String,
+    kept: Vec<Kept>,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    bundle: String,
+    lane: u32,
+    /// The commit; none with `--dry-run`, and where a driver that was asked kept it.
+    commit: Option<String>,
+    /// How to get it back.
+    fetch: Option<String>,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let seen = sightings(&site)?;
+    let Some(sighting) = seen.first() else {
+        writeln!(err, "no run is active")?;
+        return Ok(Exit::NothingToDo);
+    };
+    let bundles = require_known(sighting, &site)?;
+    let foreseen = || {
+        let unfinished = Run::unfinished(&site, &bundles).into_iter();
+        unfinished
+            .map(|(bundle, lane)| Kept {
+                bundle: bundle.to_string(),
+                lane,
+                commit: None,
+                fetch: None,
+            })
+            .collect::<Vec<_>>()
+    };
+    let alive = sighting.driver == Liveness::Alive;
+    let by = if alive { "driver" } else { "here" };
+    let run = sighting.id.to_string();
+    if cx.globals.dry_run {
+        let phase = RunPhase::Aborted.to_string();
+        let told = Document { dry_run: true, run, by, phase, kept: foreseen() };
+        return tell(&told, cx, out);
+    }
+    if alive {
+        let request = Request::Abort { why: args.why.clone() };
+        let asked = ask(&site, sighting, &request)?;
+        cx.note(err, "asked its driver, and waiting for it")?;
+        let phase = wait(&site, &sighting.id, Duration::from_secs(args.wait), |state| {
+            !state.is_active() || state.answered.contains(asked.as_str()) && !lives(state)
+        });
+        match phase {
+            Some(RunPhase::Aborted) => {
+                let phase = RunPhase::Aborted.to_string();
+                let told = Document { dry_run: false, run, by, phase, kept: foreseen() };
+                return tell(&told, cx, out);
+            }
+            Some(RunPhase::Completed | RunPhase::Failed) => {
+                return Err(Failure::new(Exit::NothingToDo, "the run ended before it heard of it"));
+            }
+            // It stopped without ending the run: that is done here.
+            Some(_) => {}
+            None => {
+                let text = format!("its driver was asked, and has not ended after {} s", args.wait);
+                return Err(Failure::new(Exit::Waiting, text)
+                    .hint("it ends when its lanes have stopped; `pdca status` shows it"));
+            }
+        }
+    }
+    let (begun, _admitted) = take_up(sighting, &site)?;
+    session::tell_torn(&begun, cx, err)?;
+    let kept = begun.run.abort(&site, &args.why).map_err(|error| unexpected(&error))?;
+    let phase = begun.run.state().phase.to_string();
+    let kept = kept.iter().map(|one| Kept::of(one, &site)).collect();
+    tell(&Document { dry_run: false, run, by: "here", phase, kept }, cx, out)
+}
+
+/// The bundles of a run about which enough is known to change it.
+pub(super) fn require_known(
+    sighting: &Sighting,
+    site: &Site,
+) -> Result<Vec<pdca_state::BundleId>, Failure> {
+    let dir = Place::file(site.runs().dir(&sighting.id));
+    let state = sighting.state.as_ref().map_err(|error| {
+        Failure::from_error(Exit::RecoveryBlocked, error).at(dir.clone()).hint(
+            "nothing was cut or changed; restore the journal, or move the run's directory away",
+        )
+    })?;
+    if sighting.driver == Liveness::Unknown {
+        let text = format!("whether {} lives cannot be told from here", state.driver);
+        return Err(Failure::new(Exit::RecoveryBlocked, text)
+            .at(dir)
+            .hint("nothing was touched; repeat the command where that process runs"));
+    }
+    Ok(state.bundles.keys().cloned().collect())
+}
+
+/// Drops a request for the driver of a run. Gives its name.
+pub(super) fn ask(site: &Site, sighting: &Sighting, request: &Request) -> Result<RunId, Failure> {
+    let name = RunId::generate(ambient::moment().wall)?;
+    let inbox = Inbox::new(&site.runs(), &sighting.id);
+    inbox.drop_request(&name, request).map_err(|error| unexpected(&error))?;
+    Ok(name)
+}
+
+/// Waits until a run's journal says so, for a while: the part of its work the run is in then.
+pub(super) fn wait(
+    site: &Site,
+    run: &RunId,
+    patience: Duration,
+    done: impl Fn(&pdca_journal::RunState) -> bool,
+) -> Option<RunPhase> {
+    let begun = std::time::Instant::now();
+    loop {
+        if let Ok(found) = site.runs().find(run).found
+            && (done(&found.state) || !lives(&found.state))
+        {
+            return Some(found.state.phase);
+        }
+        if begun.elapsed() >= patience {
+            return None;
+        }
+        std::thread::park_timeout(PERIOD);
+    }
+}
+
+/// Whether the driver of a run may be alive.
+fn lives(state: &pdca_journal::RunState) -> bool {
+    pdca_journal::Place::here().map_or(true, |here| state.driver.liveness(&here) != Liveness::Dead)
+}
+
+impl Kept {
+    fn of(one: &Salvage, site: &Site) -> Self {
+        let primary = site.targets.first().map_or("", |target| target.path.as_str());
+        let (primary, checkout) = (sh_word(primary), sh_word(one.checkout.as_str()));
+        Self {
+            bundle: one.bundle.to_string(),
+            lane: one.slot,
+            commit: Some(one.commit.clone()),
+            fetch: Some(format!("git -C {primary} fetch {checkout} {}", one.commit)),
+        }
+    }
+}
+
+fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    if cx.globals.json {
+        cx.emit_json(out, "abort", told)?;
+        return Ok(Exit::Done);
+    }
+    let (is, kept) = if told.dry_run { ("would be", "would be kept") } else { ("is", "is kept") };
+    writeln!(out, "run {} {is} given up; nothing of it lands", told.run)?;
+    for one in &told.kept {
+        let commit =
+            one.commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit:.12}"));
+        writeln!(out, "  what {} left unfinished in lane {} {kept}{commit}", one.bundle, one.lane)?;
+        if let Some(fetch) = &one.fetch {
+            writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
+        }
+    }
+    Ok(Exit::Done)
+}

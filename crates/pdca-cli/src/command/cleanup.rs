@@ -1,0 +1,249 @@
+//! `pdca cleanup`: what runs left behind and nobody needs any more.
+
+use std::io::Write;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_driver::{Prune, Sighting, Site, Tenant, has_work, prune, sightings, to_prune};
+use pdca_journal::Liveness;
+use pdca_lanes::{LaneReport, Target};
+use pdca_state::{BundleId, State};
+use serde::Serialize;
+
+use super::lanes::{self, Place, TargetArg, explain, remove};
+use super::recover::{take_up, unexpected};
+use crate::ambient;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+
+const DAY: u64 = 24 * 3600;
+
+/// Remove what finished work left: private checkouts, and records of old runs
+///
+/// A run in which nothing is left to do is ended first. A checkout goes if nobody works in it and the bundle whose
+/// work lies there is complete, resolved or discontinued; what is in it and not in the target is kept in a bundle that
+/// `git fetch` reads. Records of runs that are over go after `--keep-days`; the newest stays. It can be interrupted
+/// anywhere and repeated. With `-n` it says exactly what it would do.
+///
+/// Exit codes: 0 done, 1 something could not be removed, 4 nothing to clean up.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  pdca cleanup -n
+  pdca cleanup --keep-days 7
+  pdca cleanup -v --json        # also what stays, and why")]
+pub(crate) struct Args {
+    /// Keep the records of runs that ended less than this many days ago
+    #[arg(long, value_name = "DAYS", default_value_t = 30)]
+    keep_days: u64,
+}
+
+/// One thing that goes or stays.
+#[derive(Debug, Serialize)]
+struct Step {
+    /// `end-run`, `checkout` or `record`.
+    what: &'static str,
+    name: String,
+    /// `remove`, `end` or `keep`.
+    decision: &'static str,
+    reason: String,
+    /// Whether it was done; never with `--dry-run`.
+    done: bool,
+    /// The file that holds what was in a checkout and is nowhere else.
+    kept: Option<Utf8PathBuf>,
+    /// How to get it back.
+    fetch: Option<String>,
+    /// Why it could not be done.
+    error: Option<String>,
+}
+
+impl Step {
+    fn new(
+        what: &'static str,
+        name: impl Into<String>,
+        decision: &'static str,
+        reason: impl Into<String>,
+    ) -> Self {
+        let (name, reason) = (name.into(), reason.into());
+        Self { what, name, decision, reason, done: false, kept: None, fetch: None, error: None }
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    steps: Vec<Step>,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let dry_run = cx.globals.dry_run;
+    let (mut steps, active) = runs(&site, dry_run)?;
+    let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };
+    steps.extend(checkouts(cx, &site, active.as_deref(), dry_run)?);
+    let keep = Duration::from_secs(args.keep_days.saturating_mul(DAY));
+    for one in to_prune(&site, ambient::moment(), keep)? {
+        steps.push(record(&one, args.keep_days, dry_run));
+    }
+    finish(Document { dry_run, steps }, cx, out)
+}
+
+/// Ends runs in which nothing is left to do, and says which one is not over.
+fn runs(site: &Site, dry_run: bool) -> Result<(Vec<Step>, Option<String>), Failure> {
+    let mut steps = Vec::new();
+    let mut active = None;
+    for sighting in sightings(site)? {
+        let is_done = |sighting: &Sighting| {
+            sighting.driver == Liveness::Dead
+                && sighting.state.as_ref().is_ok_and(|state| !has_work(site, state))
+        };
+        if !is_done(&sighting) {
+            active = Some(sighting.id.to_string());
+            continue;
+        }
+        let name = format!("run {}", sighting.id);
+        let mut step = Step::new("end-run", name, "end", "nothing is left to do in it");
+        if !dry_run {
+            let (begun, _admitted) = take_up(&sighting, site)?;
+            step.done = begun.run.finish().map_err(|error| unexpected(&error))?;
+        }
+        steps.push(step);
+    }
+    Ok((steps, active))
+}
+
+fn checkouts(
+    cx: &Context<'_>,
+    site: &Site,
+    active: Option<&str>,
+    dry_run: bool,
+) -> Result<Vec<Step>, Failure> {
+    if cx.workspace()?.targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let place = Place::of(cx)?;
+    let targets = place.targets(&TargetArg::default())?;
+    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
+    let mut steps = Vec::new();
+    for lane in &there {
+        let name = format!("lane {} of {}", lane.slot, lane.target);
+        let target = targets.iter().find(|target| target.name() == lane.target);
+        match (stays(lane, site, active), target) {
+            (Some(why), _) => steps.push(Step::new("checkout", name, "keep", why)),
+            (None, None) => {
+                steps.push(Step::new("checkout", name, "keep", "its target is not configured"));
+            }
+            (None, Some(target)) => {
+                let step = Step::new("checkout", name, "remove", "nothing unfinished lies in it");
+                steps.push(if dry_run { step } else { removed(step, lane, &place, target) });
+            }
+        }
+    }
+    Ok(steps)
+}
+
+fn removed(step: Step, lane: &LaneReport, place: &Place<'_>, target: &Target) -> Step {
+    let row = remove::row(lane, place.lanes.remove(lane.slot, target), target.path());
+    Step { done: row.removed, kept: row.bundle, fetch: row.fetch, error: row.kept_because, ..step }
+}
+
+/// Why a checkout stays.
+fn stays(lane: &LaneReport, site: &Site, active: Option<&str>) -> Option<String> {
+    if lane.holder.is_some() {
+        return Some("somebody works in it".to_owned());
+    }
+    if let Some(run) = active {
+        return Some(format!("run {run} is not over"));
+    }
+    match site.tenant(lane.slot, &lane.target) {
+        Tenant::Nobody => None,
+        Tenant::Stranger => Some("work of another workspace lies in it".to_owned()),
+        Tenant::Bundle(id) => unfinished(site, &id).map(|state| format!("{id} is {state}")),
+    }
+}
+
+/// The state of a bundle that may go on; `None` where it is finished, or gone.
+fn unfinished(site: &Site, id: &BundleId) -> Option<&'static str> {
+    let state = match site.bundles.bundle(id).glance() {
+        Ok(glance) => glance.state,
+        Err(pdca_state::LoadError::Missing { .. }) => return None,
+        Err(_) => return Some("not readable"),
+    };
+    match state {
+        State::Complete | State::Discontinued | State::Resolved => None,
+        State::Unplanned
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::AwaitingSignoff
+        | State::Iterate(_) => Some(state.as_str()),
+    }
+}
+
+fn record(one: &Prune, days: u64, dry_run: bool) -> Step {
+    let mut step = match &one.run {
+        Some((run, phase)) => {
+            let reason = format!("it is {phase} for more than {days} days");
+            Step::new("record", format!("run {run}"), "remove", reason)
+        }
+        None => {
+            let name = one.dir.file_name().unwrap_or_default();
+            Step::new("record", name, "remove", "a crash left it")
+        }
+    };
+    if !dry_run {
+        match prune(one) {
+            Ok(()) => step.done = true,
+            Err(error) => step.error = Some(error.to_string()),
+        }
+    }
+    step
+}
+
+fn finish(document: Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let goes = |step: &&Step| step.decision != "keep";
+    let nothing = !document.steps.iter().any(|step| goes(&step));
+    let failed = document.steps.iter().any(|step| step.error.is_some());
+    if cx.globals.json {
+        cx.emit_json(out, "cleanup", &document)?;
+    } else {
+        for step in &document.steps {
+            print(step, cx, out)?;
+        }
+        if nothing {
+            writeln!(out, "nothing has to go")?;
+        }
+    }
+    Ok(match (failed, nothing) {
+        (true, _) => Exit::Unexpected,
+        (false, true) => Exit::NothingToDo,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// The same line with and without `--dry-run`, but for the tense.
+fn print(step: &Step, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    let Step { name, reason, decision, .. } = step;
+    let said = match (*decision, step.done, &step.error) {
+        ("keep", ..) if cx.globals.verbose == 0 => return Ok(()),
+        ("keep", ..) => "stays",
+        (_, _, Some(_)) => "could not be removed",
+        ("end", true, None) => "ended",
+        ("end", false, None) => "would be ended",
+        (_, true, None) => "removed",
+        (_, false, None) => "would be removed",
+    };
+    writeln!(out, "{name}: {said} ({reason})")?;
+    if let Some(error) = &step.error {
+        writeln!(out, "  {}", cx.out.bad(error))?;
+    }
+    if let Some(kept) = &step.kept {
+        writeln!(out, "  kept: {}", cx.show(kept))?;
+    }
+    if let Some(fetch) = &step.fetch {
+        writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
+    }
+    Ok(())
+}

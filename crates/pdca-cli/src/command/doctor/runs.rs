@@ -1,0 +1,71 @@
+//! Runs that are not over, and what is wrong with them.
+
+use pdca_driver::{Sighting, Site, has_work, sightings};
+use pdca_journal::{Liveness, RunState};
+
+use super::Row;
+use crate::overview::runs::RunRow;
+
+/// A row for each run that is not over; one that says so where there is none.
+pub(super) fn rows(site: &Site) -> Vec<Row> {
+    match sightings(site) {
+        Err(error) => vec![Row::broken(
+            "runs",
+            error.to_string(),
+            "the workspace's `.pdca/runs` must be a readable directory",
+        )],
+        Ok(seen) if seen.is_empty() => vec![Row::ok("runs", "none is active")],
+        Ok(seen) => seen.iter().map(|sighting| row(sighting, site)).collect(),
+    }
+}
+
+fn row(sighting: &Sighting, site: &Site) -> Row {
+    let what = format!("run {}", sighting.id);
+    match &sighting.state {
+        Err(error) => Row::broken(
+            what,
+            pdca_state::chain(error),
+            format!(
+                "restore {}/journal from a backup, or move the directory away: nothing was cut or changed",
+                site.runs().dir(&sighting.id)
+            ),
+        ),
+        Ok(state) => readable(what, sighting, state, site),
+    }
+}
+
+fn readable(what: String, sighting: &Sighting, state: &RunState, site: &Site) -> Row {
+    let told = RunRow::of(sighting, site);
+    let since = state.since.at.wall;
+    if let Some(block) = &told.block {
+        let found = format!("{} since {since}: {}", state.phase, block.evidence);
+        return Row::warning(what, found, "mend it and `pdca unblock`, or `pdca abort`");
+    }
+    if let Some(block) = told.blocked.iter().find(|block| block.reason == "recovery") {
+        let id = block.bundle.as_deref().unwrap_or_default();
+        let found = format!("{id} is blocked since {}: {}", block.since, block.evidence);
+        return Row::warning(what, found, format!("mend it and `pdca unblock {id}`"));
+    }
+    let driver = &state.driver;
+    match sighting.driver {
+        Liveness::Alive => Row::ok(what, format!("{} since {since}, by {driver}", state.phase)),
+        Liveness::Unknown => Row::warning(
+            what,
+            format!(
+                "{} since {since}; whether {driver} lives cannot be told from here",
+                state.phase
+            ),
+            "look at it where it was started; nothing is touched until it is known to be dead",
+        ),
+        Liveness::Dead if has_work(site, state) => Row::warning(
+            what,
+            format!("{} since {since}, left by {driver}, which is dead", state.phase),
+            "`pdca batch` goes on with it; `pdca recover` sets it right and shows more",
+        ),
+        Liveness::Dead => Row::warning(
+            what,
+            format!("nothing is left to do in it, and {driver} did not end it"),
+            "`pdca recover` ends it",
+        ),
+    }
+}

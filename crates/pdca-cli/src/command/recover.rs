@@ -1,0 +1,207 @@
+//! `pdca recover`: what a run left behind, set right or shown.
+
+use std::io::Write;
+
+use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings};
+use pdca_journal::{Action, Liveness, Reason, RunState, Status};
+use serde::Serialize;
+
+use crate::ambient;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::overview::runs::{FoundRow, RunRow};
+use crate::session;
+
+/// Show what runs were left in, set it right, and say what a person must decide
+///
+/// For every run that is not over: the part of its work it is in and since when, whether its driver lives, and for
+/// each bundle what the record says, what is found, and what follows. Then the run of a driver that died is taken up
+/// and set right; `pdca batch` goes on with it. A driver that lives is left alone, unless `--take-over` takes the run
+/// from it: its record is closed to it first, then it is ended.
+///
+/// Exit codes: 0 everything can go on, 4 nothing to recover, 104 a person must decide first.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  pdca recover -n            # look, change nothing
+  pdca recover
+  pdca recover --take-over   # from a driver that hangs or was stopped")]
+pub(crate) struct Args {
+    /// Take the run from a driver that lives, and end that driver
+    #[arg(long)]
+    take_over: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    runs: Vec<Recovery>,
+}
+
+/// One run, and what became of it.
+#[derive(Serialize)]
+struct Recovery {
+    #[serde(flatten)]
+    run: RunRow,
+    bundles: Vec<FoundRow>,
+    /// What is done, or, with `--dry-run`, would be: `take-up`, `take-over` or `leave`.
+    action: &'static str,
+    /// Whether it was done.
+    done: bool,
+    /// Whether the run is over now.
+    over: bool,
+    /// What a person must decide before it can go on.
+    decide: Vec<String>,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let seen = sightings(&site)?;
+    let mut runs = Vec::new();
+    for sighting in &seen {
+        let mut recovery = Recovery::foreseen(sighting, &site, args.take_over);
+        if !cx.globals.dry_run && recovery.action != "leave" {
+            recovery.carry_out(sighting, &site, cx, err)?;
+        }
+        runs.push(recovery);
+    }
+    let exit = if runs.iter().any(|run| !run.decide.is_empty()) {
+        Exit::RecoveryBlocked
+    } else if runs.iter().all(|run| run.action == "leave") {
+        Exit::NothingToDo
+    } else {
+        Exit::Done
+    };
+    if cx.globals.json {
+        cx.emit_json(out, "recover", &Document { dry_run: cx.globals.dry_run, runs })?;
+    } else if runs.is_empty() {
+        writeln!(out, "no run is left to recover")?;
+    } else {
+        runs.iter().try_for_each(|run| run.print(cx, out))?;
+    }
+    Ok(exit)
+}
+
+impl Recovery {
+    fn foreseen(sighting: &Sighting, site: &Site, take_over: bool) -> Self {
+        let run = RunRow::of(sighting, site);
+        let bundles = sighting.bundles.iter().map(FoundRow::of).collect();
+        let (action, decide) = match (&sighting.state, sighting.driver) {
+            (Err(_), _) => {
+                let dir = site.runs().dir(&sighting.id);
+                let text = format!("restore {dir}/journal, or move the directory away");
+                ("leave", vec![text])
+            }
+            (Ok(state), Liveness::Unknown) => {
+                let text = format!(
+                    "whether {} lives cannot be told from here: look there, or wait for it",
+                    state.driver
+                );
+                ("leave", vec![text])
+            }
+            (Ok(_), Liveness::Alive) if take_over => ("take-over", Vec::new()),
+            (Ok(_), Liveness::Alive) => ("leave", Vec::new()),
+            (Ok(state), Liveness::Dead) => ("take-up", decisions(state, sighting)),
+        };
+        Self { run, bundles, action, done: false, over: false, decide }
+    }
+
+    fn carry_out(
+        &mut self,
+        sighting: &Sighting,
+        site: &Site,
+        cx: &Context<'_>,
+        err: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        // What a dead driver's supervisors are ending is waited for before any lock is taken.
+        let (begun, _admitted) = if self.action == "take-over" {
+            let begun = Run::take_over(site, &sighting.id, ambient::moment)
+                .map_err(|error| session::not_taken_over(&error))?;
+            (begun, site.admit().map_err(|error| session::refused(&error))?)
+        } else {
+            take_up(sighting, site)?
+        };
+        session::tell_torn(&begun, cx, err)?;
+        let Begun { run, recovered, .. } = begun;
+        self.bundles = recovered.iter().map(FoundRow::of).collect();
+        self.over =
+            !has_work(site, &run.state()) && run.finish().map_err(|error| unexpected(&error))?;
+        let state = run.state();
+        self.decide = if self.over { Vec::new() } else { decisions(&state, sighting) };
+        self.run.phase = state.phase.to_string();
+        self.done = true;
+        Ok(())
+    }
+
+    fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for line in self.run.lines(cx) {
+            writeln!(out, "{line}")?;
+        }
+        for bundle in &self.bundles {
+            writeln!(out, "{}", bundle.line())?;
+        }
+        let p = cx.out;
+        let said = match (self.action, self.done) {
+            ("leave", _) if self.decide.is_empty() => p
+                .faint("its driver is at work; `--take-over` would take the run from it")
+                .to_string(),
+            ("leave", _) => p.warn("nothing was touched").to_string(),
+            (_, false) => format!("would be taken up ({})", self.action),
+            (_, true) if self.over => p.good("nothing was left to do: the run is over").to_string(),
+            (_, true) if self.decide.is_empty() => {
+                p.good("set right: `pdca batch` goes on with it").to_string()
+            }
+            (_, true) => p.warn("set right as far as it goes without a person").to_string(),
+        };
+        writeln!(out, "  {said}")?;
+        for decision in &self.decide {
+            writeln!(out, "  {} {decision}", p.accent("decide:"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes a run up whose driver is dead, and keeps every other driver out of the workspace.
+pub(super) fn take_up(
+    sighting: &Sighting,
+    site: &Site,
+) -> Result<(Begun, pdca_driver::Held), Failure> {
+    site.wait_for_children().map_err(|error| session::refused(&error))?;
+    let admitted = site.admit().map_err(|error| session::refused(&error))?;
+    let begun = Run::resume(site, &sighting.id, ambient::moment)
+        .map_err(|error| session::no_run(&error))?;
+    Ok((begun, admitted))
+}
+
+pub(super) fn unexpected(error: &dyn std::error::Error) -> Failure {
+    Failure::from_error(Exit::Unexpected, error).hint("`pdca recover` shows where the run stands")
+}
+
+/// What a person must decide before a run can go on by itself.
+fn decisions(state: &RunState, sighting: &Sighting) -> Vec<String> {
+    let mut decisions = Vec::new();
+    if let Some(block) = &state.block {
+        decisions.push(format!(
+            "{}: mend it and `pdca unblock`, or `pdca abort`",
+            crate::style::printable(&block.evidence)
+        ));
+    }
+    for (id, work) in &state.bundles {
+        if let Status::Blocked { reason: Reason::Recovery, evidence, .. } = &work.status {
+            let evidence = crate::style::printable(evidence);
+            decisions.push(format!("{id}: {evidence}: mend it and `pdca unblock {id}`"));
+        }
+    }
+    for found in sighting.bundles.iter().filter(|found| found.action == Action::AlertNoop) {
+        let id = &found.id;
+        decisions
+            .push(format!("{id}: whether anything runs in its lane cannot be told: look there"));
+    }
+    decisions
+}

@@ -1,0 +1,152 @@
+//! `pdca unblock`: what waits for a person goes on where it was blocked.
+
+use std::io::Write;
+use std::time::Duration;
+
+use pdca_driver::{Sighting, Site, sightings};
+use pdca_journal::{Liveness, Reason, Request, RunState, Status};
+use pdca_state::BundleId;
+use serde::Serialize;
+
+use super::abort::{ask, require_known, wait};
+use super::recover::{take_up, unexpected};
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+
+/// Let a run, or one bundle of it, go on where it was blocked
+///
+/// For when the cause was mended. Nothing is done again that was done: it goes on from the step that was blocked, with
+/// the next `pdca run` or `pdca batch`. A driver that is at work is told, and takes it once. Without an id: the run
+/// itself where it is blocked, and otherwise every bundle of it that is.
+///
+/// Exit codes: 0 unblocked, 2 it is not blocked, 4 no run is active.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  pdca unblock
+  pdca unblock 36 --note \"the disk is larger now\"")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: Option<IdArg>,
+
+    /// What was mended, for the record
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+/// How long a driver that was told is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Serialize)]
+struct Document {
+    dry_run: bool,
+    run: String,
+    /// `here`, or `driver` where one that is at work was told.
+    by: &'static str,
+    /// What goes on; the run itself is `null`.
+    unblocked: Vec<Option<BundleId>>,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let id = args.id.as_ref().map(IdArg::parse).transpose()?;
+    let site = session::site(cx)?;
+    let seen = sightings(&site)?;
+    let Some(sighting) = seen.first() else {
+        writeln!(err, "no run is active, so nothing is blocked")?;
+        return Ok(Exit::NothingToDo);
+    };
+    require_known(sighting, &site)?;
+    let Ok(state) = &sighting.state else { return Ok(Exit::NothingToDo) };
+    let chosen = require_blocked(state, id)?;
+    let alive = sighting.driver == Liveness::Alive;
+    if !cx.globals.dry_run {
+        if alive {
+            tell_driver(&site, sighting, &chosen, args.note.as_deref())?;
+        } else {
+            let (begun, _admitted) = take_up(sighting, &site)?;
+            session::tell_torn(&begun, cx, err)?;
+            for one in &chosen {
+                begun.run.unblock(one.as_ref()).map_err(|error| unexpected(&error))?;
+            }
+        }
+    }
+    let by = if alive { "driver" } else { "here" };
+    let (dry_run, run) = (cx.globals.dry_run, sighting.id.to_string());
+    tell(&Document { dry_run, run, by, unblocked: chosen }, cx, out)
+}
+
+/// What is to go on: a bundle, or the run itself as `None`. It must be blocked.
+fn require_blocked(
+    state: &RunState,
+    id: Option<BundleId>,
+) -> Result<Vec<Option<BundleId>>, Failure> {
+    let is_blocked = |status: &Status| matches!(status, Status::Blocked { reason, .. } if *reason != Reason::SignOff);
+    if let Some(id) = id {
+        return match state.bundles.get(&id) {
+            Some(work) if is_blocked(&work.status) => Ok(vec![Some(id)]),
+            Some(work) => {
+                let phase = work.status.phase();
+                Err(Failure::usage(format!("{id} is not blocked in the run: it is {phase}"))
+                    .hint("`pdca status` shows what waits for a person, and for what"))
+            }
+            None => Err(Failure::usage(format!("{id} is no part of the active run"))
+                .hint("`pdca recover -n` shows its bundles")),
+        };
+    }
+    if state.phase.is_blocked() {
+        return Ok(vec![None]);
+    }
+    let waiting = state.bundles.iter().filter(|(_, work)| is_blocked(&work.status));
+    let waiting: Vec<_> = waiting.map(|(id, _)| Some(id.clone())).collect();
+    if waiting.is_empty() {
+        return Err(Failure::usage("nothing of the active run is blocked")
+            .hint("`pdca queue` shows what waits for a sign-off"));
+    }
+    Ok(waiting)
+}
+
+/// Tells the driver that is at work, and waits until it has taken it.
+fn tell_driver(
+    site: &Site,
+    sighting: &Sighting,
+    chosen: &[Option<BundleId>],
+    note: Option<&str>,
+) -> Result<(), Failure> {
+    for one in chosen {
+        let note = note.map(str::to_owned);
+        let request = Request::Unblock { bundle: one.clone(), note };
+        let name = ask(site, sighting, &request)?;
+        let taken = |state: &RunState| state.answered.contains(name.as_str());
+        if wait(site, &sighting.id, PATIENCE, taken).is_none() {
+            return Err(Failure::new(
+                Exit::Waiting,
+                "its driver was told, and has not answered yet",
+            )
+            .hint("it takes it when it looks next; `pdca status` shows it"));
+        }
+    }
+    Ok(())
+}
+
+fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    if cx.globals.json {
+        cx.emit_json(out, "unblock", told)?;
+        return Ok(Exit::Done);
+    }
+    let does = if told.dry_run { "would go on" } else { "goes on" };
+    for one in &told.unblocked {
+        match one {
+            Some(id) => writeln!(out, "{id} {does} where it was blocked  pdca run {id}")?,
+            None => writeln!(out, "run {} {does} where it was blocked  pdca batch", told.run)?,
+        }
+    }
+    Ok(Exit::Done)
+}

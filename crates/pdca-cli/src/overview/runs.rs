@@ -1,0 +1,222 @@
+//! Runs that are not over, as people and scripts are shown them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use camino::Utf8PathBuf;
+use pdca_driver::{Recovered, Sighting, Site};
+use pdca_journal::{Liveness, Moment, Reason, RunState, Status};
+use serde::Serialize;
+
+use crate::command::words;
+use crate::context::Context;
+use crate::style::printable;
+
+use super::ago;
+
+/// One run that is not over.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunRow {
+    pub(crate) id: String,
+    pub(crate) dir: Utf8PathBuf,
+    /// The part of its work it is in, or `unreadable`.
+    pub(crate) phase: String,
+    /// Since when. In UTC.
+    pub(crate) since: Option<String>,
+    pub(crate) driver: Option<DriverRow>,
+    /// Why the run itself waits for a person.
+    pub(crate) block: Option<BlockRow>,
+    /// The bundles of it that wait until a person unblocks them.
+    pub(crate) blocked: Vec<BlockRow>,
+    /// Why its journal cannot be read.
+    pub(crate) error: Option<String>,
+    #[serde(skip)]
+    at: Option<Moment>,
+}
+
+/// Who drives a run, or did.
+#[derive(Debug, Serialize)]
+pub(crate) struct DriverRow {
+    pub(crate) pid: u32,
+    pub(crate) host: String,
+    pub(crate) epoch: u64,
+    /// `alive`, `dead`, or `unknown` where that cannot be told from here.
+    pub(crate) liveness: &'static str,
+}
+
+/// Something that waits for a person.
+#[derive(Debug, Serialize)]
+pub(crate) struct BlockRow {
+    /// The bundle, where it is not the run.
+    pub(crate) bundle: Option<String>,
+    pub(crate) reason: &'static str,
+    pub(crate) evidence: String,
+    /// Since when. In UTC.
+    pub(crate) since: String,
+}
+
+impl RunRow {
+    pub(crate) fn of(sighting: &Sighting, site: &Site) -> Self {
+        let (id, dir) = (sighting.id.to_string(), site.runs().dir(&sighting.id));
+        let empty = RunRow {
+            id,
+            dir,
+            phase: "unreadable".to_owned(),
+            since: None,
+            driver: None,
+            block: None,
+            blocked: Vec::new(),
+            error: None,
+            at: None,
+        };
+        match &sighting.state {
+            Err(error) => RunRow { error: Some(pdca_state::chain(error)), ..empty },
+            Ok(state) => {
+                let since = state.since.at.wall.to_string();
+                RunRow {
+                    phase: state.phase.to_string(),
+                    since: Some(since.clone()),
+                    driver: Some(DriverRow::of(state, sighting.driver)),
+                    block: state.block.as_ref().map(|block| BlockRow {
+                        bundle: None,
+                        reason: reason(block.reason),
+                        evidence: block.evidence.clone(),
+                        since,
+                    }),
+                    blocked: blocked(state),
+                    at: Some(state.since.at),
+                    ..empty
+                }
+            }
+        }
+    }
+
+    /// A line for people, and one for each thing that waits.
+    pub(crate) fn lines(&self, cx: &Context<'_>) -> Vec<String> {
+        let p = cx.out;
+        let long = self.at.map(|at| {
+            let begun =
+                UNIX_EPOCH + Duration::from_secs(at.wall.as_second().try_into().unwrap_or(0));
+            words::duration(ago(begun, cx.ambient.now()))
+        });
+        let long = long.map_or_else(String::new, |long| format!(" for {long}"));
+        let phase = if self.block.is_some() || self.error.is_some() {
+            p.bad(&self.phase).to_string()
+        } else {
+            p.accent(&self.phase).to_string()
+        };
+        let driver = self.driver.as_ref().map_or_else(String::new, |driver| {
+            let DriverRow { pid, liveness, .. } = driver;
+            let what = match *liveness {
+                "alive" => format!("driven by process {pid}"),
+                "dead" => format!("left by process {pid}, `pdca batch` goes on with it"),
+                _ => format!("driven from {} by process {pid}, if it lives", driver.host),
+            };
+            format!(", {what}")
+        });
+        let mut lines = vec![format!("run {}  {phase}{long}{driver}", self.id)];
+        let told = |what: &str, evidence: &str, hint: &str| {
+            let evidence = printable(evidence).into_owned();
+            format!("  {} {evidence}  {hint}", p.warn(what))
+        };
+        if let Some(error) = &self.error {
+            lines.push(told("cannot be read:", error, "`pdca doctor` says more"));
+        }
+        if let Some(block) = &self.block {
+            let hint = "`pdca unblock` lets it go on, `pdca abort` gives it up";
+            lines.push(told("waits for a person:", &block.evidence, hint));
+        }
+        for block in &self.blocked {
+            let id = block.bundle.as_deref().unwrap_or_default();
+            let what = format!("{id} waits for a person:");
+            lines.push(told(&what, &block.evidence, &format!("`pdca unblock {id}`")));
+        }
+        lines
+    }
+}
+
+impl DriverRow {
+    fn of(state: &RunState, driver: Liveness) -> Self {
+        let (pid, host) = (state.driver.pid, state.driver.place.host.clone());
+        Self { pid, host, epoch: state.epoch.get(), liveness: liveness(driver) }
+    }
+}
+
+/// The bundles of a run that wait until a person unblocks them. One that waits for its sign-off is
+/// the queue's business.
+fn blocked(state: &RunState) -> Vec<BlockRow> {
+    let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| match &work.status {
+        Status::Blocked { reason: Reason::SignOff, .. } => None,
+        Status::Blocked { reason: why, evidence, .. } => Some(BlockRow {
+            bundle: Some(id.to_string()),
+            reason: reason(*why),
+            evidence: evidence.clone(),
+            since: work.since.at.wall.to_string(),
+        }),
+        Status::Ready
+        | Status::Running
+        | Status::Interrupted
+        | Status::Sealed
+        | Status::Landed
+        | Status::Abandoned { .. }
+        | Status::Cleaned => None,
+    };
+    state.bundles.iter().filter_map(of).collect()
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::SignOff => "sign-off",
+        Reason::NoChange => "no-change",
+        Reason::Failed => "failed",
+        Reason::Conflict => "conflict",
+        Reason::Validation => "validation",
+        Reason::Recovery => "recovery",
+    }
+}
+
+pub(crate) fn liveness(liveness: Liveness) -> &'static str {
+    match liveness {
+        Liveness::Dead => "dead",
+        Liveness::Alive => "alive",
+        Liveness::Unknown => "unknown",
+    }
+}
+
+/// One bundle of a run: where the record has it, what was found, what follows.
+#[derive(Debug, Serialize)]
+pub(crate) struct FoundRow {
+    pub(crate) id: String,
+    pub(crate) was: &'static str,
+    pub(crate) lane: Option<u32>,
+    pub(crate) checkout: String,
+    pub(crate) branch: String,
+    pub(crate) runner: &'static str,
+    pub(crate) action: serde_json::Value,
+}
+
+impl FoundRow {
+    pub(crate) fn of(found: &Recovered) -> Self {
+        Self {
+            id: found.id.to_string(),
+            was: found.was,
+            lane: found.slot,
+            checkout: format!("{:?}", found.observed.checkout).to_lowercase(),
+            branch: match found.observed.branch {
+                pdca_journal::Branch::Absent => "absent".to_owned(),
+                pdca_journal::Branch::AsExpected => "as-expected".to_owned(),
+                pdca_journal::Branch::Moved => "moved".to_owned(),
+            },
+            runner: liveness(found.observed.runner),
+            action: serde_json::to_value(found.action).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn line(&self) -> String {
+        let Self { id, was, checkout, branch, runner, .. } = self;
+        let action = self.action.as_str().unwrap_or_default();
+        let lane = self.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
+        format!(
+            "  {id}  was {was}{lane}; its checkout is {checkout}, its commits {branch}, its runner {runner}: {action}"
+        )
+    }
+}

@@ -1,0 +1,196 @@
+//! `cargo xtask fault-matrix`: every fault the software is held to, with the tests that show it.
+//!
+//! A test carries the numbers of its rows at the front of its name: `a8_a9_what_it_shows`. The page
+//! is made from those names and from the list of rows, and from nothing else; so it cannot say that
+//! a row is held which no test carries.
+
+mod rows;
+
+use std::fmt::Write as _;
+
+use camino::Utf8Path;
+
+use crate::tidy::{SourceFile, load_sources};
+use crate::{Outcome, Stopped};
+
+pub(crate) use rows::{GROUPS, ROWS, Row};
+
+/// The page that is made.
+const PAGE: &str = "docs/reference/fault-matrix.md";
+
+/// Compare the page of the fault matrix with the tests, or write it
+///
+/// Fails where a row has neither a test nor a stated reason, or where the page is not what the tests say.
+#[derive(clap::Args, Debug, Default)]
+pub(crate) struct Args {
+    /// Write the page
+    #[arg(long, conflicts_with = "check")]
+    write: bool,
+    /// Only compare; this is the default
+    #[arg(long)]
+    check: bool,
+}
+
+/// A test that carries rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowTest<'a> {
+    pub(crate) rows: Vec<&'a str>,
+    pub(crate) name: &'a str,
+    pub(crate) path: &'a Utf8Path,
+    pub(crate) line: usize,
+}
+
+pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let files = load_sources(root)?;
+    let tests = tests(&files);
+    let missing = missing(&tests);
+    for row in &missing {
+        println!("error: row {} has neither a test nor a reason: {}", row.number, row.title);
+    }
+    let page = page(&tests);
+    let path = root.join(PAGE);
+    if args.write {
+        fs_err::write(&path, &page)?;
+        println!("{PAGE} is written: {}", sum(&tests));
+    } else if fs_err::read_to_string(&path).unwrap_or_default() == page {
+        println!("{PAGE} is current: {}", sum(&tests));
+    } else {
+        println!("error: {PAGE} is not what the tests say; `cargo xtask fault-matrix --write`");
+        return Ok(Outcome::Failed);
+    }
+    Ok(if missing.is_empty() { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Every test that carries a row, in the order of files and lines.
+pub(crate) fn tests(files: &[SourceFile]) -> Vec<RowTest<'_>> {
+    let sources = files.iter().filter(|file| file.path.extension() == Some("rs"));
+    sources.flat_map(tests_of).collect()
+}
+
+fn tests_of(file: &SourceFile) -> Vec<RowTest<'_>> {
+    let mut tests = Vec::new();
+    let mut in_test = false;
+    for (line, text) in (1..).zip(file.text.lines()) {
+        let text = text.trim();
+        if text == "#[test]" {
+            in_test = true;
+        } else if let Some(rest) = text.strip_prefix("fn ") {
+            let name = rest.split('(').next().unwrap_or_default();
+            let rows = numbers(name);
+            if in_test && !rows.is_empty() {
+                tests.push(RowTest { rows, name, path: &file.path, line });
+            }
+            in_test = false;
+        }
+    }
+    tests
+}
+
+/// The numbers at the front of a name: each one letter and digits, followed by an underscore.
+fn numbers(name: &str) -> Vec<&str> {
+    let is_row = |word: &&str| {
+        let mut chars = word.chars();
+        let letter = chars.next();
+        let digits = chars.as_str();
+        letter.is_some_and(|letter| GROUPS.iter().any(|(group, _)| *group == letter))
+            && !digits.is_empty()
+            && digits.chars().all(|c| c.is_ascii_digit())
+    };
+    let mut words: Vec<&str> = name.split('_').collect();
+    // What the test shows follows the numbers; a name of numbers alone says nothing.
+    words.pop();
+    words.into_iter().take_while(is_row).collect()
+}
+
+/// The rows that no test carries, and for which no reason is stated.
+pub(crate) fn missing(tests: &[RowTest<'_>]) -> Vec<&'static Row> {
+    ROWS.iter().filter(|row| row.without.is_none() && !is_carried(row, tests)).collect()
+}
+
+fn is_carried(row: &Row, tests: &[RowTest<'_>]) -> bool {
+    tests.iter().any(|test| test.rows.contains(&row.number))
+}
+
+fn sum(tests: &[RowTest<'_>]) -> String {
+    let held = ROWS.iter().filter(|row| is_carried(row, tests)).count();
+    format!("{held} of {} rows are shown by {} tests", ROWS.len(), tests.len())
+}
+
+fn page(tests: &[RowTest<'_>]) -> String {
+    let mut page = String::from(
+        "# Fault matrix\n\n\
+         What the software is held to when something goes wrong, and the test that shows it. This page is made by\n\
+         `cargo xtask fault-matrix --write` from the names of the tests, which carry the numbers of their rows;\n\
+         `cargo xtask ci` fails where it is not current.\n\n",
+    );
+    writeln!(page, "{}.", sum(tests)).expect("a string can be written to");
+    for (letter, title) in GROUPS {
+        let name = letter.to_ascii_uppercase();
+        write!(page, "\n## {name}. {title}\n\n| row | fault and what has to happen | shown by |\n|---|---|---|\n")
+            .expect("a string can be written to");
+        for row in ROWS.iter().filter(|row| row.number.starts_with(*letter)) {
+            let shown = shown_by(row, tests);
+            let number = row.number.to_ascii_uppercase();
+            let note = row.note.map_or_else(String::new, |note| format!(" *{note}*"));
+            writeln!(page, "| {number} | {}{note} | {shown} |", row.title)
+                .expect("a string can be written to");
+        }
+    }
+    page
+}
+
+fn shown_by(row: &Row, tests: &[RowTest<'_>]) -> String {
+    let carried: Vec<String> = tests
+        .iter()
+        .filter(|test| test.rows.contains(&row.number))
+        .map(|test| format!("[`{}`](../../{})", test.name, test.path))
+        .collect();
+    match (carried.is_empty(), row.without) {
+        (false, _) => carried.join("<br>"),
+        (true, Some(why)) => format!("**no test**: {why}"),
+        (true, None) => "**missing**".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    fn file(names: &[&str]) -> SourceFile {
+        let tests: Vec<_> = names.iter().map(|name| format!("#[test]\nfn {name}() {{}}")).collect();
+        SourceFile { path: "a.rs".into(), text: tests.join("\n") }
+    }
+
+    #[test]
+    fn every_number_at_the_front_of_a_name_counts() {
+        assert_eq!(numbers("b8_the_verdict_is_taken_at_exit"), ["b8"]);
+        assert_eq!(numbers("a8_a9_a12_never_again"), ["a8", "a9", "a12"]);
+        assert_eq!(numbers("a_b8_in_the_middle"), [""; 0]);
+        assert_eq!(numbers("x1_is_no_group"), [""; 0]);
+        assert_eq!(numbers("b8"), [""; 0]);
+    }
+
+    #[test]
+    fn there_are_140_rows_in_order_and_each_number_once() {
+        let groups = [('a', 32), ('b', 24), ('c', 21), ('d', 22), ('e', 15), ('f', 16), ('g', 10)];
+        let expected: Vec<String> = groups
+            .iter()
+            .flat_map(|(group, rows)| (1..=*rows).map(move |row| format!("{group}{row}")))
+            .collect();
+        assert_eq!(expected.len(), 140);
+        assert_eq!(ROWS.iter().map(|row| row.number).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_row_without_test_and_reason_is_missing_and_the_page_says_so() {
+        let files = [file(&["a1_shown", "not_a_row"])];
+        let tests = tests(&files);
+        let missing = missing(&tests);
+        assert!(missing.iter().all(|row| row.number != "a1"));
+        assert!(missing.iter().any(|row| row.number == "b1"));
+        let page = page(&tests);
+        assert!(page.contains("[`a1_shown`](../../a.rs)"), "{page}");
+        assert!(page.contains("| B1 |") && page.contains("**missing**"), "{page}");
+        assert!(page.contains("1 of 140 rows"), "{page}");
+    }
+}

@@ -1,0 +1,253 @@
+//! `cargo xtask soak`: the real binary, killed at random moments, until a batch is done.
+//!
+//! A batch of bundles with small scripted leaves is driven to its end once undisturbed. Then it is
+//! driven again in a fresh workspace, and killed with -9 after a random time, again and again; when
+//! it comes through, its bundles, the target's refs and tree have to be the undisturbed ones. That is
+//! repeated until there were enough kills.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_process::Tool;
+
+use crate::{Outcome, Stopped};
+
+/// Kill a batch at random moments until it is done, and compare with one that was left alone
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How many kills
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// How many bundles the batch has
+    #[arg(long, default_value_t = 20)]
+    bundles: u32,
+    /// How many lanes
+    #[arg(long, default_value_t = 4)]
+    lanes: u32,
+    /// The longest time before a kill, in milliseconds
+    #[arg(long, default_value_t = 1500)]
+    longest: u64,
+    /// What the random moments follow from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The binary; `target/release/pdca` if not given
+    #[arg(long, value_name = "FILE")]
+    pdca: Option<Utf8PathBuf>,
+}
+
+const CONFIG: &str = r#"[[targets]]
+name = "app"
+path = "../app"
+branch = "main"
+
+[leaves.builder]
+mode = "command"
+argv = ["sh", "-c", 'sleep 0.05; echo "$0" > "file-$0.txt"', "{id}"]
+prompt_via = "none"
+
+[leaves.reviewer]
+mode = "command"
+argv = ["sh", "-c", 'printf "| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n"']
+prompt_via = "none"
+
+[[gates.checks]]
+id = "T1-there"
+tier = "T1"
+cmd = 'test -f "file-$PDCA_ISSUE.txt"'
+"#;
+
+/// What has to be the same however often the driver died.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    files: BTreeMap<String, String>,
+    refs: String,
+    status: String,
+}
+
+pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let pdca = args.pdca.clone().unwrap_or_else(|| root.join("target/release/pdca"));
+    if !pdca.is_file() {
+        return Err(format!("there is no {pdca}; `cargo build --release` makes it").into());
+    }
+    let begun = Instant::now();
+    let undisturbed = Scene::new(args, &pdca)?;
+    undisturbed.finish()?;
+    let alone = begun.elapsed();
+    let expected = undisturbed.end()?;
+    println!("undisturbed: {} files in {:.1} s", expected.files.len(), alone.as_secs_f64());
+    let mut dice = Dice(args.seed.max(1));
+    let (mut kills, mut rounds, mut wrong) = (0, 0, 0);
+    while kills < args.kills {
+        rounds += 1;
+        let scene = Scene::new(args, &pdca)?;
+        while kills < args.kills && scene.killed_after(dice.below(args.longest))? {
+            kills += 1;
+        }
+        scene.finish()?;
+        let end = scene.end()?;
+        let left = scene.processes();
+        if end != expected || !left.is_empty() {
+            wrong += 1;
+            println!("round {rounds}: {}", difference(&end, &expected));
+            left.iter().for_each(|line| println!("  still alive: {line}"));
+        }
+    }
+    let took = begun.elapsed().as_secs_f64();
+    println!(
+        "{kills} kills in {rounds} rounds of {} bundles on {} lanes: {wrong} ended differently ({took:.0} s, seed {})",
+        args.bundles, args.lanes, args.seed
+    );
+    Ok(if wrong == 0 { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// A workspace of its own, with a target beside it.
+struct Scene<'a> {
+    dir: tempfile::TempDir,
+    lanes: String,
+    pdca: &'a Utf8Path,
+}
+
+impl<'a> Scene<'a> {
+    fn new(args: &Args, pdca: &'a Utf8Path) -> Result<Self, Stopped> {
+        let scene = Self { dir: tempfile::tempdir()?, lanes: args.lanes.to_string(), pdca };
+        let (app, workspace) = (scene.path("app")?, scene.path("ws")?);
+        fs_err::create_dir_all(&app)?;
+        fs_err::create_dir_all(&workspace)?;
+        fs_err::write(app.join("greeting.txt"), "hello\n")?;
+        for words in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "."],
+            &["-c", "user.name=pdca", "-c", "user.email=pdca@localhost", "commit", "-qm", "first"],
+        ] {
+            scene.git(words)?;
+        }
+        fs_err::write(workspace.join("pdca.toml"), CONFIG)?;
+        for id in 1..=args.bundles {
+            let bundle = workspace.join(format!("results/issue_{id}"));
+            fs_err::create_dir_all(&bundle)?;
+            let brief = format!(
+                "# Brief\n\n- **Slug:** number-{id}\n- **Repo + branch target:** app @ main\n- **Disposition hint:** fix\n"
+            );
+            fs_err::write(bundle.join("brief.md"), brief)?;
+        }
+        Ok(scene)
+    }
+
+    fn path(&self, name: &str) -> Result<Utf8PathBuf, Stopped> {
+        let dir = Utf8Path::from_path(self.dir.path()).ok_or("the directory is not UTF-8")?;
+        Ok(dir.join(name))
+    }
+
+    fn git(&self, words: &[&str]) -> Result<String, Stopped> {
+        let said = Tool::new("git").args(words).cwd(&self.path("app")?).run()?;
+        Ok(String::from_utf8_lossy(&said.stdout).into_owned())
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is started to be killed, without a supervisor"
+    )]
+    fn start(&self) -> Result<Child, Stopped> {
+        let home = self.path("")?;
+        let mut command = Command::new(self.pdca);
+        command.args(["batch", "--lanes", &self.lanes]).current_dir(self.path("ws")?);
+        command.env("HOME", &home).env("XDG_CONFIG_HOME", &home);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command.spawn()?)
+    }
+
+    /// Starts the batch and kills it after a while; false where it came to its end before.
+    fn killed_after(&self, wait: Duration) -> Result<bool, Stopped> {
+        let mut child = self.start()?;
+        let begun = Instant::now();
+        while begun.elapsed() < wait {
+            if child.try_wait()?.is_some() {
+                return Ok(false);
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        child.kill()?;
+        child.wait()?;
+        Ok(true)
+    }
+
+    /// Drives the batch to its end, by the same command and nothing else.
+    fn finish(&self) -> Result<(), Stopped> {
+        let code = self.start()?.wait()?.code();
+        match code {
+            Some(0 | 3) => Ok(()),
+            other => Err(format!("the batch ended with {other:?}").into()),
+        }
+    }
+
+    fn end(&self) -> Result<End, Stopped> {
+        let mut files = BTreeMap::new();
+        collect(&self.path("ws")?.join("results"), "", &mut files)?;
+        let here = self.path("")?.to_string();
+        for text in files.values_mut() {
+            *text = text.replace(here.trim_end_matches('/'), "<scene>");
+        }
+        let refs = self.git(&["for-each-ref", "--format=%(refname) %(tree)"])?;
+        Ok(End { files, refs, status: self.git(&["status", "--porcelain"])? })
+    }
+
+    /// What is alive and names the scene.
+    fn processes(&self) -> Vec<String> {
+        let Ok(mark) = self.path("").map(Utf8PathBuf::into_string) else { return Vec::new() };
+        let Ok(all) = fs_err::read_dir("/proc") else { return Vec::new() };
+        let lines = all.flatten().filter_map(|entry| {
+            let bytes = fs_err::read(entry.path().join("cmdline")).ok()?;
+            Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
+        });
+        lines.filter(|line| line.contains(&mark)).collect()
+    }
+}
+
+/// Every file with its text, without what no two runs share: how long things took.
+fn collect(
+    dir: &Utf8Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, String>,
+) -> Result<(), Stopped> {
+    for entry in dir.read_dir_utf8()? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name());
+        if entry.file_type()?.is_dir() {
+            collect(entry.path(), &format!("{name}/"), files)?;
+            continue;
+        }
+        let bytes = fs_err::read(entry.path())?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.lines().filter(|line| !line.contains("duration_ms"));
+        let lines = lines.map(|line| match line.strip_suffix(" ms |") {
+            Some(rest) => rest.rsplit_once('|').map_or(line, |(row, _)| row),
+            None => line,
+        });
+        files.insert(name, lines.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(())
+}
+
+fn difference(found: &End, expected: &End) -> String {
+    for name in found.files.keys().chain(expected.files.keys()) {
+        if found.files.get(name) != expected.files.get(name) {
+            return format!("{name} is different");
+        }
+    }
+    format!("refs or checkout differ:\n{}{}", found.refs, found.status)
+}
+
+/// Random numbers that follow from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, longest: u64) -> Duration {
+        // Xorshift: enough to be without a pattern.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Duration::from_millis(self.0 % longest.max(1))
+    }
+}
