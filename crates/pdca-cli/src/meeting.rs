@@ -94,12 +94,12 @@ fn has_change(state: Option<State>) -> bool {
     }
 }
 
-fn mark(change: &Accepted, held: &HeldBack) -> Mark {
+fn mark(change: &Accepted, known: &HeldBack) -> Mark {
     match &change.standing {
         Standing::Sealed(sealed) => {
             let head = sealed.record().head.to_string();
-            match held.of(change.bundle.id(), Some(&head)) {
-                Some(held) => Mark { word: "held", text: Some(held.sentence()) },
+            match known.of(change.bundle.id(), Some(&head)) {
+                Some(why) => Mark { word: "held", text: Some(why.sentence()) },
                 None => Mark { word: "sealed", text: None },
             }
         }

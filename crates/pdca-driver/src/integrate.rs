@@ -97,6 +97,12 @@ pub enum IntegrateError {
     /// No gate says anything about a combination.
     #[error("no gating check is about the repository, so no combination can be gated")]
     NoGate,
+    /// The changes are meant for a branch that is not here.
+    #[error("{reference} is the branch of a remote, and does not move here")]
+    NotLocal {
+        /// The ref.
+        reference: String,
+    },
     /// The branch is red without any of the changes.
     #[error("{branch} is red by itself at {base}: {}", rows.join(", "))]
     BaseRed {
@@ -184,10 +190,10 @@ pub enum IntegrateError {
 
 impl From<DriveError> for IntegrateError {
     fn from(error: DriveError) -> Self {
-        match error {
-            DriveError::Interrupted => Self::Interrupted,
-            other => Self::Drive(Box::new(other)),
+        if matches!(error, DriveError::Interrupted) {
+            return Self::Interrupted;
         }
+        Self::Drive(Box::new(error))
     }
 }
 
@@ -201,12 +207,19 @@ impl Driver<'_> {
         if !self.site.has_combined_gate() {
             return Err(IntegrateError::NoGate);
         }
+        let is_local = front.reference.starts_with("refs/heads/");
+        if order.settings.land != Land::Branch && !is_local {
+            return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
+        }
         let (entries, held) = work::choose(front, order.only);
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
         let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
         let ended = work.run(entries, held);
-        work.keep(&ended)?;
-        ended
+        let kept = work.keep(&ended);
+        // What went wrong first is what a person must know.
+        let done = ended?;
+        kept?;
+        Ok(done)
     }
 }

@@ -149,6 +149,11 @@ impl Landed {
         &self.reference
     }
 
+    /// Where it was before; none where it was made.
+    pub fn before(&self) -> Option<ObjectId> {
+        self.before
+    }
+
     /// Where it is now.
     pub fn commit(&self) -> ObjectId {
         self.commit

@@ -41,7 +41,7 @@ pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>
     let repo = store.repo();
     let mut found = Vec::new();
     for reference in repo.references().map_err(failed)?.prefixed(prefix).map_err(failed)? {
-        let mut reference = reference.map_err(|source| failed(gix::Error::from(source)))?;
+        let mut reference = reference.map_err(failed)?;
         let name = reference.name().as_bstr().to_string();
         // One that leads to no commit is none that anybody could mean.
         if let Ok(commit) = reference.peel_to_commit() {

@@ -228,7 +228,7 @@ impl Sealed {
         let platform = repo.references().map_err(failed)?;
         let mut names = Vec::new();
         for found in platform.prefixed("refs/pdca/").map_err(failed)? {
-            let found = found.map_err(|source| failed(gix::Error::from(source)))?;
+            let found = found.map_err(failed)?;
             let name = found.name().as_bstr().to_string();
             if name.split('/').nth(3) == Some("seal") {
                 names.push(name);
@@ -343,6 +343,10 @@ fn require_as_reviewed(accepted: &Acceptance<'_>) -> Result<(), SealError> {
 fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, SealError> {
     let (base, head) = (accepted.base, accepted.head);
     let commits = line(store, base, head)?;
+    for commit in &commits {
+        // One that cannot be made again would otherwise stop the fold of all the others.
+        store.require_sound(*commit)?;
+    }
     let tree = store.tree_of(head)?;
     if tree == store.tree_of(base)? {
         return Err(SealError::NoChange { id: accepted.id.clone() });
@@ -410,10 +414,7 @@ fn require_complete(store: &Store, record: &SealRecord) -> Result<(), StoreError
 fn write_tag(store: &Store, record: &SealRecord) -> Result<ObjectId, StoreError> {
     let failed = |source| StoreError::objects("write the seal", source);
     let repo = store.repo();
-    let committer = repo
-        .find_commit(record.head)
-        .and_then(|commit| commit.committer()?.to_owned())
-        .map_err(failed)?;
+    let committer = store.read_commit(record.head)?.committer;
     let tag = gix::objs::Tag {
         target: record.head,
         target_kind: gix::object::Kind::Commit,

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use gix::{ObjectId, bstr::ByteSlice as _};
+use gix::{ObjectId, bstr::ByteSlice as _, objs::WriteTo as _};
 
 use crate::{failure::StoreError, footprint::Leaf, git::Git, path::TreePath};
 
@@ -120,6 +120,30 @@ impl Store {
         let found = repo.find_commit(commit);
         let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
         Ok(found.parent_ids().map(gix::Id::detach).collect())
+    }
+
+    /// Everything that a commit says.
+    pub(crate) fn read_commit(&self, commit: ObjectId) -> Result<gix::objs::Commit, StoreError> {
+        let failed = |source| StoreError::objects("read a commit", source);
+        let repo = self.repo();
+        let found = repo.find_commit(commit).map_err(failed)?;
+        let decoded = found.decode().map_err(failed)?;
+        gix::objs::Commit::try_from(decoded).map_err(failed)
+    }
+
+    /// Refuses a commit that is not in the form that git gives it: made again, it would be
+    /// another, or none.
+    pub(crate) fn require_sound(&self, commit: ObjectId) -> Result<(), StoreError> {
+        let mut again = Vec::new();
+        let form = |_| StoreError::Form { what: format!("commit {commit}") };
+        self.read_commit(commit)?.write_to(&mut again).map_err(form)?;
+        let repo = self.repo();
+        let found = repo.find_commit(commit);
+        let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
+        if found.data == again {
+            return Ok(());
+        }
+        Err(StoreError::Form { what: format!("commit {commit}") })
     }
 
     /// The file, link or submodule that a tree has under this path.

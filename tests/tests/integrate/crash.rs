@@ -23,14 +23,14 @@ fn back(scene: &Meeting, main: &str) {
     for name in ["integrations", "verdicts", "held.json"] {
         let path = scene.scene.workspace.path().join(".pdca").join(name);
         if path.is_dir() {
-            fs_err::remove_dir_all(path).unwrap();
+            fs_err::remove_dir_all(path).expect("it can be removed");
         } else if path.exists() {
-            fs_err::remove_file(path).unwrap();
+            fs_err::remove_file(path).expect("it can be removed");
         }
     }
     let certificates = scene.scene.workspace.path().join("process/certificates");
     if certificates.exists() {
-        fs_err::remove_dir_all(certificates).unwrap();
+        fs_err::remove_dir_all(certificates).expect("they can be removed");
     }
 }
 
@@ -64,6 +64,34 @@ fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
     }
     assert!(killed > 5, "only {killed} points");
     assert_eq!(scene.scene.processes(), Vec::<String>::new());
+}
+
+#[test]
+fn killed_on_the_way_to_a_branch_the_next_goes_on_in_the_same_branch() {
+    let scene = Meeting::new(RED);
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    scene.accepted("3", "c.txt", "c\n");
+    for at in ["land:1", "land-outcome:1", "land-intent:2", "land-outcome:2", "journal-end"] {
+        back(&scene, &scene.at("main"));
+        for branch in branches(&scene) {
+            scene.scene.repo.git(&["update-ref", "-d", &branch]);
+        }
+        let first = scene.scene.pdca_with(&[("PDCA_CRASH_AT", at)], &["integrate"]);
+        assert_eq!(first.code, 128 + 9, "{at}: {}", first.err);
+        let second = scene.integrate(&[]);
+        assert!([101, 3].contains(&second.code), "{at}: {} {}", second.code, second.err);
+        let branches = branches(&scene);
+        assert_eq!(branches.len(), 1, "{at}: {branches:?}");
+        let there = scene.log(&branches[0]);
+        assert_eq!(there, ["pdca: issue_3|3", "pdca: issue_1|1", "first|"], "{at}");
+        scene.pdca(&["verify"]).expect(0);
+    }
+}
+
+fn branches(scene: &Meeting) -> Vec<String> {
+    let list = ["for-each-ref", "--format=%(refname)", "refs/heads/pdca/"];
+    scene.scene.repo.git(&list).lines().map(str::to_owned).collect()
 }
 
 #[test]

@@ -22,6 +22,23 @@ fn by_default_a_branch_is_left_for_a_person_and_landing_it_is_seen_in_git() {
 }
 
 #[test]
+fn asked_again_with_something_held_no_second_branch_is_left() {
+    let scene = Meeting::new("! { test -e a.txt && test -e b.txt; }");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    scene.accepted("3", "c.txt", "c\n");
+    let first = scene.integrate(&["--json"]).expect(101).json();
+    let second = scene.integrate(&["--json"]).expect(101).json();
+    assert_eq!((&second["references"], &second["tip"]), (&first["references"], &first["tip"]));
+    // Another change goes on from there, in a branch that has all of them.
+    scene.accepted("4", "d.txt", "d\n");
+    let third = scene.integrate(&["--json"]).expect(101).json();
+    let branch = third["references"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    let there = scene.log(branch);
+    assert_eq!(there, ["pdca: issue_4|4", "pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+}
+
+#[test]
 fn a_branch_that_somebody_has_checked_out_does_not_move() {
     let scene = Meeting::new("true");
     scene.accepted("1", "a.txt", "a\n");
@@ -38,17 +55,26 @@ fn a_branch_that_somebody_has_checked_out_does_not_move() {
 }
 
 #[test]
-fn a_push_goes_to_the_remote_and_nothing_here_moves_but_a_branch_of_ours() {
-    let scene = Meeting::new("true");
+fn a24_what_landed_here_and_was_not_pushed_is_pushed_and_nothing_else_here_moves() {
+    let scene = Meeting::new("! { test -e a.txt && test -e b.txt; }");
     let remote = scene.scene.workspace.around().join("remote.git");
     scene.scene.repo.git(&["clone", "--quiet", "--bare", ".", remote.as_str()]);
     let remote_url = remote.as_str().to_owned();
     scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    scene.accepted("3", "c.txt", "c\n");
     let main = scene.at("main");
     let config = scene.scene.workspace.read("pdca.toml");
     scene.scene.workspace.config(&format!("{config}\n[integrate]\nremote = \"{remote_url}\"\n"));
-    let done = scene.integrate(&["--land", "push", "--json"]).expect(0).json();
+    // Killed twice before the remote has anything.
+    for _ in 0..2 {
+        let killed =
+            scene.scene.pdca_with(&[("PDCA_CRASH_AT", "push")], &["integrate", "--land", "push"]);
+        assert_eq!(killed.code, 128 + 9, "{}", killed.err);
+    }
+    let done = scene.integrate(&["--land", "push", "--json"]).expect(101).json();
     let there = Repo::existing(&remote);
+    assert_eq!(there.git(&["log", "--format=%s", "main"]), "pdca: issue_3\npdca: issue_1\nfirst\n");
     assert_eq!(there.git(&["rev-parse", "main"]).trim(), done["tip"].as_str().unwrap());
     assert_eq!(scene.at("main"), main);
 }

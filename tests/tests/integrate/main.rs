@@ -8,3 +8,4 @@ mod crash;
 mod faults;
 mod landing;
 mod meeting;
+mod outlook;

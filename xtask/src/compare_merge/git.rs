@@ -3,7 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Acceptance, Engine, Entry, Fate, Fence, Log, ObjectId, Plan, Recorded, Run, SealError, Store,
-    Strategy, fold, seal,
+    StoreError, Strategy, fold, seal,
 };
 
 use super::{Case, Verdict};
@@ -172,7 +172,11 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
     };
     let sealed = match seal(store, &fence, &accepted, log) {
         Ok((sealed, _)) => sealed,
-        Err(SealError::NotLinear { .. } | SealError::NoChange { .. }) => return Ok(Folded::Unfit),
+        Err(
+            SealError::NotLinear { .. }
+            | SealError::NoChange { .. }
+            | SealError::Store(StoreError::Form { .. }),
+        ) => return Ok(Folded::Unfit),
         Err(error) => return Err(error.into()),
     };
     let plan = Plan::new(onto, strategy, [Entry::new(sealed, [])])?;

@@ -269,8 +269,8 @@ impl Stage<'_> {
         let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/pdca/"];
         let branch = scenery::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();
         let said = self.git(&["merge", "--ff-only", &branch])?;
-        let last = said.lines().last().unwrap_or_default().to_owned();
-        self.line(&last)
+        let end = said.lines().last().unwrap_or_default().to_owned();
+        self.line(&end)
     }
 
     /// Types a git command in the user's checkout.

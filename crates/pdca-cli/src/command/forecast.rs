@@ -32,11 +32,11 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    forecasts: Vec<Branch<'a>>,
+    forecasts: Vec<OneBranch<'a>>,
 }
 
 #[derive(Serialize)]
-struct Branch<'a> {
+struct OneBranch<'a> {
     target: &'a str,
     branch: &'a str,
     bundles: Vec<Item<'a>>,
@@ -77,8 +77,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     Ok(Exit::Done)
 }
 
-fn branch(sky: &Sky) -> Branch<'_> {
-    Branch {
+fn branch(sky: &Sky) -> OneBranch<'_> {
+    OneBranch {
         target: &sky.target,
         branch: &sky.branch,
         bundles: sky

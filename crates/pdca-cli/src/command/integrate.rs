@@ -227,7 +227,7 @@ fn seal_old(
 fn word(error: &IntegrateError) -> Exit {
     match error {
         IntegrateError::Interrupted => Exit::Interrupted,
-        IntegrateError::NoGate => Exit::Usage,
+        IntegrateError::NoGate | IntegrateError::NotLocal { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
         | IntegrateError::Drifted { .. }

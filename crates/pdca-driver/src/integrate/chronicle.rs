@@ -27,6 +27,10 @@ use super::standing::Front;
 
 /// The lock of a target, in its git common directory: the same that a run that builds takes.
 const LOCK: &str = "pdca.lock";
+/// How many files of a conflict are recorded.
+const MOST_PATHS: usize = 50;
+/// How much of a sentence is recorded.
+const LONGEST: usize = 2000;
 
 /// Why an integration cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +111,7 @@ impl Chronicle {
                 })?;
             let mut journal = opened.journal;
             settle(&mut journal, front, clock)?;
-            if taken.is_none() && is_of(&journal, entries, &terms) {
+            if taken.is_none() && is_of(&journal, front, entries, &terms) {
                 taken = Some(journal);
             } else {
                 let why = "another integration was asked for".to_owned();
@@ -219,7 +223,8 @@ impl Chronicle {
                 self.applied(Outcome::Applied { commit: id(*applied_commit) })
             }
             StepState::Conflict { conflicts } => {
-                let paths = conflicts.iter().map(|conflict| conflict.path.to_string()).collect();
+                let paths = conflicts.iter().take(MOST_PATHS);
+                let paths = paths.map(|conflict| conflict.path.to_string()).collect();
                 self.applied(Outcome::Conflict { paths })
             }
             StepState::Skipped { reason } => {
@@ -394,7 +399,8 @@ impl Chronicle {
     ) -> Result<(), ChronicleError> {
         let mut records = Vec::new();
         let state = self.journal.state();
-        let out = held.iter().map(|held| (&held.id, reason_of(held.reason), held.sentence()));
+        let cut = |text: String| text.chars().take(LONGEST).collect::<String>();
+        let out = held.iter().map(|held| (&held.id, reason_of(held.reason), cut(held.sentence())));
         let there = present.iter().map(|id| (id, Reason::NoChange, "it is there already".into()));
         let mut gone = BTreeSet::new();
         for (bundle, reason, evidence) in out.chain(there) {
@@ -419,19 +425,34 @@ impl Chronicle {
     }
 }
 
-/// Whether an integration that was left is the one that is asked for.
-fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
+/// Whether an integration that was left is the one that is asked for, and can go on.
+fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: &str) -> bool {
     let state = journal.state();
+    let name = format!("refs/heads/pdca/integration-{}", journal.run());
+    let branch = front.store.commit_at(&name).ok().flatten();
+    // A branch of its own that the target has moved away from is no place to go on.
+    let goes_on = |at| git::contains(&front.store, at, front.tip).unwrap_or(false);
+    if state.admitted.config_digest != terms || !branch.is_none_or(goes_on) {
+        return false;
+    }
     let is_there = |entry: &Entry| {
         state.bundles.get(entry.sealed().id()).is_some_and(|work| {
             let same = work.seal.as_ref().is_none_or(|known| known.seal == seal_of(entry));
-            same && matches!(
-                work.status,
-                Status::Ready | Status::Interrupted | Status::Sealed | Status::Blocked { .. }
-            )
+            same && match work.status {
+                Status::Ready | Status::Interrupted | Status::Sealed | Status::Blocked { .. } => {
+                    true
+                }
+                // What has landed and is asked for again has landed in its branch, or is gone.
+                Status::Landed => branch.is_some(),
+                Status::Running | Status::Abandoned { .. } | Status::Cleaned => false,
+            }
         })
     };
-    state.admitted.config_digest == terms && entries.iter().all(is_there)
+    let is_asked_for = |bundle: &BundleId| entries.iter().any(|e| e.sealed().id() == bundle);
+    let mut bundles = state.bundles.iter();
+    let nothing_else =
+        bundles.all(|(bundle, work)| matches!(work.status, Status::Landed) || is_asked_for(bundle));
+    nothing_else && entries.iter().all(is_there)
 }
 
 /// Looks what became of everything that a driver was at when it died.

@@ -88,7 +88,10 @@ impl Driver<'_> {
             GatesError::Cancelled => DriveError::Interrupted,
             other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => DriveError::Gates(other),
         })?;
-        for written in wire.iter().flat_map(pdca_lanes::Tripwire::breaches) {
+        // What landed meanwhile is our own doing.
+        let own = [format!("ref {} ", front.reference), "ref refs/heads/pdca/".to_owned()];
+        let breaches = wire.iter().flat_map(pdca_lanes::Tripwire::breaches);
+        for written in breaches.filter(|line| !own.iter().any(|own| line.starts_with(own))) {
             let text = format!("while the gates ran, the primary checkout changed: {written}");
             self.tell(told, What::Warning { text });
         }

@@ -90,6 +90,9 @@ impl Held {
         match self.reason {
             Reason::Red if self.partners.is_empty() => format!("{id} breaks {rows} by itself"),
             Reason::Red => format!("{id} breaks {rows} only together with {partners}"),
+            Reason::Conflict if self.conflicts.is_empty() => {
+                format!("{id} does not merge with what is left of the others")
+            }
             Reason::Conflict => {
                 let files: Vec<String> = self.conflicts.iter().map(place).collect();
                 let with = if self.partners.is_empty() { "the branch" } else { &partners };

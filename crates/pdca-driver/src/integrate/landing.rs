@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Candidate, Certificate, Destination, Gated, LandError, Lookup, ObjectId, Onto, PushOutcome,
-    Run, contains, land, push,
+    Candidate, Certificate, Destination, Entry, Gated, LandError, Lookup, ObjectId, Onto, Plan,
+    PushOutcome, Recorded, Run, contains, fold, land, push, refs_below,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
@@ -50,6 +50,15 @@ impl Work<'_> {
             return Ok(Round::Moved);
         }
         let gated = Gated::new(candidate, &self.oracle, verdict)?;
+        if self.order.settings.land == Land::Branch
+            && let Some(branch) = self.staged_in(gated.candidate())?
+        {
+            // An earlier integration left exactly this for a person; a second branch would only confuse.
+            self.chronicle.land(gated.candidate(), &branch, &self.oracle.gate_digest)?;
+            self.chronicle.landed(Ok(gated.candidate().commit()), rest)?;
+            self.arrived(&gated, branch);
+            return Ok(Round::Done);
+        }
         let onto = match self.order.settings.land {
             Land::Target => Onto::Target(&self.front.branch),
             Land::Branch | Land::Push => Onto::Branch(&self.run),
@@ -79,17 +88,34 @@ impl Work<'_> {
         if self.order.settings.land == Land::Push {
             self.push(&gated)?;
         }
-        self.at = landed.commit();
-        self.done.tip = landed.commit();
+        self.arrived(&gated, reference);
+        Ok(Round::Done)
+    }
+
+    /// The branch of an earlier integration that has a candidate in it.
+    fn staged_in(&self, candidate: &Candidate) -> Result<Option<String>, IntegrateError> {
+        let own = format!("refs/heads/{}", self.run.integration_branch());
+        for (name, at) in refs_below(&self.front.store, "refs/heads/pdca/integration-")? {
+            if name != own && contains(&self.front.store, at, candidate.commit())? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes note of what is there now.
+    fn arrived(&mut self, gated: &Gated, reference: String) {
+        self.at = gated.candidate().commit();
+        self.done.tip = self.at;
         self.done.tree = gated.candidate().tree();
-        self.done.references.push(landed.reference().to_owned());
-        self.done.references.dedup();
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
-            self.tell(format!("{id} is in {} as {short}", landed.reference()));
+            self.tell(format!("{id} is in {reference} as {short}"));
             self.done.landed.push((id.clone(), commit));
         }
-        Ok(Round::Done)
+        if !self.done.references.contains(&reference) {
+            self.done.references.push(reference);
+        }
     }
 
     fn dir(&self) -> Utf8PathBuf {
@@ -127,7 +153,7 @@ impl Work<'_> {
                 }
                 if let Some(text) = self.has_landed(file.path())? {
                     let path = self.certify(&run, &text)?;
-                    self.tell(format!("{} is finished: its landing was not heard of", path));
+                    self.tell(format!("{path} is finished: its landing was not heard of"));
                     self.done.certificates.push(path);
                 }
                 remove(file.path())?;
@@ -169,6 +195,23 @@ impl Work<'_> {
         }
     }
 
+    /// Pushes what is in the branch of an integration that was cut short before the remote had it.
+    pub(super) fn push_again(
+        &mut self,
+        entries: Vec<Entry>,
+        at: ObjectId,
+    ) -> Result<(), IntegrateError> {
+        let plan = Plan::new(self.front.tip, self.order.settings.strategy, entries)?;
+        let folded = fold(&mut self.engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
+        let candidate = folded.candidate().clone();
+        let verdict = self.cache.look_up(&self.oracle.key(&candidate))?;
+        let (Lookup::Found(verdict), true) = (verdict, candidate.commit() == at) else {
+            let rows = vec![format!("nothing is known any more about {at}, which was not pushed")];
+            return Err(IntegrateError::Stuck { rows });
+        };
+        self.push(&Gated::new(candidate, &self.oracle, verdict)?)
+    }
+
     fn push(&mut self, gated: &Gated) -> Result<(), IntegrateError> {
         let remote = self.order.settings.remote.clone();
         let branch = self.front.branch.clone();
@@ -187,6 +230,13 @@ impl Work<'_> {
             match pushed {
                 PushOutcome::Pushed | PushOutcome::AlreadyThere => return Ok(()),
                 PushOutcome::Race { at } => {
+                    // It may have the first part of this from before we were cut short.
+                    if let Some(rest) = gated.candidate().after(at)
+                        && at != gated.candidate().base()
+                        && let Lookup::Found(known) = self.cache.look_up(&self.oracle.key(&rest))?
+                    {
+                        return self.push(&Gated::new(rest, &self.oracle, known)?);
+                    }
                     return Err(refused(format!("it is at {at}; fetch it and integrate again")));
                 }
                 PushOutcome::NoBranch => return Err(refused("it has no such branch".into())),

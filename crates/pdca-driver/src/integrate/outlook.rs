@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
-use pdca_integrate::{
-    Conflict, Engine, Forecast, Ingredients, Level, ObjectId, Outlook, Store, StoreError,
-};
+use pdca_integrate::{Conflict, Engine, Forecast, Ingredients, Level, ObjectId, Outlook, Store};
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +75,12 @@ impl Trouble {
     }
 }
 
+/// A target, and the bundles that are meant for one of its branches.
+struct Place {
+    target: TargetSpec,
+    bundles: Vec<(Bundle, Snapshot)>,
+}
+
 /// What is known of one bundle.
 struct Cloud {
     id: BundleId,
@@ -101,8 +105,7 @@ impl Site {
     ) -> Result<Vec<Sky>, StandingError> {
         let landed = self.landed()?;
         let mut memory = self.recall_outlook();
-        let mut skies: BTreeMap<(String, String), (TargetSpec, Vec<(Bundle, Snapshot)>)> =
-            BTreeMap::new();
+        let mut skies: BTreeMap<(String, String), Place> = BTreeMap::new();
         for bundle in self.bundles.list()? {
             let is_wanted = only.is_empty() || only.contains(bundle.id());
             let Ok(snapshot) = bundle.load() else { continue };
@@ -116,18 +119,19 @@ impl Site {
             // Where a bundle belongs that names no known target is told by whoever builds it.
             let Ok(Some(target)) = self.target_of(brief) else { continue };
             let branch = self.branch_of(brief, &target).unwrap_or_default();
-            let sky = skies.entry((target.name.clone(), branch)).or_insert((target, Vec::new()));
-            sky.1.push((bundle, snapshot));
+            let key = (target.name.clone(), branch);
+            let sky = skies.entry(key).or_insert(Place { target, bundles: Vec::new() });
+            sky.bundles.push((bundle, snapshot));
         }
         let mut found = Vec::new();
-        for ((_, branch), (target, bundles)) in skies {
+        for ((_, branch), Place { target, bundles }) in skies {
             let failed = |source| StandingError::Store { target: target.name.clone(), source };
             let store = self.store(&target).map_err(failed)?;
             let clouds: Vec<Cloud> = bundles
                 .iter()
                 .map(|(bundle, snapshot)| self.cloud(&store, bundle, snapshot, &mut memory))
                 .collect();
-            let troubles = troubles(&store, settings, &clouds, &mut memory).map_err(failed)?;
+            let troubles = troubles(&store, settings, &clouds, &mut memory);
             found.push(Sky {
                 target: target.name.clone(),
                 branch,
@@ -223,11 +227,11 @@ fn troubles(
     settings: &Settings,
     clouds: &[Cloud],
     memory: &mut Memory,
-) -> Result<Vec<Trouble>, StoreError> {
+) -> Vec<Trouble> {
     let declared: Vec<(BundleId, Vec<Pattern>)> =
         clouds.iter().map(|cloud| (cloud.id.clone(), cloud.touches.clone())).collect();
     let declared = Forecast::of_touches(&declared);
-    let merged = merged(store, settings, clouds, memory)?;
+    let merged = merged(store, settings, clouds, memory);
     let mut found = Vec::new();
     for (place, first) in clouds.iter().enumerate() {
         for second in &clouds[place + 1..] {
@@ -242,7 +246,7 @@ fn troubles(
             }
         }
     }
-    Ok(found)
+    found
 }
 
 /// What every two commits come to: as remembered, or as git says.
@@ -251,7 +255,7 @@ fn merged(
     settings: &Settings,
     clouds: &[Cloud],
     memory: &mut Memory,
-) -> Result<BTreeMap<(ObjectId, ObjectId), Outlook>, StoreError> {
+) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
     let heads: Vec<(BundleId, ObjectId)> =
         clouds.iter().filter_map(|cloud| Some((cloud.id.clone(), cloud.head?))).collect();
     let pairs = || {
@@ -260,7 +264,7 @@ fn merged(
     };
     let key = |(one, other): (ObjectId, ObjectId)| format!("{one} {other}");
     if !pairs().all(|pair| memory.pairs.contains_key(&key(pair))) {
-        let Ok(drivers) = settings.drivers() else { return Ok(BTreeMap::new()) };
+        let Ok(drivers) = settings.drivers() else { return BTreeMap::new() };
         let mut engine = Engine::new(store, drivers);
         let base = heads.first().map(|(_, head)| *head);
         let forecast = base.map(|base| Forecast::of_heads(&mut engine, base, &heads));
@@ -281,5 +285,5 @@ fn merged(
         Some(conflicts) => Outlook::Conflict { conflicts: conflicts.clone() },
         None => Outlook::Unknown { why: "git could not merge them".to_owned() },
     };
-    Ok(pairs().map(|pair| (pair, outlook(pair))).collect())
+    pairs().map(|pair| (pair, outlook(pair))).collect()
 }

@@ -193,7 +193,8 @@ impl Site {
             let left = Tenancy::from_note(&note.text).filter(|left| left.job == name)?;
             Some((note.slot, left.head?))
         });
-        let Some((slot, checked)) = left.find(|(_, head)| *head != made.to_string()) else {
+        let same = made.to_string();
+        let Some((slot, checked)) = left.find(|(_, head)| *head != same) else {
             return Ok(());
         };
         let other = || SealingError::OtherCommit { made, checked: checked.clone() };

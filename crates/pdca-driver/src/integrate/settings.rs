@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pdca_integrate::{Driver, Drivers, EngineError, Strategy};
+use pdca_integrate::{Driver, Drivers, EngineError, Oracle, Strategy};
 use pdca_state::sha256_hex;
 use serde::{Deserialize, Serialize};
 
@@ -69,12 +69,14 @@ impl Settings {
 
 impl Settings {
     /// A digest of all that must be the same for an integration to be taken up.
-    pub(super) fn terms(&self, front: &Front) -> String {
+    pub(super) fn terms(&self, front: &Front, oracle: &Oracle) -> String {
         let parts = [
             front.target.name.as_str(),
             &front.reference,
             front.store.git_version(),
             &format!("{self:?}"),
+            &oracle.gate_digest,
+            &oracle.environment_digest,
         ];
         sha256_hex(parts.join("\0").as_bytes())
     }

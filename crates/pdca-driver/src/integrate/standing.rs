@@ -110,6 +110,9 @@ pub enum StandingError {
     },
 }
 
+/// The name of a target, and the branch where somebody names one.
+type Place = (String, Option<String>);
+
 impl Standing {
     /// In one word.
     pub fn as_str(&self) -> &'static str {
@@ -126,8 +129,7 @@ impl Standing {
 impl Site {
     /// Every branch that accepted changes are meant for, with those changes.
     pub fn fronts(&self) -> Result<Vec<Front>, StandingError> {
-        let mut places: BTreeMap<(String, Option<String>), Vec<(Bundle, Snapshot)>> =
-            BTreeMap::new();
+        let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
         for bundle in self.accepted()? {
             let snapshot = bundle.load()?;
@@ -177,16 +179,15 @@ impl Site {
         let name = || target.name.clone();
         let failed = |source| StandingError::Store { target: name(), source };
         let store = self.store(&target).map_err(failed)?;
-        let branch = match branch {
-            Some(branch) => branch.to_owned(),
-            None => {
-                let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| {
-                    StandingError::Unnamed { target: name(), source }
-                };
-                let found = pdca_lanes::Target::open(&target.name, &target.path)
-                    .map_err(|source| unnamed(source.into()))?;
-                found.resolve(None).map_err(|source| unnamed(source.into()))?.branch
-            }
+        let branch = if let Some(branch) = branch {
+            branch.to_owned()
+        } else {
+            let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| {
+                StandingError::Unnamed { target: name(), source }
+            };
+            let found = pdca_lanes::Target::open(&target.name, &target.path)
+                .map_err(|source| unnamed(source.into()))?;
+            found.resolve(None).map_err(|source| unnamed(source.into()))?.branch
         };
         let mut found = None;
         for place in ["heads", "remotes"] {

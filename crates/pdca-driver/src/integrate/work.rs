@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
     BaseDrift, Candidate, Engine, Entry, Fate, Fence, Log, ObjectId, Oracle, Pace, Plan, RefError,
-    Run, Step, VerdictCache, base_drift, fold,
+    Run, Sealed, Step, VerdictCache, base_drift, fold, present_in,
 };
 use pdca_journal as journal;
 use pdca_state::{Bundle, BundleId};
@@ -22,6 +22,8 @@ use super::{IntegrateError, Integrated, Order};
 pub const TOLD: &str = "integrate+";
 /// More anchors than any integration needs.
 const MAX_ANCHORS: u32 = 100_000;
+/// How often a branch that moves while it is gated is followed.
+const MOST_MOVES: u32 = 20;
 
 /// An integration under way.
 pub(super) struct Work<'w> {
@@ -68,7 +70,8 @@ impl<'w> Work<'w> {
         engine: Engine<'w>,
         entries: &[Entry],
     ) -> Result<Self, IntegrateError> {
-        let terms = order.settings.terms(front);
+        let oracle = driver.site.oracle();
+        let terms = order.settings.terms(front, &oracle);
         let begin = || Chronicle::begin(driver.site, front, entries, terms, order.clock);
         let chronicle = driver.effects.perform("journal", begin)?;
         let run = chronicle.run();
@@ -92,7 +95,7 @@ impl<'w> Work<'w> {
             certificates: Vec::new(),
         };
         Ok(Self {
-            oracle: driver.site.oracle(),
+            oracle,
             cache: VerdictCache::new(driver.site.private().join("verdicts")),
             driver,
             front,
@@ -121,6 +124,8 @@ impl<'w> Work<'w> {
     ) -> Result<Integrated, IntegrateError> {
         self.finish_certificates()?;
         self.done.held = held;
+        self.go_on_in_branch(&mut waiting)?;
+        let mut moved = 0;
         while !waiting.is_empty() {
             if self.driver.cancel.is_cancelled() {
                 return Err(IntegrateError::Interrupted);
@@ -138,6 +143,12 @@ impl<'w> Work<'w> {
             let round = self.hunt(&Plan::new(base, strategy, fit)?)?;
             if round == Round::Moved {
                 self.round.clear();
+                moved += 1;
+                if moved > MOST_MOVES {
+                    let reference = self.front.reference.clone();
+                    let how = "does not stay where it is gated".to_owned();
+                    return Err(IntegrateError::Drifted { reference, how });
+                }
             } else {
                 let culprits = self.round.iter().filter(|held| held.reason == Reason::Red);
                 self.pace.learn(batch.len(), culprits.count());
@@ -148,6 +159,35 @@ impl<'w> Work<'w> {
             self.hold_dependants(&mut waiting);
         }
         Ok(self.done.clone())
+    }
+
+    /// Takes over what an integration that is taken up has in its branch already.
+    fn go_on_in_branch(&mut self, waiting: &mut Vec<Entry>) -> Result<(), IntegrateError> {
+        if self.order.settings.land == Land::Target {
+            return Ok(());
+        }
+        let reference = format!("refs/heads/{}", self.run.integration_branch());
+        let Some(at) = self.front.store.commit_at(&reference)? else { return Ok(()) };
+        let seals: Vec<&Sealed> = waiting.iter().map(Entry::sealed).collect();
+        let there = present_in(&self.front.store, at, &seals)?;
+        let plan = Plan::new(self.at, self.order.settings.strategy, waiting.iter().cloned())?;
+        self.done.order = ids(&plan);
+        for id in ids(&plan) {
+            if let Some(commit) = there.get(&id) {
+                self.done.landed.push((id, *commit));
+            }
+        }
+        let (staged, rest): (Vec<Entry>, Vec<Entry>) =
+            waiting.drain(..).partition(|entry| there.contains_key(entry.sealed().id()));
+        *waiting = rest;
+        if self.order.settings.land == Land::Push {
+            self.push_again(staged, at)?;
+        }
+        self.at = at;
+        self.done.tip = at;
+        self.done.tree = self.front.store.tree_of(at)?;
+        self.done.references.push(reference);
+        Ok(())
     }
 
     fn settled(&self) -> BTreeSet<BundleId> {
@@ -272,7 +312,6 @@ impl<'w> Work<'w> {
             Ok(_) => {
                 let finish = || self.chronicle.finish(&self.done.held, &present);
                 self.driver.effects.perform("journal-end", finish)?;
-                self.clear_jobs()?;
             }
             Err(error @ IntegrateError::BaseRed { .. }) => {
                 self.chronicle.block(journal::Reason::Validation, error.to_string())?;
@@ -282,6 +321,10 @@ impl<'w> Work<'w> {
             }
             // Whoever comes next takes it up.
             Err(_) => {}
+        }
+        // What ended by itself is asked anew the next time; what was cut short is not paid for twice.
+        if !matches!(ended, Err(IntegrateError::Interrupted)) {
+            self.clear_jobs()?;
         }
         self.keep_held()
     }

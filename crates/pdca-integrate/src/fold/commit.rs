@@ -21,7 +21,7 @@ pub(super) fn again(
     onto: ObjectId,
     id: &BundleId,
 ) -> Result<ObjectId, StoreError> {
-    let mut commit = read(store, sealed)?;
+    let mut commit = store.read_commit(sealed)?;
     commit.tree = tree;
     commit.parents = [onto].into_iter().collect();
     commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
@@ -37,7 +37,7 @@ pub(super) fn merge(
     onto: ObjectId,
     id: &BundleId,
 ) -> Result<ObjectId, StoreError> {
-    let mut commit = read(store, head)?;
+    let mut commit = store.read_commit(head)?;
     commit.tree = tree;
     commit.parents = [onto, head].into_iter().collect();
     commit.extra_headers.clear();
@@ -55,19 +55,11 @@ pub(super) fn has_trailer(
     id: &BundleId,
 ) -> Result<bool, StoreError> {
     let wanted = trailer(id);
-    Ok(read(store, commit)?.message.lines().any(|line| line == wanted.as_bytes()))
+    Ok(store.read_commit(commit)?.message.lines().any(|line| line == wanted.as_bytes()))
 }
 
 fn trailer(id: &BundleId) -> String {
     format!("{TRAILER}: {id}")
-}
-
-fn read(store: &Store, commit: ObjectId) -> Result<gix::objs::Commit, StoreError> {
-    let failed = |source| StoreError::objects("read a commit", source);
-    let repo = store.repo();
-    let found = repo.find_commit(commit).map_err(failed)?;
-    let decoded = found.decode().map_err(failed)?;
-    gix::objs::Commit::try_from(decoded).map_err(failed)
 }
 
 fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {

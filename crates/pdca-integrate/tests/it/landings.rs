@@ -2,8 +2,8 @@
 
 use pdca_integrate::{
     BaseDrift, Certificate, Disproof, Drivers, Effect, Engine, Fence, Gated, LandError, Light,
-    NotGated, Onto, RefError, Sealed, Strategy, Verdict, base_drift, land, testing::land_another,
-    verify,
+    NotGated, Onto, RefError, Sealed, Store, Strategy, Verdict, base_drift, holders, land,
+    testing::land_another, verify,
 };
 use pdca_testkit::Repo;
 
@@ -268,4 +268,30 @@ fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
     let paths: Vec<String> =
         verified.certificate.footprint.iter().map(ToString::to_string).collect();
     assert_eq!(paths, ["g"]);
+}
+
+#[test]
+fn g8_a_branch_that_was_made_for_a_wrong_commit_is_removed_again() {
+    let (scene, gated) = one_change();
+    let wrong = scene.commit(scene.base, "wrong", |lane| lane.write("f", "wrong\n"));
+    let onto = Onto::Branch(&scene.run);
+    let error = land_another(&scene.store, &scene.fence, &gated, onto, LOG, wrong).unwrap_err();
+    assert!(matches!(error, LandError::Disproved { restored: None, .. }), "{error:?}");
+    assert_eq!(scene.store.commit_at(&onto.reference()).unwrap(), None);
+}
+
+#[test]
+fn a_bare_repository_has_nobody_on_its_branch_but_its_worktrees_do() {
+    let (scene, _) = one_change();
+    let bare = scene.room("bare.git");
+    scene.repo.git(&["clone", "--quiet", "--bare", "--branch", "main", ".", bare.as_str()]);
+    let store = Store::open(&bare, &scene.room("bare-room")).unwrap();
+    assert_eq!(holders(&store, "refs/heads/main").unwrap(), []);
+    let place = scene.room("tree");
+    Repo::existing(&bare).git(&["worktree", "add", "--quiet", place.as_str(), "main"]);
+    let found = holders(&store, "refs/heads/main").unwrap();
+    assert_eq!(found.iter().map(|holder| &holder.path).collect::<Vec<_>>(), [&place]);
+    // Seen from the worktree it is the same repository.
+    let store = Store::open(&place, &scene.room("tree-room")).unwrap();
+    assert_eq!(holders(&store, "refs/heads/main").unwrap(), found);
 }

@@ -255,3 +255,32 @@ fn two_drivers_that_take_over_at_once_never_get_the_same_epoch() {
     let distinct: std::collections::BTreeSet<u64> = epochs.iter().copied().collect();
     assert_eq!(distinct.len(), 8, "{epochs:?}");
 }
+
+#[test]
+fn a_tree_that_is_too_deep_is_refused() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let blob = scene.repo.git(&["rev-parse", &format!("{}:a.txt", scene.base)]);
+    let deep = format!("100644,{},{}f", blob.trim(), "d/".repeat(20_000));
+    let mut head = scene.base;
+    scene.commit(scene.base, "unused", |lane| {
+        lane.git(&["update-index", "--add", "--cacheinfo", &deep]);
+        let tree = lane.git(&["write-tree"]);
+        let base = scene.base.to_string();
+        head = id(&lane.git(&["commit-tree", "-m", "deep", "-p", &base, tree.trim()]));
+        lane.git(&["reset", "--quiet"]);
+    });
+    let error = sealed_with_patch(&scene, head).unwrap_err();
+    assert!(matches!(error, SealError::Store(StoreError::Form { .. })), "{error:?}");
+}
+
+#[test]
+fn a_commit_that_is_not_in_the_form_of_one_is_refused() {
+    let (scene, head) = scene_and_head();
+    let text = scene.repo.git(&["cat-file", "commit", &head.to_string()]);
+    let path = scene.room("commit");
+    std::fs::write(&path, text.replace("author A Tester <tester@example.com>", "author <<>"))
+        .unwrap();
+    let odd = scene.repo.git(&["hash-object", "-t", "commit", "--literally", "-w", path.as_str()]);
+    let error = sealed_with_patch(&scene, id(&odd)).unwrap_err();
+    assert!(matches!(error, SealError::Store(StoreError::Form { .. })), "{error:?}");
+}

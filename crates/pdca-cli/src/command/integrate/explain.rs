@@ -40,6 +40,9 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
         IntegrateError::NoGate => {
             failure.hint("add a row with `scope = \"repo\"` to [[gates.checks]]: nothing lands ungated")
         }
+        IntegrateError::NotLocal { .. } => {
+            failure.hint("`pdca integrate --land branch` leaves a branch on top of it")
+        }
         IntegrateError::BaseRed { .. } => failure
             .detail("nobody is blamed and nothing was landed")
             .hint(format!("mend {branch}, then `pdca integrate` again")),

@@ -110,7 +110,7 @@ fn held_item(held: &Held) -> HeldItem<'_> {
     HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
-        partners: held.partners.iter().map(|id| id.as_str()).collect(),
+        partners: held.partners.iter().map(BundleId::as_str).collect(),
         rows: &held.rows,
         files: held.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         text: held.sentence(),
@@ -126,7 +126,7 @@ fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
         target: &front.target.name,
         branch: &front.branch,
         base: done.base.to_string(),
-        order: done.order.iter().map(|id| id.as_str()).collect(),
+        order: done.order.iter().map(BundleId::as_str).collect(),
         landed: done.landed.iter().map(landed_item).collect(),
         held: done.held.iter().map(held_item).collect(),
         present: done.present.iter().map(|(id, _)| id.as_str()).collect(),
@@ -169,7 +169,7 @@ pub(super) fn rehearsed(
             target: &front.target.name,
             branch: &front.branch,
             base: said.base.to_string(),
-            order: said.order.iter().map(|id| id.as_str()).collect(),
+            order: said.order.iter().map(BundleId::as_str).collect(),
             would_land: said.landing.iter().map(landed_item).collect(),
             would_hold: said.held.iter().map(held_item).collect(),
             present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
@@ -181,7 +181,7 @@ pub(super) fn rehearsed(
         return cx.emit_json(out, "integrate", &document);
     }
     let p = cx.out;
-    let order: Vec<&str> = said.order.iter().map(|id| id.as_str()).collect();
+    let order: Vec<&str> = said.order.iter().map(BundleId::as_str).collect();
     let (target, branch) = (&front.target.name, &front.branch);
     let base = short(said.base);
     writeln!(out, "{target} {branch} is at {base}; the order is {}", order.join(" "))?;
