@@ -374,10 +374,7 @@ fn exhaust(
 
 /// What the end of a drive is for the run.
 fn ending(result: &Result<Drive, DriveError>) -> Ending {
-    let error = match result {
-        Ok(_) => return Ending::Finished,
-        Err(error) => error,
-    };
+    let Err(error) = result else { return Ending::Finished };
     match error {
         DriveError::NoChange { .. } => Ending::NoChange,
         DriveError::Interrupted | DriveError::Panicked { .. } => {
