@@ -6,6 +6,8 @@
 
 mod bundles;
 mod graphs;
+mod integrate;
+mod journal;
 mod lanes;
 mod measure;
 mod plan;
@@ -30,9 +32,11 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Journal(journal::Args),
     Plan(plan::Args),
     Pool(pool::Args),
     Lanes(lanes::Args),
+    Integrate(integrate::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -60,9 +64,11 @@ struct StatusArgs {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
         What::Status(args) => measure_status(args, root)?,
+        What::Journal(args) => journal::measure(args)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),
+        What::Integrate(args) => return integrate::run(args),
     }
     Ok(Outcome::Passed)
 }

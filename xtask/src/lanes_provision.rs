@@ -28,8 +28,8 @@ pub(crate) struct Args {
     /// Where the lanes are, `<repo>.lanes` beside the repository if not given
     #[arg(long, value_name = "DIR")]
     root: Option<Utf8PathBuf>,
-    /// The branch to check out, that of HEAD if not given
-    #[arg(long, value_name = "BRANCH")]
+    /// The branch, full ref or full commit id to check out; HEAD's branch if not given
+    #[arg(long, value_name = "REV")]
     base: Option<String>,
     /// Print JSON in place of a line per lane
     #[arg(long)]
@@ -46,7 +46,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     let repo = args.repo.canonicalize_utf8()?;
     let name = repo.file_name().unwrap_or("target").trim_start_matches(['.', '-']).to_owned();
     let target = Target::open(&name, &repo)?;
-    let base = target.resolve(args.base.as_deref())?;
+    let base = match &args.base {
+        Some(id) if is_commit_id(id) => id.to_lowercase(),
+        branch => target.resolve(branch.as_deref())?.commit,
+    };
     let root = match &args.root {
         Some(root) => camino::absolute_utf8(root)?,
         None => beside(&repo),
@@ -58,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     for note in target.notes() {
         eprintln!("note: {note}");
     }
-    let request = Provision { slots: 0..args.lanes, target: &target, base: &base.commit, kind };
+    let request = Provision { slots: 0..args.lanes, target: &target, base: &base, kind };
     let progress = Progress::default();
     let lanes = Lanes::new(root).provision(&request, &|event| progress.show(event))?;
     if args.json {
@@ -70,6 +73,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// Whether it is written as an id, of either length.
+fn is_commit_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn beside(repo: &Utf8Path) -> Utf8PathBuf {

@@ -1,5 +1,5 @@
-//! Developer tasks: `ci`, `tidy`, `corpus`, `bench`, `lanes-provision`, `fault-matrix` and `soak`, run as
-//! `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix` and
+//! `soak`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -12,6 +12,7 @@
 
 mod bench;
 mod ci;
+mod compare_merge;
 mod corpus;
 mod fault_matrix;
 mod lanes_provision;
@@ -37,6 +38,7 @@ enum Task {
     Ci(ci::Args),
     Tidy(tidy::Args),
     Corpus(corpus::Args),
+    CompareMerge(compare_merge::Args),
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
     FaultMatrix(fault_matrix::Args),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Task::Ci(args) => ci::run(&args, &root),
         Task::Tidy(args) => tidy::run(&args, &root),
         Task::Corpus(args) => corpus::run(&args),
+        Task::CompareMerge(args) => compare_merge::run(&args),
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
         Task::FaultMatrix(args) => fault_matrix::run(&args, &root),

@@ -8,9 +8,11 @@ mod completions;
 mod config_show;
 mod demo;
 mod doctor;
+mod forecast;
 mod gates;
 mod help;
 mod init;
+mod integrate;
 mod lanes;
 mod man;
 mod new;
@@ -23,6 +25,7 @@ mod signoff;
 mod status;
 mod sweep;
 mod unblock;
+mod verify;
 mod why;
 mod widen;
 
@@ -92,6 +95,9 @@ enum Command {
     Queue(queue::Args),
     #[command(alias = "sign-off")]
     Signoff(signoff::Args),
+    Forecast(forecast::Args),
+    Integrate(integrate::Args),
+    Verify(verify::Args),
     Act(act::Args),
     #[command(hide = true)]
     ActIndex(act::index::Args),
@@ -196,6 +202,9 @@ pub(crate) fn dispatch(
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
         Some(Command::Queue(args)) => queue::run(args, &cx, out),
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
+        Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
+        Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
+        Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
         Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
         Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
@@ -228,6 +237,8 @@ impl Line {
                 | Command::Batch(_)
                 | Command::Gates(_)
                 | Command::Signoff(_)
+                | Command::Integrate(_)
+                | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
                 | Command::Recover(_)
@@ -243,6 +254,7 @@ impl Line {
                 Command::Status(_)
                 | Command::Why(_)
                 | Command::Queue(_)
+                | Command::Forecast(_)
                 | Command::ActIndex(_)
                 | Command::ActDiff(_)
                 | Command::Doctor(_)
@@ -269,6 +281,8 @@ impl Command {
             | Command::Gates(_)
             | Command::Queue(_)
             | Command::Signoff(_)
+            | Command::Forecast(_)
+            | Command::Integrate(_)
             | Command::Act(_)
             | Command::ActIndex(_)
             | Command::ActLog(_)
@@ -281,6 +295,7 @@ impl Command {
             | Command::Cleanup(_)
             | Command::Config(_) => true,
             Command::Init(_)
+            | Command::Verify(_)
             | Command::Demo(_)
             | Command::Doctor(_)
             | Command::Completions(_)

@@ -46,6 +46,8 @@ pub struct Config {
     pub targets: Vec<TargetEntry>,
     /// `[gates]`: the deterministic checks.
     pub gates: pdca_gates::Checks,
+    /// `[integrate]`: how accepted changes come together.
+    pub integrate: pdca_driver::integrate::Settings,
     /// `[leaves]`: the outside commands that fill one artifact each.
     pub leaves: pdca_leaves::Leaves,
 }

@@ -25,6 +25,7 @@ pub mod context;
 pub mod exit;
 pub mod failure;
 pub mod json;
+pub mod meeting;
 pub mod overview;
 mod progress;
 mod session;

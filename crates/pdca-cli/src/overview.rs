@@ -11,6 +11,7 @@ use camino::Utf8PathBuf;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::meeting::Meeting;
 use crate::session;
 use crate::workspace::Workspace;
 
@@ -25,6 +26,8 @@ pub struct Overview {
     pub strangers: Vec<Stranger>,
     /// Who is at work, where that was looked for.
     pub work: Work,
+    /// How they get on with each other, where that was looked for.
+    pub meeting: Meeting,
 }
 
 /// One bundle among the others.
@@ -78,15 +81,19 @@ impl Entry {
 
     /// Whether the driver has something to do for it now.
     pub fn can_go_on(&self) -> bool {
-        self.blocked_by.is_empty()
-            && self.state().is_some_and(|state| match state {
-                State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
-                State::Unplanned
-                | State::Resolved
-                | State::AwaitingSignoff
-                | State::Complete
-                | State::Discontinued => false,
-            })
+        self.blocked_by.is_empty() && self.has_work()
+    }
+
+    /// Whether the driver has something to do for it, now or once others are done.
+    pub fn has_work(&self) -> bool {
+        self.state().is_some_and(|state| match state {
+            State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
+            State::Unplanned
+            | State::Resolved
+            | State::AwaitingSignoff
+            | State::Complete
+            | State::Discontinued => false,
+        })
     }
 }
 
@@ -100,6 +107,7 @@ impl Overview {
                     entries: Vec::new(),
                     strangers: Vec::new(),
                     work: Work::default(),
+                    meeting: Meeting::default(),
                 });
             }
             listing => listing?,
@@ -142,7 +150,9 @@ impl Overview {
             })
             .collect();
         entries.sort_by_key(|entry| rank(entry.state()));
-        Ok(Overview { entries, strangers: listing.strangers, work: Work::default() })
+        let strangers = listing.strangers;
+        let (work, meeting) = (Work::default(), Meeting::default());
+        Ok(Overview { entries, strangers, work, meeting })
     }
 
     /// As [`Self::load`], and who is at work. What keeps that from being told keeps nobody from
@@ -151,6 +161,8 @@ impl Overview {
         let mut overview = Self::load(cx.workspace()?)?;
         if let Ok(site) = session::site(cx) {
             overview.work = Work::load(&site, &overview.entries);
+            let settings = &cx.workspace()?.config.integrate;
+            overview.meeting = Meeting::load(&site, settings, &overview.entries);
         }
         Ok(overview)
     }

@@ -130,6 +130,7 @@ impl Progress {
             | What::LeafThrottled { .. }
             | What::LeafEnded { .. }
             | What::Warning { .. }
+            | What::Integration { .. }
             | What::Notice { .. } => return,
         };
         let live = Live { text: now, sign: String::new(), since: Instant::now() };
@@ -143,6 +144,8 @@ impl Progress {
             What::Warning { text } => format!("{} {text}", p.warn("warning")),
             What::Notice { text } => return Some(format!("{} {text}", p.warn("warning:"))),
             What::Failed { error } => format!("{} {error}", p.bad("failed")),
+            What::Integration { .. } if self.detail == Detail::Quiet => return None,
+            What::Integration { text } => text.clone(),
             What::Drifted { outside } => {
                 let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
                 let more = outside.len().saturating_sub(first.len());
@@ -227,7 +230,7 @@ impl Progress {
             | What::LeafBegan { .. }
             | What::Alive { .. } => return None,
         };
-        let name = p.accent(event.id.dir_name());
+        let name = p.accent(name(&event.id));
         Some(match event.lane {
             Some(lane) => format!("{}  {name}  {said}", p.faint(format_args!("lane {lane}"))),
             None => format!("{name}  {said}"),
@@ -260,7 +263,7 @@ impl Progress {
         for ((lane, id), live) in &screen.lines {
             let passed = span(live.since.elapsed());
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));
-            let now = format!("{lane}{}  {}  {passed}  {}", id.dir_name(), live.text, live.sign);
+            let now = format!("{lane}{}  {}  {passed}  {}", name(id), live.text, live.sign);
             writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
         }
         screen.drawn = screen.lines.len();
@@ -274,6 +277,11 @@ impl Progress {
         }
         Ok(())
     }
+}
+
+/// What a bundle goes by; what is no single bundle's goes by what it is.
+fn name(id: &BundleId) -> String {
+    if id.as_str() == pdca_driver::integrate::TOLD { "integrate".to_owned() } else { id.dir_name() }
 }
 
 fn word(step: Step) -> &'static str {

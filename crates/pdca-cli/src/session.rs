@@ -337,7 +337,7 @@ impl Effects for Crash {
 }
 
 /// `PDCA_CRASH_AT=@k` or `name[:n]`, for tests of recovery.
-fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
+pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
     let Some(text) = cx.ambient.env_text("PDCA_CRASH_AT") else { return Ok(Box::new(Unwatched)) };
     let wrong = || {
         Failure::usage(format!("PDCA_CRASH_AT is `{text}`"))

@@ -107,7 +107,7 @@ impl Driver<'_> {
     }
 
     /// Whether the kernel keeps every row out of the primary, so that nobody need watch it.
-    fn are_gates_confined(&self) -> bool {
+    pub(crate) fn are_gates_confined(&self) -> bool {
         self.site.gate_sandbox != SandboxMode::Off
             && matches!(sandbox_support(), Held::Landlock { .. })
             && self.site.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
@@ -139,16 +139,7 @@ impl Driver<'_> {
         scene: &Scene<'_>,
         tree: Option<&mut dyn Tree>,
     ) -> Result<Outcome, DriveError> {
-        let mut tell = |event| {
-            if let GateEvent::RowEnded { reused: false, .. } = event {
-                self.effects.reached(Point { name: "gate", when: When::After });
-            }
-            let begins = matches!(event, GateEvent::RowStarted { .. });
-            self.tell_gate(bundle, event);
-            if begins {
-                self.effects.reached(Point { name: "gate", when: When::Before });
-            }
-        };
+        let mut tell = |event| self.follow_gate(bundle, event);
         if self.site.rows.is_empty() {
             return run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell)
                 .map_err(DriveError::Gates);
@@ -169,6 +160,18 @@ impl Driver<'_> {
                 DriveError::Gates(error)
             }
         })
+    }
+
+    /// Tells what a gate does, and announces that it does.
+    pub(crate) fn follow_gate(&self, bundle: &Bundle, event: GateEvent) {
+        if let GateEvent::RowEnded { reused: false, .. } = event {
+            self.effects.reached(Point { name: "gate", when: When::After });
+        }
+        let begins = matches!(event, GateEvent::RowStarted { .. });
+        self.tell_gate(bundle, event);
+        if begins {
+            self.effects.reached(Point { name: "gate", when: When::Before });
+        }
     }
 
     fn tell_gate(&self, bundle: &Bundle, event: GateEvent) {

@@ -159,6 +159,11 @@ pub enum What {
         /// The whole sentence.
         text: String,
     },
+    /// A step of an integration, which is no single bundle's.
+    Integration {
+        /// The whole sentence.
+        text: String,
+    },
     /// As a warning, but about the workspace: said of every bundle, and worth reading once.
     Notice {
         /// The whole sentence.

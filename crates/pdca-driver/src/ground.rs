@@ -9,7 +9,7 @@ use pdca_lanes::{
     PrivateError, ResolveError, Signature, Target, TargetError, Tripwire, WorkspaceId,
 };
 use pdca_process::Env;
-use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
+use pdca_state::{Artifact, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::{Attempt, Tenancy};
 use crate::drive::{DriveError, Driver};
@@ -22,7 +22,7 @@ use crate::site::TargetSpec;
 pub(crate) const CLEARING: &str = "clearing";
 
 /// Who commits in a checkout. Fixed, so that the same change is the same commit everywhere.
-const COMMITTER: Signature<'static> =
+pub(crate) const COMMITTER: Signature<'static> =
     Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
 
 /// A claimed checkout and what it is claimed for.
@@ -123,7 +123,7 @@ impl Driver<'_> {
         let attempt = if let Some(known) = known {
             known
         } else {
-            let branch = self.branch(brief, &spec);
+            let branch = self.site.branch_of(brief, &spec);
             let base = target
                 .resolve(branch.as_deref())
                 .map_err(|source| GroundError::Base { name: name(), source })?;
@@ -164,6 +164,35 @@ impl Driver<'_> {
         Ok(Some(Ground { target, lane, attempt, seat, _private: private, workspace }))
     }
 
+    /// Claims the checkout of a slot that no bundle has, for a commit that stands for several.
+    pub(crate) fn common_ground(
+        &self,
+        spec: &TargetSpec,
+        branch: &str,
+        commit: &str,
+        slot: u32,
+    ) -> Result<Ground, GroundError> {
+        let name = || spec.name.clone();
+        let target = Target::open(&spec.name, &spec.path)
+            .map_err(|source| GroundError::Target { name: name(), source })?;
+        let lane = self
+            .site
+            .lent()
+            .claim(slot, &target)
+            .map_err(|source| GroundError::Claim { name: name(), source })?;
+        let private = self.names(&lane, slot)?;
+        let attempt = Attempt {
+            iterations: 0,
+            brief: String::new(),
+            target: name(),
+            branch: branch.to_owned(),
+            base: commit.to_owned(),
+        };
+        let seat = Some(Seat::named(private.names()));
+        let workspace = self.site.mark();
+        Ok(Ground { target, lane, attempt, seat, _private: Some(private), workspace })
+    }
+
     /// Takes the names that the lane goes by while it is held.
     fn names(&self, lane: &Lane, slot: u32) -> Result<Private, GroundError> {
         let real = self.site.workspace.canonicalize_utf8();
@@ -176,14 +205,6 @@ impl Driver<'_> {
     /// an earlier driver with several left the bundle's work, or the first.
     fn slot_for(&self, bundle: &Bundle) -> u32 {
         self.slot().unwrap_or_else(|| self.site.homes().get(bundle.id()).copied().unwrap_or(0))
-    }
-
-    fn branch(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
-        let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
-        let named = || brief.repo_target().and_then(|named| named.branch);
-        onto.or_else(named)
-            .or_else(|| target.branch.clone())
-            .or_else(|| self.site.default_branch.clone())
     }
 
     /// Makes the checkout `job`'s, at the base. What an attempt before it left unfinished is kept
@@ -284,7 +305,7 @@ impl Driver<'_> {
 
 impl Ground {
     /// Whose work lies in the checkout, if anybody's does.
-    fn tenancy(&self) -> Result<Option<Tenancy>, GroundError> {
+    pub(crate) fn tenancy(&self) -> Result<Option<Tenancy>, GroundError> {
         let note = self.lane.occupant().map_err(GroundError::Record)?;
         Ok(note.as_deref().and_then(Tenancy::from_note))
     }
@@ -307,7 +328,7 @@ impl Ground {
     }
 
     /// The commit the checkout stands at; the base where it has never been reset.
-    fn head(&self) -> Result<String, GroundError> {
+    pub(crate) fn head(&self) -> Result<String, GroundError> {
         Ok(self.lane.head()?.unwrap_or_else(|| self.attempt.base.clone()))
     }
 

@@ -54,6 +54,8 @@ mod consult;
 mod drift;
 mod review;
 
+pub mod integrate;
+
 pub use admission::{AdmissionError, Held};
 pub use batch::{Batch, Remark};
 pub use drive::{Drive, DriveError, Driver};

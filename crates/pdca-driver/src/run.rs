@@ -23,7 +23,7 @@ use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
     Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId,
-    RunState, Runs, Status, Verdict, Workstream, project,
+    RunState, Runs, Status, Verdict, Workstream, project, project_bundle,
 };
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
@@ -209,7 +209,7 @@ impl Run {
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
         exhaust(&mut journal, id, result, at)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project_bundle(&self.runs, journal.run(), journal.state(), id)?;
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl Run {
         }
         let records = closing(&journal);
         journal.append((self.clock)(), records)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        project(&self.runs, journal.run(), journal.state())?;
         Ok(true)
     }
 }
@@ -374,10 +374,7 @@ fn exhaust(
 
 /// What the end of a drive is for the run.
 fn ending(result: &Result<Drive, DriveError>) -> Ending {
-    let error = match result {
-        Ok(_) => return Ending::Finished,
-        Err(error) => error,
-    };
+    let Err(error) = result else { return Ending::Finished };
     match error {
         DriveError::NoChange { .. } => Ending::NoChange,
         DriveError::Interrupted | DriveError::Panicked { .. } => {

@@ -244,7 +244,7 @@ impl Site {
     }
 
     /// The lock that every supervisor holds while anything of its child is alive.
-    pub(crate) fn children(&self) -> Utf8PathBuf {
+    pub fn children(&self) -> Utf8PathBuf {
         self.private().join("children.lock")
     }
 
@@ -338,6 +338,15 @@ impl Site {
                 configured: configured(),
             }),
         }
+    }
+
+    /// The branch of a target that a brief is about; `None` where nobody names one.
+    pub(crate) fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
+        let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
+        let named = || brief.repo_target().and_then(|named| named.branch);
+        onto.or_else(named)
+            .or_else(|| target.branch.clone())
+            .or_else(|| self.default_branch.clone())
     }
 
     /// Bundles that must be complete before this one may start, and are not.

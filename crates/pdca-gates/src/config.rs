@@ -354,6 +354,14 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_the_row_that_the_driver_writes_is_taken() {
+        assert_eq!(
+            problems("checks = [{ id = 'Touches-Drift', tier = 'T1', cmd = 'true' }]").len(),
+            1
+        );
+    }
+
+    #[test]
     fn lesson_17_a_mistyped_tier_is_a_config_error_that_names_the_near_one() {
         let near = |tier: &str| match super::tier(tier) {
             Err(ConfigFault::UnknownTier { near, .. }) => near.map(Element::as_str),

@@ -16,16 +16,18 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
 pub use rule::{LockFact, Refusal, Ruling, RunFact, rule};
 
-/// The right to work on targets; dropping it gives it back.
-#[derive(Debug)]
+/// The right to work on targets. It is given back when this and every journal that was opened with it
+/// are dropped.
+#[derive(Debug, Clone)]
 pub struct Admission {
-    held: Vec<Held>,
+    held: Arc<Vec<Held>>,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,23 @@ pub struct Holder {
     pub workspace: Utf8PathBuf,
     /// The run.
     pub run: String,
+}
+
+impl Holder {
+    /// Reads what a holder has written into a lock; `None` where that says something else.
+    ///
+    /// A hint where to look for the journal of a run that was left, and no more than that.
+    pub fn from_words(words: &str) -> Option<Self> {
+        let (pid, rest) = words.strip_prefix("process ")?.split_once(" on ")?;
+        let (host, rest) = rest.split_once(", run ")?;
+        let (run, workspace) = rest.split_once(" of ")?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            host: host.to_owned(),
+            workspace: workspace.into(),
+            run: run.to_owned(),
+        })
+    }
 }
 
 impl fmt::Display for Holder {
@@ -74,8 +93,8 @@ pub enum AdmissionError {
         /// What the system said; none where it granted one lock twice.
         source: Option<io::Error>,
     },
-    /// The lock is replaced again and again.
-    #[error("{path} does not stay the same file")]
+    /// The lock is replaced, or looked at, again and again.
+    #[error("{path} does not come to rest")]
     Unsteady {
         /// The lock.
         path: Utf8PathBuf,
@@ -90,17 +109,23 @@ pub enum AdmissionError {
     },
 }
 
-/// How often a lock that was replaced while it was taken is tried again.
-const PATIENCE: u32 = 8;
+/// How often a lock is tried again that was replaced while it was taken, or only looked at.
+const PATIENCE: u32 = 1000;
 /// More than is ever written into a lock.
 const MAX_WORDS: u64 = 4096;
+
+/// Where the lock of a target is, in its git common directory.
+pub fn lock_path(common_dir: &Utf8Path) -> Utf8PathBuf {
+    common_dir.join("pdca.lock")
+}
 
 type Lock = fn(&File) -> Result<(), TryLockError>;
 
 impl Admission {
     /// Takes the locks at all of `paths`, in sorted order, or none. Never waits.
     ///
-    /// A path lies in an existing directory: the git common directory of a target.
+    /// A path lies in an existing directory, see [`lock_path`]. A run without a target touches no
+    /// repository and needs no lock.
     pub fn take(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
@@ -111,14 +136,12 @@ impl Admission {
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
         lock: Lock,
     ) -> Result<Self, AdmissionError> {
-        let mut admission = Self { held: Vec::new() };
+        let mut all: Vec<Held> = Vec::new();
         for path in sorted(paths) {
             // Two targets may be worktrees of one repository: then one lock stands for both.
-            if let Some(held) = take(path, &admission.held, lock)? {
-                admission.held.push(held);
-            }
+            all.extend(take(path, &all, lock)?);
         }
-        Ok(admission)
+        Ok(Self { held: Arc::new(all) })
     }
 
     /// Takes the locks at all of `paths`, also from a holder that lives.
@@ -128,17 +151,18 @@ impl Admission {
     pub fn take_over(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
-        let mut admission = Self { held: Vec::new() };
+        let mut all: Vec<Held> = Vec::new();
         for path in sorted(paths) {
             let is_ours = |held: &Held| names(&path, &held.file).unwrap_or(false);
-            if !admission.held.iter().any(is_ours) {
-                admission.held.push(replace(&path).map_err(|source| unusable(&path, source))?);
+            if !all.iter().any(is_ours) {
+                all.push(replace(&path).map_err(|source| unusable(&path, source))?);
             }
         }
-        Ok(admission)
+        Ok(Self { held: Arc::new(all) })
     }
 
-    /// What the holders before have written into the locks: where to look for a run that they left.
+    /// What the holders before have written into the locks: where to look for a run that they left,
+    /// which may be of another workspace. See [`Holder::from_words`].
     pub fn words_found(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|held| held.found.as_str())
     }
@@ -189,6 +213,11 @@ fn take(path: Utf8PathBuf, ours: &[Held], lock: Lock) -> Result<Option<Held>, Ad
         }
         match lock(&file) {
             Ok(()) => {}
+            // Somebody who only looks shares the lock for a moment. Whoever holds it does not share it.
+            Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                std::thread::yield_now();
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {
                 let holder = words_or_somebody(&file);
                 return Err(AdmissionError::Held { path, holder });

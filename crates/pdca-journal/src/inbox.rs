@@ -9,7 +9,7 @@
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::files;
+use pdca_state::files::{self, ReadError};
 
 use crate::journal::{AppendError, Journal};
 use crate::moment::Moment;
@@ -84,7 +84,7 @@ impl Inbox {
             let state = journal.state();
             let is_known = state.requests.contains_key(&id) || state.answered.contains(&id);
             if !is_known {
-                let Some(request) = read(&path) else {
+                let Some(request) = read(&path).map_err(io)? else {
                     let refused = Utf8PathBuf::from(format!("{path}{REFUSED}"));
                     fs_err::rename(&path, &refused).map_err(io)?;
                     taken.refused.push(refused);
@@ -120,9 +120,15 @@ impl Inbox {
 }
 
 /// What a file asks for; `None` where it is no request.
-fn read(path: &Utf8Path) -> Option<Request> {
-    let bytes = files::read_bounded(path, MAX_BYTES).ok()??;
-    serde_json::from_slice(&bytes).ok()
+fn read(path: &Utf8Path) -> io::Result<Option<Request>> {
+    match files::read_bounded(path, MAX_BYTES) {
+        Ok(Some(bytes)) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(ReadError::Io { source, .. }) => Err(source),
+        Ok(None)
+        | Err(
+            ReadError::NotAFile { .. } | ReadError::LeadsOut { .. } | ReadError::TooLarge { .. },
+        ) => Ok(None),
+    }
 }
 
 #[cfg(test)]

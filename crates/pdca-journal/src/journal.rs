@@ -36,6 +36,8 @@ pub use intent::Intent;
 pub struct Journal {
     run: RunId,
     path: Utf8PathBuf,
+    /// Held as long as anything can be written.
+    admission: Admission,
     medium: Box<dyn Medium>,
     len: u64,
     last: Sum,
@@ -121,7 +123,8 @@ pub enum CreateError {
     },
 }
 
-/// Why a run was not taken up. Its journal is as it was.
+/// Why a run was not taken up. Its journal says what it said, unless the system failed while it was
+/// replaced for the second time because of a driver that wrote meanwhile.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its journal cannot be read.
@@ -171,10 +174,10 @@ const PATIENCE: u32 = 8;
 impl Journal {
     /// Begins a run: its directory appears whole, with the first record in it, or not at all.
     ///
-    /// The admission is what gives the right to; it has to be held as long as the journal is.
+    /// The admission is what gives the right to, and is held as long as the journal is.
     pub fn create(
         runs: &Runs,
-        _admission: &Admission,
+        admission: &Admission,
         run: &RunId,
         epoch: Epoch,
         at: Moment,
@@ -190,7 +193,8 @@ impl Journal {
         let io = |source| CreateError::Io { path: path.clone(), source };
         let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
         let len = bytes.len() as u64;
-        Ok(Self { run: run.clone(), path, medium, len, last, state, syncs: 0, ended: None })
+        let (run, admission) = (run.clone(), admission.clone());
+        Ok(Self { run, path, admission, medium, len, last, state, syncs: 0, ended: None })
     }
 
     /// Takes a run up as its next driver, after the one before died or, `forced`, against it.
@@ -198,7 +202,7 @@ impl Journal {
     /// The epoch has to be above all that were seen, see [`next_epoch`](crate::next_epoch).
     pub fn open(
         runs: &Runs,
-        _admission: &Admission,
+        admission: &Admission,
         run: &RunId,
         epoch: Epoch,
         at: Moment,
@@ -235,9 +239,13 @@ impl Journal {
             // replacing, and relied on it. From now on it cannot.
             if old.bytes().map_err(io)? == bytes {
                 let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
-                let (run, len) = (run.clone(), new.len() as u64);
-                let journal = Self { run, path, medium, len, last, state, syncs: 0, ended: None };
-                return Ok(Opened { journal, torn: torn.map(|torn| torn.0) });
+                let (run, admission) = (run.clone(), admission.clone());
+                let len = new.len() as u64;
+                let torn = torn.map(|torn| torn.0);
+                let syncs = 0;
+                let ended = None;
+                let journal = Self { run, path, admission, medium, len, last, state, syncs, ended };
+                return Ok(Opened { journal, torn });
             }
         }
         Err(OpenError::Busy { path })
@@ -254,25 +262,59 @@ impl Journal {
         if records.is_empty() {
             return Ok(first);
         }
-        let mut state = self.state.clone();
         let mut bytes = Vec::new();
+        let written = self.take(at, records, &mut bytes).and_then(|last| {
+            self.commit(&bytes)?;
+            Ok(last)
+        });
+        if written.is_err() && self.state.last.seq >= first {
+            self.forget_from(first);
+        }
+        self.last = written?;
+        self.len += bytes.len() as u64;
+        Ok(first)
+    }
+
+    /// Goes on by these records in memory, and gives their lines.
+    ///
+    /// In place: a run may have thousands of bundles, and a copy of all of them for every record
+    /// would cost more than the record.
+    fn take(
+        &mut self,
+        at: Moment,
+        records: Vec<Record>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Sum, AppendError> {
+        let first = Seq(self.state.last.seq.0 + 1);
         let mut last = self.last;
         for record in records {
-            let seq = Seq(state.last.seq.0 + 1);
-            let entry = Entry { seq, epoch: state.epoch, at: at.kept(), record };
-            state.apply(&entry)?;
+            let seq = Seq(self.state.last.seq.0 + 1);
+            let entry = Entry { seq, epoch: self.state.epoch, at: at.kept(), record };
+            self.state.apply(&entry)?;
             let before = bytes.len();
-            last = line::write(&entry, first, last, &mut bytes);
+            last = line::write(&entry, first, last, bytes);
             let len = bytes.len() - before;
             if len > MAX_LINE {
                 return Err(AppendError::TooLong { len });
             }
         }
-        self.commit(&bytes)?;
-        self.len += bytes.len() as u64;
-        self.last = last;
-        self.state = state;
-        Ok(first)
+        Ok(last)
+    }
+
+    /// Makes the state again what the records before `first` say. Those from there on did not get to
+    /// the disk for certain, whatever the file shows.
+    fn forget_from(&mut self, first: Seq) {
+        let read = self.path.parent().and_then(|dir| read::read(dir, &self.run).ok());
+        let fold = |reading: Reading| {
+            let before = reading.entries.iter().take_while(|entry| entry.seq < first);
+            RunState::fold(before).ok().flatten()
+        };
+        match read.and_then(fold) {
+            Some(state) => self.state = state,
+            None => {
+                self.ended.get_or_insert("it cannot be read again after a record was not written");
+            }
+        }
     }
 
     fn commit(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
@@ -293,6 +335,9 @@ impl Journal {
 
     /// The file is still the one that a reader finds, and nobody else has written to it.
     fn require_ours(&mut self, len: u64) -> Result<(), AppendError> {
+        if !self.admission.is_current() {
+            return Err(self.end("somebody has taken the run over", None));
+        }
         match self.medium.look() {
             Ok(Look::There(found)) if found == len => Ok(()),
             Ok(Look::There(_)) => Err(self.end("somebody else has written to it", None)),

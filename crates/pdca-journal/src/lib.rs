@@ -17,7 +17,7 @@
 //! let at = Moment { wall: "2026-11-16T08:00:00Z".parse()?, uptime: Duration::from_secs(90) };
 //! let driver = Process::of(&Place::here()?, std::process::id()).ok_or("no such process")?;
 //!
-//! let admission = Admission::take([git.join("pdca.lock")])?;
+//! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let runs = Runs::new(workspace.join("runs"));
 //! let run = RunId::generate(at.wall)?;
 //! let admitted = Admitted {
@@ -36,7 +36,7 @@
 //!
 //! // The process dies. The next driver has the next epoch, and goes on.
 //! drop((journal, admission));
-//! let admission = Admission::take([git.join("pdca.lock")])?;
+//! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let epoch = pdca_journal::next_epoch([Epoch::FIRST]).ok_or("no epoch left")?;
 //! let journal = Journal::open(&runs, &admission, &run, epoch, at, driver, false)?.journal;
 //! assert_eq!(journal.state().phase.as_str(), "running");
@@ -81,7 +81,7 @@ mod projection;
 mod testing;
 
 pub use admission::{
-    Admission, AdmissionError, Holder, LockFact, Refusal, Ruling, RunFact, holder, rule,
+    Admission, AdmissionError, Holder, LockFact, Refusal, Ruling, RunFact, holder, lock_path, rule,
 };
 pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
 pub use inbox::{Inbox, InboxError, Taken};
@@ -89,7 +89,7 @@ pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, 
 pub use moment::Moment;
 pub use object::{ObjectId, ObjectIdError};
 pub use process::{LaneLock, Liveness, Place, Process, Seen};
-pub use projection::{ProjectionError, project};
+pub use projection::{ProjectionError, project, project_bundle};
 pub use read::{ReadError, Reading, Tail, read};
 pub use reconcile::{Action, Branch, BundlePhase, Checkout, Facts, Lease, RunPhase, decide};
 pub use record::{

@@ -195,7 +195,8 @@ pub(crate) fn holds_later_batch(rest: &[u8], expected: Seq) -> bool {
             && rest[at..at + SUM_LEN].iter().all(hex)
     };
     (1..rest.len()).filter(|at| shaped(*at)).any(|at| {
-        let line = rest[at..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let room = &rest[at..rest.len().min(at + MAX_LINE)];
+        let line = room.split(|byte| *byte == b'\n').next().unwrap_or_default();
         Whole::parse(line).is_some_and(|whole| whole.batch > expected)
     })
 }

@@ -10,6 +10,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use camino::Utf8PathBuf;
 use rustix::fs::OFlags;
 
+use crate::read::MAX_BYTES;
+
 /// Where a journal is written.
 pub(crate) trait Medium: std::fmt::Debug + Send {
     /// Writes all of `bytes` there, or fails with any part of them written.
@@ -55,6 +57,9 @@ impl Disk {
     /// All that is in it now.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         let len = self.file.metadata()?.len();
+        if len > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
         self.file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::files;
+use pdca_state::{BundleId, files};
 
 use crate::reconcile::BundlePhase;
 use crate::run_id::RunId;
@@ -29,21 +29,30 @@ pub struct ProjectionError {
 
 /// Makes the projection of a run what its state says; writes only what differs.
 pub fn project(runs: &Runs, run: &RunId, state: &RunState) -> Result<(), ProjectionError> {
+    state.bundles.keys().try_for_each(|bundle| project_bundle(runs, run, state, bundle))
+}
+
+/// As [`project`], for one bundle: a run with many need not look at all of them when one moved. A
+/// bundle that is not of the run has none.
+pub fn project_bundle(
+    runs: &Runs,
+    run: &RunId,
+    state: &RunState,
+    bundle: &BundleId,
+) -> Result<(), ProjectionError> {
+    let Some(work) = state.bundles.get(bundle) else { return Ok(()) };
     let root = runs.dir(run).join(DIR);
     require_dir(&root)?;
-    for (bundle, work) in &state.bundles {
-        let dir = root.join(bundle.as_str());
-        require_dir(&dir)?;
-        let name = name(work.status.phase());
-        remove_others(&dir, Some(name))?;
-        let (path, text) = (dir.join(name), text(work));
-        let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();
-        if there.as_deref() != Some(text.as_bytes()) {
-            make_way(&path)?;
-            // It can be made again, so it is not worth a sync.
-            files::replace_unsynced(&path, text.as_bytes())
-                .map_err(|source| failed(&path, source))?;
-        }
+    let dir = root.join(bundle.as_str());
+    require_dir(&dir)?;
+    let name = name(work.status.phase());
+    remove_others(&dir, Some(name))?;
+    let (path, text) = (dir.join(name), text(work));
+    let there = files::read_bounded(&path, MAX_BYTES).ok().flatten();
+    if there.as_deref() != Some(text.as_bytes()) {
+        make_way(&path)?;
+        // It can be made again, so it is not worth a sync.
+        files::replace_unsynced(&path, text.as_bytes()).map_err(|source| failed(&path, source))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::run_id::RunId;
 /// The name of a journal in the directory of its run.
 pub(crate) const FILE: &str = "journal";
 /// More than any journal can be: a run of a hundred bundles has some hundred kilobytes.
-const MAX_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
 
 /// What a journal says, as far as it is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]

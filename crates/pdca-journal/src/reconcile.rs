@@ -13,6 +13,9 @@
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::all_facts;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,7 @@
 
 mod fold;
 mod integration;
+mod objection;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +31,8 @@ use crate::reconcile::{Action, BundlePhase, RunPhase};
 use crate::record::{Admitted, Effect, Entry, Reason, Request, Seal, Seq, Verdict};
 use crate::retry::Tally;
 
-pub use fold::{Illegal, Objection};
 pub use integration::{Applied, Integration, Progress};
+pub use objection::{Illegal, Objection};
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

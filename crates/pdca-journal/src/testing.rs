@@ -49,6 +49,13 @@ impl Scene {
         Admission::take([self.path().join("lock")]).unwrap()
     }
 
+    /// As [`Scene::open`], from a driver that lives.
+    pub(crate) fn take_over(&self, epoch: u64) -> Journal {
+        let (runs, epoch) = (self.runs(), Epoch::new(epoch));
+        let admission = Admission::take_over([self.path().join("lock")]).unwrap();
+        Journal::open(&runs, &admission, &run(), epoch, at(2), process(), true).unwrap().journal
+    }
+
     /// A journal with nothing but the admission in it.
     pub(crate) fn create(&self) -> Journal {
         let admission = self.admission();

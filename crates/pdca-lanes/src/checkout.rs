@@ -31,32 +31,36 @@ pub(crate) fn reset(
     left: Option<ObjectId>,
     what: Reset,
 ) -> Result<(), LaneError> {
-    let read = |tree: ObjectId| {
-        repo.index_from_tree(&tree).map_err(|source| LaneError::objects("read the tree", source))
+    let mut memory = stage.recall(repo);
+    let known = memory.take_if(|memory| stage::is_of(memory, tree));
+    // The memory of this very tree is its index; of any other only the stat data is of use.
+    let (mut index, plan) = if let Some(mut known) = known {
+        stage::distrust_racy(&mut known);
+        (known, None)
+    } else {
+        let plan = Plan::of(repo, tree)?;
+        let mut index = plan.index();
+        stage::carry(memory.as_ref(), &mut index);
+        (index, Some(plan))
     };
-    let memory = stage.recall(repo);
-    let mut index = read(tree)?;
-    stage::carry(memory.as_ref(), &mut index);
     let rewrites = stage::check_attributes(repo, stage::attribute_files(&index))?;
-    let plain = !room.converts() && !rewrites;
     let mut before: Vec<BString> =
         memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
     if let Some(left) = left {
-        let left = read(left)?;
-        before.extend(missing_from(&index, &left));
+        before.extend(missing_from(&index, &Plan::of(repo, left)?.index()));
     }
-    if let Ok(Some(theirs)) = repo.try_index() {
+    let in_place = stage.is_lent(room);
+    if !in_place && let Ok(Some(theirs)) = repo.try_index() {
         before.extend(missing_from(&index, &theirs));
     }
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, plain, what)
+    let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, what)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
-    let nothing_new = found.different.is_empty() && found.refreshed.is_empty();
-    if nothing_new && memory.is_some_and(|memory| stage::same_entries(&memory, &index)) {
-        return stage.lend_memory(room);
+    if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {
+        return if in_place { Ok(()) } else { stage.lend_memory(room) };
     }
     for (at, stat) in found.refreshed {
         index.entries_mut()[at].stat = stat;
@@ -64,8 +68,21 @@ pub(crate) fn reset(
     if !found.different.is_empty() {
         write_files(repo, room, &mut index, &found.different)?;
     }
-    stage.put_scratch(&mut index)?;
-    stage.keep_scratch(room)
+    let place = Place { room, stage: Some(stage) };
+    place.put_index(&match plan {
+        Some(plan) => Image::of(&plan)?.with(&stage::stats(&index))?,
+        None => bytes_of(&index)?,
+    })
+}
+
+/// The index as a file holds it.
+fn bytes_of(index: &gix::index::State) -> Result<Vec<u8>, LaneError> {
+    let mut bytes = Vec::new();
+    index
+        .write_to(&mut bytes, gix::index::write::Options::default())
+        .map_err(|source| LaneError::objects("write the index", source))?;
+    fanout::seal(index.object_hash(), &mut bytes)?;
+    Ok(bytes)
 }
 
 /// A checkout that is to be filled, and where what is known of its files is kept.
@@ -113,7 +130,7 @@ pub(crate) fn fill(
     tell(0, total);
     if rewrites || first.room.converts() || !able.symlink || able.ignore_case {
         for place in places {
-            fill_converted(repo, tree, place)?;
+            fill_converted(repo, &plan, place)?;
         }
     } else {
         let open = |place: &Place<'_>| dir::open_root(place.room.checkout());
@@ -151,22 +168,11 @@ fn put_indices(
 }
 
 /// Fills one checkout by way of gix, which knows how content changes on its way out.
-fn fill_converted(
-    repo: &gix::Repository,
-    tree: ObjectId,
-    place: &Place<'_>,
-) -> Result<(), LaneError> {
-    let mut index = repo
-        .index_from_tree(&tree)
-        .map_err(|source| LaneError::objects("read the tree", source))?;
+fn fill_converted(repo: &gix::Repository, plan: &Plan, place: &Place<'_>) -> Result<(), LaneError> {
+    let mut index = plan.index();
     let all: Vec<usize> = (0..index.entries().len()).collect();
     write_files(repo, place.room, &mut index, &all)?;
-    let mut bytes = Vec::new();
-    let options = gix::index::write::Options::default();
-    index
-        .write_to(&mut bytes, options)
-        .map_err(|source| LaneError::objects("write the index", source))?;
-    place.put_index(&bytes)
+    place.put_index(&Image::of(plan)?.with(&stage::stats(&index))?)
 }
 
 /// Writes the files of these entries, none of which is there, and notes their stat data.

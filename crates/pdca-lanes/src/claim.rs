@@ -98,7 +98,7 @@ pub enum ClaimError {
         primary: Utf8PathBuf,
     },
     /// The lane is there, and is not what was asked for.
-    #[error("{path} is a lane of the other kind")]
+    #[error("{path} is a lane of kind {kind} and stays so")]
     OtherKind {
         /// The directory.
         path: Utf8PathBuf,
@@ -286,6 +286,7 @@ fn prepare(
 ) -> Result<Option<Utf8PathBuf>, ClaimError> {
     let checkout = lane.room.checkout().to_owned();
     let there = fs::symlink_metadata(&checkout).is_ok();
+    let base = known.as_ref().and_then(|known| known.base.clone());
     let mut moved = None;
     match known {
         Some(marker) if marker.format > FORMAT => {
@@ -320,7 +321,7 @@ fn prepare(
     // What the note says lay in a checkout that is gone.
     lane.occupant.forget().map_err(|source| failed("empty", &checkout, source))?;
     lane.forget_hydration().map_err(|source| failed("empty", &checkout, source))?;
-    lane.room.forget()?;
+    lane.room.forget(base.as_deref())?;
     lane.room.create()?;
     write(&Marker { progress: Progress::Ready, ..marker })?;
     Ok(moved)

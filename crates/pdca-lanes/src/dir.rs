@@ -82,9 +82,12 @@ fn permit(dir: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// What is in a directory that was opened just now.
 pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
     let mut names = Vec::new();
-    for entry in sys::Dir::read_from(dir)? {
+    let mut buffer = Vec::with_capacity(16 << 10);
+    let mut entries = sys::RawDir::new(dir, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {

@@ -14,7 +14,10 @@ use std::os::fd::OwnedFd;
 
 use gix::index::entry::Stat;
 
-pub(crate) use self::{image::Image, plan::Plan};
+pub(crate) use self::{
+    image::{Image, seal},
+    plan::Plan,
+};
 use crate::failure::LaneError;
 
 /// Writes the files of the plan below each root, none of which has any of them yet.

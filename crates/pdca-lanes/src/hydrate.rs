@@ -19,21 +19,21 @@
 //! the next call begins from a clean tree.
 
 mod config;
+mod failure;
 mod place;
 mod select;
 mod shared;
 mod stamp;
 
-use std::{fmt, io};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::{
-    Cancel, Ending, Env, RunError, Sandbox, Sign, Spec, Supervisor, log_path, read_log,
-};
-use thiserror::Error;
+use pdca_process::{Cancel, Ending, Env, Sandbox, Sign, Spec, Supervisor, log_path, read_log};
+use pdca_state::files;
 
 pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
+pub use failure::{HydrateError, Phase, Place, Sharer};
 pub use place::Placed;
 
 use crate::{
@@ -53,6 +53,8 @@ use stamp::{Left, Progress, Stamp};
 pub(crate) const HYDRATION: &str = ".hydration";
 /// The stamp in that directory.
 const STAMP: &str = "stamp.json";
+/// The largest list of files to include.
+const LARGEST_INCLUDE: u64 = 1 << 20;
 /// How many of the last lines of a log an error carries.
 const LAST_LINES: usize = 10;
 /// How much of a line.
@@ -109,138 +111,6 @@ pub enum HydrationState {
     Begun,
     /// It passed.
     Passed,
-}
-
-/// Which of two trees a path belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The user's checkout.
-    Primary,
-    /// The private one.
-    Lane,
-}
-
-/// Who else would write to a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharer {
-    /// Another lane.
-    Lane(u32),
-    /// The user's checkout.
-    Primary,
-}
-
-/// Which command it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// `install`
-    Install,
-    /// `verify`
-    Verify,
-}
-
-/// Why a lane is not hydrated. It must not be used; the next attempt begins from a clean tree.
-#[derive(Debug, Error)]
-pub enum HydrateError {
-    /// The configuration is wrong. Nothing was changed.
-    #[error(transparent)]
-    Config(#[from] HydrateProblem),
-    /// Something is to be copied and the target has no checkout. Nothing was changed.
-    #[error("{primary} is bare, so there is nothing to copy from it")]
-    Bare {
-        /// The repository.
-        primary: Utf8PathBuf,
-    },
-    /// What is named is not there. Nothing was changed.
-    #[error("`{key}` names {path}, which cannot be found")]
-    Missing {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
-    /// What is named is tracked: it is in the lane by itself. Nothing was changed.
-    #[error("`{key}` names {path}, which is tracked in the {place}")]
-    Tracked {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// Where.
-        place: Place,
-    },
-    /// What is named is not ignored: it would become part of a patch. Nothing was changed.
-    #[error("`{key}` names {path}, which is not ignored in the {place}")]
-    NotIgnored {
-        /// The key.
-        key: &'static str,
-        /// The path.
-        path: Utf8PathBuf,
-        /// Where.
-        place: Place,
-    },
-    /// Two would write to one directory. Nothing was changed.
-    #[error("lane {lane} and {with} would share {directory}, which both can write")]
-    SharedMutable {
-        /// The directory that can be written.
-        directory: Utf8PathBuf,
-        /// The lane.
-        lane: u32,
-        /// Who else.
-        with: Sharer,
-    },
-    /// The tree has changes, which hydration could lose. Nothing was changed.
-    #[error("the lane has changes before it is hydrated: {}", some(paths))]
-    Unclean {
-        /// The files.
-        paths: Vec<String>,
-    },
-    /// A command did not succeed.
-    #[error("{phase} ended with {ending}")]
-    Command {
-        /// Which.
-        phase: Phase,
-        /// How it ended.
-        ending: Ending,
-        /// All that it said.
-        log: Utf8PathBuf,
-        /// The end of that.
-        last_lines: Vec<String>,
-    },
-    /// It was cancelled.
-    #[error("the hydration was cancelled")]
-    Cancelled,
-    /// The commands left the tree changed, which would become part of a patch.
-    #[error("install or verify changed files that are not ignored: {}", some(paths))]
-    Dirtied {
-        /// The files.
-        paths: Vec<String>,
-    },
-    /// A command could not be run at all.
-    #[error("cannot run {phase}")]
-    Run {
-        /// Which.
-        phase: Phase,
-        /// Why not.
-        #[source]
-        source: RunError,
-    },
-    /// The system would not.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// With what.
-        path: Utf8PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// The lane itself is at fault.
-    #[error(transparent)]
-    Lane(#[from] LaneError),
 }
 
 impl Lane {
@@ -304,7 +174,10 @@ impl Lane {
             let bare = || HydrateError::Bare { primary: how.target.path().to_owned() };
             return if wanted { Err(bare()) } else { Ok(Selection::default()) };
         };
-        let included = fs::symlink_metadata(primary.join(INCLUDE)).is_ok();
+        // Read here as well, because git would wait for a pipe.
+        let included = files::read_bounded(primary.join(INCLUDE), LARGEST_INCLUDE)
+            .map_err(|source| failed("use", primary)(io::Error::other(source)))?
+            .is_some();
         if !wanted && !included {
             return Ok(Selection::default());
         }
@@ -350,8 +223,14 @@ impl Lane {
         earlier: Option<&Stamp>,
     ) -> Result<Placed, HydrateError> {
         let mut placer = Placer::new(primary, self.path()).map_err(failed("open", primary))?;
+        let repo = self.room.enter()?;
+        let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
+        let tracked = self.stage.index_of(&repo, tree)?;
         for left in earlier.iter().flat_map(|stamp| &stamp.placed) {
-            placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
+            // What the lane stands on by now may have a file of its own there.
+            if tracked.entry_by_path(left.path.as_str().into()).is_none() {
+                placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
+            }
         }
         for path in &selection.passed_over {
             placer.pass_over(path);
@@ -363,7 +242,14 @@ impl Lane {
             placer.link(path, target).map_err(failed("link", path.as_ref()))?;
         }
         for path in &selection.seeds {
-            placer.seed(path).map_err(failed("copy", path.as_ref()))?;
+            match placer.seed(path) {
+                // Somebody builds in the primary. Half a cache is worse than none.
+                Err(err) if place::was_changing(&err) => {
+                    placer.take_back(path).map_err(failed("remove", path.as_ref()))?;
+                    placer.pass_over(format!("{path} ({err})").as_bytes());
+                }
+                seeded => drop(seeded.map_err(failed("copy", path.as_ref()))?),
+            }
         }
         Ok(placer.placed)
     }
@@ -410,13 +296,16 @@ impl Lane {
 
     /// The files of the tree that are changed, gone, or neither tracked nor ignored.
     fn dirt(&self) -> Result<Vec<String>, HydrateError> {
+        let shown = |paths: Vec<Utf8PathBuf>| paths.into_iter().map(Utf8PathBuf::into_string);
+        let mut paths: Vec<String> = shown(self.nested()?).collect();
         let head = self.head()?.unwrap_or_default();
         if self.tree()? == self.tree_of(&head)? {
-            return Ok(Vec::new());
+            return Ok(paths);
         }
-        let mut paths: Vec<String> =
-            self.changed_tracked()?.into_iter().map(Utf8PathBuf::into_string).collect();
-        paths.extend(self.untracked()?);
+        paths.extend(shown(self.changed_tracked()?).chain(self.untracked()?));
+        if paths.is_empty() {
+            paths.push("ignored files that were added to the index".to_owned());
+        }
         Ok(paths)
     }
 
@@ -446,33 +335,6 @@ impl Lane {
 
     fn hydration_dir(&self) -> Utf8PathBuf {
         self.slot_dir().join(format!("{}{HYDRATION}", self.target_name()))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Primary => "primary",
-            Self::Lane => "lane",
-        })
-    }
-}
-
-impl fmt::Display for Sharer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lane(slot) => write!(f, "lane {slot}"),
-            Self::Primary => f.write_str("the primary"),
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Install => "install",
-            Self::Verify => "verify",
-        })
     }
 }
 
@@ -515,15 +377,6 @@ fn end_of(job: &Utf8Path) -> Vec<String> {
     let lines: Vec<String> =
         read_log(job).map(|log| log.lines(LONGEST_LINE).collect()).unwrap_or_default();
     lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
-}
-
-fn some(paths: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let text = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(SHOWN) {
-        0 => text,
-        more => format!("{text} and {more} more"),
-    }
 }
 
 fn failed<'a>(

@@ -98,9 +98,10 @@ impl Lanes {
     pub fn list(&self) -> Result<Vec<LaneReport>, InspectError> {
         let mut lanes = Vec::new();
         for (slot, dir) in self.slot_dirs()? {
-            for marker in markers(&dir)? {
-                if let Ok(Some(marker)) = Marker::load(&marker)
+            for path in markers(&dir)? {
+                if let Ok(Some(marker)) = Marker::load(&path)
                     && marker.slot == slot
+                    && path.file_name() == Some(&format!("{}{MARKER}", marker.target))
                 {
                     lanes.push((dir.clone(), marker));
                 }

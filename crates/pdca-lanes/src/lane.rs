@@ -166,7 +166,7 @@ impl Lane {
     pub fn rescue(&self, name: &str) -> Result<Option<String>, LaneError> {
         let name = &history::ref_component(name);
         let repo = self.room.enter()?;
-        let Some(head) = history::head(&repo)? else {
+        let Some(head) = self.head_or_base(&repo)? else {
             return Ok(None);
         };
         let (tree, nested) = self.snapshot(&repo)?;
@@ -350,6 +350,18 @@ impl Lane {
         })
     }
 
+    /// What is checked out. Where somebody left HEAD on a branch without a commit, it is put back
+    /// on the base, so that what lies there counts as changes; none before the first reset.
+    fn head_or_base(&self, repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError> {
+        if let Some(head) = history::head(repo)? {
+            return Ok(Some(head));
+        }
+        let Some(base) = self.base()? else { return Ok(None) };
+        let base = history::find_commit(repo, &base)?;
+        history::move_ref(repo, "HEAD", base, PreviousValue::Any, false)?;
+        Ok(Some(base))
+    }
+
     /// Whether the commit the lane was reset to has `commit` in its history.
     fn base_has(&self, repo: &gix::Repository, commit: ObjectId) -> Result<bool, LaneError> {
         let Some(base) = self.base()? else {
@@ -368,7 +380,8 @@ impl Lane {
             if marker.base.as_deref() == Some(base) {
                 return Ok(());
             }
-            Marker { base: Some(base.to_owned()), ..marker }.save(&self.marker)
+            // Lost with the power it would only make us rescue what needs no rescue.
+            Marker { base: Some(base.to_owned()), ..marker }.note(&self.marker)
         };
         noted().map_err(|source| LaneError::Io { doing: "note the base", source })
     }

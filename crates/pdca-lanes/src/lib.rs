@@ -25,7 +25,9 @@
 //!
 //! # Invariants
 //! - Only directories below the root given to [`Lanes`], and the destination of
-//!   [`Lane::copy_to`], are written. Never the primary: no ref, no config, no index refresh.
+//!   [`Lane::copy_to`], are written. Never the primary: no ref, no config, no index refresh. A lane
+//!   of [`Kind::Worktree`] is the exception that one asks for: its registration, its objects,
+//!   what it rescues and the branches started in it are in the primary's repository.
 //! - What runs in a lane may write anything in it, its `.git` included, and is not believed:
 //!   the configuration is put back before every operation, and what is known about files is
 //!   kept beside the checkout, not in its index.

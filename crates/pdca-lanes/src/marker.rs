@@ -73,4 +73,9 @@ impl Marker {
     pub(crate) fn save(&self, path: &Utf8Path) -> io::Result<()> {
         files::replace(path, &serde_json::to_vec_pretty(self)?)
     }
+
+    /// As [`save`](Self::save), for what may be lost with the power.
+    pub(crate) fn note(&self, path: &Utf8Path) -> io::Result<()> {
+        files::replace_unsynced(path, &serde_json::to_vec_pretty(self)?)
+    }
 }

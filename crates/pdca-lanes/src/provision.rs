@@ -41,6 +41,15 @@ pub enum Kind {
     Worktree,
 }
 
+impl std::fmt::Display for Kind {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Reference => "reference",
+            Self::Worktree => "worktree",
+        })
+    }
+}
+
 /// Which lanes are wanted.
 #[derive(Debug, Clone)]
 pub struct Provision<'a> {
@@ -145,8 +154,8 @@ impl Lanes {
         let mut waits = Waits::default();
         while !wanted.is_empty() {
             let (mut later, mut fresh) = (Vec::new(), Vec::new());
-            for slot in std::mem::take(&mut wanted) {
-                match lanes.find(slot, request)? {
+            for (slot, there) in lanes.find_all(&std::mem::take(&mut wanted), request) {
+                match there? {
                     There::Ready(lane) => ready.push(said(tell, lane)),
                     There::Free(lane) => fresh.push((slot, *lane)),
                     There::Held(source) => later.push((slot, source)),
@@ -166,6 +175,25 @@ impl Lanes {
         }
         ready.sort_unstable_by_key(|lane| lane.slot);
         Ok(ready)
+    }
+
+    /// Looks at all slots at once: most of the time goes into making the markers durable.
+    fn find_all(
+        &self,
+        slots: &[u32],
+        request: &Provision<'_>,
+    ) -> Vec<(u32, Result<There, ProvisionError>)> {
+        std::thread::scope(|scope| {
+            let look = |slot: &u32| {
+                let slot = *slot;
+                (slot, scope.spawn(move || self.find(slot, request)))
+            };
+            let looks: Vec<_> = slots.iter().map(look).collect();
+            let join = |(slot, look): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
+                (slot, look.join().expect("a look reports its failure and never panics"))
+            };
+            looks.into_iter().map(join).collect()
+        })
     }
 
     /// Looks at a slot, and takes it where there is something to make.

@@ -7,14 +7,15 @@
 //!
 //! 1. the slot is taken, and what is uncommitted is committed to a rescue ref;
 //! 2. the bundle appears, whole and synced;
-//! 3. the checkout is renamed to `<target>.removed`: from now on there is no lane;
-//! 4. the marker and what else belongs to the lane go, then what was renamed.
+//! 3. the checkout is renamed to `<target>.removed`: from now on the lane has none;
+//! 4. what was renamed goes, then what else belongs to the lane, and the marker last.
 
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::bstr::ByteSlice as _;
+use pdca_state::files;
 use thiserror::Error;
 
 use crate::{
@@ -31,10 +32,13 @@ use crate::{
     provision::Kind,
     stage::{INDEX, NEW_INDEX},
     target::{Target, open_repository},
+    worktree,
 };
 
 /// What follows the name of the target in the name of a checkout that is being removed.
 pub(crate) const REMOVED: &str = ".removed";
+/// The longest list of stashes that is read; what runs in a lane can write it.
+const LARGEST_LOG: u64 = 16 << 20;
 
 /// A lane that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +133,8 @@ impl Lanes {
             return Some(true);
         }
         if lane.head.is_none() {
-            return (lane.state == LaneState::Ready).then_some(false);
+            let untouched = lane.base.is_none() && lane.state == LaneState::Ready;
+            return untouched.then_some(false);
         }
         match lane.kind {
             Kind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
@@ -173,20 +178,23 @@ impl Lane {
         }
         self.keep_stashes(&repo)?;
         let have = tips(target)?;
-        let dir = root.join(RESCUED);
-        fs::create_dir_all(&dir).map_err(failed("make", &dir))?;
-        let scratch = dir.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        let rescued = root.join(RESCUED);
+        fs::create_dir_all(&rescued).map_err(failed("make", &rescued))?;
+        let scratch = rescued.join(format!(".{}-lane-{slot}.bundle.new", self.target_name()));
+        for stale in [scratch.clone(), Utf8PathBuf::from(format!("{scratch}.lock"))] {
+            dir::remove_at(&stale).map_err(failed("remove", &stale))?;
+        }
         let Some(refs) = self.git().bundle(&scratch, &have)? else {
             return Ok(None);
         };
         // Its name says what is in it, so that the same work is kept once.
         let digest = pdca_state::sha256_hex(refs.join("\n").as_bytes());
         let name = format!("{}-lane-{slot}-{}.bundle", self.target_name(), &digest[..12]);
-        let bundle = dir.join(name);
+        let bundle = rescued.join(name);
         let put = || -> io::Result<()> {
             fs::File::open(&scratch)?.sync_all()?;
             fs::rename(&scratch, &bundle)?;
-            fs::File::open(&dir)?.sync_all()
+            fs::File::open(&rescued)?.sync_all()
         };
         put().map_err(failed("keep", &bundle))?;
         Ok(Some(Kept { bundle, refs }))
@@ -195,11 +203,9 @@ impl Lane {
     /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
     fn keep_stashes(&self, repo: &gix::Repository) -> Result<(), RemoveError> {
         let path = self.room.git_dir().join("logs/refs/stash");
-        let log = match fs::read(&path) {
-            Ok(log) => log,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(failed("read", &path)(source)),
-        };
+        let log = files::read_bounded(&path, LARGEST_LOG)
+            .map_err(|source| failed("read", &path)(io::Error::other(source)))?
+            .unwrap_or_default();
         for line in log.lines() {
             let id = line.fields().nth(1).unwrap_or_default();
             // One that cannot be read any more can be kept by nobody.
@@ -211,15 +217,19 @@ impl Lane {
     }
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
-    fn leave(mut self, left: &Utf8Path) -> Result<(), RemoveError> {
+    fn leave(self, left: &Utf8Path) -> Result<(), RemoveError> {
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
-        // While the marker is there, whoever comes next knows of a registration that is left.
-        self.room.forget()?;
+        if self.kind() == Kind::Worktree {
+            let registered = self.room.git_dir();
+            worktree::forget(&registered).map_err(failed("remove", &registered))?;
+        }
+        dir::remove_at(left).map_err(failed("remove", left))?;
+        // The marker last: while it is there, whoever comes next knows that something may be left.
         for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
         }
-        dir::remove_at(left).map(drop).map_err(failed("remove", left))
+        Ok(())
     }
 }
 

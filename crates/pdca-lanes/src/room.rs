@@ -190,13 +190,15 @@ impl Room {
         files::replace_unsynced(git_dir.join("HEAD"), b"ref: refs/heads/pdca\n")
     }
 
-    /// Forgets how the primary knows of the checkout; what HEAD was at is kept by a ref.
-    pub(crate) fn forget(&mut self) -> Result<(), LaneError> {
+    /// Forgets how the primary knows of the checkout; what HEAD was at, if it is not `base`, is
+    /// kept by a ref.
+    pub(crate) fn forget(&mut self, base: Option<&str>) -> Result<(), LaneError> {
         let Some(linked) = &mut self.linked else { return Ok(()) };
         let Some(git_dir) = linked.git_dir.take() else { return Ok(()) };
         let primary = linked.primary.to_thread_local();
         let head = fs::read(git_dir.join("HEAD")).unwrap_or_default();
         if let Ok(commit) = gix::ObjectId::from_hex(head.trim())
+            && base.is_none_or(|base| base.as_bytes() != head.trim())
             && primary.try_find_header(commit).is_ok_and(|found| found.is_some())
         {
             let name = git_dir.file_name().unwrap_or_default();
@@ -295,6 +297,13 @@ impl Room {
                 return Err(LaneError::Damaged {
                     path: entry.into_path(),
                     why: "is a link out of the repository",
+                });
+            }
+            if !kind.is_file() && !kind.is_dir() {
+                // To read from a pipe would be to wait for ever.
+                return Err(LaneError::Damaged {
+                    path: entry.into_path(),
+                    why: "is neither a file nor a directory",
                 });
             }
             let refs = name.starts_with("refs") || name.starts_with("logs");

@@ -47,10 +47,15 @@ impl Stage {
         repo: &gix::Repository,
         tree: gix::ObjectId,
     ) -> Result<gix::index::File, LaneError> {
+        let mut memory = self.recall(repo);
+        if let Some(mut memory) = memory.take_if(|memory| is_of(memory, tree)) {
+            distrust_racy(&mut memory);
+            return Ok(memory);
+        }
         let mut index = repo
             .index_from_tree(&tree)
             .map_err(|source| LaneError::objects("read the tree", source))?;
-        carry(self.recall(repo).as_ref(), &mut index);
+        carry(memory.as_ref(), &mut index);
         Ok(index)
     }
 
@@ -84,6 +89,7 @@ impl Stage {
         }
         if wished {
             index.sort_entries();
+            index.remove_tree();
         }
         Ok((index, wished))
     }
@@ -93,7 +99,6 @@ impl Stage {
         self.clear_scratch()
             .map_err(|source| LaneError::Io { doing: "clear the private index", source })?;
         index.set_path(self.scratch.as_std_path());
-        index.remove_tree();
         let options = gix::index::write::Options::default();
         index.write(options).map_err(|source| LaneError::objects("write the private index", source))
     }
@@ -132,6 +137,12 @@ impl Stage {
         lent().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
 
+    /// Whether the index of the checkout is the memory, byte for byte.
+    pub(crate) fn is_lent(&self, room: &Room) -> bool {
+        let lent = fs::read(room.git_dir().join("index"));
+        lent.is_ok_and(|lent| fs::read(&self.memory).is_ok_and(|ours| ours == lent))
+    }
+
     fn clear_scratch(&self) -> io::Result<()> {
         for path in [&self.scratch, &Utf8PathBuf::from(format!("{}.lock", self.scratch))] {
             match fs::remove_file(path) {
@@ -158,6 +169,29 @@ impl Stage {
     }
 }
 
+/// Whether an index says of itself that it is the whole of a tree, and of nothing else.
+pub(crate) fn is_of(index: &gix::index::State, tree: gix::ObjectId) -> bool {
+    let count = u32::try_from(index.entries().len()).ok();
+    let whole = |root: &gix::index::extension::Tree| root.id == tree && root.num_entries == count;
+    index.tree().is_some_and(whole)
+        && index.entries().iter().all(|entry| (entry.flags & !Flags::PATH_LEN).is_empty())
+}
+
+/// Forgets what is known about files that are as young as the index.
+pub(crate) fn distrust_racy(index: &mut gix::index::State) {
+    let taken = (index.timestamp().unix_seconds(), index.timestamp().nanoseconds());
+    for entry in index.entries_mut() {
+        if walk::is_racy(&entry.stat, taken) {
+            entry.stat = Stat::default();
+        }
+    }
+}
+
+/// What is known about each file.
+pub(crate) fn stats(index: &gix::index::State) -> Vec<Stat> {
+    index.entries().iter().map(|entry| entry.stat).collect()
+}
+
 /// Gives entries the stat data of files that were seen to hold their blob.
 pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::File) {
     let Some(memory) = memory else { return };
@@ -173,15 +207,6 @@ pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::F
             entry.stat = old.stat;
         }
     }
-}
-
-/// Whether two indices name the same files with the same content.
-pub(crate) fn same_entries(left: &gix::index::State, right: &gix::index::State) -> bool {
-    let same = |(a, b): (&gix::index::Entry, &gix::index::Entry)| {
-        a.id == b.id && a.mode == b.mode && a.path(left) == b.path(right)
-    };
-    left.entries().len() == right.entries().len()
-        && left.entries().iter().zip(right.entries()).all(same)
 }
 
 /// The paths of `other` that `index` has not; both are sorted.

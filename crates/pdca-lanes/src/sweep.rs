@@ -5,8 +5,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use camino::Utf8PathBuf;
-
 use crate::{
     claim::Lanes,
     inspect::{Holder, InspectError, LaneReport},
@@ -37,14 +35,8 @@ pub struct SweepPlan {
 /// What a sweep does with one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepItem {
-    /// The slot.
-    pub slot: u32,
-    /// The target.
-    pub target: String,
-    /// The checkout.
-    pub path: Utf8PathBuf,
-    /// Bytes on disk.
-    pub size: u64,
+    /// The lane as it was found.
+    pub lane: LaneReport,
     /// How long ago somebody took it; none where that cannot be told.
     pub age: Option<Duration>,
     /// What becomes of it.
@@ -97,7 +89,7 @@ impl Lanes {
 
     /// Removes one lane of a plan, as it was decided.
     pub fn sweep(&self, item: &SweepItem, target: &Target) -> Result<Removed, RemoveError> {
-        self.remove(item.slot, target)
+        self.remove(item.lane.slot, target)
     }
 
     /// How many bytes an ordinary user can still write where the lanes are, or will be.
@@ -124,12 +116,13 @@ fn decide(
                 None if !known(&lane) => Stays::UnknownTarget,
                 None => Stays::NoNeed,
             });
-            let LaneReport { slot, target, path, size, .. } = lane;
-            SweepItem { slot, target, path, size, age, decision }
+            SweepItem { lane, age, decision }
         })
         .collect();
     // One whose age is not known counts as new: a clock that was set back must not empty the disk.
-    items.sort_by_key(|item| (std::cmp::Reverse(item.age), item.slot, item.target.clone()));
+    items.sort_by_key(|item| {
+        (std::cmp::Reverse(item.age), item.lane.slot, item.lane.target.clone())
+    });
     let mut free = free;
     for item in &mut items {
         if item.decision != Decision::Keep(Stays::NoNeed) {
@@ -143,7 +136,7 @@ fn decide(
             (false, false) => continue,
         };
         item.decision = Decision::Remove(reason);
-        free = free.saturating_add(item.size);
+        free = free.saturating_add(item.lane.size);
     }
     // Stable, so those that go keep their order.
     items.sort_by_key(|item| matches!(item.decision, Decision::Keep(_)));
@@ -190,7 +183,7 @@ mod tests {
         let policy = SweepPolicy { min_free: floor, max_age, now: now() };
         decide(lanes, free, &policy, |lane| lane.target == "app")
             .iter()
-            .map(|item| format!("{} {:?}", item.slot, item.decision))
+            .map(|item| format!("{} {:?}", item.lane.slot, item.decision))
             .collect()
     }
 

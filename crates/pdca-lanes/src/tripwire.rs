@@ -213,6 +213,10 @@ fn repository(source: gix::Error) -> ArmError {
 
 fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     for found in repo.references()?.all()?.flatten() {
+        // Where we keep what was accepted, which a person may do while a lane works.
+        if found.name().as_bstr().starts_with(b"refs/pdca/") {
+            continue;
+        }
         let name = format!("ref {}", found.name().as_bstr());
         state.insert(name.into(), format!("{:?}", found.target()).into());
     }

@@ -7,7 +7,8 @@ use std::{
     ffi::CStr,
     io,
     ops::Range,
-    os::fd::{AsFd as _, BorrowedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::{Mutex, PoisonError},
 };
 
 use camino::Utf8Path;
@@ -37,10 +38,17 @@ pub(crate) struct Found {
     pub(crate) nested: Vec<BString>,
 }
 
-/// A pass over the working tree.
+/// A pass over the working tree, by as many threads as there are cores.
 pub(crate) struct Walk<'a> {
+    repo: &'a gix::Repository,
+    rules: Rules<'a>,
+}
+
+/// What holds in every thread.
+#[derive(Clone, Copy)]
+struct Rules<'a> {
     index: &'a gix::index::File,
-    ignored: gix::AttributeStack<'a>,
+    source: Source,
     /// Whether what differs or is untracked is removed on the way.
     clears: bool,
     /// Whether what is ignored is left alone.
@@ -48,7 +56,24 @@ pub(crate) struct Walk<'a> {
     /// Whether a file holds the bytes of its blob, so that reading can tell they are the same.
     plain: bool,
     able: gix::fs::Capabilities,
+}
+
+/// What one thread does.
+struct Pass<'a> {
+    repo: &'a gix::Repository,
+    rules: Rules<'a>,
+    /// Read when the first file is met that nobody tracks.
+    ignored: Option<gix::AttributeStack<'a>>,
+    /// Tracked directories that are left for later, where that is wanted.
+    later: Option<Vec<Later>>,
     found: Found,
+}
+
+/// A tracked directory that was opened and not gone into.
+struct Later {
+    dir: OwnedFd,
+    prefix: BString,
+    range: Range<usize>,
 }
 
 /// What the index has in one directory.
@@ -56,6 +81,12 @@ enum Child<'a> {
     File(&'a [u8], usize),
     Dir(&'a [u8], Range<usize>),
 }
+
+/// With fewer files than this one thread is done before another has begun.
+const WORTH_THREADS: usize = 2_000;
+
+/// How many directories are open at once at most.
+const OPEN: usize = 256;
 
 impl<'a> Walk<'a> {
     /// Prepares to look; nothing is changed.
@@ -67,7 +98,9 @@ impl<'a> Walk<'a> {
         plain: bool,
     ) -> gix::Result<Self> {
         let source = Source::WorktreeThenIdMappingIfNotSkipped;
-        Self::new(repo, index, source, plain)
+        let able = repo.filesystem_options()?;
+        let rules = Rules { index, source, clears: false, spares: true, plain, able };
+        Ok(Self { repo, rules })
     }
 
     /// Prepares to remove what differs and what is untracked, by the ignore rules of the index alone.
@@ -77,33 +110,87 @@ impl<'a> Walk<'a> {
         plain: bool,
         what: Reset,
     ) -> gix::Result<Self> {
-        let walk = Self::new(repo, index, Source::IdMapping, plain)?;
-        Ok(Self { clears: true, spares: what == Reset::Tracked, ..walk })
-    }
-
-    fn new(
-        repo: &'a gix::Repository,
-        index: &'a gix::index::File,
-        source: Source,
-        plain: bool,
-    ) -> gix::Result<Self> {
-        Ok(Self {
-            index,
-            ignored: repo.excludes(index, None, source)?,
-            clears: false,
-            spares: true,
-            plain,
-            able: repo.filesystem_options()?,
-            found: Found::default(),
-        })
+        let walk = Self::looking(repo, index, plain)?;
+        let spares = what == Reset::Tracked;
+        let rules = Rules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
+        Ok(Self { rules, ..walk })
     }
 
     /// Goes over the whole tree.
-    pub(crate) fn run(mut self, root: &Utf8Path) -> Result<Found, LaneError> {
+    pub(crate) fn run(self, root: &Utf8Path) -> Result<Found, LaneError> {
+        let entries = self.rules.index.entries().len();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let alone = threads == 1 || entries < WORTH_THREADS;
+        let mut pass = Pass::new(self.repo, self.rules);
+        pass.later = (!alone).then(Vec::new);
         let root = open_root(root).map_err(LaneError::walking)?;
-        self.tracked_dir(root.as_fd(), &mut BString::default(), 0..self.index.entries().len())?;
-        self.found.different.sort_unstable();
-        Ok(self.found)
+        pass.tracked_dir(root.as_fd(), &mut BString::default(), 0..entries)?;
+        let mut later = pass.later.replace(Vec::new()).unwrap_or_default();
+        if !alone && later.len() < 4 * threads {
+            // A tree with few directories at its top is shared out one level further down.
+            for Later { dir, mut prefix, range } in later {
+                pass.tracked_dir(dir.as_fd(), &mut prefix, range)?;
+            }
+            later = pass.later.take().unwrap_or_default();
+        }
+        let mut found = pass.found;
+        for more in self.share_out(later, threads)? {
+            found.add(more);
+        }
+        found.different.sort_unstable();
+        found.untracked.sort_unstable();
+        found.nested.sort_unstable();
+        Ok(found)
+    }
+
+    fn share_out(&self, later: Vec<Later>, threads: usize) -> Result<Vec<Found>, LaneError> {
+        if later.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (repo, rules) = (self.repo.clone().into_sync(), self.rules);
+        let next = Mutex::new(later.into_iter());
+        let worker = || -> Result<Found, LaneError> {
+            let repo = repo.to_thread_local();
+            let mut pass = Pass::new(&repo, rules);
+            loop {
+                let next = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(Later { dir, mut prefix, range }) = next else { return Ok(pass.found) };
+                pass.tracked_dir(dir.as_fd(), &mut prefix, range)?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+                worker.join().expect("a worker reports its failure and never panics")
+            };
+            workers.into_iter().map(join).collect()
+        })
+    }
+}
+
+impl Found {
+    fn add(&mut self, more: Self) {
+        self.different.extend(more.different);
+        self.refreshed.extend(more.refreshed);
+        self.untracked.extend(more.untracked);
+        self.nested.extend(more.nested);
+    }
+}
+
+impl<'a> Pass<'a> {
+    fn new(repo: &'a gix::Repository, rules: Rules<'a>) -> Self {
+        Self { repo, rules, ignored: None, later: None, found: Found::default() }
+    }
+
+    fn is_ignored(&mut self, path: &BString, mode: Mode) -> Result<bool, LaneError> {
+        let failed = |source| LaneError::objects("read the ignore rules", source);
+        if self.ignored.is_none() {
+            let rules = self.repo.excludes(self.rules.index, None, self.rules.source);
+            self.ignored = Some(rules.map_err(failed)?);
+        }
+        let Some(ignored) = &mut self.ignored else { return Ok(false) };
+        let rules = ignored.at_entry(path.as_bstr(), Some(mode)).map_err(failed)?;
+        Ok(rules.is_excluded())
     }
 
     fn tracked_dir(
@@ -112,7 +199,7 @@ impl<'a> Walk<'a> {
         prefix: &mut BString,
         range: Range<usize>,
     ) -> Result<(), LaneError> {
-        let index = self.index;
+        let index = self.rules.index;
         let children = children(index, prefix.len(), range);
         let mut seen = vec![false; children.len()];
         for (name, kind) in list(dir).map_err(LaneError::walking)? {
@@ -147,16 +234,25 @@ impl<'a> Walk<'a> {
     ) -> Result<(), LaneError> {
         let same = match child {
             Child::Dir(_, range) if kind == FileType::Directory => {
-                let below = open_dir(dir, name, self.clears).map_err(LaneError::walking)?;
+                let below = open_dir(dir, name, self.rules.clears).map_err(LaneError::walking)?;
                 path.push(b'/');
-                return self.tracked_dir(below.as_fd(), path, range.clone());
+                match &mut self.later {
+                    Some(later) if later.len() < OPEN => {
+                        let (prefix, range) = (path.clone(), range.clone());
+                        later.push(Later { dir: below, prefix, range });
+                        return Ok(());
+                    }
+                    Some(_) | None => {
+                        return self.tracked_dir(below.as_fd(), path, range.clone());
+                    }
+                }
             }
             Child::Dir(..) => false,
             Child::File(_, at) => self.is_same(dir, name, *at).map_err(LaneError::walking)?,
         };
         if !same {
             self.found.different.extend(child.entries());
-            if self.clears {
+            if self.rules.clears {
                 remove(dir, name, kind).map_err(LaneError::walking)?;
             } else if kind == FileType::Directory {
                 // In the place of a file: nothing below is tracked, and a repository may be.
@@ -168,17 +264,17 @@ impl<'a> Walk<'a> {
 
     /// Whether the file is what the entry says, by its stat data or else by its bytes.
     fn is_same(&mut self, dir: BorrowedFd<'_>, name: &CStr, at: usize) -> io::Result<bool> {
-        let entry = &self.index.entries()[at];
+        let entry = &self.rules.index.entries()[at];
         let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(found.st_mode);
         let executable = found.st_mode & 0o100 != 0;
         let right_kind = match entry.mode {
             // What is in a submodule is not looked at: it is left empty, and whoever fills it may.
             Mode::COMMIT => return Ok(kind == FileType::Directory),
-            Mode::SYMLINK if self.able.symlink => kind == FileType::Symlink,
+            Mode::SYMLINK if self.rules.able.symlink => kind == FileType::Symlink,
             mode => {
-                let right_mode =
-                    !self.able.executable_bit || executable == (mode == Mode::FILE_EXECUTABLE);
+                let right_mode = !self.rules.able.executable_bit
+                    || executable == (mode == Mode::FILE_EXECUTABLE);
                 kind == FileType::RegularFile && right_mode
             }
         };
@@ -189,7 +285,7 @@ impl<'a> Walk<'a> {
         if now == entry.stat {
             return Ok(true);
         }
-        if !self.plain || kind != FileType::RegularFile {
+        if !self.rules.plain || kind != FileType::RegularFile {
             return Ok(false);
         }
         let file = sys::openat(
@@ -201,7 +297,7 @@ impl<'a> Walk<'a> {
         let Ok(file) = file else { return Ok(false) };
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut std::fs::File::from(file), &mut bytes)?;
-        let hash = self.index.object_hash();
+        let hash = self.rules.index.object_hash();
         let id = gix::objs::compute_hash(hash, gix::objs::Kind::Blob, &bytes)
             .map_err(io::Error::other)?;
         let same = id == entry.id;
@@ -220,21 +316,15 @@ impl<'a> Walk<'a> {
     ) -> Result<(), LaneError> {
         let is_dir = kind == FileType::Directory;
         let is_repository = name.to_bytes() == b".git";
-        if self.clears && !self.spares {
+        if self.rules.clears && !self.rules.spares {
             return remove(dir, name, kind).map_err(LaneError::walking);
         }
-        if !is_repository {
-            let mode = if is_dir { Mode::DIR } else { Mode::FILE };
-            let rules = self.ignored.at_entry(path.as_bstr(), Some(mode));
-            if rules
-                .map_err(|source| LaneError::objects("read the ignore rules", source))?
-                .is_excluded()
-            {
-                return Ok(());
-            }
+        let mode = if is_dir { Mode::DIR } else { Mode::FILE };
+        if !is_repository && self.is_ignored(path, mode)? {
+            return Ok(());
         }
         if is_dir && !is_repository {
-            let below = open_dir(dir, name, self.clears).map_err(LaneError::walking)?;
+            let below = open_dir(dir, name, self.rules.clears).map_err(LaneError::walking)?;
             if sys::statat(&below, c".git", AtFlags::SYMLINK_NOFOLLOW).is_err() {
                 return self.untracked_dir(dir, name, below.as_fd(), path);
             }
@@ -244,7 +334,7 @@ impl<'a> Walk<'a> {
         } else {
             self.found.untracked.push(path.clone());
         }
-        if self.clears {
+        if self.rules.clears {
             remove(dir, name, kind).map_err(LaneError::walking)?;
         }
         Ok(())
@@ -264,7 +354,7 @@ impl<'a> Walk<'a> {
             self.untracked(dir, &inner, kind, path)?;
             path.truncate(length);
         }
-        if self.clears {
+        if self.rules.clears {
             match sys::unlinkat(above, name, AtFlags::REMOVEDIR) {
                 // Something ignored is in it, and stays.
                 Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {}

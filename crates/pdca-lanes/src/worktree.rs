@@ -4,7 +4,12 @@
 //! the checkout, and the `.git` of the checkout is a file that names the registration. A copy of
 //! the checkout would name it too, so only the registration is believed about whose it is.
 
-use std::{io, sync::atomic::AtomicBool};
+use std::{
+    fs::TryLockError,
+    io,
+    sync::atomic::AtomicBool,
+    time::{Duration, Instant},
+};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -18,6 +23,9 @@ use crate::failure::LaneError;
 
 /// Why git may not prune a lane whose directory it does not see at the moment.
 pub(crate) const REASON: &str = "a lane of pdca; remove it with pdca";
+
+/// How long others may take to register theirs.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What HEAD names before the first reset: a branch that nobody makes.
 pub(crate) const NOTHING: &[u8] = b"ref: refs/heads/pdca/nothing-checked-out\n";
@@ -63,7 +71,7 @@ pub(crate) fn register(
     let failed = |source| LaneError::objects("register a worktree", source);
     let io_failed = |source| LaneError::Io { doing: "register a worktree", source };
     let turn = fs::File::create(turn).map_err(io_failed)?;
-    turn.file().lock().map_err(io_failed)?;
+    take_turn(turn.file()).map_err(io_failed)?;
     let commit = any_commit(primary).map_err(failed)?;
     let head = Head::Detached(commit);
     let running = AtomicBool::new(false);
@@ -79,6 +87,21 @@ pub(crate) fn register(
     }
     files::replace_unsynced(git_dir.join("HEAD"), NOTHING).map_err(io_failed)?;
     Ok(git_dir)
+}
+
+/// Waits until nobody else registers, which takes a moment, and not for ever.
+fn take_turn(turn: &std::fs::File) -> io::Result<()> {
+    let since = Instant::now();
+    loop {
+        match turn.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(TryLockError::Error(err)) => return Err(err),
+        }
+    }
 }
 
 /// Removes a registration. What HEAD was at must be kept by a ref before.

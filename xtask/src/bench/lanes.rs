@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Measure with this repository, which is only read, and generate none
     #[arg(long, value_name = "PATH")]
     repo: Option<Utf8PathBuf>,
-    /// The numbers of lanes to provision
+    /// The numbers of lanes to provision; 0 for none, to measure the resets alone
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     lanes: Vec<u32>,
     /// How often each measurement is repeated; the median counts
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Stopped> {
     let floor = Floor::load(&bench.primary)?;
     eprintln!("{} files, {} MiB", floor.files(), floor.bytes() >> 20);
     let mut lines = Vec::new();
-    for count in &args.lanes {
+    for count in args.lanes.iter().filter(|count| **count > 0) {
         lines.extend(bench.provisioning(*count, &floor, floor.files() > 40_000)?);
     }
     lines.extend(resets::measure(&bench)?);
@@ -103,7 +103,7 @@ impl Bench<'_> {
             least.push(self.timed(|dir| floor.write(dir, count))?);
             for (times, rival) in theirs.iter_mut().zip(Rival::ALL) {
                 times.push(self.timed(|dir| rival.run(&self.primary, dir, count))?);
-                rival.clear(&self.primary)?;
+                Rival::clear(&self.primary)?;
             }
         }
         let ours = ours.map(|times| ms(median(&times)));
@@ -142,7 +142,7 @@ impl Bench<'_> {
     ) -> Result<Duration, Stopped> {
         let dir = self.scratch.join("work");
         fs_err::create_dir(&dir)?;
-        rustix::fs::sync();
+        rustix::fs::syncfs(fs_err::File::open(&dir)?)?;
         let start = Instant::now();
         work(&dir)?;
         let took = start.elapsed();

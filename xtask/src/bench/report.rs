@@ -27,6 +27,8 @@ pub(super) enum Unit {
     Milliseconds,
     #[serde(rename = "MiB")]
     Mebibytes,
+    #[serde(rename = "count")]
+    Count,
 }
 
 impl Unit {
@@ -34,6 +36,7 @@ impl Unit {
         match self {
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Count => "",
         }
     }
 }

@@ -139,6 +139,12 @@ mod tests {
         gates.cwd = "auto"  # default
         gates.parallel = false  # default
         gates.sandbox = "auto"  # default
+        integrate.land = "branch"  # default
+        integrate.lanes = 1  # default
+        integrate.max_base_drift_commits = 50  # default
+        integrate.max_batch = 64  # default
+        integrate.remote = "origin"  # default
+        integrate.strategy = "rebase-ff"  # default
         lanes.kind = "reference"  # default
         lanes.ports = "20000-29999"  # default
         lanes.reset = "tracked"  # default

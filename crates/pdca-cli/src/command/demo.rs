@@ -1,20 +1,23 @@
 //! `pdca demo`: the whole cycle in a temporary workspace, with scripted leaves.
 
+mod scenery;
+
 use std::io::Write;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Ending, Held, Spec, Tool, sandbox_support};
+use pdca_process::{Cancel, Ending, Held, Spec, sandbox_support};
 
 use crate::Ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 
-/// Watch issues go from brief to sign-off, with no model, no key and no network
+/// Watch issues go from brief to landed, with no model, no key and no network
 ///
-/// Makes a small repository and six issues in a temporary directory, and runs the commands you would run. Shell scripts
-/// stand in for the models. Nothing outside that directory is written.
+/// Makes a small repository and six issues in a temporary directory, and runs the commands you would run, on three lanes.
+/// Shell scripts stand in for the models. Two of the changes are green alone and red together. Nothing outside that
+/// directory is written.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,21 +42,6 @@ fn is_confined() -> bool {
     matches!(sandbox_support(), Held::Landlock { .. })
 }
 
-/// The issues: id, slug, what they are about, and further fields of the brief.
-const ISSUES: [(&str, &str, &str, &str); 6] = [
-    ("12", "greet-nobody", "`greet.sh` without a name prints `Hello, !`", ""),
-    ("15", "say-goodbye", "there is a greeting and no farewell", "- **Depends on:** 12\n"),
-    ("20", "count-lines", "nothing counts lines that say something", ""),
-    ("23", "shout", "nothing greets the hard of hearing", ""),
-    (
-        "31",
-        "rename-everything",
-        "somebody dislikes the name of the project",
-        "- **Disposition hint:** wontfix\n",
-    ),
-    ("42", "print-year", "nobody knows what year it is", ""),
-];
-
 pub(crate) fn run(
     args: &Args,
     cx: &Context<'_>,
@@ -73,7 +61,7 @@ pub(crate) fn run(
     };
     let dir = dir.canonicalize_utf8()?;
     let workspace = dir.join("workspace");
-    lay_out(&workspace)?;
+    scenery::lay_out(&workspace)?;
     let ambient = Ambient { cwd: workspace.clone(), ..cx.ambient.clone() };
     let mut stage = Stage { ambient, cx, out, err };
     play(&mut stage, args.crash)?;
@@ -93,80 +81,38 @@ fn fresh(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     Ok(dir.to_owned())
 }
 
-/// The workspace: a repository, a config, scripted leaves, six briefs.
-fn lay_out(workspace: &Utf8Path) -> Result<(), Failure> {
-    let write = |path: &str, text: &str| {
-        let path = workspace.join(path);
-        fs_err::create_dir_all(path.parent().unwrap_or(workspace))?;
-        fs_err::write(path, text)
-    };
-    write("pdca.toml", include_str!("demo/pdca.toml"))?;
-    write("leaves/builder.sh", include_str!("demo/builder.sh"))?;
-    write("leaves/reviewer.sh", include_str!("demo/reviewer.sh"))?;
-    write("greeter/README.md", "# greeter\n\nSmall scripts that greet.\n")?;
-    write("greeter/greet.sh", "#!/bin/sh\necho \"Hello, $1!\"\n")?;
-    for (id, slug, defect, more) in
-        ISSUES.into_iter().filter(|issue| is_confined() || issue.0 != REACHES_OUT)
-    {
-        write(
-            &format!("results/issue_{id}/brief.md"),
-            &format!(
-                "# Brief — issue {id}\n\n- **Slug:** {slug}\n- **Defect:** {defect}\n- **Success criterion:** \
-                 `tests/issue-{id}.sh` is green\n- **Repo + branch target:** demo/greeter @ main\n{more}"
-            ),
-        )?;
-    }
-    let repository = workspace.join("greeter");
-    for words in [
-        vec!["init", "-q", "-b", "main"],
-        vec!["add", "-A"],
-        vec![
-            "-c",
-            "user.name=demo",
-            "-c",
-            "user.email=demo@localhost",
-            "-c",
-            "commit.gpgsign=false",
-            "commit",
-            "-q",
-            "-m",
-            "greet",
-        ],
-    ] {
-        let said = Tool::new("git").args(words).cwd(&repository).run();
-        let said = said.map_err(|error| {
-            Failure::from_error(Exit::Usage, &error).hint("install git, then `pdca doctor`")
-        })?;
-        if said.code != 0 {
-            return Err(Failure::unexpected(format!(
-                "git: {}",
-                String::from_utf8_lossy(&said.stderr).trim()
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// The six issues, told with the commands a person would type.
 fn play(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
+    build(stage, crash)?;
+    decide(stage)?;
+    combine(stage, crash)
+}
+
+/// Plan, Do and Check.
+fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.say(
         "Six issues, each a directory with a brief. `pdca` reads where they stand from the files.",
     )?;
     stage.pdca(&["status"], Exit::Done)?;
     stage.say(
-        "Now Do and Check, unattended: a builder in a private checkout, the gates, an independent reviewer. Watch \
-         23 come back red, 31 close without a model, and 42 reach for your own checkout.",
+        "Now Do and Check, unattended, on three lanes: a builder in a private checkout, the gates, an independent \
+         reviewer. 15 waits for 12. 20 and 23 both touch README.md, so one is held. Watch 23 come back red, 31 close \
+         without a model, and 42 reach for your own checkout.",
     )?;
     if crash {
-        stage.crash()?;
+        stage.crash(&["batch", "--lanes", "3"], "gate:5")?;
         stage.say("Killed with -9 in the middle. The same command goes on; nothing that ended runs again.")?;
     }
-    stage.pdca(&["batch"], Exit::GateRed)?;
+    stage.pdca(&["batch", "--lanes", "3"], Exit::GateRed)?;
     stage.say("What came of the builder that reached out, and of a reviewer that wanted the builder's notes:")?;
     if is_confined() {
         stage.look("results/issue_42/build-notes.md", "checkout")?;
     }
-    stage.look("results/issue_20/check-review.md", "notes")?;
+    stage.look("results/issue_20/check-review.md", "notes")
+}
+
+/// Sign-off.
+fn decide(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say("People decide. The queue has the cheap decisions first.")?;
     stage.pdca(&["queue"], Exit::Done)?;
     stage.say("12 is right. Its one open box is the question no gate can answer: is this what people want?")?;
@@ -177,16 +123,39 @@ fn play(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.pdca(&["signoff", "23", "accept"], Exit::Usage)?;
     stage.pdca(&["signoff", "23", "iterate-do", "--note", "upper case, please"], Exit::Done)?;
     stage.say("12 is complete, so 15 may start; 23 gets its second attempt.")?;
-    stage.pdca(&["batch"], Exit::Done)?;
+    stage.pdca(&["batch", "--lanes", "3"], Exit::Done)?;
     for id in
-        ["15", "20", "23", REACHES_OUT].into_iter().filter(|id| is_confined() || *id != REACHES_OUT)
+        ["20", "15", "23", REACHES_OUT].into_iter().filter(|id| is_confined() || *id != REACHES_OUT)
     {
         stage.pdca(&["signoff", id, "clear", "all"], Exit::Done)?;
         stage.pdca(&["signoff", id, "accept"], Exit::Done)?;
     }
-    stage.say("The record: every bundle is frozen, the rejected attempt is kept, and your checkout never changed.")?;
-    stage.pdca(&["status"], Exit::Done)?;
-    stage.untouched()
+    Ok(())
+}
+
+/// What was accepted meets.
+fn combine(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
+    stage.say(
+        "Each is right by itself, and git merges any two of them. But 20 made it a rule that no script asks the \
+         clock, and 15 asks it. No gate has seen the two together.",
+    )?;
+    stage.pdca(&["forecast"], Exit::Done)?;
+    stage.say(
+        "So before anything lands, all of them are put onto the branch in the object store and gated as one tree.",
+    )?;
+    if crash {
+        stage.crash(&["integrate"], "verdict:3")?;
+        stage.say("Killed again, between two verdicts. What was paid for is known; the commits have the same ids.")?;
+    }
+    stage.pdca(&["integrate"], Exit::CombinationRed)?;
+    stage.say("The guilty pair is named, and everything innocent is in a branch. Your own checkout never moved:")?;
+    stage.untouched()?;
+    stage.say("It moves when you say so, as with any branch.")?;
+    stage.merge()?;
+    stage.say("Anybody can find out again, bit for bit, what landed.")?;
+    stage.pdca(&["verify"], Exit::Done)?;
+    stage.say("The record, told from git: what landed, what is held and why.")?;
+    stage.pdca(&["status"], Exit::Done)
 }
 
 fn farewell(kept: Option<&Utf8PathBuf>, stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -196,6 +165,7 @@ fn farewell(kept: Option<&Utf8PathBuf>, stage: &mut Stage<'_>) -> Result<(), Fai
         stage
             .line("  pdca status 23              # two attempts; the first is in iteration-v1/")?;
         stage.line("  cat results/issue_12/SUMMARY.md")?;
+        stage.line("  git -C greeter log          # each commit names its bundle")?;
     } else {
         stage.say("Next:")?;
         stage.line("  pdca demo --keep DIR        # the same, left for exploring")?;
@@ -247,21 +217,23 @@ impl Stage<'_> {
         text.lines().filter(|line| line.contains(word)).try_for_each(|line| self.line(line))
     }
 
-    /// Runs `pdca batch` as a process of its own that kills itself on the way.
-    fn crash(&mut self) -> Result<(), Failure> {
+    /// Runs a command as a process of its own that kills itself on the way.
+    fn crash(&mut self, words: &[&str], at: &str) -> Result<(), Failure> {
         let Some(program) = self.ambient.program.clone() else {
             return Err(Failure::unexpected(
                 "it is not known where this program is, so it cannot be started again",
             ));
         };
         self.line(&format!(
-            "{} pdca batch    {}",
+            "{} pdca {}    {}",
             self.cx.out.accent("$"),
+            words.join(" "),
             self.cx.out.faint("# kill -9 on the way")
         ))?;
         let job = self.ambient.cwd.join("crash");
-        let mut spec = Spec::new([program.as_str(), "batch"], &self.ambient.cwd, &job);
-        spec.env = spec.env.with("PDCA_CRASH_AT", "gate:5");
+        let typed = std::iter::once(program.as_str()).chain(words.iter().copied());
+        let mut spec = Spec::new(typed, &self.ambient.cwd, &job);
+        spec.env = spec.env.with("PDCA_CRASH_AT", at);
         spec.timeout = Some(Duration::from_secs(120));
         let verdict = pdca_process::run(&spec, &Cancel::new(), &mut |_| {});
         let verdict = verdict.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
@@ -283,15 +255,27 @@ impl Stage<'_> {
 
     /// Shows that the user's own checkout is as it was.
     fn untouched(&mut self) -> Result<(), Failure> {
-        self.line(&format!("{} git -C greeter status --short", self.cx.out.accent("$")))?;
-        let repository = self.ambient.cwd.join("greeter");
-        let said = Tool::new("git").args(["status", "--short"]).cwd(&repository).run();
-        let said = said.map_err(|error| Failure::from_error(Exit::Unexpected, &error))?;
-        if !said.stdout.is_empty() {
-            self.out.write_all(&said.stdout)?;
+        let changed = self.git(&["status", "--short"])?;
+        if !changed.is_empty() {
             return Err(Failure::unexpected("the demo's own checkout was changed")
+                .detail(changed)
                 .hint("see `pdca doctor`: is there a sandbox?"));
         }
         self.line(&format!("{}", self.cx.out.faint("(nothing: clean)")))
+    }
+
+    /// Merges what the integration left, as its user would.
+    fn merge(&mut self) -> Result<(), Failure> {
+        let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/pdca/"];
+        let branch = scenery::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();
+        let said = self.git(&["merge", "--ff-only", &branch])?;
+        let end = said.lines().last().unwrap_or_default().to_owned();
+        self.line(&end)
+    }
+
+    /// Types a git command in the user's checkout.
+    fn git(&mut self, words: &[&str]) -> Result<String, Failure> {
+        self.line(&format!("{} git -C greeter {}", self.cx.out.accent("$"), words.join(" ")))?;
+        scenery::git(&self.ambient.cwd.join("greeter"), words)
     }
 }

@@ -40,6 +40,8 @@ Variables that are read:
 
 Variables that gates and leaves are given:
   PDCA_BUNDLE, PDCA_ISSUE, PDCA_WORKSPACE, PDCA_WORKTREE, PDCA_BASE, PDCA_BRIEF_BASE, PDCA_TARGET, PDCA_RUN
+In a lane also its private names, which `pdca lanes env <slot>` prints:
+  PDCA_LANE, PDCA_PORT_BASE, PDCA_TEST_DB_NAME, PDCA_TMP, COMPOSE_PROJECT_NAME
 ";
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {

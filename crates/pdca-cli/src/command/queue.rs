@@ -41,6 +41,8 @@ struct Item {
     patch_changed: bool,
     open_items: Vec<String>,
     slug: Option<String>,
+    /// The bundles that its change does not merge with.
+    forecast_conflicts: Vec<BundleId>,
 }
 
 #[derive(Serialize)]
@@ -49,12 +51,15 @@ struct Document {
 }
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let overview = Overview::load(cx.workspace()?)?;
+    let overview = Overview::load_at_work(cx)?;
     let waiting =
         overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
     // One that became unreadable since the survey is shown by `status`; here it can wait for nobody.
     let mut items: Vec<Item> =
         waiting.filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten()).collect();
+    for item in &mut items {
+        item.forecast_conflicts = overview.meeting.conflicts(&item.id).to_vec();
+    }
     items.sort_by(|a, b| a.needs_human.cmp(&b.needs_human).then_with(|| a.id.cmp(&b.id)));
     if cx.globals.json {
         cx.emit_json(out, "queue", &Document { items })?;
@@ -87,6 +92,7 @@ fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
         patch_changed: coverage == Coverage::Changed,
         open_items: open_texts(&summary),
         slug: brief.and_then(|brief| brief.slug()),
+        forecast_conflicts: Vec::new(),
     }))
 }
 
@@ -140,7 +146,13 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
         };
         let slug = one_line(item.slug.as_deref().unwrap_or("-"), 36);
         let changed = if item.patch_changed { " [patch edited after Check]" } else { "" };
-        writeln!(out, "  {:<ids$}  {verdict}  {what:<36}  {slug}{changed}", item.id)?;
+        let others: Vec<&str> = item.forecast_conflicts.iter().map(AsRef::as_ref).collect();
+        let conflicts = if others.is_empty() {
+            String::new()
+        } else {
+            cx.out.warn(format!(" [will conflict: {}]", others.join(", "))).to_string()
+        };
+        writeln!(out, "  {:<ids$}  {verdict}  {what:<36}  {slug}{changed}{conflicts}", item.id)?;
     }
     if let Some(first) = items.first() {
         writeln!(out, "next: {}", cx.out.accent(format!("pdca status {}", first.id)))?;
@@ -199,6 +211,7 @@ mod tests {
           "cheap": false,
           "closes": false,
           "disposition": "fix",
+          "forecast_conflicts": [],
           "id": "10",
           "needs_human": 2,
           "open_items": [

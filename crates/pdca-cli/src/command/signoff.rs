@@ -7,6 +7,7 @@ mod tests;
 use std::io::Write;
 use std::time::Duration;
 
+use pdca_driver::integrate::{Hand, Sealing};
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
     Action, Artifact, Bundle, Coverage, Decision, Reentry, SignoffError, Snapshot, State,
@@ -197,6 +198,27 @@ impl Case<'_> {
         self.decide(proposal.action, note, out, err)
     }
 
+    /// Seals the reviewed commit. The decision is recorded only after that: whoever is cut short between
+    /// the two accepts again and finds the same seal.
+    fn seal(&self, err: &mut dyn Write) -> Result<(), Failure> {
+        let Case { cx, bundle, snapshot, .. } = *self;
+        let site = session::site(cx)?;
+        let run = super::integrate::new_run()?;
+        let hand = Hand { run: &run, seconds: cx.ambient.now() };
+        let effects = session::effects(cx)?;
+        let sealed = site
+            .seal(bundle, snapshot, hand, effects.as_ref())
+            .map_err(|error| super::integrate::unsealable(&error, bundle))?;
+        if let Sealing::Unknown { what } = sealed {
+            let text = format!(
+                "{} is accepted without a seal: its report does not say {what}; it cannot be integrated",
+                bundle.id()
+            );
+            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        }
+        Ok(())
+    }
+
     /// Records a decision, and archives the attempt where it is sent back.
     fn decide(
         &self,
@@ -225,6 +247,9 @@ impl Case<'_> {
                 bundle.id()
             )?;
             return Ok(Exit::Done);
+        }
+        if action == Action::Accept {
+            self.seal(err)?;
         }
         bundle.publish(Artifact::Summary, signed.as_bytes())?;
         // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.

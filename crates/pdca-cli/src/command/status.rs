@@ -15,7 +15,7 @@ use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, shorter};
 use crate::overview::runs::RunRow;
-use crate::overview::{Entry, HeldBy, Overview, UNREADABLE, Work, ago, timestamp};
+use crate::overview::{Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
 use crate::session;
 use crate::style::{Painted, one_line, printable};
 
@@ -106,6 +106,12 @@ pub(super) struct Row<'a> {
     overall: Option<Overall>,
     patch_changed: bool,
     iterations: u32,
+    /// Where an accepted change stands: `sealed`, `staged`, `landed`, `held`, `drifted`, `unsealed`.
+    integration: Option<&'static str>,
+    /// The branch it is staged in, or why it is held.
+    integration_detail: Option<&'a str>,
+    /// The bundles that its change does not merge with.
+    forecast_conflicts: Vec<&'a str>,
     error: Option<BadRow>,
 }
 
@@ -117,8 +123,10 @@ struct BadRow {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of(entry: &'a Entry, work: &'a Work) -> Self {
+    pub(super) fn of(entry: &'a Entry, overview: &'a Overview) -> Self {
+        let (work, meeting) = (&overview.work, &overview.meeting);
         let at_work = work.on(&entry.id);
+        let mark = meeting.mark(&entry.id);
         let empty = Row {
             id: entry.id.as_ref(),
             dir: &entry.dir,
@@ -136,6 +144,9 @@ impl<'a> Row<'a> {
             overall: None,
             patch_changed: false,
             iterations: 0,
+            integration: mark.map(|mark| mark.word),
+            integration_detail: mark.and_then(|mark| mark.text.as_deref()),
+            forecast_conflicts: meeting.conflicts(&entry.id).iter().map(AsRef::as_ref).collect(),
             error: None,
         };
         match &entry.glance {
@@ -201,7 +212,7 @@ pub(super) fn emit_all(
     let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
     let all = All {
         runs: runs(cx),
-        bundles: overview.entries.iter().map(|entry| Row::of(entry, &overview.work)).collect(),
+        bundles: overview.entries.iter().map(|entry| Row::of(entry, overview)).collect(),
         strangers: overview
             .strangers
             .iter()
@@ -248,7 +259,7 @@ pub(super) fn show_all(
                 let line = format!(
                     "{state}  {:<ids$}  {slug:<slugs$}  {}",
                     entry.id,
-                    remarks(cx, entry, &overview.work)
+                    remarks(cx, entry, overview)
                 );
                 writeln!(out, "{}", line.trim_end())?;
             }
@@ -284,7 +295,8 @@ fn runs(cx: &Context<'_>) -> Vec<RunRow> {
 }
 
 /// What a person should know about a bundle besides its state.
-fn remarks(cx: &Context<'_>, entry: &Entry, work: &Work) -> String {
+fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
+    let work = &overview.work;
     let palette = cx.out;
     let mut remarks: Vec<String> = Vec::new();
     if let Some(at) = work.on(&entry.id) {
@@ -320,6 +332,18 @@ fn remarks(cx: &Context<'_>, entry: &Entry, work: &Work) -> String {
     let rivals: Vec<&str> = rivals.map(AsRef::as_ref).collect();
     if !rivals.is_empty() && !glance.state.is_terminal() {
         remarks.push(format!("[not beside: {}]", rivals.join(", ")));
+    }
+    if let Some(mark) = overview.meeting.mark(&entry.id) {
+        let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        let text = format!("[{}{}]", mark.word, printable(&text));
+        let is_good = matches!(mark.word, "landed" | "sealed");
+        let painted = if is_good { palette.good(text) } else { palette.warn(text) };
+        remarks.push(painted.to_string());
+    }
+    let conflicts = overview.meeting.conflicts(&entry.id);
+    if !conflicts.is_empty() {
+        let ids: Vec<&str> = conflicts.iter().map(AsRef::as_ref).collect();
+        remarks.push(palette.warn(format!("[will conflict: {}]", ids.join(", "))).to_string());
     }
     if glance.iterations > 0 {
         remarks.push(palette.faint(format!("[attempt {}]", glance.iterations + 1)).to_string());

@@ -74,13 +74,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let targets = place.targets(&TargetArg::default())?;
     let dry_run = cx.globals.dry_run;
     let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };
-    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
     let plan =
         place.lanes.plan_sweep(&targets, &policy).map_err(|error| explain::inspect(&error))?;
     let mut rows = Vec::new();
     for item in &plan.items {
-        let seen = there.iter().find(|lane| lane.slot == item.slot && lane.target == item.target);
-        let Some(seen) = seen else { continue };
+        let seen = &item.lane;
         let lane = match target_to_sweep(item, &targets) {
             Some(target) if dry_run => remove::foreseen(seen, place.lanes.has_work(seen, target)),
             Some(target) => remove::row(seen, place.lanes.sweep(item, target), target.path()),
@@ -94,7 +92,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
 /// The target of a lane that goes.
 fn target_to_sweep<'a>(item: &SweepItem, targets: &'a [Target]) -> Option<&'a Target> {
     match item.decision {
-        Decision::Remove(_) => targets.iter().find(|target| target.name() == item.target),
+        Decision::Remove(_) => targets.iter().find(|target| target.name() == item.lane.target),
         Decision::Keep(_) => None,
     }
 }
@@ -108,7 +106,7 @@ fn row(item: &SweepItem, lane: remove::Row) -> Row {
         Decision::Keep(Stays::NoNeed) => ("keep", "nothing asks for it to go"),
     };
     let age = item.age.map(|age| age.as_secs());
-    Row { decision, reason: reason.to_owned(), size: item.size, age, lane }
+    Row { decision, reason: reason.to_owned(), size: item.lane.size, age, lane }
 }
 
 fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {

@@ -48,6 +48,9 @@ fn the_short_help_names_every_command() {
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle
+      forecast     Show which changes will not go together
+      integrate    Gate accepted changes together and land what is green
+      verify       Find out again, bit for bit, what a certificate says
       act          Look back over the cycles that ended, and record what the process learns
       lanes        Make, list, reset and remove the private checkouts that work is done in
       sweep        Remove lanes that are old, or whose room is needed, oldest first
@@ -55,7 +58,7 @@ fn the_short_help_names_every_command() {
       unblock      Let a run, or one bundle of it, go on where it was blocked
       abort        Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
       cleanup      Remove what finished work left: private checkouts, and records of old runs
-      demo         Watch issues go from brief to sign-off, with no model, no key and no network
+      demo         Watch issues go from brief to landed, with no model, no key and no network
       doctor       Look at the host and the workspace, and name each problem with its remedy
       config       Show the config in force and where each value came from
       completions  Print a completion script for a shell

@@ -64,12 +64,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let date = cx.ambient.today();
     let widening =
         Widening { globs: &args.globs, date: &date, by: &by, reason: args.reason.trim() };
-    let wider = widening.apply(&text).map_err(|error| unwritable(&error, &bundle))?;
-    if wider.len() as u64 > Artifact::Brief.max_len() {
-        return Err(Failure::usage("the brief would be too long to be read")
-            .at(Place::file(bundle.path(Artifact::Brief)))
-            .hint("name the directory instead of each file"));
-    }
+    let wider = widened(&widening, &text, &bundle)?;
     let kept = Kept::load(cx)?;
     let added = added(&text, &wider);
     let new_rivals = new_rivals(&site, &snapshot, &added)?;
@@ -155,6 +150,17 @@ fn brief_text(bundle: &Bundle) -> Result<String, Failure> {
             .at(Place::file(path))
             .hint("save the file as UTF-8, e.g. `iconv -f latin1 -t utf-8`")
     })
+}
+
+/// The brief as it will be, which must still be one that can be read.
+fn widened(widening: &Widening<'_>, text: &str, bundle: &Bundle) -> Result<String, Failure> {
+    let wider = widening.apply(text).map_err(|error| unwritable(&error, bundle))?;
+    if wider.len() as u64 > Artifact::Brief.max_len() {
+        return Err(Failure::usage("the brief would be too long to be read")
+            .at(Place::file(bundle.path(Artifact::Brief)))
+            .hint("name the directory instead of each file"));
+    }
+    Ok(wider)
 }
 
 fn unwritable(error: &WideningError, bundle: &Bundle) -> Failure {

@@ -87,9 +87,19 @@ fn a_record_beyond_the_limit_is_refused() {
 }
 
 #[test]
+fn the_right_to_write_is_held_as_long_as_the_journal_is() {
+    let scene = Scene::new();
+    let journal = scene.create();
+    let path = scene.path().join("lock");
+    assert!(crate::admission::holder(&path).unwrap().is_some());
+    drop(journal);
+    assert_eq!(crate::admission::holder(&path).unwrap(), None);
+}
+
+#[test]
 fn a_run_is_made_once() {
     let scene = Scene::new();
-    let _journal = scene.create();
+    drop(scene.create());
     let admission = scene.admission();
     let again = Journal::create(&scene.runs(), &admission, &run(), Epoch::FIRST, at(0), admitted());
     assert!(matches!(again, Err(CreateError::Exists { .. })));
@@ -136,7 +146,7 @@ fn a_driver_of_an_epoch_that_was_seen_takes_nothing_up() {
 fn c4_a_driver_that_the_run_was_taken_from_writes_nothing_that_anybody_reads() {
     let scene = Scene::new();
     let mut stopped = scene.create();
-    let mut taker = scene.open(2).unwrap().journal;
+    let mut taker = scene.take_over(2);
     let error = stopped.append(at(3), vec![entered(Activity::Running)]).unwrap_err();
     assert!(matches!(error, AppendError::Ended { .. }), "{error}");
     taker.append(at(3), vec![entered(Activity::Running)]).unwrap();

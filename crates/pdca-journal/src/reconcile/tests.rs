@@ -39,6 +39,11 @@ const BRANCHES: [Branch; 3] = [Branch::Absent, Branch::AsExpected, Branch::Moved
 const RUNNERS: [Liveness; 3] = [Liveness::Dead, Liveness::Alive, Liveness::Unknown];
 const LEASES: [Lease; 3] = [Lease::None, Lease::Current, Lease::Stale];
 
+/// All facts there can be.
+pub(crate) fn all_facts() -> impl Iterator<Item = Facts> {
+    Facts::all()
+}
+
 #[test]
 fn there_are_8640_tuples_and_all_are_visited() {
     let all: std::collections::BTreeSet<Facts> = Facts::all().collect();

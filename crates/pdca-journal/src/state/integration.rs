@@ -89,6 +89,28 @@ impl Integration {
         })
     }
 
+    /// Whether a change was taken out because it does not fit.
+    pub(super) fn is_out(&self, bundle: &BundleId) -> bool {
+        self.progress.get(bundle).is_some_and(|progress| progress.conflict.is_some())
+    }
+
+    /// Whether a landing starts from the base, brings the first changes that were applied without a gap,
+    /// and ends at the commit that came of the last one.
+    pub(super) fn leads_to(&self, landing: &Landing) -> bool {
+        // What adds nothing may be left out.
+        let adds = |id: &&BundleId| !self.is_out(id) && self.made(id).is_some();
+        let order: Vec<&BundleId> = self.order.iter().filter(adds).collect();
+        let brings: Vec<&BundleId> = landing.bundles.iter().filter(adds).collect();
+        let made = brings.last().and_then(|id| self.made(id));
+        landing.old == self.base && order.starts_with(&brings) && made == Some(&landing.new)
+    }
+
+    /// The last commit that came of applying a change.
+    fn made(&self, bundle: &BundleId) -> Option<&ObjectId> {
+        let commits = &self.progress.get(bundle)?.commits;
+        commits.iter().rev().find_map(|applied| applied.became.as_ref())
+    }
+
     /// Whether exactly what lands was judged, and green.
     pub(super) fn is_green(&self, landing: &Landing) -> bool {
         let said = self.judged.iter().rev();

@@ -178,6 +178,8 @@ fn what_lands_was_judged_green_as_exactly_that_tree() {
     assert_eq!(refused(Verdict::Pass, other_base), unplanned);
     assert_eq!(refused(Verdict::Pass, nothing), unplanned);
     assert_eq!(refused(Verdict::Pass, another), "2 is ready");
+    let other_commit = Landing { new: oid('b'), ..landing() };
+    assert_eq!(refused(Verdict::Pass, other_commit), unplanned);
 }
 
 #[test]
@@ -226,6 +228,88 @@ fn a_conflict_takes_the_change_and_what_was_applied_of_it_out_of_the_plan() {
     assert!(refusal(with(records, [apply('2', '0')])).contains("not what is applied next"));
 }
 
+/// Bundles 1 and 2 are sealed and planned in this order; next comes record 9.
+fn planned() -> Vec<Record> {
+    with(
+        running(),
+        [
+            intent(Effect::Seal(seal("1", '1'))),
+            outcome(3, Outcome::Done),
+            intent(Effect::Seal(seal("2", '2'))),
+            outcome(5, Outcome::Done),
+            entered(Activity::Integrating),
+            Record::Planned {
+                target: "app".to_owned(),
+                base: oid('0'),
+                order: vec![id("1"), id("2")],
+            },
+        ],
+    )
+}
+
+fn apply(bundle: &str, commit: char, onto: char) -> Record {
+    let target = "app".to_owned();
+    intent(Effect::Apply { target, bundle: id(bundle), commit: oid(commit), onto: oid(onto) })
+}
+
+#[test]
+fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_before() {
+    let out_of_turn =
+        |record| refusal(with(planned(), [record])).contains("not what is applied next");
+    assert!(out_of_turn(apply("1", '1', '9')));
+    assert!(out_of_turn(apply("1", '2', '0')));
+    let first = [apply("1", '1', '0'), outcome(9, Outcome::Applied { commit: oid('a') })];
+    told(with(planned(), first.clone().into_iter().chain([apply("2", '2', 'a')])));
+    let elsewhere = with(planned(), first.into_iter().chain([apply("2", '2', '0')]));
+    assert!(refusal(elsewhere).contains("not what is applied next"));
+    let conflict = outcome(9, Outcome::Conflict { paths: Vec::new() });
+    told(with(planned(), [apply("1", '1', '0'), conflict, apply("2", '2', '0')]));
+    let back = [
+        apply("2", '2', '0'),
+        outcome(9, Outcome::Applied { commit: oid('b') }),
+        apply("1", '1', 'b'),
+    ];
+    assert!(refusal(with(planned(), back)).contains("not what is applied next"));
+    let twice = with(planned(), [apply("1", '1', '0'), apply("1", '1', '0')]);
+    assert_eq!(refusal(twice), "intent 9 has no outcome yet");
+}
+
+#[test]
+fn a_landing_leaves_no_gap_in_the_plan() {
+    let combined = |members: Vec<BundleId>| Record::Combined {
+        target: "app".to_owned(),
+        tree: oid('7'),
+        gate_digest: String::new(),
+        verdict: Verdict::Pass,
+        members,
+    };
+    let both = with(
+        planned(),
+        [
+            apply("1", '1', '0'),
+            outcome(9, Outcome::Applied { commit: oid('a') }),
+            apply("2", '2', 'a'),
+            outcome(11, Outcome::Applied { commit: oid('b') }),
+        ],
+    );
+    let land = |bundles: &[&str], new: char| {
+        let bundles: Vec<BundleId> = bundles.iter().map(|it| id(it)).collect();
+        let landing = Landing { bundles: bundles.clone(), new: oid(new), ..landing() };
+        with(both.clone(), [combined(bundles), intent(Effect::Land(landing))])
+    };
+    told(land(&["1", "2"], 'b'));
+    told(land(&["1"], 'a'));
+    let mut nothing_of_the_first = both.clone();
+    nothing_of_the_first[8] = outcome(9, Outcome::Skipped { why: "there already".to_owned() });
+    nothing_of_the_first[9] = apply("2", '2', '0');
+    let second = Landing { bundles: vec![id("2")], new: oid('b'), ..landing() };
+    told(with(nothing_of_the_first, [combined(vec![id("2")]), intent(Effect::Land(second))]));
+    for (bundles, new) in [(&["2"][..], 'b'), (&["2", "1"], 'b'), (&["1"], 'b'), (&["1", "2"], 'a')]
+    {
+        assert_eq!(refusal(land(bundles, new)), "the landing does not follow the plan for app");
+    }
+}
+
 #[test]
 fn only_what_does_not_run_is_sealed_and_only_once() {
     let claim = with(running(), [claimed("1", 1, 0)]);
@@ -243,6 +327,23 @@ fn only_what_does_not_run_is_sealed_and_only_once() {
     let unblocked = Record::Unblocked { bundle: Some(id("1")) };
     let state = told(with(sealed, [blocked, unblocked]));
     assert_eq!(state.bundles[&id("1")].status, Status::Sealed, "it goes on where it was blocked");
+}
+
+#[test]
+fn a_run_does_not_drain_while_an_accepted_change_waits_for_a_person() {
+    let blocked = Record::Blocked {
+        bundle: Some(id("1")),
+        reason: Reason::Conflict,
+        evidence: String::new(),
+    };
+    let waits = with(
+        running(),
+        [intent(Effect::Seal(seal("1", '1'))), outcome(3, Outcome::Done), blocked.clone()],
+    );
+    let draining = || entered(Activity::Draining);
+    assert_eq!(refusal(with(waits.clone(), [draining()])), "1 is blocked");
+    told(with(waits, [Record::Abandoned { bundle: id("1"), why: String::new() }, draining()]));
+    told(with(running(), [blocked, draining()]));
 }
 
 #[test]
@@ -494,6 +595,92 @@ fn any_record() -> impl Strategy<Value = Record> {
         Just(Record::Aborted { why: String::new() }),
         Just(Record::Recovery { bundle: None, phase: Phase::Land, cause: Cause::Race }),
     ]
+}
+
+/// What the executor of a decision records, first to last.
+fn recorded(action: Action, bundle: &BundleId, state: &RunState) -> Vec<Record> {
+    let (bundle, text) = (bundle.clone(), String::new);
+    let claim = state.bundles[&bundle].claim.as_ref();
+    let interrupted = || Record::Ended {
+        bundle: bundle.clone(),
+        generation: claim.unwrap().generation,
+        ending: Ending::Interrupted { cause: Cause::Crash },
+    };
+    match action {
+        Action::Noop
+        | Action::AwaitHuman
+        | Action::AlertNoop
+        | Action::FenceStop
+        | Action::DrainKill
+        | Action::RevokeLease
+        | Action::QueueForIntegration => Vec::new(),
+        Action::Prepare => vec![intent(Effect::Prepare { bundle, slot: 0 })],
+        Action::Launch | Action::Reclaim => vec![Record::Claimed {
+            generation: state.next_generation(&bundle).unwrap(),
+            bundle,
+            slot: 0,
+            base: oid('0'),
+        }],
+        Action::MarkInterrupted => vec![interrupted()],
+        Action::BlockRecovery => {
+            let reason = Reason::Recovery;
+            let ends = state.bundles[&bundle].status == Status::Running;
+            let mut records: Vec<Record> = ends.then(interrupted).into_iter().collect();
+            records.push(Record::Blocked { bundle: None, reason, evidence: text() });
+            records
+        }
+        Action::Rescue => vec![intent(Effect::Rescue { bundle, reference: text() })],
+        Action::RemoveCheckout => vec![intent(Effect::RemoveCheckout { bundle })],
+        Action::DeleteBranch => {
+            vec![intent(Effect::DeleteBranch { bundle, branch: text(), at: oid('1') })]
+        }
+        Action::MarkAbandoned => vec![Record::Abandoned { bundle, why: text() }],
+        Action::MarkCleaned => vec![Record::Cleaned { bundle }],
+    }
+}
+
+/// A state in which the run and its first bundle stand there.
+fn standing(run: RunPhase, bundle: BundlePhase) -> RunState {
+    let mut state = told(with(running(), [claimed("1", 1, 0)]));
+    let (reason, evidence, from) = (Reason::Recovery, String::new(), Resting::Ready);
+    state.phase = run;
+    state.block = run.is_blocked().then(|| Block {
+        reason,
+        evidence: String::new(),
+        from: RunPhase::Running,
+    });
+    let work = state.bundles.get_mut(&id("1")).unwrap();
+    work.status = match bundle {
+        BundlePhase::Ready => Status::Ready,
+        BundlePhase::Running => Status::Running,
+        BundlePhase::Interrupted => Status::Interrupted,
+        BundlePhase::Sealed => Status::Sealed,
+        BundlePhase::Landed => Status::Landed,
+        BundlePhase::Blocked => Status::Blocked { reason, evidence, from },
+        BundlePhase::Abandoned => Status::Abandoned { why: evidence },
+        BundlePhase::Cleaned => Status::Cleaned,
+    };
+    state
+}
+
+#[test]
+fn whatever_is_decided_about_any_tuple_can_be_recorded() {
+    let bundle = id("1");
+    let mut recordings = 0;
+    for facts in crate::reconcile::all_facts() {
+        let mut state = standing(facts.run, facts.bundle);
+        let action = crate::reconcile::decide(facts);
+        let mut records = recorded(action, &bundle, &state);
+        records.push(Record::Reconciled { bundle: Some(bundle.clone()), action });
+        recordings += records.len();
+        for record in records {
+            let (seq, epoch) = (Seq(state.last.seq.0 + 1), state.epoch);
+            let entry = Entry { seq, epoch, at: at(9), record };
+            let taken = state.apply(&entry);
+            assert_eq!(taken, Ok(()), "{facts:?} {action:?} {:?}", entry.record);
+        }
+    }
+    assert!(recordings > 8640);
 }
 
 proptest! {

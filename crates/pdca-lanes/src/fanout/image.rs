@@ -65,14 +65,19 @@ impl Image {
             put(&mut bytes[*start..], &first);
             put(&mut bytes[start + 28..], &[stat.uid, stat.gid, stat.size]);
         }
-        let mut hasher = gix::hash::hasher(self.hash);
-        hasher.update(&bytes);
-        let sum = hasher
-            .try_finalize()
-            .map_err(|source| LaneError::objects("write the index", source))?;
-        bytes.extend_from_slice(sum.as_slice());
+        seal(self.hash, &mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// Puts the checksum after an index.
+pub(crate) fn seal(hash: gix::hash::Kind, bytes: &mut Vec<u8>) -> Result<(), LaneError> {
+    let mut hasher = gix::hash::hasher(hash);
+    hasher.update(bytes);
+    let sum =
+        hasher.try_finalize().map_err(|source| LaneError::objects("write the index", source))?;
+    bytes.extend_from_slice(sum.as_slice());
+    Ok(())
 }
 
 fn put(bytes: &mut [u8], numbers: &[u32]) {

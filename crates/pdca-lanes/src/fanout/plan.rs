@@ -5,7 +5,7 @@ use std::ops::Range;
 use gix::{
     ObjectId,
     bstr::{BStr, BString, ByteSlice as _},
-    index::entry::Mode,
+    index::entry::{Flags, Mode, Stat},
     objs::{FindExt as _, TreeRefIter, tree::EntryKind},
     validate::path::component,
 };
@@ -119,6 +119,16 @@ impl Plan {
     /// The path of a file.
     pub(crate) fn path(&self, file: &File) -> &BStr {
         self.paths[file.path.clone()].as_bstr()
+    }
+
+    /// An index of what the plan makes, with nothing known about any file.
+    pub(crate) fn index(&self) -> gix::index::File {
+        let mut index = gix::index::State::new(self.hash);
+        for file in &self.files {
+            let path = self.path(file);
+            index.dangerously_push_entry(Stat::default(), file.id, Flags::empty(), file.mode, path);
+        }
+        gix::index::File::from_state(index, "")
     }
 
     /// The files that set attributes.

@@ -175,7 +175,8 @@ impl Placer {
         if (before.st_size, before.st_mtime, nanoseconds(&before))
             != (after.st_size, after.st_mtime, nanoseconds(&after))
         {
-            return Err(io::Error::other("it was changed while it was copied"));
+            let why = "it was changed while it was copied";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
         self.placed.files += 1;
         self.placed.cloned += usize::from(cloned);
@@ -213,11 +214,22 @@ fn descend(root: &OwnedFd, parents: &[CString], makes: bool) -> io::Result<Optio
                 )?;
                 open_dir(dir.as_fd(), name, makes)?
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // Nothing can be there, whatever is in the way.
+            Err(error) if is_no_directory(&error) && !makes => return Ok(None),
             opened => opened?,
         };
     }
     Ok(Some(dir))
+}
+
+fn is_no_directory(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
+/// Whether a copy failed because somebody was writing there.
+pub(super) fn was_changing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound)
 }
 
 fn kind_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<FileType>> {

@@ -92,9 +92,11 @@ pub(crate) fn select(
     include: Option<Where<'_>>,
 ) -> Result<Selection, HydrateError> {
     let mut selection = Selection::default();
-    let mut require = |key, entry: &str, mode| {
-        primary.require(key, entry, mode).and_then(|()| lane.require(key, entry, mode))
+    // How a path is there, and how it will be in the lane: a pattern may be for directories only.
+    let mut require = |key, entry: &str, there, here| {
+        primary.require(key, entry, there).and_then(|()| lane.require(key, entry, here))
     };
+    let mode_of = |is_dir| if is_dir { Mode::DIR } else { Mode::FILE };
     for entry in config.symlink.iter().map(|entry| plain(entry)) {
         let path = workdir.join(entry);
         let target = path.canonicalize_utf8().map_err(|source| HydrateError::Missing {
@@ -110,8 +112,8 @@ pub(crate) fn select(
             let (lane, with) = sharer();
             return Err(HydrateError::SharedMutable { directory, lane, with });
         }
-        // Whatever it leads to, in the lane it is a link, which no pattern for directories meets.
-        require("symlink", entry, Mode::SYMLINK)?;
+        let is_dir = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        require("symlink", entry, mode_of(is_dir), Mode::SYMLINK)?;
         selection.links.push((entry.to_owned(), target));
     }
     for (key, entries) in [("copy", &config.copy), ("seed", &config.seed)] {
@@ -123,7 +125,8 @@ pub(crate) fn select(
                 Err(_) if key == "seed" => continue,
                 Err(source) => return Err(HydrateError::Missing { key, path, source }),
             };
-            require(key, entry, if found.is_dir() { Mode::DIR } else { Mode::FILE })?;
+            let mode = mode_of(found.is_dir());
+            require(key, entry, mode, mode)?;
             if key == "seed" {
                 selection.seeds.push(entry.to_owned());
             } else if found.is_dir() {

@@ -30,6 +30,22 @@ fn a_link_in_the_repository_of_a_lane_stops_everything() {
 }
 
 #[test]
+fn a_pipe_in_the_repository_of_a_lane_is_not_waited_for() {
+    for part in ["index", "config", "HEAD", "refs/heads/x", "info/exclude"] {
+        let scene = Scene::new(&[("a", "a\n")]);
+        let lane = scene.lane();
+        let path = lane.path().join(".git").join(part);
+        drop(fs::remove_file(&path));
+        let made = pdca_process::Tool::new("mkfifo").args([path.as_str()]).run().unwrap();
+        assert_eq!(made.code, 0);
+        let err = lane.reset(&scene.primary.head()).unwrap_err();
+        assert!(matches!(err, LaneError::Damaged { .. }), "{part}: {err:?}");
+        drop(lane);
+        assert!(scene.claim().moved_aside().is_some(), "{part}");
+    }
+}
+
+#[test]
 fn a_lane_that_points_to_the_primary_is_refused() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use camino::Utf8Path;
 use fs_err as fs;
 use pdca_lanes::{
-    Hydrate, HydrateConfig, HydrateError, Hydrated, Lane, Place, Placed, Sharer, Target,
+    Hydrate, HydrateConfig, HydrateError, Hydrated, Kind, Lane, Place, Placed, Sharer, Target,
 };
 use pdca_process::Cancel;
 
@@ -237,7 +237,7 @@ fn a_link_that_a_pattern_for_directories_would_miss_is_refused() {
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o555)).unwrap();
     let lane = scene.lane();
     let refused = hydrate(&lane, &scene.target(), &symlink(&["sdk"])).unwrap_err();
-    assert!(matches!(refused, HydrateError::NotIgnored { .. }), "{refused}");
+    assert!(matches!(refused, HydrateError::NotIgnored { place: Place::Lane, .. }), "{refused}");
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -298,6 +298,46 @@ fn a_copied_file_that_something_in_the_lane_changed_is_put_back() {
     fs::remove_file(&own).unwrap();
     placed(hydrate(&lane, &scene.target(), &copy(&["one.env"])));
     assert_eq!(read(&own), "1");
+}
+
+#[test]
+fn what_became_tracked_is_not_taken_back() {
+    let scene = Scene::new(&[(".gitignore", "*.env\n/conf/\n"), ("a", "a\n")]);
+    scene.primary.write("one.env", "local");
+    scene.primary.write("conf/x", "local");
+    let lane = scene.lane();
+    placed(hydrate(&lane, &scene.target(), &copy(&["one.env", "conf"])));
+    fs::remove_dir_all(scene.primary.path().join("conf")).unwrap();
+    scene.primary.write("conf", "a file by now");
+    scene.primary.write("one.env", "tracked by now");
+    scene.primary.git(&["add", "-f", "one.env", "conf"]);
+    lane.reset(&scene.primary.commit("tracked")).unwrap();
+    placed(hydrate(&lane, &scene.target(), &HydrateConfig::default()));
+    assert_eq!(read(lane.path().join("one.env")), "tracked by now");
+    assert_eq!(dirt(&lane), "");
+}
+
+#[test]
+fn a_linked_worktree_is_hydrated_like_any_other_lane() {
+    let scene = Scene::new(&[(".gitignore", "*.env\n"), (".worktreeinclude", "two.env\n")]);
+    scene.primary.write("one.env", "1");
+    scene.primary.write("two.env", "2");
+    let lane = scene.lanes().of_kind(Kind::Worktree).claim(0, &scene.target()).unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    assert_eq!(placed(hydrate(&lane, &scene.target(), &copy(&["one.env"]))).files, 2);
+    assert_eq!(dirt(&lane), "");
+    assert_eq!(hydrate(&lane, &scene.target(), &copy(&["one.env"])).unwrap(), Hydrated::Warm);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_include_file_is_refused_and_not_waited_for() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let pipe = scene.primary.path().join(".worktreeinclude");
+    let made = pdca_process::Tool::new("mkfifo").args([pipe.as_str()]).run().unwrap();
+    assert_eq!(made.code, 0);
+    let lane = scene.lane();
+    let refused = hydrate(&lane, &scene.target(), &HydrateConfig::default()).unwrap_err();
+    assert!(matches!(refused, HydrateError::Io { .. }), "{refused}");
 }
 
 #[test]

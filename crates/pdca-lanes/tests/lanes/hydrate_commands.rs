@@ -137,6 +137,8 @@ fn a_failure_carries_the_log_and_the_next_attempt_begins_from_a_clean_tree() {
     assert_eq!(last_lines.len(), 10);
     assert_eq!(last_lines.last().unwrap(), "line 20");
     assert!(fs::read_to_string(log).unwrap().starts_with("line 1\n"));
+    let again = hydrate(&lane, &scene.target(), &failing).unwrap_err();
+    assert!(matches!(again, HydrateError::Command { .. }), "it is no warmer for having been tried");
     let mended = HydrateConfig {
         install: Some(shell("test ! -e deps && mkdir deps")),
         verify: None,
@@ -172,6 +174,9 @@ fn an_install_that_changes_what_git_sees_is_refused() {
     let said = "install or verify changed files that are not ignored: ";
     assert_eq!(dirtying("echo 2 > deps.lock"), format!("{said}deps.lock"));
     assert_eq!(dirtying("touch stray"), format!("{said}stray"));
+    assert_eq!(dirtying("git init -q inner"), format!("{said}inner"));
+    let added = "ignored files that were added to the index";
+    assert_eq!(dirtying("touch x.env; git add -f x.env"), format!("{said}{added}"));
 }
 
 #[test]
@@ -209,6 +214,15 @@ fn a_cancelled_hydration_is_none() {
 const PRIMARY: &str = "HYDRATE_PRIMARY";
 const LANES: &str = "HYDRATE_LANES";
 
+/// An install that needs a clean tree, says a word half-way, and takes long while there is a file
+/// `slow` beside the lanes.
+fn halting(root: &Utf8Path) -> HydrateConfig {
+    let text = format!(
+        "mkdir deps && echo up && if test -e '{root}/slow'; then sleep 1000; fi; echo run >> deps/runs"
+    );
+    HydrateConfig { install: Some(shell(&text)), ..counting() }
+}
+
 /// A driver in a process of its own, which is killed as soon as the install says a word.
 #[test]
 fn a_driver_that_dies() {
@@ -223,11 +237,7 @@ fn a_driver_that_dies() {
     let target = Target::open("app", &primary).unwrap();
     let lane = Lanes::new(&root).claim(0, &target).unwrap();
     lane.reset(&target.resolve(None).unwrap().commit).unwrap();
-    let config = HydrateConfig {
-        install: Some(shell("mkdir deps && touch deps/half && echo up && sleep 1000")),
-        ..counting()
-    };
-    let hold = root.join("hold");
+    let (hold, config) = (root.join("hold"), halting(&root));
     let how = Hydrate { hold: Some(&hold), ..Hydrate::new(&target, &config) };
     drop(lane.hydrate(&how, &Cancel::new(), &mut |_, sign| {
         if let Sign::Output { .. } = sign {
@@ -239,28 +249,28 @@ fn a_driver_that_dies() {
 #[test]
 fn a4_a_hydration_that_was_killed_is_run_again_from_a_clean_tree() {
     let scene = scene();
+    let root = scene.lanes().root().to_owned();
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("slow"), "").unwrap();
     #[expect(clippy::disallowed_methods, reason = "the driver must be a process of its own")]
     let mut driver = std::process::Command::new(std::env::current_exe().unwrap());
     let ended = driver
         .args(["a_driver_that_dies", "--test-threads=1"])
         .env(PRIMARY, scene.primary.path())
-        .env(LANES, scene.lanes().root())
+        .env(LANES, &root)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()
         .unwrap();
     assert!(!ended.success());
-    wait_until_free(&scene.lanes().root().join("hold"), Duration::from_secs(60)).unwrap();
+    wait_until_free(&root.join("hold"), Duration::from_secs(60)).unwrap();
+    fs::remove_file(root.join("slow")).unwrap();
+    assert_eq!(scene.lanes().list().unwrap()[0].hydration, HydrationState::Begun);
     let lane = scene.claim();
-    assert!(lane.path().join("deps/half").exists(), "it was killed half-way");
+    assert!(lane.path().join("deps").exists() && runs(lane.path()) == 0, "it was killed half-way");
     lane.rescue("killed").unwrap();
     lane.reset(&scene.primary.head()).unwrap();
-    // What is half there would do for this config, were it believed.
-    let config = HydrateConfig {
-        install: Some(shell("test ! -e deps/half && mkdir deps && echo run > deps/runs")),
-        ..counting()
-    };
-    assert!(matches!(hydrate(&lane, &scene.target(), &config), Ok(Hydrated::Fresh(_))));
-    assert!(!lane.path().join("deps/half").exists());
-    assert_eq!(hydrate(&lane, &scene.target(), &config).unwrap(), Hydrated::Warm);
+    assert!(matches!(hydrate(&lane, &scene.target(), &halting(&root)), Ok(Hydrated::Fresh(_))));
+    assert_eq!(runs(lane.path()), 1);
+    assert_eq!(hydrate(&lane, &scene.target(), &halting(&root)).unwrap(), Hydrated::Warm);
 }

@@ -114,6 +114,21 @@ fn what_was_fetched_from_a_remote_is_not_work() {
 }
 
 #[test]
+fn what_a_killed_removal_left_of_a_bundle_is_in_nobody_s_way() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    fs::write(lane.path().join("a"), "work\n").unwrap();
+    drop(lane);
+    let rescued = scene.lanes().root().join("rescued");
+    fs::create_dir(&rescued).unwrap();
+    for end in ["", ".lock"] {
+        fs::write(rescued.join(format!(".app-lane-0.bundle.new{end}")), "half").unwrap();
+    }
+    assert!(remove(&scene).kept.is_some());
+    assert_eq!(fs::read_dir(&rescued).unwrap().count(), 1);
+}
+
+#[test]
 fn a_lane_in_use_is_not_removed() {
     let scene = Scene::new(&[("a", "a\n")]);
     let _lane = scene.lane();
@@ -199,6 +214,12 @@ fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
         1
     );
     assert!(!scene.checkout().exists());
+    scene.primary.git(&["update-ref", "-d", "refs/pdca/rescue/lane-0"]);
+    let lane = lanes.claim(0, &scene.target()).unwrap();
+    lane.reset(&scene.primary.head()).unwrap();
+    drop(lane);
+    lanes.remove(0, &scene.target()).unwrap();
+    assert_eq!(scene.primary.git(&["for-each-ref", "refs/pdca"]), "", "nothing was there to keep");
 }
 
 #[test]
@@ -258,11 +279,11 @@ fn a_sweep_does_what_its_plan_says() {
         .items
         .iter()
         .filter(|item| item.decision == Decision::Remove(Reason::Old))
-        .map(|item| item.slot)
+        .map(|item| item.lane.slot)
         .collect();
     assert_eq!(goes, [0, 1]);
     assert!(matches!(plan.items[2].decision, Decision::Keep(Stays::InUse(_))));
-    assert!(plan.free > 0 && plan.items.iter().all(|item| item.size > 0));
+    assert!(plan.free > 0 && plan.items.iter().all(|item| item.lane.size > 0));
     for item in plan.items.iter().filter(|item| matches!(item.decision, Decision::Remove(_))) {
         lanes.sweep(item, &target).unwrap();
     }

@@ -48,6 +48,16 @@ fn commits_that_the_base_does_not_have_are_kept() {
 }
 
 #[test]
+fn what_lies_on_a_branch_without_a_commit_is_kept() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lane();
+    seen(&lane).git(&["checkout", "--quiet", "--orphan", "fresh"]);
+    fs::write(lane.path().join("a"), "work\n").unwrap();
+    let id = lane.rescue("x").unwrap().unwrap();
+    assert_eq!(seen(&lane).git(&["show", &format!("{id}:a")]), "work\n");
+}
+
+#[test]
 fn a_name_that_is_taken_gets_a_number_and_nothing_is_overwritten() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();

@@ -14,14 +14,17 @@ use crate::{Stopped, program};
 
 /// The files of a checkout by directory, in memory.
 pub(super) struct Floor {
-    dirs: Vec<(Utf8PathBuf, Vec<(String, Vec<u8>)>)>,
+    dirs: Vec<(Utf8PathBuf, Vec<File>)>,
 }
+
+/// A name and what the file holds.
+type File = (String, Vec<u8>);
 
 impl Floor {
     /// Reads the tracked files of a checkout; names that are not UTF-8, and links, are left out.
     pub(super) fn load(primary: &Utf8Path) -> Result<Self, Stopped> {
         let listed = program::output("git", &["ls-files", "-z"], primary)?;
-        let mut dirs: BTreeMap<Utf8PathBuf, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+        let mut dirs: BTreeMap<Utf8PathBuf, Vec<File>> = BTreeMap::new();
         dirs.insert(Utf8PathBuf::new(), Vec::new());
         for path in listed.split(|byte| *byte == 0) {
             let Ok(path) = std::str::from_utf8(path).map(Utf8Path::new) else { continue };
@@ -72,7 +75,7 @@ impl Floor {
     }
 }
 
-fn write_files(root: &OwnedFd, path: &Utf8Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
+fn write_files(root: &OwnedFd, path: &Utf8Path, files: &[File]) -> io::Result<()> {
     let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
     let dir = openat(root, path.as_std_path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
     for (name, bytes) in files {

@@ -48,10 +48,10 @@ fn path(number: u32) -> String {
     let mut path = String::new();
     let (part, module) = (dir % 23, dir / 23);
     write!(path, "part{part}/module{}", module % 29).expect("a string takes any text");
-    if !module.is_multiple_of(3) {
-        write!(path, "/src{}", module / 29).expect("a string takes any text");
-    } else {
+    if module.is_multiple_of(3) {
         write!(path, "/lib/inner{}/unit", module / 29).expect("a string takes any text");
+    } else {
+        write!(path, "/src{}", module / 29).expect("a string takes any text");
     }
     write!(path, "/file{number}.rs").expect("a string takes any text");
     path
@@ -103,7 +103,7 @@ mod tests {
         let repo = Utf8Path::from_path(home.path()).unwrap().join("repo");
         generate(&repo, 300).unwrap();
         let listed = program::output("git", &["ls-files"], &repo).unwrap();
-        assert_eq!(listed.iter().filter(|byte| **byte == b'\n').count(), 300);
+        assert_eq!(String::from_utf8(listed).unwrap().lines().count(), 300);
         let dirty = program::output("git", &["status", "--porcelain"], &repo).unwrap();
         assert_eq!(dirty, b"");
     }

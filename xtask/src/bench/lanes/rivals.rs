@@ -30,11 +30,10 @@ impl Rival {
     /// The part of this rival's time that we aim at, for a small or a large repository.
     pub(super) fn aim(self, lanes: u32, large: bool) -> Option<f64> {
         match (self, lanes, large) {
-            (Self::Worktree, 1, _) => Some(0.5),
+            (Self::Worktree, 1, _) | (Self::TwoAtATime, 8, false) => Some(0.5),
             (Self::Worktree, 4, true) => Some(1.0 / 2.8),
             (Self::TwoAtATime, 4, true) => Some(1.0 / 1.6),
             (Self::Worktree, 8, false) => Some(0.25),
-            (Self::TwoAtATime, 8, false) => Some(0.5),
             (
                 Self::Clone
                 | Self::Worktree
@@ -87,7 +86,7 @@ impl Rival {
     }
 
     /// Forgets worktrees whose directory is gone.
-    pub(super) fn clear(self, primary: &Utf8Path) -> Result<(), Stopped> {
+    pub(super) fn clear(primary: &Utf8Path) -> Result<(), Stopped> {
         program::output("git", &["worktree", "prune"], primary)?;
         Ok(())
     }

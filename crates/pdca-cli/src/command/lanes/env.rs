@@ -7,7 +7,7 @@ use std::io::Write;
 use pdca_lanes::PrivateNames;
 use serde::Serialize;
 
-use super::{Place, TargetArg, explain, sh_word};
+use super::{Place, TargetArg, sh_word};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -63,8 +63,7 @@ pub(crate) fn run(
     let place = Place::of(cx)?;
     let target = choose(&place, &args.target)?;
     let names = place.names(&target, args.slot);
-    let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
-    if !there.iter().any(|lane| lane.slot == args.slot && lane.target == target) {
+    if !place.lanes.slot_dir(args.slot).join(&target).exists() {
         let note = format!("lane {} of {target} is not there yet", args.slot);
         cx.note(err, &format!("{} {note}", cx.err.accent("note:")))?;
     }

@@ -2,13 +2,27 @@
 
 use std::io::Write;
 
-use pdca_lanes::{Hydrate, Hydrated, Kind, Phase, Target};
-use pdca_process::{Cancel, Env, Sign};
+use pdca_driver::Site;
+use pdca_lanes::{Hydrate, Hydrated, Kind, Lane, Phase, PrivateNames, Target};
+use pdca_process::{Cancel, Env, Sandbox, Sign};
 
 use super::{Place, explain};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::session::Interrupts;
+use crate::session::{self, Interrupts};
+use crate::style::printable;
+
+/// What the commands must not write: what no gate may write either.
+fn confined(site: &Site, lane: &Lane, names: &PrivateNames) -> Sandbox {
+    let primaries = site.targets.iter().map(|target| target.path.clone());
+    let own = [site.private(), site.bundles.path().to_owned(), site.lanes.root.clone()];
+    Sandbox {
+        mode: site.gate_sandbox,
+        no_write: primaries.chain(own).collect(),
+        write: vec![lane.path().to_owned(), names.tmp().to_owned()],
+        ..Sandbox::default()
+    }
+}
 
 /// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.
 pub(super) fn hydrate(
@@ -38,9 +52,11 @@ pub(super) fn hydrate(
     let mut how = Hydrate::new(target, &config.hydrate);
     how.env =
         private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
-    let hold = place.workspace.root.join(".pdca/children.lock");
-    fs_err::create_dir_all(place.workspace.root.join(".pdca"))?;
+    let site = session::site(cx)?;
+    let hold = site.children();
+    fs_err::create_dir_all(site.private())?;
     how.hold = Some(&hold);
+    how.sandbox = Some(confined(&site, &lane, private.names()));
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
     let mut told = Ok(());
@@ -55,5 +71,12 @@ pub(super) fn hydrate(
     });
     signals.close();
     told?;
-    done.map(Some).map_err(|error| explain::hydrate(&error))
+    let done = done.map_err(|error| explain::hydrate(&error))?;
+    if let Hydrated::Fresh(placed) = &done {
+        for path in &placed.passed_over {
+            let text = format!("lane {slot} of {}: {path} was not copied", target.name());
+            cx.note(err, &format!("{} {}", cx.err.warn("warning:"), printable(&text)))?;
+        }
+    }
+    Ok(Some(done))
 }

@@ -116,7 +116,7 @@ fn facts(row: &Row, cx: &Context<'_>) -> Vec<String> {
     facts.push(match (row.state, row.dirty) {
         ("ready", Some(false)) => p.good("clean").to_string(),
         ("ready", Some(true)) => p.warn("has changes").to_string(),
-        ("ready", None) if row.head.is_none() => "empty".to_owned(),
+        ("ready", None) if row.base.is_none() => "empty".to_owned(),
         ("ready", None) => "may have changes".to_owned(),
         (state, _) => p.warn(state).to_string(),
     });

@@ -193,6 +193,12 @@ fn show(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
+    /// Clears the line that counts up, on a terminal.
+    const CLEAR: &str = "\r\u{1b}[K";
+    let live = cx.ambient.terminal.stderr && !cx.globals.quiet;
+    if live {
+        write!(err, "{CLEAR}")?;
+    }
     match event {
         ProvisionEvent::Waiting { slot, holder } => {
             let whom = holder.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
@@ -202,12 +208,11 @@ fn show(
             cx.note(err, &format!("lane {slot} of {target}: being made"))
         }
         ProvisionEvent::Files { slot, done, total } => {
-            if !cx.ambient.terminal.stderr || cx.globals.quiet {
-                return Ok(());
+            if live {
+                write!(err, "lane {slot} of {target}: {done}/{total} files")?;
+                err.flush()?;
             }
-            // On a terminal one line counts up; the next line of text takes its place.
-            write!(err, "\rlane {slot} of {target}: {done}/{total} files\r")?;
-            Ok(err.flush()?)
+            Ok(())
         }
         ProvisionEvent::Ready(lane) if lane.made => {
             cx.note(err, &format!("lane {} of {target}: ready at {:.12}", lane.slot, lane.base))

@@ -74,6 +74,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let mut rows = Vec::new();
     for lane in there.iter().filter(|lane| slots.contains(&lane.slot)) {
         let Some(target) = targets.iter().find(|target| target.name() == lane.target) else {
+            if args.target.target.is_none() {
+                let why = Some("its target is not configured".to_owned());
+                rows.push(Row { kept_because: why, ..foreseen(lane, None) });
+            }
             continue;
         };
         rows.push(if dry_run {

@@ -1,5 +1,8 @@
 //! `lanes.json` on disk: read whole or refused, replaced and never torn, and whether it is current.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;

@@ -76,11 +76,7 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
                 snapshot.id.dir_name()
             )));
         };
-        return cx.emit_json(
-            out,
-            "bundle",
-            &document(&snapshot, Row::of(entry, &overview.work), url),
-        );
+        return cx.emit_json(out, "bundle", &document(&snapshot, Row::of(entry, &overview), url));
     }
     heading(cx, &snapshot, &overview, url.as_deref(), out)?;
     if let Some(brief) = &snapshot.brief {

@@ -11,7 +11,7 @@ use crate::command::plan::rejection::{explained, place};
 use crate::command::plan::words;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::overview::{Entry, Overview, ago, timestamp};
+use crate::overview::{Overview, ago, timestamp};
 use crate::session;
 
 /// How many rivals that are not in work are named.
@@ -294,11 +294,13 @@ impl<'a> Works<'a> {
         if !is_left {
             return Vec::new();
         }
+        let with_work = overview.entries.iter().filter(|entry| entry.has_work());
+        let states: BTreeMap<&BundleId, State> =
+            with_work.filter_map(|entry| Some((&entry.id, entry.state()?))).collect();
         let mut said = Vec::new();
         let mut more = 0;
         for (other, rivalry) in plan.rivals_of(id) {
-            let state = overview.get(other).and_then(Entry::state);
-            let Some(state) = state.filter(|state| has_work(*state)) else { continue };
+            let Some(state) = states.get(other) else { continue };
             // A declared conflict is said with the state of the bundle already.
             let Rivalry::Overlap { witness, .. } = &rivalry else { continue };
             if self.at.contains_key(other) {
@@ -316,17 +318,6 @@ impl<'a> Works<'a> {
             said.push(format!("nor beside {more} more: `pdca plan -v` names them"));
         }
         said
-    }
-}
-
-fn has_work(state: State) -> bool {
-    match state {
-        State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
-        State::Unplanned
-        | State::Resolved
-        | State::AwaitingSignoff
-        | State::Complete
-        | State::Discontinued => false,
     }
 }
 

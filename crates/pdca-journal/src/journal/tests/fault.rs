@@ -14,11 +14,14 @@ enum Fault {
     FullForGood(usize),
     /// It cannot be synced.
     Sync,
+    /// The driver is stopped before it writes, the run is taken from it, and it wakes.
+    TakenOver,
 }
 
 #[derive(Debug)]
 struct Faulty {
     disk: Disk,
+    path: Utf8PathBuf,
     next: Arc<Mutex<Option<Fault>>>,
 }
 
@@ -29,6 +32,12 @@ impl Medium for Faulty {
                 self.disk.write(&bytes[..len.min(bytes.len())], at)?;
                 Err(io::ErrorKind::StorageFull.into())
             }
+            Some(Fault::TakenOver) => {
+                let path = self.path.clone();
+                let copy = fs_err::read(&path).unwrap();
+                pdca_state::files::replace(&path, &copy).unwrap();
+                self.disk.write(bytes, at)
+            }
             Some(Fault::Sync) | None => self.disk.write(bytes, at),
         }
     }
@@ -36,14 +45,16 @@ impl Medium for Faulty {
     fn sync(&mut self) -> io::Result<()> {
         match *self.next.lock().unwrap() {
             Some(Fault::Sync) => Err(io::Error::from_raw_os_error(5)),
-            Some(Fault::Full(_) | Fault::FullForGood(_)) | None => self.disk.sync(),
+            Some(Fault::Full(_) | Fault::FullForGood(_) | Fault::TakenOver) | None => {
+                self.disk.sync()
+            }
         }
     }
 
     fn cut(&mut self, len: u64) -> io::Result<()> {
         match *self.next.lock().unwrap() {
             Some(Fault::FullForGood(_)) => Err(io::Error::from_raw_os_error(5)),
-            Some(Fault::Full(_) | Fault::Sync) | None => self.disk.cut(len),
+            Some(Fault::Full(_) | Fault::Sync | Fault::TakenOver) | None => self.disk.cut(len),
         }
     }
 
@@ -56,8 +67,9 @@ impl Medium for Faulty {
 fn faulty(scene: &Scene) -> (Journal, Arc<Mutex<Option<Fault>>>) {
     let mut journal = scene.create();
     let next = Arc::new(Mutex::new(None));
-    let disk = Disk::open(scene.journal_path()).unwrap();
-    journal.medium = Box::new(Faulty { disk, next: next.clone() });
+    let path = scene.journal_path();
+    let disk = Disk::open(path.clone()).unwrap();
+    journal.medium = Box::new(Faulty { disk, path, next: next.clone() });
     (journal, next)
 }
 
@@ -112,4 +124,16 @@ fn e4_a_sync_that_failed_once_ends_the_driver_although_the_next_would_work() {
     }
     assert_eq!(scene.bytes(), before);
     assert_eq!(journal.state().intents.len(), 1, "what was not synced does not count");
+}
+
+#[test]
+fn a_driver_that_wakes_in_the_middle_of_a_write_does_not_rely_on_it() {
+    let scene = Scene::new();
+    let (mut journal, next) = faulty(&scene);
+    let before = scene.bytes();
+    *next.lock().unwrap() = Some(Fault::TakenOver);
+    let error = journal.append(at(1), step()).unwrap_err();
+    assert!(matches!(error, AppendError::Ended { .. }), "{error}");
+    assert_eq!(scene.bytes(), before, "nobody reads what it wrote");
+    assert_eq!(journal.state().phase.as_str(), "preparing");
 }

@@ -1,0 +1,250 @@
+//! `pdca integrate`: what was accepted meets, is gated together, and lands.
+
+mod explain;
+mod told;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::num::NonZeroU32;
+
+use pdca_driver::Site;
+use pdca_driver::integrate::{
+    Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
+};
+use pdca_integrate::Run;
+use pdca_journal::RunId;
+use pdca_state::BundleId;
+
+use crate::ambient;
+use crate::config::MAX_LANES;
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+
+pub(crate) use explain::{standing as unknown, unsealable};
+
+/// Gate accepted changes together and land what is green
+///
+/// Everything accepted and not yet landed is put onto the tip of its branch, in the order of `Depends on` and then of
+/// acceptance, and gated as one tree. Where that is red, the smallest guilty set is found and named, and everything else
+/// lands. Your checkout, index and branch are not written.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca integrate                 # all that is accepted
+  pdca integrate 12 15           # only these
+  pdca integrate --dry-run       # the order, the commits, what is known already
+  pdca integrate --land target   # move the branch itself, where no checkout has it
+  pdca integrate --seal          # first seal what was accepted without a seal
+
+`land` in [integrate] says what moves: `branch` leaves pdca/integration-<run> for you to merge, `target` moves the branch,
+`push` pushes. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
+or a seal is not what it was.")]
+pub(crate) struct Args {
+    /// The bundles; all that are accepted where none is named
+    #[arg(value_name = "ID")]
+    ids: Vec<IdArg>,
+
+    /// What moves, if not what [integrate] says
+    #[arg(long, value_name = "WHAT", value_enum)]
+    land: Option<LandArg>,
+
+    /// In how many checkouts to gate at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LANES)))]
+    lanes: Option<u32>,
+
+    /// Seal what was accepted without a seal, if it is still what was checked
+    #[arg(long)]
+    seal: bool,
+
+    #[command(flatten)]
+    events: session::EventsArg,
+}
+
+/// What moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum LandArg {
+    /// The branch
+    Target,
+    /// A branch of the integration's own
+    Branch,
+    /// The branch of the remote
+    Push,
+}
+
+impl From<LandArg> for Land {
+    fn from(arg: LandArg) -> Self {
+        match arg {
+            LandArg::Target => Land::Target,
+            LandArg::Branch => Land::Branch,
+            LandArg::Push => Land::Push,
+        }
+    }
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let only: BTreeSet<BundleId> =
+        cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
+    let site = session::site(cx)?;
+    let dry_run = cx.globals.dry_run;
+    let _admitted =
+        if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
+    if args.seal && !dry_run {
+        seal_old(cx, &site, &only, &new_run()?, err)?;
+    }
+    let settings = settings(args, cx)?;
+    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let mut ended = Vec::new();
+    for front in fronts.iter().filter(|front| has_work(front, &only)) {
+        let order = Order {
+            settings: &settings,
+            only: &only,
+            lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
+            certificates: &cx.workspace()?.process_dir.join("certificates"),
+            clock: ambient::moment,
+        };
+        if waits(front, &only, settings.land) {
+            told::waits(cx, front, out)?;
+            ended.push(Exit::Waiting);
+            continue;
+        }
+        if dry_run {
+            let rehearsed = site.rehearse(front, &order);
+            let rehearsed = rehearsed.map_err(|error| explain::failed(&error, front))?;
+            told::rehearsed(cx, front, &rehearsed, out)?;
+            ended.push(Exit::Done);
+            continue;
+        }
+        let events = args.events.path(cx);
+        let done = session::work(cx, &site, events.as_deref(), err, |driver| {
+            driver.integrate(front, &order)
+        })?;
+        let done = done.map_err(|error| explain::failed(&error, front))?;
+        told::told(cx, front, &settings, &done, out)?;
+        ended.push(exit_of(&done));
+    }
+    if ended.is_empty() {
+        told::nothing(cx, &fronts, out, err)?;
+        return Ok(Exit::NothingToDo);
+    }
+    let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
+    Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+}
+
+/// A name that no other integration or acceptance has.
+pub(crate) fn new_run() -> Result<Run, Failure> {
+    let id = RunId::generate(ambient::moment().wall)?;
+    id.as_str().parse().map_err(|error| Failure::from_error(Exit::Unexpected, &error))
+}
+
+fn settings(args: &Args, cx: &Context<'_>) -> Result<Settings, Failure> {
+    let mut settings = cx.workspace()?.config.integrate.clone();
+    if let Some(land) = args.land {
+        settings.land = land.into();
+    }
+    Ok(settings)
+}
+
+/// Whether something accepted for the branch has not landed.
+fn has_work(front: &Front, only: &BTreeSet<BundleId>) -> bool {
+    wanted(front, only).any(|standing| !matches!(standing, Standing::Landed { .. }))
+}
+
+/// Whether all that could land waits in a branch for a person already.
+fn waits(front: &Front, only: &BTreeSet<BundleId>, land: Land) -> bool {
+    land == Land::Branch
+        && wanted(front, only)
+            .filter(|standing| !matches!(standing, Standing::Landed { .. }))
+            .all(|standing| matches!(standing, Standing::Staged { .. }))
+}
+
+fn wanted<'f>(
+    front: &'f Front,
+    only: &'f BTreeSet<BundleId>,
+) -> impl Iterator<Item = &'f Standing> {
+    let is_wanted = |id: &BundleId| only.is_empty() || only.contains(id);
+    let changes = front.changes.iter().filter(move |change| is_wanted(change.bundle.id()));
+    changes.map(|change| &change.standing)
+}
+
+fn exit_of(done: &Integrated) -> Exit {
+    let has = |reasons: &[Reason]| done.held.iter().any(|held| reasons.contains(&held.reason));
+    if has(&[Reason::Drift]) {
+        Exit::RecoveryBlocked
+    } else if has(&[Reason::Red]) {
+        Exit::CombinationRed
+    } else if has(&[Reason::Conflict]) {
+        Exit::MergeConflict
+    } else if has(&[Reason::Needs, Reason::Unsealed]) {
+        Exit::Waiting
+    } else {
+        Exit::Done
+    }
+}
+
+/// Seals what was accepted without a seal.
+fn seal_old(
+    cx: &Context<'_>,
+    site: &Site,
+    only: &BTreeSet<BundleId>,
+    run: &Run,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    let effects = session::effects(cx)?;
+    for front in site.fronts().map_err(|error| explain::standing(&error))? {
+        for change in &front.changes {
+            let id = change.bundle.id();
+            let is_old = matches!(change.standing, Standing::Unsealed);
+            if !is_old || !(only.is_empty() || only.contains(id)) {
+                continue;
+            }
+            let _taken = site.take(id).map_err(|error| session::refused(&error))?;
+            let snapshot = change.bundle.load()?;
+            let hand = Hand { run, seconds: cx.ambient.now() };
+            let sealed = site.seal(&change.bundle, &snapshot, hand, effects.as_ref());
+            match sealed.map_err(|error| unsealable(&error, &change.bundle))? {
+                Sealing::Sealed { .. } => cx.note(err, &format!("{id} is sealed"))?,
+                Sealing::NotNeeded => {}
+                Sealing::Unknown { what } => {
+                    cx.note(
+                        err,
+                        &format!("{id} cannot be sealed: its report does not say {what}"),
+                    )?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why an integration did not come to its end, in one word for scripts.
+fn word(error: &IntegrateError) -> Exit {
+    match error {
+        IntegrateError::Interrupted => Exit::Interrupted,
+        IntegrateError::NoGate | IntegrateError::NotLocal { .. } => Exit::Usage,
+        IntegrateError::BaseRed { .. } => Exit::GateRed,
+        IntegrateError::Stuck { .. }
+        | IntegrateError::Drifted { .. }
+        | IntegrateError::Chronicle(_)
+        | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
+        IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
+        IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {
+            Exit::RecoveryBlocked
+        }
+        IntegrateError::Unfoldable { .. }
+        | IntegrateError::Plan(_)
+        | IntegrateError::Fold(_)
+        | IntegrateError::Engine(_)
+        | IntegrateError::Push(_)
+        | IntegrateError::Store(_)
+        | IntegrateError::Drive(_)
+        | IntegrateError::Io { .. }
+        | IntegrateError::Search(_) => Exit::Unexpected,
+    }
+}

@@ -1,0 +1,185 @@
+//! `pdca verify`: what a certificate says, found out again.
+
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::{Drivers, Engine, Store, Verified, VerifyError, verify};
+use pdca_state::files;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::session;
+
+/// A certificate is not larger than this.
+const LARGEST: u64 = 64 << 20;
+
+/// Find out again, bit for bit, what a certificate says
+///
+/// The changes are read from the repository and folded again with git, and every id is compared. Nothing of the
+/// certificate is believed. Any repository will do that has the objects: a clone on another machine, for example, with
+/// the refs below refs/pdca/ fetched.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca verify                                     # the newest certificate
+  pdca verify process/certificates/01J….json
+  pdca verify cert.json --repo /srv/clone         # in another clone, without a workspace
+
+Exit code 0 where it holds, 1 where it does not; then the place is named.")]
+pub(crate) struct Args {
+    /// The certificate; the newest one where none is named
+    #[arg(value_name = "CERTIFICATE", value_hint = clap::ValueHint::FilePath)]
+    certificate: Option<Utf8PathBuf>,
+
+    /// The repository to look in, if not the workspace's targets
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    repo: Option<Utf8PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    certificate: &'a str,
+    holds: bool,
+    repository: &'a str,
+    base: String,
+    commit: String,
+    tree: String,
+    reference: &'a str,
+    bundles: Vec<&'a str>,
+    git_version: &'a str,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let path = match &args.certificate {
+        Some(path) => cx.ambient.cwd.join(path),
+        None => newest(&cx.workspace()?.process_dir.join("certificates"))?,
+    };
+    let text = files::read_bounded(&path, LARGEST)
+        .map_err(|error| Failure::from_error(Exit::Usage, &error))?
+        .ok_or_else(|| Failure::usage(format!("there is no {path}")).at(Place::file(&path)))?;
+    let (repository, verified) = match &args.repo {
+        Some(repo) => {
+            let room = tempfile::tempdir()?;
+            let room = Utf8Path::from_path(room.path())
+                .ok_or_else(|| Failure::usage("the temporary directory is not UTF-8"))?;
+            let repo = cx.ambient.cwd.join(repo);
+            let store = Store::open(&repo, &room.join("git"))
+                .map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+            (repo, verify(&mut Engine::new(&store, Drivers::default()), &text))
+        }
+        None => among_targets(cx, &text)?,
+    };
+    let verified = verified.map_err(|error| broken(&error, &path))?;
+    tell(cx, &path, &repository, &verified, out)?;
+    Ok(Exit::Done)
+}
+
+/// Looks in each target of the workspace; the first that has the objects answers.
+fn among_targets(
+    cx: &Context<'_>,
+    text: &[u8],
+) -> Result<(Utf8PathBuf, Result<Verified, VerifyError>), Failure> {
+    let site = session::site(cx)?;
+    let settings = &cx.workspace()?.config.integrate;
+    let mut answer = None;
+    for target in &site.targets {
+        let store = site.store(target).map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        let drivers =
+            settings.drivers().map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        let verified = verify(&mut Engine::new(&store, drivers), text);
+        let is_foreign = matches!(verified, Err(VerifyError::Seal { .. }));
+        if !is_foreign || answer.is_none() {
+            answer = Some((target.path.clone(), verified));
+        }
+        if !is_foreign {
+            break;
+        }
+    }
+    answer.ok_or_else(|| {
+        Failure::usage("no target is configured").hint("name a repository: `--repo DIR`")
+    })
+}
+
+/// The newest certificate: their names sort by time.
+fn newest(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
+    let none = || {
+        Failure::new(Exit::NothingToDo, "there is no certificate yet")
+            .at(Place::file(dir))
+            .hint("`pdca integrate` writes one for each landing")
+    };
+    let entries = match dir.read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(none()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut found: Vec<(String, u64, Utf8PathBuf)> = Vec::new();
+    for entry in entries {
+        let path = entry?.into_path();
+        let Some(name) = path.file_name().and_then(|name| name.strip_suffix(".json")) else {
+            continue;
+        };
+        let (run, number) = name.split_once('-').unwrap_or((name, "1"));
+        found.push((run.to_owned(), number.parse().unwrap_or(0), path.clone()));
+    }
+    found.into_iter().max().map(|(_, _, path)| path).ok_or_else(none)
+}
+
+fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
+    let place = match error {
+        VerifyError::Unreadable { line, .. } | VerifyError::Bytes { line, .. } => {
+            Place::line(path, *line)
+        }
+        VerifyError::Changed { .. }
+        | VerifyError::Wrong { .. }
+        | VerifyError::Seal { .. }
+        | VerifyError::Order(_)
+        | VerifyError::Fold(_) => Place::file(path),
+    };
+    let failure = Failure::from_error(Exit::Unexpected, error).at(place);
+    match error {
+        VerifyError::Seal { .. } => failure.hint(
+            "is it the repository that has the objects? `git fetch <remote> '+refs/pdca/*:refs/pdca/*'`",
+        ),
+        VerifyError::Unreadable { .. }
+        | VerifyError::Bytes { .. }
+        | VerifyError::Changed { .. }
+        | VerifyError::Wrong { .. }
+        | VerifyError::Order(_)
+        | VerifyError::Fold(_) => failure.hint("this certificate proves nothing"),
+    }
+}
+
+fn tell(
+    cx: &Context<'_>,
+    path: &Utf8Path,
+    repository: &Utf8Path,
+    verified: &Verified,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let certificate = &verified.certificate;
+    let ids: Vec<&str> = certificate.results.iter().map(|result| result.id.as_str()).collect();
+    if cx.globals.json {
+        let document = Document {
+            certificate: path.as_str(),
+            holds: true,
+            repository: repository.as_str(),
+            base: certificate.base.to_string(),
+            commit: certificate.commit.to_string(),
+            tree: certificate.tree.to_string(),
+            reference: &certificate.reference,
+            bundles: ids,
+            git_version: &verified.git_version,
+        };
+        return cx.emit_json(out, "verify", &document);
+    }
+    let p = cx.out;
+    let short = |id: pdca_integrate::ObjectId| id.to_hex_with_len(12).to_string();
+    let (base, commit) = (short(certificate.base), short(certificate.commit));
+    writeln!(out, "{}  {}", p.good("holds"), cx.show(path))?;
+    writeln!(out, "  {} onto {base} make {commit}, bit for bit", ids.join(" + "))?;
+    writeln!(out, "  tree {} was gated green", short(certificate.tree))?;
+    writeln!(out, "{}", p.faint(format_args!("  {}", verified.git_version)))?;
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Accepted changes meet: sealed, folded, gated together, landed, proved.
+//!
+//! ```text
+//! accept ─► Site::seal ─► seal.json and refs/pdca/<run>/seal/<id>
+//! Site::fronts ─► Front: one branch of one target and where each accepted change stands
+//! Driver::integrate ─► plan ─ fold ─► hunt over the integration checkouts ─► land ─► certificate
+//! ```
+//!
+//! What is in a branch is read from git each time, so a driver that died anywhere is followed by one
+//! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
+//! and lands nothing twice.
+
+mod chronicle;
+mod gate;
+mod held;
+mod hunt;
+mod landing;
+mod outlook;
+mod rehearsal;
+mod sealing;
+mod settings;
+mod standing;
+mod work;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::{
+    Drivers, Engine, EngineError, FoldError, LandError, NotGated, ObjectId, PlanError, PushError,
+    RefError, StoreError, UnknownTest,
+};
+use pdca_state::BundleId;
+
+use crate::drive::{DriveError, Driver};
+use crate::run::Clock;
+
+pub use chronicle::ChronicleError;
+pub use gate::FIRST_SLOT;
+pub use held::{Held, HeldBack, Reason};
+pub use outlook::{Sky, Trouble};
+pub use rehearsal::Rehearsal;
+pub use sealing::{Hand, Sealing, SealingError};
+pub use settings::{Land, Settings};
+pub use standing::{Accepted, Front, Standing, StandingError};
+pub use work::TOLD;
+
+/// What is asked of an integration.
+pub struct Order<'a> {
+    /// What `[integrate]` says.
+    pub settings: &'a Settings,
+    /// The bundles that may take part; all where none is named.
+    pub only: &'a BTreeSet<BundleId>,
+    /// In how many checkouts combinations are gated at once.
+    pub lanes: NonZeroU32,
+    /// Where certificates are kept.
+    pub certificates: &'a Utf8Path,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// What came of an integration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integrated {
+    /// Where the branch was.
+    pub base: ObjectId,
+    /// The commit that everything that landed is in.
+    pub tip: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// The order in which the changes were tried.
+    pub order: Vec<BundleId>,
+    /// What landed, in order, each with its last commit.
+    pub landed: Vec<(BundleId, ObjectId)>,
+    /// What did not, and why.
+    pub held: Vec<Held>,
+    /// Changes whose effect was there already.
+    pub present: Vec<(BundleId, Option<BundleId>)>,
+    /// The refs that moved.
+    pub references: Vec<String>,
+    /// How often the gates ran.
+    pub gate_runs: u32,
+    /// How often an earlier verdict did.
+    pub cached: u32,
+    /// How often a red was not red again.
+    pub flakes: u32,
+    /// The certificates, one for each landing.
+    pub certificates: Vec<Utf8PathBuf>,
+}
+
+/// Why an integration did not come to its end. What landed before has landed.
+#[derive(Debug, thiserror::Error)]
+pub enum IntegrateError {
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// No gate says anything about a combination.
+    #[error("no gating check is about the repository, so no combination can be gated")]
+    NoGate,
+    /// The changes are meant for a branch that is not here.
+    #[error("{reference} is the branch of a remote, and does not move here")]
+    NotLocal {
+        /// The ref.
+        reference: String,
+    },
+    /// The branch is red without any of the changes.
+    #[error("{branch} is red by itself at {base}: {}", rows.join(", "))]
+    BaseRed {
+        /// The branch.
+        branch: String,
+        /// Where it is.
+        base: ObjectId,
+        /// The red rows.
+        rows: Vec<String>,
+    },
+    /// The gates could not be run, again and again.
+    #[error("the gates came to no verdict: {}", rows.join("; "))]
+    Stuck {
+        /// The rows without a verdict.
+        rows: Vec<String>,
+    },
+    /// The branch went somewhere where it cannot be followed without a person.
+    #[error("{reference} {how} while the changes were being integrated")]
+    Drifted {
+        /// The ref.
+        reference: String,
+        /// How.
+        how: String,
+    },
+    /// git could not fold a change.
+    #[error("{id} cannot be folded: {why}")]
+    Unfoldable {
+        /// The bundle.
+        id: BundleId,
+        /// What git said.
+        why: String,
+    },
+    /// The changes have no order.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A fold stopped.
+    #[error(transparent)]
+    Fold(#[from] FoldError),
+    /// Merge drivers cannot be declared.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// What was to land was not gated as what it is.
+    #[error(transparent)]
+    NotGated(#[from] NotGated),
+    /// It did not land.
+    #[error(transparent)]
+    Land(#[from] LandError),
+    /// It was not pushed.
+    #[error(transparent)]
+    Push(#[from] PushError),
+    /// The remote would not take it.
+    #[error("{remote} did not take {branch}: {said}")]
+    Refused {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// What came of it.
+        said: String,
+    },
+    /// A ref could not be moved.
+    #[error(transparent)]
+    Ref(#[from] RefError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The gates could not be run.
+    #[error(transparent)]
+    Drive(Box<DriveError>),
+    /// It could not be recorded.
+    #[error(transparent)]
+    Chronicle(#[from] ChronicleError),
+    /// A record could not be written.
+    #[error("cannot write {path}")]
+    Io {
+        /// What.
+        path: Utf8PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A defect: the search was told what it did not ask.
+    #[error(transparent)]
+    Search(#[from] UnknownTest),
+}
+
+impl From<DriveError> for IntegrateError {
+    fn from(error: DriveError) -> Self {
+        if matches!(error, DriveError::Interrupted) {
+            return Self::Interrupted;
+        }
+        Self::Drive(Box::new(error))
+    }
+}
+
+impl Driver<'_> {
+    /// Integrates what is sealed for a branch. Whoever calls this is admitted to the workspace.
+    pub fn integrate(
+        &self,
+        front: &Front,
+        order: &Order<'_>,
+    ) -> Result<Integrated, IntegrateError> {
+        if !self.site.has_combined_gate() {
+            return Err(IntegrateError::NoGate);
+        }
+        let is_local = front.reference.starts_with("refs/heads/");
+        if order.settings.land != Land::Branch && !is_local {
+            return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
+        }
+        let (entries, held) = work::choose(front, order.only);
+        let drivers: Drivers = order.settings.drivers()?;
+        let engine = Engine::new(&front.store, drivers);
+        let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
+        let ended = work.run(entries, held);
+        let kept = work.keep(&ended);
+        // What went wrong first is what a person must know.
+        let done = ended?;
+        kept?;
+        Ok(done)
+    }
+}

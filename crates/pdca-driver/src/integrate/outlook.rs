@@ -1,0 +1,289 @@
+//! Which changes will not go together, told while there is time to do something about it.
+//!
+//! Each pair is looked at on the highest level that both have: a seal, a patch that was built, or what
+//! the briefs declare. What two commits come to does not change, so it is remembered; the memory
+//! decides nothing and may be lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8PathBuf;
+use pdca_dag::{Case, Pattern};
+use pdca_integrate::{Conflict, Engine, Forecast, Ingredients, Level, ObjectId, Outlook, Store};
+use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
+use serde::{Deserialize, Serialize};
+
+use crate::ground;
+use crate::site::{Site, TargetSpec};
+
+use super::settings::Settings;
+use super::standing::{Standing, StandingError};
+
+/// The memory is not larger than this.
+const LARGEST: u64 = 64 << 20;
+/// More pairs than this are not remembered.
+const MOST: usize = 100_000;
+
+/// The pairs of one branch of one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sky {
+    /// The target.
+    pub target: String,
+    /// The branch.
+    pub branch: String,
+    /// The bundles, each with what is known of it.
+    pub bundles: Vec<(BundleId, Level)>,
+    /// The pairs that do not go together, or may not.
+    pub troubles: Vec<Trouble>,
+}
+
+/// Two bundles that do not go together, or may not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// One.
+    pub first: BundleId,
+    /// The other.
+    pub second: BundleId,
+    /// What it was found out from.
+    pub level: Level,
+    /// How they get along.
+    #[serde(flatten)]
+    pub outlook: Outlook,
+}
+
+impl Trouble {
+    /// One sentence for a person.
+    pub fn sentence(&self) -> String {
+        let (first, second) = (&self.first, &self.second);
+        match &self.outlook {
+            Outlook::Clear => format!("{first} and {second} go together"),
+            Outlook::Overlap { path } => format!("{first} and {second} both declare {path}"),
+            Outlook::Conflict { conflicts } => {
+                let places: Vec<String> = conflicts.iter().map(super::held::place).collect();
+                format!("{first} and {second} conflict in {}", places.join(", "))
+            }
+            Outlook::Unknown { why } => format!("{first} and {second}: not known, {why}"),
+        }
+    }
+
+    /// The other of the two.
+    pub fn other(&self, id: &BundleId) -> Option<&BundleId> {
+        match (*id == self.first, *id == self.second) {
+            (true, _) => Some(&self.second),
+            (_, true) => Some(&self.first),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A target, and the bundles that are meant for one of its branches.
+struct Place {
+    target: TargetSpec,
+    bundles: Vec<(Bundle, Snapshot)>,
+}
+
+/// What is known of one bundle.
+struct Cloud {
+    id: BundleId,
+    level: Level,
+    head: Option<ObjectId>,
+    touches: Vec<Pattern>,
+}
+
+/// What is remembered: the commit that a base and a patch make, and what two commits come to.
+#[derive(Default, Serialize, Deserialize)]
+struct Memory {
+    heads: BTreeMap<String, String>,
+    pairs: BTreeMap<String, Vec<Conflict>>,
+}
+
+impl Site {
+    /// The outlook for every branch. Bundles that have landed or will not be built are left out.
+    pub fn outlook(
+        &self,
+        settings: &Settings,
+        only: &BTreeSet<BundleId>,
+    ) -> Result<Vec<Sky>, StandingError> {
+        let landed = self.landed()?;
+        let mut memory = self.recall_outlook();
+        let mut skies: BTreeMap<(String, String), Place> = BTreeMap::new();
+        for bundle in self.bundles.list()? {
+            let is_wanted = only.is_empty() || only.contains(bundle.id());
+            let Ok(snapshot) = bundle.load() else { continue };
+            let has_patch = snapshot.artifacts.contains(Artifact::Patch);
+            let is_over = matches!(snapshot.state, State::Resolved | State::Discontinued)
+                || snapshot.state == State::Complete && !has_patch
+                || landed.contains(bundle.id());
+            let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
+                continue;
+            };
+            // Where a bundle belongs that names no known target is told by whoever builds it.
+            let Ok(Some(target)) = self.target_of(brief) else { continue };
+            let branch = self.branch_of(brief, &target).unwrap_or_default();
+            let key = (target.name.clone(), branch);
+            let sky = skies.entry(key).or_insert(Place { target, bundles: Vec::new() });
+            sky.bundles.push((bundle, snapshot));
+        }
+        let mut found = Vec::new();
+        for ((_, branch), Place { target, bundles }) in skies {
+            let failed = |source| StandingError::Store { target: target.name.clone(), source };
+            let store = self.store(&target).map_err(failed)?;
+            let clouds: Vec<Cloud> = bundles
+                .iter()
+                .map(|(bundle, snapshot)| self.cloud(&store, bundle, snapshot, &mut memory))
+                .collect();
+            let troubles = troubles(&store, settings, &clouds, &mut memory);
+            found.push(Sky {
+                target: target.name.clone(),
+                branch,
+                bundles: clouds.iter().map(|cloud| (cloud.id.clone(), cloud.level)).collect(),
+                troubles,
+            });
+        }
+        self.remember_outlook(&memory);
+        Ok(found)
+    }
+
+    fn landed(&self) -> Result<BTreeSet<BundleId>, StandingError> {
+        let fronts = self.fronts()?;
+        let changes = fronts.iter().flat_map(|front| &front.changes);
+        let landed = changes.filter(|change| matches!(change.standing, Standing::Landed { .. }));
+        Ok(landed.map(|change| change.bundle.id().clone()).collect())
+    }
+
+    fn cloud(
+        &self,
+        store: &Store,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        memory: &mut Memory,
+    ) -> Cloud {
+        let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
+        let brief = snapshot.authored_brief();
+        let globs = brief.map(pdca_state::Brief::touches).unwrap_or_default();
+        let touches = globs.iter().filter_map(parse).collect();
+        let head = self.head_of(store, bundle, snapshot, memory);
+        let level = match (head, snapshot.state) {
+            (Some(_), State::Complete) => Level::Seals,
+            (Some(_), _) => Level::Heads,
+            (None, _) => Level::Declared,
+        };
+        Cloud { id: bundle.id().clone(), level, head, touches }
+    }
+
+    /// The commit that a bundle's patch makes, where it has one that applies.
+    fn head_of(
+        &self,
+        store: &Store,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+        memory: &mut Memory,
+    ) -> Option<ObjectId> {
+        let patch = bundle.read(Artifact::Patch).ok()?.filter(|patch| !patch.is_empty())?;
+        let checked = snapshot.gates.as_ref().and_then(|gates| gates.base.clone());
+        let begun = || Some(self.attempts().load(bundle.id()).ok()??.base);
+        let base = ObjectId::from_hex(checked.or_else(begun)?.as_bytes()).ok()?;
+        let key = format!("{} {base} {}", bundle.id(), sha256_hex(&patch));
+        let known = memory.heads.get(&key).and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
+        // What nothing refers to may have been collected; then it is made again.
+        if let Some(known) = known.filter(|known| store.tree_of(*known).is_ok()) {
+            return Some(known);
+        }
+        let made = store.rebuild(&Ingredients {
+            base,
+            patch: &patch,
+            message: &ground::message(bundle),
+            name: ground::COMMITTER.name,
+            email: ground::COMMITTER.email,
+            seconds: ground::COMMITTER.seconds,
+        });
+        let made = made.ok()?;
+        memory.heads.insert(key, made.to_string());
+        Some(made)
+    }
+
+    fn outlook_file(&self) -> Utf8PathBuf {
+        self.private().join("forecast.json")
+    }
+
+    fn recall_outlook(&self) -> Memory {
+        let text = files::read_bounded(self.outlook_file(), LARGEST).ok().flatten();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Remembers, if that can be done: what is lost is time.
+    fn remember_outlook(&self, memory: &Memory) {
+        let Ok(text) = serde_json::to_vec(memory) else { return };
+        let path = self.outlook_file();
+        let known = files::read_bounded(&path, LARGEST).ok().flatten();
+        let is_news = known.as_ref() != Some(&text);
+        if is_news && memory.pairs.len() < MOST && self.private().is_dir() {
+            drop(files::replace_unsynced(&path, &text));
+        }
+    }
+}
+
+fn troubles(
+    store: &Store,
+    settings: &Settings,
+    clouds: &[Cloud],
+    memory: &mut Memory,
+) -> Vec<Trouble> {
+    let declared: Vec<(BundleId, Vec<Pattern>)> =
+        clouds.iter().map(|cloud| (cloud.id.clone(), cloud.touches.clone())).collect();
+    let declared = Forecast::of_touches(&declared);
+    let merged = merged(store, settings, clouds, memory);
+    let mut found = Vec::new();
+    for (place, first) in clouds.iter().enumerate() {
+        for second in &clouds[place + 1..] {
+            let outlook = match (first.head, second.head) {
+                (Some(one), Some(other)) => merged.get(&(one, other)).cloned(),
+                _ => declared.between(&first.id, &second.id).cloned(),
+            };
+            if let Some(outlook) = outlook.filter(|outlook| *outlook != Outlook::Clear) {
+                let (id, other) = (first.id.clone(), second.id.clone());
+                let level = first.level.min(second.level);
+                found.push(Trouble { first: id, second: other, level, outlook });
+            }
+        }
+    }
+    found
+}
+
+/// What every two commits come to: as remembered, or as git says.
+fn merged(
+    store: &Store,
+    settings: &Settings,
+    clouds: &[Cloud],
+    memory: &mut Memory,
+) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
+    let heads: Vec<(BundleId, ObjectId)> =
+        clouds.iter().filter_map(|cloud| Some((cloud.id.clone(), cloud.head?))).collect();
+    let pairs = || {
+        let first = heads.iter().enumerate();
+        first.flat_map(|(place, one)| heads[place + 1..].iter().map(move |other| (one.1, other.1)))
+    };
+    let key = |(one, other): (ObjectId, ObjectId)| format!("{one} {other}");
+    if !pairs().all(|pair| memory.pairs.contains_key(&key(pair))) {
+        let Ok(drivers) = settings.drivers() else { return BTreeMap::new() };
+        let mut engine = Engine::new(store, drivers);
+        let base = heads.first().map(|(_, head)| *head);
+        let forecast = base.map(|base| Forecast::of_heads(&mut engine, base, &heads));
+        if let Some(Ok(forecast)) = forecast {
+            for (pair, said) in pairs().zip(&forecast.pairs) {
+                match &said.outlook {
+                    Outlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
+                    Outlook::Conflict { conflicts } => {
+                        memory.pairs.insert(key(pair), conflicts.clone());
+                    }
+                    Outlook::Overlap { .. } | Outlook::Unknown { .. } => {}
+                }
+            }
+        }
+    }
+    let outlook = |pair| match memory.pairs.get(&key(pair)) {
+        Some(conflicts) if conflicts.is_empty() => Outlook::Clear,
+        Some(conflicts) => Outlook::Conflict { conflicts: conflicts.clone() },
+        None => Outlook::Unknown { why: "git could not merge them".to_owned() },
+    };
+    pairs().map(|pair| (pair, outlook(pair))).collect()
+}

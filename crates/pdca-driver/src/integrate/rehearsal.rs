@@ -1,0 +1,89 @@
+//! What an integration would do, found out without doing it.
+//!
+//! The changes are folded in the object store, which leaves objects there that nothing refers to.
+//! No ref moves, nothing is gated and nothing is written down.
+
+use pdca_integrate::{
+    Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, VerdictCache, fold,
+};
+use pdca_state::BundleId;
+
+use crate::site::Site;
+
+use super::held::{Held, Reason};
+use super::standing::Front;
+use super::work::{choose, held, ids, needs};
+use super::{IntegrateError, Order};
+
+/// What an integration would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// Where the branch is.
+    pub base: ObjectId,
+    /// The order in which the changes are tried.
+    pub order: Vec<BundleId>,
+    /// What lands if the whole is green, each with its last commit.
+    pub landing: Vec<(BundleId, ObjectId)>,
+    /// What does not, whatever the gates say.
+    pub held: Vec<Held>,
+    /// Changes whose effect is there already.
+    pub present: Vec<(BundleId, Option<BundleId>)>,
+    /// The commit that would be gated.
+    pub tip: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// What is known about the branch by itself.
+    pub base_verdict: Option<Light>,
+    /// What is known about that tree.
+    pub verdict: Option<Light>,
+}
+
+impl Site {
+    /// Says what an integration of this branch would do.
+    pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
+        let (entries, mut out) = choose(front, order.only);
+        let strategy = order.settings.strategy;
+        let plan = Plan::new(front.tip, strategy, entries)?;
+        let mut engine = Engine::new(&front.store, order.settings.drivers()?);
+        let mut told = |_: &_| Ok(());
+        let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
+        let mut present = Vec::new();
+        for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
+            match &bundle.fate {
+                Fate::Applied { .. } => {}
+                Fate::AlreadyPresent { by } => present.push((bundle.id.clone(), by.clone())),
+                Fate::Conflict { conflicts, with, .. } => out.push(Held {
+                    conflicts: conflicts.clone(),
+                    ..held(entry, Reason::Conflict, with.clone())
+                }),
+                Fate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
+                Fate::Failed { why } => {
+                    let (id, why) = (bundle.id.clone(), why.clone());
+                    return Err(IntegrateError::Unfoldable { id, why });
+                }
+            }
+        }
+        let whole = folded.candidate();
+        let nothing = Plan::new(front.tip, strategy, [])?;
+        let base = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
+        Ok(Rehearsal {
+            base: front.tip,
+            order: ids(&plan),
+            landing: whole.commits().map(|(id, commit)| (id.clone(), commit)).collect(),
+            held: out,
+            present,
+            tip: whole.commit(),
+            tree: whole.tree(),
+            base_verdict: self.known(base.candidate())?,
+            verdict: self.known(whole)?,
+        })
+    }
+
+    fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
+        let cache = VerdictCache::new(self.private().join("verdicts"));
+        Ok(match cache.look_up(&self.oracle().key(candidate))? {
+            Lookup::Found(verdict) => Some(verdict.light),
+            Lookup::Unknown | Lookup::Dropped { .. } => None,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! `[integrate]` of `pdca.toml`.
+
+use std::collections::BTreeMap;
+
+use pdca_integrate::{Driver, Drivers, EngineError, Oracle, Strategy};
+use pdca_state::sha256_hex;
+use serde::{Deserialize, Serialize};
+
+use super::standing::Front;
+
+/// How accepted changes come together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// What moves.
+    pub land: Land,
+    /// How a change comes onto the tip.
+    pub strategy: Strategy,
+    /// How many changes are gated together at most.
+    pub max_batch: u32,
+    /// How many commits the branch may gain meanwhile before a person is asked.
+    pub max_base_drift_commits: u64,
+    /// In how many checkouts combinations are gated at once.
+    pub lanes: u32,
+    /// Where `land = "push"` pushes to.
+    pub remote: String,
+    /// The merge drivers that the project's attributes may use: name and command.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub merge_drivers: BTreeMap<String, String>,
+}
+
+/// What moves when a combination is green.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Land {
+    /// The local branch.
+    Target,
+    /// A branch of the integration's own, for a person to merge.
+    #[default]
+    Branch,
+    /// The branch of a remote.
+    Push,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            land: Land::default(),
+            strategy: Strategy::default(),
+            max_batch: 64,
+            max_base_drift_commits: 50,
+            lanes: 1,
+            remote: "origin".to_owned(),
+            merge_drivers: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// The declared merge drivers, as git takes them.
+    pub fn drivers(&self) -> Result<Drivers, EngineError> {
+        let mut drivers = Drivers::default();
+        for (name, command) in &self.merge_drivers {
+            drivers.declare(name, Driver { command: command.clone(), recursive: None })?;
+        }
+        Ok(drivers)
+    }
+}
+
+impl Settings {
+    /// A digest of all that must be the same for an integration to be taken up.
+    pub(super) fn terms(&self, front: &Front, oracle: &Oracle) -> String {
+        let parts = [
+            front.target.name.as_str(),
+            &front.reference,
+            front.store.git_version(),
+            &format!("{self:?}"),
+            &oracle.gate_digest,
+            &oracle.environment_digest,
+        ];
+        sha256_hex(parts.join("\0").as_bytes())
+    }
+}
+
+impl Land {
+    /// The word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Branch => "branch",
+            Self::Push => "push",
+        }
+    }
+}

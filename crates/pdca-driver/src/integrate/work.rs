@@ -1,0 +1,416 @@
+//! An integration under way: which changes take part, on which base, in which batches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pdca_integrate::{
+    BaseDrift, Candidate, Engine, Entry, Fate, Fence, Log, ObjectId, Oracle, Pace, Plan, RefError,
+    Run, Sealed, Step, VerdictCache, base_drift, fold, present_in,
+};
+use pdca_journal as journal;
+use pdca_state::{Bundle, BundleId};
+
+use crate::drive::Driver;
+use crate::event::What;
+
+use super::chronicle::Chronicle;
+use super::held::{Held, Reason};
+use super::settings::Land;
+use super::standing::{Front, Standing};
+use super::{IntegrateError, Integrated, Order};
+
+/// What stands for all bundles together in what is told. It looks like no id that people give.
+pub const TOLD: &str = "integrate+";
+/// More anchors than any integration needs.
+const MAX_ANCHORS: u32 = 100_000;
+/// How often a branch that moves while it is gated is followed.
+const MOST_MOVES: u32 = 20;
+
+/// An integration under way.
+pub(super) struct Work<'w> {
+    pub(super) driver: Driver<'w>,
+    pub(super) front: &'w Front,
+    pub(super) order: &'w Order<'w>,
+    pub(super) engine: Engine<'w>,
+    pub(super) fence: Fence,
+    pub(super) chronicle: Chronicle,
+    /// The name of the integration.
+    pub(super) run: Run,
+    pub(super) oracle: Oracle,
+    pub(super) cache: VerdictCache,
+    pub(super) told: Bundle,
+    /// Where the ref that we move is, as far as we know.
+    pub(super) at: ObjectId,
+    pub(super) done: Integrated,
+    /// What the present round held back.
+    pub(super) round: Vec<Held>,
+    /// The red rows of trees that were gated.
+    pub(super) reds: BTreeMap<ObjectId, Vec<String>>,
+    /// How often the gates were asked anew about a tree.
+    pub(super) anew: BTreeMap<ObjectId, u32>,
+    anchored: BTreeSet<ObjectId>,
+    anchors: u32,
+    pace: Pace,
+}
+
+/// How a round ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Everything in it is landed or held.
+    Done,
+    /// The branch moved: what is left is planned anew.
+    Moved,
+}
+
+impl<'w> Work<'w> {
+    /// Begins or takes up, and takes the fence, so that no earlier driver moves a ref any more.
+    pub(super) fn begin(
+        driver: Driver<'w>,
+        front: &'w Front,
+        order: &'w Order<'w>,
+        engine: Engine<'w>,
+        entries: &[Entry],
+    ) -> Result<Self, IntegrateError> {
+        let oracle = driver.site.oracle();
+        let terms = order.settings.terms(front, &oracle);
+        let begin = || Chronicle::begin(driver.site, front, entries, terms, order.clock);
+        let chronicle = driver.effects.perform("journal", begin)?;
+        let run = chronicle.run();
+        let take = || Fence::take(&front.store, &run, chronicle.epoch());
+        let fence = driver.effects.perform("fence", take)?;
+        let told = TOLD.parse().expect("because it is letters and a sign that ids may have");
+        let told = driver.site.bundles.bundle(&told);
+        let tree = front.store.tree_of(front.tip)?;
+        let done = Integrated {
+            base: front.tip,
+            tip: front.tip,
+            tree,
+            order: Vec::new(),
+            landed: Vec::new(),
+            held: Vec::new(),
+            present: Vec::new(),
+            references: Vec::new(),
+            gate_runs: 0,
+            cached: 0,
+            flakes: 0,
+            certificates: Vec::new(),
+        };
+        Ok(Self {
+            oracle,
+            cache: VerdictCache::new(driver.site.private().join("verdicts")),
+            driver,
+            front,
+            order,
+            engine,
+            fence,
+            chronicle,
+            run,
+            told,
+            at: front.tip,
+            done,
+            round: Vec::new(),
+            reds: BTreeMap::new(),
+            anew: BTreeMap::new(),
+            anchored: BTreeSet::new(),
+            anchors: 0,
+            pace: Pace::default(),
+        })
+    }
+
+    /// Goes on until every change is landed, held or there already.
+    pub(super) fn run(
+        &mut self,
+        mut waiting: Vec<Entry>,
+        held: Vec<Held>,
+    ) -> Result<Integrated, IntegrateError> {
+        self.finish_certificates()?;
+        self.done.held = held;
+        self.go_on_in_branch(&mut waiting)?;
+        let mut moved = 0;
+        while !waiting.is_empty() {
+            if self.driver.cancel.is_cancelled() {
+                return Err(IntegrateError::Interrupted);
+            }
+            let base = self.follow()?;
+            let strategy = self.order.settings.strategy;
+            let plan = Plan::new(base, strategy, waiting.iter().cloned())?;
+            if self.done.order.is_empty() {
+                self.done.order = ids(&plan);
+            }
+            let most = self.order.settings.max_batch.max(1) as usize;
+            let size = self.pace.batch().min(most);
+            let batch: Vec<Entry> = plan.entries().iter().take(size).cloned().collect();
+            let fit = self.fold(&Plan::new(base, strategy, batch.iter().cloned())?)?;
+            let round = self.hunt(&Plan::new(base, strategy, fit)?)?;
+            if round == Round::Moved {
+                self.round.clear();
+                moved += 1;
+                if moved > MOST_MOVES {
+                    let reference = self.front.reference.clone();
+                    let how = "does not stay where it is gated".to_owned();
+                    return Err(IntegrateError::Drifted { reference, how });
+                }
+            } else {
+                let culprits = self.round.iter().filter(|held| held.reason == Reason::Red);
+                self.pace.learn(batch.len(), culprits.count());
+                self.done.held.append(&mut self.round);
+            }
+            let settled = self.settled();
+            waiting.retain(|entry| !settled.contains(entry.sealed().id()));
+            self.hold_dependants(&mut waiting);
+        }
+        Ok(self.done.clone())
+    }
+
+    /// Takes over what an integration that is taken up has in its branch already.
+    fn go_on_in_branch(&mut self, waiting: &mut Vec<Entry>) -> Result<(), IntegrateError> {
+        if self.order.settings.land == Land::Target {
+            return Ok(());
+        }
+        let reference = format!("refs/heads/{}", self.run.integration_branch());
+        let Some(at) = self.front.store.commit_at(&reference)? else { return Ok(()) };
+        let seals: Vec<&Sealed> = waiting.iter().map(Entry::sealed).collect();
+        let there = present_in(&self.front.store, at, &seals)?;
+        let plan = Plan::new(self.at, self.order.settings.strategy, waiting.iter().cloned())?;
+        self.done.order = ids(&plan);
+        for id in ids(&plan) {
+            if let Some(commit) = there.get(&id) {
+                self.done.landed.push((id, *commit));
+            }
+        }
+        let (staged, rest): (Vec<Entry>, Vec<Entry>) =
+            waiting.drain(..).partition(|entry| there.contains_key(entry.sealed().id()));
+        *waiting = rest;
+        if self.order.settings.land == Land::Push {
+            self.push_again(staged, at)?;
+        }
+        self.at = at;
+        self.done.tip = at;
+        self.done.tree = self.front.store.tree_of(at)?;
+        self.done.references.push(reference);
+        Ok(())
+    }
+
+    fn settled(&self) -> BTreeSet<BundleId> {
+        let landed = self.done.landed.iter().map(|(id, _)| id);
+        let held = self.done.held.iter().map(|held| &held.id);
+        let present = self.done.present.iter().map(|(id, _)| id);
+        landed.chain(held).chain(present).cloned().collect()
+    }
+
+    /// What needs a held change is held, not failed.
+    fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
+        let out = |held: &[Held], entry: &Entry| {
+            let needed = entry.depends_on().iter();
+            let is_held = |id: &&BundleId| held.iter().any(|held| held.id == **id);
+            needed.filter(is_held).min().cloned()
+        };
+        while let Some((place, behind)) = waiting
+            .iter()
+            .enumerate()
+            .find_map(|(place, entry)| Some((place, out(&self.done.held, entry)?)))
+        {
+            let entry = waiting.remove(place);
+            self.done.held.push(needs(&entry, vec![behind]));
+        }
+    }
+
+    /// The base of the next round: where the branch is now, if it can be followed there.
+    fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
+        let own = self.order.settings.land != Land::Target && !self.done.landed.is_empty();
+        if own {
+            return Ok(self.at);
+        }
+        let reference = &self.front.reference;
+        let now = self.front.store.commit_at(reference)?;
+        let limit = self.order.settings.max_base_drift_commits;
+        let drifted = |how: String| IntegrateError::Drifted { reference: reference.clone(), how };
+        match (base_drift(&self.front.store, self.at, now, limit)?, now) {
+            (BaseDrift::None, _) => {}
+            (BaseDrift::Forward { commits }, Some(now)) => {
+                self.tell(format!("{} went on by {commits} commits", self.front.branch));
+                self.at = now;
+                self.done.base = now;
+            }
+            (BaseDrift::Beyond { commits, limit }, _) => {
+                return Err(drifted(format!("gained {commits} commits, and {limit} are followed")));
+            }
+            (BaseDrift::Rewritten, _) => return Err(drifted("was rewound or rewritten".into())),
+            (BaseDrift::Gone | BaseDrift::Forward { .. }, _) => {
+                return Err(drifted("is gone".into()));
+            }
+        }
+        Ok(self.at)
+    }
+
+    /// Folds a plan whole. What does not fit is set aside, and the rest given back.
+    fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
+        let (effects, chronicle) = (self.driver.effects, &mut self.chronicle);
+        let known = chronicle.plan(plan, self.front.store.git_version())?;
+        let mut record = |step: &Step| {
+            effects.perform("fold", || chronicle.step(step))?;
+            Ok(())
+        };
+        let folded = fold(&mut self.engine, plan, &known, &mut record)?;
+        let mut fit = Vec::new();
+        for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
+            match &bundle.fate {
+                Fate::Applied { .. } => fit.push(entry.clone()),
+                Fate::AlreadyPresent { by } => {
+                    self.done.present.push((bundle.id.clone(), by.clone()));
+                }
+                Fate::Conflict { conflicts, with, .. } => {
+                    let conflicts = conflicts.clone();
+                    let held = Held { conflicts, ..held(entry, Reason::Conflict, with.clone()) };
+                    self.tell(held.sentence());
+                    self.round.push(held);
+                }
+                Fate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
+                Fate::Failed { why } => {
+                    let (id, why) = (bundle.id.clone(), why.clone());
+                    return Err(IntegrateError::Unfoldable { id, why });
+                }
+            }
+        }
+        Ok(fit)
+    }
+
+    /// Has a ref keep a tip while it is gated.
+    pub(super) fn anchor(&mut self, candidate: &Candidate) -> Result<(), IntegrateError> {
+        if candidate.bundles().next().is_none() || !self.anchored.insert(candidate.commit()) {
+            return Ok(());
+        }
+        loop {
+            self.anchors += 1;
+            let number = self.anchors;
+            let log = self.log("pdca: a combination to be gated");
+            let kept = self.driver.effects.perform("int-ref", || {
+                candidate.anchor(&self.front.store, &self.fence, number, log)
+            });
+            match kept {
+                Err(RefError::Moved { .. }) if number < MAX_ANCHORS => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    pub(super) fn log(&self, message: &'static str) -> Log<'static> {
+        Log { message, seconds: (self.order.clock)().wall.as_second() }
+    }
+
+    pub(super) fn tell(&self, text: String) {
+        self.driver.tell(&self.told, What::Integration { text });
+    }
+
+    /// Remembers how it ended, for people and for whoever takes it up.
+    pub(super) fn keep(
+        &mut self,
+        ended: &Result<Integrated, IntegrateError>,
+    ) -> Result<(), IntegrateError> {
+        let present: Vec<BundleId> = self.done.present.iter().map(|(id, _)| id.clone()).collect();
+        match ended {
+            Ok(_) => {
+                let finish = || self.chronicle.finish(&self.done.held, &present);
+                self.driver.effects.perform("journal-end", finish)?;
+            }
+            Err(error @ IntegrateError::BaseRed { .. }) => {
+                self.chronicle.block(journal::Reason::Validation, error.to_string())?;
+            }
+            Err(error @ (IntegrateError::Drifted { .. } | IntegrateError::Stuck { .. })) => {
+                self.chronicle.block(journal::Reason::Recovery, error.to_string())?;
+            }
+            // Whoever comes next takes it up.
+            Err(_) => {}
+        }
+        // What ended by itself is asked anew the next time; what was cut short is not paid for twice.
+        if !matches!(ended, Err(IntegrateError::Interrupted)) {
+            self.clear_jobs()?;
+        }
+        self.keep_held()
+    }
+
+    fn clear_jobs(&self) -> Result<(), IntegrateError> {
+        let path = self.jobs();
+        let removed = crate::job::Jobs::new(path.clone()).remove(&path);
+        removed.map_err(|source| IntegrateError::Io { path, source })
+    }
+
+    fn keep_held(&mut self) -> Result<(), IntegrateError> {
+        let present = self.done.present.iter().map(|(id, by)| {
+            let of = |change: &&super::Accepted| change.bundle.id() == id;
+            let sealed = self.front.changes.iter().find(of).and_then(super::Accepted::sealed);
+            Held {
+                partners: by.iter().cloned().collect(),
+                head: sealed.map(|sealed| sealed.record().head.to_string()),
+                ..Held::blank(id, Reason::Present)
+            }
+        });
+        let held: Vec<Held> =
+            self.done.held.iter().chain(&self.round).cloned().chain(present).collect();
+        let mut known = self.driver.site.held_back();
+        let about = self.front.changes.iter().map(|change| change.bundle.id());
+        known.renew(about.filter(|id| self.order.wants(id)), &held);
+        let path = self.driver.site.private().join("held.json");
+        let keep = || self.driver.site.keep_held_back(&known);
+        let kept = self.driver.effects.perform("held.json", keep);
+        kept.map_err(|source| IntegrateError::Io { path, source })
+    }
+}
+
+impl Order<'_> {
+    fn wants(&self, id: &BundleId) -> bool {
+        self.only.is_empty() || self.only.contains(id)
+    }
+}
+
+pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
+    plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect()
+}
+
+pub(super) fn held(entry: &Entry, reason: Reason, partners: Vec<BundleId>) -> Held {
+    let head = Some(entry.sealed().record().head.to_string());
+    Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
+}
+
+pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
+    held(entry, Reason::Needs, behind)
+}
+
+/// The changes that take part, and those that cannot.
+pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, Vec<Held>) {
+    let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
+    let mut out = Vec::new();
+    for change in &front.changes {
+        let id = change.bundle.id();
+        if !only.is_empty() && !only.contains(id) {
+            continue;
+        }
+        match &change.standing {
+            Standing::Landed { .. } => {}
+            Standing::Unsealed => out.push(Held::blank(id, Reason::Unsealed)),
+            Standing::Drifted { why } => {
+                let detail = Some(why.clone());
+                out.push(Held { detail, ..Held::blank(id, Reason::Drift) });
+            }
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
+                let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
+                entries.insert(id.clone(), entry);
+            }
+        }
+    }
+    // What is accepted for this branch and neither landed nor in the plan is missing.
+    let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
+        let change = front.changes.iter().find(|change| change.bundle.id() == id);
+        change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
+            && !entries.contains_key(id)
+    };
+    while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
+        let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;
+        Some((id.clone(), behind.clone()))
+    }) {
+        if let Some(entry) = entries.remove(&id) {
+            out.push(needs(&entry, vec![behind]));
+        }
+    }
+    (entries.into_values().collect(), out)
+}

@@ -1,0 +1,185 @@
+//! Where two changes disagree: the file, the versions of it, and the lines.
+
+use std::collections::BTreeMap;
+
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{engine::answer::Answer, failure::StoreError, path::TreePath, store::Store};
+
+/// More of a file than anybody reads in a report.
+const MAX_FILE: u64 = 8 << 20;
+/// How much of each side of a hunk is kept.
+const MAX_SIDE: usize = 4 << 10;
+/// How many hunks of a file are kept.
+const MAX_HUNKS: usize = 50;
+
+/// A file that needs somebody to decide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// The file.
+    pub path: TreePath,
+    /// In git's word, as in `CONFLICT (contents)` or `CONFLICT (modify/delete)`.
+    pub kind: String,
+    /// The versions of the file: 1 is the common one, 2 is ours, 3 is theirs.
+    pub stages: Vec<Stage>,
+    /// The lines, where the file is text and both sides changed the same ones.
+    pub hunks: Vec<Hunk>,
+}
+
+/// A version of a file in a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// 1, 2 or 3.
+    pub number: u8,
+    /// The mode, as git has it.
+    pub mode: u32,
+    /// The content.
+    #[serde(with = "crate::hex")]
+    pub id: ObjectId,
+}
+
+/// Lines that both sides changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hunk {
+    /// The first line of ours in our version of the file as merged so far, counted from 1.
+    pub line: usize,
+    /// What we have there, cut where it is long.
+    pub ours: String,
+    /// What they have there, cut where it is long.
+    pub theirs: String,
+}
+
+/// Puts together what git said about each file.
+pub(crate) fn describe(
+    store: &Store,
+    answer: &Answer,
+    sides: (ObjectId, ObjectId),
+) -> Result<Vec<Conflict>, StoreError> {
+    // git writes beside the markers what it was asked to merge.
+    let labels = &(BString::from(sides.0.to_string()), BString::from(sides.1.to_string()));
+    let mut files: BTreeMap<TreePath, Conflict> = BTreeMap::new();
+    let file = |path: &TreePath| Conflict {
+        path: path.clone(),
+        kind: "CONFLICT".to_owned(),
+        stages: Vec::new(),
+        hunks: Vec::new(),
+    };
+    for (path, stage) in &answer.stages {
+        files.entry(path.clone()).or_insert_with(|| file(path)).stages.push(*stage);
+    }
+    let conflicts = answer.messages.iter().filter(|message| message.kind.starts_with(b"CONFLICT"));
+    for message in conflicts {
+        // The first path is the one that it is about; others are where it came from or went.
+        let Some(path) = message.paths.first() else { continue };
+        let kind = message.kind.to_str_lossy().into_owned();
+        files.entry(path.clone()).or_insert_with(|| file(path)).kind = kind;
+    }
+    let repo = store.repo();
+    for conflict in files.values_mut() {
+        conflict.hunks = hunks_in(&repo, answer.tree, &conflict.path, labels)?;
+    }
+    Ok(files.into_values().collect())
+}
+
+fn hunks_in(
+    repo: &gix::Repository,
+    tree: ObjectId,
+    path: &TreePath,
+    labels: &(BString, BString),
+) -> Result<Vec<Hunk>, StoreError> {
+    let failed = |source| StoreError::objects("read the merged tree", source);
+    let tree = repo.find_tree(tree).map_err(failed)?;
+    let entry = tree.lookup_entry(path.as_bytes().split_str("/")).map_err(failed)?;
+    let Some(entry) = entry.filter(|entry| entry.mode().is_blob()) else {
+        return Ok(Vec::new());
+    };
+    let id = entry.object_id();
+    if repo.find_header(id).map_err(failed)?.size() > MAX_FILE {
+        return Ok(Vec::new());
+    }
+    let blob = repo.find_blob(id).map_err(failed)?;
+    Ok(hunks(&blob.data, labels))
+}
+
+/// Reads the hunks between markers. Markers are known by the labels that we gave, so that lines
+/// which merely look like markers are not taken for any.
+fn hunks(text: &[u8], (ours, theirs): &(BString, BString)) -> Vec<Hunk> {
+    enum At {
+        Outside,
+        Ours,
+        Theirs,
+    }
+    let mut found = Vec::new();
+    let mut at = At::Outside;
+    let mut line = 1;
+    let (mut hunk, mut width) = (Hunk { line: 0, ours: String::new(), theirs: String::new() }, 0);
+    for text in text.lines_with_terminator() {
+        let bare = text.trim_end_with(|c| matches!(c, '\n' | '\r'));
+        at = match at {
+            At::Outside => {
+                if let Some(found) = marker(bare, b'<', ours) {
+                    width = found;
+                    hunk = Hunk { line, ours: String::new(), theirs: String::new() };
+                    At::Ours
+                } else {
+                    line += 1;
+                    At::Outside
+                }
+            }
+            At::Ours if bare.len() == width && bare.iter().all(|byte| *byte == b'=') => At::Theirs,
+            At::Ours => {
+                line += 1;
+                push(&mut hunk.ours, text);
+                At::Ours
+            }
+            At::Theirs if marker(bare, b'>', theirs) == Some(width) => {
+                found.push(hunk.clone());
+                At::Outside
+            }
+            At::Theirs => {
+                push(&mut hunk.theirs, text);
+                At::Theirs
+            }
+        };
+        if found.len() == MAX_HUNKS {
+            break;
+        }
+    }
+    found
+}
+
+/// How many of `letter` stand before the label, if the line is such a marker. git may add a `:`
+/// and a path to the label where the file was renamed.
+fn marker(line: &[u8], letter: u8, label: &BString) -> Option<usize> {
+    let width = line.iter().take_while(|byte| **byte == letter).count();
+    let rest = line.get(width..)?.strip_prefix(b" ")?.strip_prefix(label.as_slice())?;
+    (width > 0 && (rest.is_empty() || rest.starts_with(b":"))).then_some(width)
+}
+
+fn push(side: &mut String, line: &[u8]) {
+    if side.len() < MAX_SIDE {
+        side.push_str(&line.to_str_lossy());
+        if side.len() >= MAX_SIDE {
+            side.push_str("…\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hunks;
+
+    #[test]
+    fn markers_are_known_by_their_labels() {
+        let text =
+            b"a\n<<<<<<< mine\n<<<<<<< not mine\n=======\nb\n>>>>>>> other\n>>>>>>> yours\nc\n";
+        let found = hunks(text, &("mine".into(), "yours".into()));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].line, found[0].ours.as_str()), (2, "<<<<<<< not mine\n"));
+        assert_eq!(found[0].theirs, "b\n>>>>>>> other\n");
+    }
+}

@@ -1,0 +1,33 @@
+//! Object ids as text, for `serde`.
+
+use gix::ObjectId;
+use serde::{Deserialize as _, Deserializer, Serializer};
+
+pub(crate) fn serialize<S: Serializer>(id: &ObjectId, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(id)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectId, D::Error> {
+    parse(&String::deserialize(from)?)
+}
+
+fn parse<E: serde::de::Error>(text: &str) -> Result<ObjectId, E> {
+    ObjectId::from_hex(text.as_bytes()).map_err(|_| E::custom("not the id of an object"))
+}
+
+/// The same for a list of them.
+pub(crate) mod list {
+    use super::{Deserializer, ObjectId, Serializer, parse};
+    use serde::Deserialize as _;
+
+    pub(crate) fn serialize<S: Serializer>(ids: &[ObjectId], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(ids.iter().map(ToString::to_string))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<ObjectId>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        texts.iter().map(|text| parse(text)).collect()
+    }
+}

@@ -1,0 +1,98 @@
+//! The names that a run gives to its refs.
+
+use std::{fmt, str::FromStr};
+
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+
+/// The name of a run: one component of a ref, and of a path.
+///
+/// ASCII letters, digits, `-` and `_`, at most 64 of them, and no `-` in front.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Run(String);
+
+/// A text that names no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not the name of a run")]
+pub struct RunError {
+    /// What was given.
+    pub given: String,
+}
+
+impl Run {
+    /// The longest name, in bytes.
+    pub const MAX_LEN: usize = 64;
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The ref that holds the seal of a bundle. It is a tag whose text is the seal.
+    pub fn seal_ref(&self, id: &BundleId) -> String {
+        format!("refs/pdca/{self}/seal/{id}")
+    }
+
+    /// The ref that holds the tip of a fold, so that no collection of garbage takes it away.
+    pub fn fold_ref(&self, number: u32) -> String {
+        format!("refs/pdca/{self}/int/{number}")
+    }
+
+    /// The ref that keeps a commit that was found where it must not be.
+    pub fn evidence_ref(&self, commit: gix::ObjectId) -> String {
+        format!("refs/pdca/{self}/evidence/{commit}")
+    }
+
+    /// The branch that is left for a person where nothing else is to move.
+    pub fn integration_branch(&self) -> String {
+        format!("pdca/integration-{self}")
+    }
+}
+
+impl FromStr for Run {
+    type Err = RunError;
+
+    fn from_str(text: &str) -> Result<Self, RunError> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let fits = !text.is_empty() && text.len() <= Self::MAX_LEN && !text.starts_with('-');
+        if fits && text.bytes().all(legal) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(RunError { given: text.chars().take(80).collect() })
+        }
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl TryFrom<String> for Run {
+    type Error = RunError;
+
+    fn try_from(text: String) -> Result<Self, RunError> {
+        text.parse()
+    }
+}
+
+impl From<Run> for String {
+    fn from(run: Run) -> Self {
+        run.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Run;
+
+    #[test]
+    fn what_could_leave_the_namespace_of_the_run_is_refused() {
+        for text in ["", "-x", "a/b", "..", "a.lock", "a b", "é", &"x".repeat(65)] {
+            assert!(text.parse::<Run>().is_err(), "{text:?}");
+        }
+        assert!("01J9Z8-a_b".parse::<Run>().is_ok());
+    }
+}

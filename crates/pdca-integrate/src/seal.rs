@@ -1,0 +1,443 @@
+//! The immutable record of an accepted change.
+//!
+//! Accepting binds to the commit that was reviewed. What was accepted becomes one tag object whose
+//! text is the record and whose target is the commit, named by `refs/pdca/<run>/seal/<id>`. So
+//! the commit, its history and the record about it are kept by one ref, appear in one step, and
+//! cannot come apart; `seal.json` in the bundle is a copy of that text for people and reviewers.
+
+use gix::ObjectId;
+use pdca_state::{BundleId, sha256_hex};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    failure::{RefError, StoreError},
+    fence::{Effect, Fence, Log, Move, ref_at},
+    footprint::Difference,
+    name::Run,
+    path::TreePath,
+    store::Store,
+};
+
+/// The version of the record's form.
+const SCHEMA: u32 = 1;
+/// More commits than anybody would review in one bundle.
+const MAX_COMMITS: usize = 10_000;
+
+/// An accepted change. There is no way to have one but [`seal`] and [`Sealed::load`], which both
+/// look at the objects themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    record: SealRecord,
+}
+
+/// What a seal says, as in `seal.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SealRecord {
+    /// The version of this form.
+    pub schema: u32,
+    /// The run that sealed it.
+    pub run: Run,
+    /// The bundle.
+    pub id: BundleId,
+    /// The commit that the change starts from.
+    #[serde(with = "crate::hex")]
+    pub base: ObjectId,
+    /// The commits of the change, oldest first.
+    #[serde(with = "crate::hex::list")]
+    pub commits: Vec<ObjectId>,
+    /// The last of them, which was reviewed.
+    #[serde(with = "crate::hex")]
+    pub head: ObjectId,
+    /// The tree of the last of them.
+    #[serde(with = "crate::hex")]
+    pub tree: ObjectId,
+    /// Every path in which a commit of the change differs from the one before it.
+    pub footprint: Vec<TreePath>,
+    /// Which gates, in which form, passed it.
+    pub gate_digest: String,
+    /// The place in the order of completion.
+    pub completion_order: u64,
+    /// SHA-256 of the `patch.diff` that was reviewed.
+    pub patch_digest: String,
+}
+
+/// What is to be sealed, and what Check saw.
+#[derive(Debug, Clone, Copy)]
+pub struct Acceptance<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// The bundle.
+    pub id: &'a BundleId,
+    /// The commit that the change starts from.
+    pub base: ObjectId,
+    /// The commit as it is now.
+    pub head: ObjectId,
+    /// `patch.diff` as it is now.
+    pub patch: &'a [u8],
+    /// The commit that Check saw.
+    pub reviewed_head: ObjectId,
+    /// SHA-256 of the `patch.diff` that Check saw, in hexadecimal.
+    pub reviewed_patch: &'a str,
+    /// Which gates, in which form, passed it.
+    pub gate_digest: &'a str,
+    /// The place in the order of completion: a number that only grows.
+    pub completion_order: u64,
+}
+
+/// Where the branch that a change was built on stands, seen from its seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// At the sealed commit.
+    AsSealed,
+    /// Somewhere else: what was added after acceptance was never reviewed.
+    Moved {
+        /// Where it is.
+        to: ObjectId,
+    },
+    /// There is no such branch any more. The seal holds the change all the same.
+    Gone,
+}
+
+/// Why nothing was sealed.
+#[derive(Debug, Error)]
+pub enum SealError {
+    /// What is to be sealed is not what Check saw.
+    #[error("{what} is {found}, and Check saw {reviewed}")]
+    NotAsReviewed {
+        /// `the commit` or `patch.diff`.
+        what: &'static str,
+        /// What Check saw.
+        reviewed: String,
+        /// What is there now.
+        found: String,
+    },
+    /// The change is sealed already, with another content.
+    #[error("{name} is sealed already, with another {}", fields.join(", "))]
+    SealedOtherwise {
+        /// The ref of the seal.
+        name: String,
+        /// The fields in which the two differ.
+        fields: Vec<&'static str>,
+    },
+    /// The commits are not one line from the base.
+    #[error("commit {commit} has {parents} parents: a change is one line of commits from its base")]
+    NotLinear {
+        /// The commit.
+        commit: ObjectId,
+        /// How many parents it has.
+        parents: usize,
+    },
+    /// The base is not among the ancestors of the head.
+    #[error("{base} is no ancestor of {head}")]
+    NotFromBase {
+        /// The base.
+        base: ObjectId,
+        /// The head.
+        head: ObjectId,
+    },
+    /// There is nothing to seal.
+    #[error("the change of {id} has no effect: its tree is that of its base")]
+    NoChange {
+        /// The bundle.
+        id: BundleId,
+    },
+    /// A digest that is none.
+    #[error("{what} {given:?} is not a digest")]
+    Digest {
+        /// Which one.
+        what: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// There is no seal.
+    #[error("there is no {name}")]
+    NotSealed {
+        /// The ref of the seal.
+        name: String,
+    },
+    /// A seal that does not say what its own objects say.
+    #[error("the seal {name} does not hold: its {field} is not what its commits say")]
+    Broken {
+        /// The ref of the seal.
+        name: String,
+        /// What is wrong.
+        field: &'static str,
+    },
+    /// The text is no seal of this version.
+    #[error("the seal {name} cannot be read")]
+    Unreadable {
+        /// The ref of the seal.
+        name: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The ref could not be made.
+    #[error(transparent)]
+    Ref(#[from] RefError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Seals an accepted change. Doing so again is recognised; with another content it is refused.
+pub fn seal(
+    store: &Store,
+    fence: &Fence,
+    accepted: &Acceptance<'_>,
+    log: Log<'_>,
+) -> Result<(Sealed, Effect), SealError> {
+    require_as_reviewed(accepted)?;
+    let record = describe(store, accepted)?;
+    let name = record.run.seal_ref(&record.id);
+    if let Some(known) = find(store, &name)? {
+        return match known.record.differences(&record) {
+            fields if fields.is_empty() => Ok((known, Effect::Recognised)),
+            fields => Err(SealError::SealedOtherwise { name, fields }),
+        };
+    }
+    require_complete(store, &record)?;
+    let tag = write_tag(store, &record)?;
+    store.sync_commits(record.base, record.head)?;
+    store.sync_objects(&[tag].into())?;
+    fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
+    // A collection of garbage may have come between; from here on the ref keeps everything.
+    require_complete(store, &record)?;
+    Ok((Sealed { record }, Effect::Made))
+}
+
+impl Sealed {
+    /// The seal of a bundle, checked against the objects it speaks of.
+    pub fn load(store: &Store, run: &Run, id: &BundleId) -> Result<Self, SealError> {
+        let name = run.seal_ref(id);
+        let found =
+            find(store, &name)?.ok_or_else(|| SealError::NotSealed { name: name.clone() })?;
+        if found.record.run != *run || found.record.id != *id {
+            return Err(SealError::Broken { name, field: "name" });
+        }
+        Ok(found)
+    }
+
+    /// Every seal in the repository, whichever run made it. One that does not hold is given as the
+    /// error, with the name of its ref in it.
+    pub fn all(store: &Store) -> Result<Vec<Result<Self, SealError>>, StoreError> {
+        let failed = |source| StoreError::objects("list the seals", source);
+        let repo = store.repo();
+        let platform = repo.references().map_err(failed)?;
+        let mut names = Vec::new();
+        for found in platform.prefixed("refs/pdca/").map_err(failed)? {
+            let found = found.map_err(failed)?;
+            let name = found.name().as_bstr().to_string();
+            if name.split('/').nth(3) == Some("seal") {
+                names.push(name);
+            }
+        }
+        let mut seals = Vec::new();
+        for name in names {
+            match find(store, &name) {
+                Ok(None) => {}
+                Ok(Some(found)) if found.record.run.seal_ref(found.id()) != name => {
+                    seals.push(Err(SealError::Broken { name, field: "name" }));
+                }
+                Ok(Some(found)) => seals.push(Ok(found)),
+                Err(error) => seals.push(Err(error)),
+            }
+        }
+        Ok(seals)
+    }
+
+    /// A record from elsewhere, checked against the objects it speaks of.
+    pub(crate) fn check(store: &Store, record: SealRecord) -> Result<Self, SealError> {
+        let name = record.run.seal_ref(&record.id);
+        let broken = |field| SealError::Broken { name: name.clone(), field };
+        if record.schema != SCHEMA {
+            return Err(broken("schema"));
+        }
+        if line(store, record.base, record.head)? != record.commits {
+            return Err(broken("commits"));
+        }
+        if store.tree_of(record.head)? != record.tree {
+            return Err(broken("tree"));
+        }
+        if footprint(store, record.base, &record.commits)? != record.footprint {
+            return Err(broken("footprint"));
+        }
+        Ok(Self { record })
+    }
+
+    /// What it says.
+    pub fn record(&self) -> &SealRecord {
+        &self.record
+    }
+
+    /// The bundle.
+    pub fn id(&self) -> &BundleId {
+        &self.record.id
+    }
+
+    /// The text of `seal.json`.
+    pub fn to_json(&self) -> Vec<u8> {
+        self.record.to_json()
+    }
+
+    /// Compares with where the branch of the change is now.
+    pub fn drift(&self, branch: Option<ObjectId>) -> Drift {
+        match branch {
+            Some(at) if at == self.record.head => Drift::AsSealed,
+            Some(to) => Drift::Moved { to },
+            None => Drift::Gone,
+        }
+    }
+}
+
+impl SealRecord {
+    fn to_json(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("because every key is a string");
+        text.push(b'\n');
+        text
+    }
+
+    fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let fields = [
+            ("schema", self.schema == other.schema),
+            ("run", self.run == other.run),
+            ("id", self.id == other.id),
+            ("base", self.base == other.base),
+            ("commits", self.commits == other.commits && self.head == other.head),
+            ("tree", self.tree == other.tree),
+            ("footprint", self.footprint == other.footprint),
+            ("gate digest", self.gate_digest == other.gate_digest),
+            ("completion order", self.completion_order == other.completion_order),
+            ("patch", self.patch_digest == other.patch_digest),
+        ];
+        fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+    }
+}
+
+fn require_as_reviewed(accepted: &Acceptance<'_>) -> Result<(), SealError> {
+    let digests = [
+        ("the gate digest", accepted.gate_digest),
+        ("the reviewed patch", accepted.reviewed_patch),
+    ];
+    for (what, digest) in digests {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-');
+        if digest.is_empty() || digest.len() > 200 || !digest.bytes().all(legal) {
+            return Err(SealError::Digest { what, given: digest.chars().take(80).collect() });
+        }
+    }
+    let not = |what, reviewed: String, found: String| {
+        Err(SealError::NotAsReviewed { what, reviewed, found })
+    };
+    if accepted.head != accepted.reviewed_head {
+        return not("the commit", accepted.reviewed_head.to_string(), accepted.head.to_string());
+    }
+    let patch = sha256_hex(accepted.patch);
+    if patch != accepted.reviewed_patch {
+        return not("patch.diff", accepted.reviewed_patch.to_owned(), patch);
+    }
+    Ok(())
+}
+
+fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, SealError> {
+    let (base, head) = (accepted.base, accepted.head);
+    let commits = line(store, base, head)?;
+    for commit in &commits {
+        // One that cannot be made again would otherwise stop the fold of all the others.
+        store.require_sound(*commit)?;
+    }
+    let tree = store.tree_of(head)?;
+    if tree == store.tree_of(base)? {
+        return Err(SealError::NoChange { id: accepted.id.clone() });
+    }
+    Ok(SealRecord {
+        schema: SCHEMA,
+        run: accepted.run.clone(),
+        id: accepted.id.clone(),
+        base,
+        footprint: footprint(store, base, &commits)?,
+        commits,
+        head,
+        tree,
+        gate_digest: accepted.gate_digest.to_owned(),
+        completion_order: accepted.completion_order,
+        patch_digest: accepted.reviewed_patch.to_owned(),
+    })
+}
+
+/// The commits after `base` up to `head`, oldest first, which must be one line.
+fn line(store: &Store, base: ObjectId, head: ObjectId) -> Result<Vec<ObjectId>, SealError> {
+    store.require_commit(base)?;
+    let mut commits = Vec::new();
+    let mut at = head;
+    while at != base {
+        let parents = store.parents_of(at)?;
+        let [parent] = parents[..] else {
+            return Err(match parents.len() {
+                0 => SealError::NotFromBase { base, head },
+                parents => SealError::NotLinear { commit: at, parents },
+            });
+        };
+        commits.push(at);
+        if commits.len() > MAX_COMMITS {
+            return Err(SealError::NotFromBase { base, head });
+        }
+        at = parent;
+    }
+    commits.reverse();
+    Ok(commits)
+}
+
+fn footprint(
+    store: &Store,
+    base: ObjectId,
+    commits: &[ObjectId],
+) -> Result<Vec<TreePath>, StoreError> {
+    let mut paths = std::collections::BTreeSet::new();
+    let mut before = store.tree_of(base)?;
+    for commit in commits {
+        let tree = store.tree_of(*commit)?;
+        paths.extend(Difference::between(store, Some(before), tree)?.paths);
+        before = tree;
+    }
+    Ok(paths.into_iter().collect())
+}
+
+/// Every object of the change must be here, or the seal would promise what it cannot keep.
+fn require_complete(store: &Store, record: &SealRecord) -> Result<(), StoreError> {
+    let revisions = format!("{}\n^{}\n", record.head, record.base);
+    let args = ["rev-list", "--objects", "--quiet", "--stdin"];
+    store.git().must("find every object of the change", &args, revisions.into_bytes()).map(drop)
+}
+
+fn write_tag(store: &Store, record: &SealRecord) -> Result<ObjectId, StoreError> {
+    let failed = |source| StoreError::objects("write the seal", source);
+    let repo = store.repo();
+    let committer = store.read_commit(record.head)?.committer;
+    let tag = gix::objs::Tag {
+        target: record.head,
+        target_kind: gix::object::Kind::Commit,
+        name: format!("pdca-seal-{}", record.id).into(),
+        tagger: Some(committer),
+        message: record.to_json().into(),
+        signature: None,
+    };
+    Ok(repo.write_object(&tag).map_err(failed)?.detach())
+}
+
+fn find(store: &Store, name: &str) -> Result<Option<Sealed>, SealError> {
+    let Some(tag) = ref_at(store, name)? else {
+        return Ok(None);
+    };
+    let failed = |source| StoreError::objects("read the seal", source);
+    let repo = store.repo();
+    let tag = repo.find_tag(tag).map_err(failed)?;
+    let decoded = tag.decode().map_err(failed)?;
+    let record: SealRecord = serde_json::from_slice(decoded.message)
+        .map_err(|source| SealError::Unreadable { name: name.to_owned(), source })?;
+    if decoded.target() != record.head {
+        return Err(SealError::Broken { name: name.to_owned(), field: "head" });
+    }
+    Sealed::check(store, record).map(Some)
+}

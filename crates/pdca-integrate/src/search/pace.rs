@@ -1,0 +1,78 @@
+//! How many changes to gate at once.
+
+use std::collections::VecDeque;
+
+/// How many to begin with.
+const START: usize = 8;
+/// More than this at once is never gated.
+const MOST: usize = 64;
+/// How many of the last changes the rate is taken from.
+const MEMORY: usize = 40;
+/// How many changes must be known before the rate counts.
+const ENOUGH: usize = 5;
+
+/// The size of the next batch: larger after green, smaller after red, one by one where more than
+/// a fifth of the changes are red.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pace {
+    size: usize,
+    /// For each of the last changes, whether it was a culprit.
+    last: VecDeque<bool>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { size: START, last: VecDeque::new() }
+    }
+}
+
+impl Pace {
+    /// How many changes to gate next.
+    pub fn batch(&self) -> usize {
+        if self.is_too_red() { 1 } else { self.size }
+    }
+
+    /// Learns what came of a batch.
+    pub fn learn(&mut self, changes: usize, culprits: usize) {
+        let culprits = culprits.min(changes);
+        self.last.extend((0..changes).map(|place| place < culprits));
+        while self.last.len() > MEMORY {
+            self.last.pop_front();
+        }
+        self.size = match culprits {
+            0 => (self.size * 2).min(MOST),
+            _ => (self.size / 2).max(1),
+        };
+    }
+
+    fn is_too_red(&self) -> bool {
+        let red = self.last.iter().filter(|red| **red).count();
+        self.last.len() >= ENOUGH && red * 5 > self.last.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    #[test]
+    fn a_batch_grows_on_green_and_shrinks_on_red() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.batch(), 8);
+        pace.learn(8, 0);
+        assert_eq!(pace.batch(), 16);
+        pace.learn(16, 1);
+        assert_eq!(pace.batch(), 8);
+    }
+
+    #[test]
+    fn above_a_fifth_of_red_changes_go_one_by_one_until_it_is_better() {
+        let mut pace = Pace::default();
+        pace.learn(8, 2);
+        assert_eq!(pace.batch(), 1);
+        for _ in 0..2 {
+            pace.learn(1, 0);
+        }
+        assert!(pace.batch() > 1, "two of ten are no more than a fifth");
+    }
+}

@@ -1,0 +1,23 @@
+//! For tests: faults that nothing else can bring about.
+
+use gix::ObjectId;
+
+use crate::{
+    fence::{Fence, Log},
+    land::{LandError, Landed, Onto, land_as},
+    store::Store,
+    verdict::Gated,
+};
+
+/// Lands as [`land`](crate::land) does, but writes another commit than the one that was gated, to
+/// see that it is caught.
+pub fn land_another(
+    store: &Store,
+    fence: &Fence,
+    gated: &Gated,
+    onto: Onto<'_>,
+    log: Log<'_>,
+    another: ObjectId,
+) -> Result<Landed, LandError> {
+    land_as(store, fence, gated, onto, log, another)
+}

@@ -1,0 +1,20 @@
+//! Sealed changes on real repositories, with real git.
+
+#[cfg(test)]
+mod certificates;
+#[cfg(test)]
+mod combinations;
+#[cfg(test)]
+mod folds;
+#[cfg(test)]
+mod forecasts;
+#[cfg(test)]
+mod landings;
+#[cfg(test)]
+mod pushes;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod seals;
+#[cfg(test)]
+mod slice;

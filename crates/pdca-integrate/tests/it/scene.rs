@@ -1,0 +1,210 @@
+//! A target whose user is in the middle of something, and changes that were accepted.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::{
+    Acceptance, Drivers, Engine, Entry, Fence, Folded, Gated, Light, Log, ObjectId, Oracle, Plan,
+    Recorded, Run, Sealed, Step, Store, Strategy, Verdict, fold, seal,
+};
+use pdca_state::{BundleId, sha256_hex};
+use pdca_testkit::Repo;
+
+/// What the reflog is told.
+pub(crate) const LOG: Log<'static> = Log { message: "pdca: test", seconds: 1_000_000_000 };
+
+/// A repository with a branch `main` that nobody has checked out, and a user on `work` with
+/// uncommitted edits and an unfinished merge.
+pub(crate) struct Scene {
+    pub(crate) repo: Repo,
+    pub(crate) store: Store,
+    pub(crate) fence: Fence,
+    pub(crate) run: Run,
+    pub(crate) base: ObjectId,
+    home: tempfile::TempDir,
+    as_left: BTreeMap<Utf8PathBuf, Vec<u8>>,
+}
+
+impl Scene {
+    /// A target with these files at its base.
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let repo = Repo::new();
+        for (path, text) in files {
+            repo.write(path, text);
+        }
+        repo.commit("base");
+        Self::of(repo)
+    }
+
+    /// A target whose `main` is where HEAD is.
+    pub(crate) fn of(repo: Repo) -> Self {
+        let base = id(&repo.head());
+        leave_in_the_middle(&repo);
+        let home = tempfile::tempdir().unwrap();
+        let room = Utf8Path::from_path(home.path()).unwrap().join("room");
+        let store = Store::open(repo.path(), &room).unwrap();
+        let run: Run = "run1".parse().unwrap();
+        let fence = Fence::take(&store, &run, 0).unwrap();
+        let as_left = checkout(&repo);
+        Self { repo, store, fence, run, base, home, as_left }
+    }
+
+    pub(crate) fn room(&self, name: &str) -> Utf8PathBuf {
+        Utf8Path::from_path(self.home.path()).unwrap().join(name)
+    }
+
+    /// Makes a commit on `onto` in a checkout of its own, without touching the user's.
+    pub(crate) fn commit(
+        &self,
+        onto: ObjectId,
+        message: &str,
+        edit: impl FnOnce(&Repo),
+    ) -> ObjectId {
+        let path = self.room("lane");
+        let text = path.as_str();
+        self.repo.git(&["worktree", "add", "--quiet", "--detach", text, &onto.to_string()]);
+        let lane = Repo::existing(&path);
+        edit(&lane);
+        let made = lane.commit(message);
+        self.repo.git(&["worktree", "remove", "--force", text]);
+        id(&made)
+    }
+
+    /// The acceptance of a change, as a driver would fill it in.
+    pub(crate) fn accept(&self, name: &str, order: u64, base: ObjectId, head: ObjectId) -> Sealed {
+        let id: BundleId = name.parse().unwrap();
+        let patch = self.patch(base, head);
+        let digest = sha256_hex(&patch);
+        let accepted = Acceptance {
+            run: &self.run,
+            id: &id,
+            base,
+            head,
+            patch: &patch,
+            reviewed_head: head,
+            reviewed_patch: &digest,
+            gate_digest: "gates1",
+            completion_order: order,
+        };
+        seal(&self.store, &self.fence, &accepted, LOG).unwrap().0
+    }
+
+    pub(crate) fn patch(&self, base: ObjectId, head: ObjectId) -> Vec<u8> {
+        self.repo.git_bytes(&["diff-tree", "-p", "--binary", &base.to_string(), &head.to_string()])
+    }
+
+    /// A sealed change of files on the base: `path = text`, or `path` removed where there is none.
+    pub(crate) fn change(&self, name: &str, order: u64, files: &[(&str, Option<&str>)]) -> Sealed {
+        let head = self.commit(self.base, &format!("change {name}"), |lane| {
+            for (path, text) in files {
+                match text {
+                    Some(text) => lane.write(path, text),
+                    None => std::fs::remove_file(lane.path().join(path)).unwrap(),
+                }
+            }
+        });
+        self.accept(name, order, self.base, head)
+    }
+
+    pub(crate) fn plan(&self, sealed: &[&Sealed], strategy: Strategy) -> Plan {
+        let entries = sealed.iter().map(|sealed| Entry::new((*sealed).clone(), []));
+        Plan::new(self.base, strategy, entries).unwrap()
+    }
+
+    pub(crate) fn fold(&self, plan: &Plan) -> Folded {
+        self.fold_known(plan, &Recorded::default()).0
+    }
+
+    /// Folds with what an earlier fold told, and gives what was told now.
+    pub(crate) fn fold_known(&self, plan: &Plan, known: &Recorded) -> (Folded, Vec<Step>) {
+        let mut told = Vec::new();
+        let mut engine = Engine::new(&self.store, Drivers::default());
+        let folded = fold(&mut engine, plan, known, &mut |step| {
+            told.push(step.clone());
+            Ok(())
+        });
+        (folded.unwrap(), told)
+    }
+
+    pub(crate) fn main(&self) -> ObjectId {
+        self.store.commit_at("refs/heads/main").unwrap().unwrap()
+    }
+
+    pub(crate) fn tree(&self, commit: ObjectId) -> String {
+        self.repo.git(&["rev-parse", &format!("{commit}^{{tree}}")]).trim().to_owned()
+    }
+
+    pub(crate) fn file(&self, commit: ObjectId, path: &str) -> String {
+        self.repo.git(&["show", &format!("{commit}:{path}")])
+    }
+}
+
+impl Drop for Scene {
+    /// Whatever a test did, the user's checkout is byte for byte what it was.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(checkout(&self.repo) == self.as_left, "the user's checkout was changed");
+        }
+    }
+}
+
+/// As if the gates had passed it.
+pub(crate) fn passed(folded: &Folded) -> Gated {
+    let candidate = folded.candidate().clone();
+    let verdict = Verdict { key: oracle().key(&candidate), light: Light::Green };
+    Gated::new(candidate, &oracle(), verdict).unwrap()
+}
+
+pub(crate) fn oracle() -> Oracle {
+    Oracle { gate_digest: "gates1".to_owned(), environment_digest: "env1".to_owned() }
+}
+
+pub(crate) fn id(hex: &str) -> ObjectId {
+    ObjectId::from_hex(hex.trim().as_bytes()).unwrap()
+}
+
+/// Puts the user on a branch of their own, with edits and a merge that waits for them.
+fn leave_in_the_middle(repo: &Repo) {
+    repo.git(&["switch", "--quiet", "--create", "other"]);
+    repo.write("users.txt", "theirs\n");
+    repo.commit("on the other side");
+    repo.git(&["switch", "--quiet", "--create", "work", "main"]);
+    repo.write("users.txt", "mine\n");
+    repo.commit("on my side");
+    assert!(!repo.try_git(&["merge", "other"]).status.success(), "it conflicts");
+    repo.write("notes.txt", "not committed\n");
+}
+
+/// Every byte of the user's checkout, and of what git keeps about it: index, HEAD, the merge.
+fn checkout(repo: &Repo) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let git = repo.path().join(".git");
+    for name in ["HEAD", "index", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "config", "ORIG_HEAD"] {
+        found.insert(git.join(name), std::fs::read(git.join(name)).unwrap_or_default());
+    }
+    for branch in ["work", "other"] {
+        let path = git.join("refs/heads").join(branch);
+        found.insert(path, repo.git_bytes(&["rev-parse", branch]));
+    }
+    walk(repo.path(), &git, &mut found);
+    found
+}
+
+fn walk(dir: &Utf8Path, skip: &Utf8Path, found: &mut BTreeMap<Utf8PathBuf, Vec<u8>>) {
+    for entry in dir.read_dir_utf8().unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path().to_owned();
+        if path == skip {
+            continue;
+        }
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            walk(&path, skip, found);
+        } else if kind.is_symlink() {
+            let to = std::fs::read_link(&path).unwrap();
+            found.insert(path, to.into_os_string().into_encoded_bytes());
+        } else {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What others do meanwhile, and what is not as it was.
+
+use crate::meeting::Meeting;
+
+/// Waits, where `a.txt` is there and the test wants it to, until the test lets it go.
+const PATIENT: &str = r#"
+if [ -e a.txt ] && [ -e "$PDCA_WORKSPACE/wait" ]; then
+  touch "$PDCA_WORKSPACE/calls/at"
+  while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
+fi"#;
+
+/// Starts an integration and comes back when its gate waits.
+fn waiting_at_the_gate(scene: &Meeting) -> pdca_e2e::Started {
+    scene.scene.workspace.write("wait", "");
+    let started = scene.scene.start(&["integrate", "--land", "target"]);
+    scene.scene.wait_until("the gate waits", |scene| scene.workspace.has("calls/at"));
+    started
+}
+
+#[test]
+fn a_commit_of_somebody_else_during_the_gate_is_gated_too_and_never_overwritten() {
+    let scene = Meeting::new(PATIENT);
+    scene.accepted("1", "a.txt", "a\n");
+    let started = waiting_at_the_gate(&scene);
+    scene.commit_to_main("new.txt", "new\n");
+    scene.scene.workspace.write("go", "");
+    assert_eq!(started.wait(), 0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "somebody else|", "first|"]);
+    scene.pdca(&["verify"]).expect(0);
+}
+
+#[test]
+fn a_branch_that_was_rewound_during_the_gate_is_left_alone() {
+    let scene = Meeting::new(PATIENT);
+    scene.commit_to_main("old.txt", "old\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let started = waiting_at_the_gate(&scene);
+    scene.scene.repo.git(&["update-ref", "refs/heads/main", "main~1"]);
+    scene.scene.workspace.write("go", "");
+    assert_eq!(started.wait(), 104);
+    assert_eq!(scene.subjects(), ["first|"]);
+}
+
+#[test]
+fn a_collection_of_garbage_during_the_gate_takes_nothing_away() {
+    let scene = Meeting::new(PATIENT);
+    scene.accepted("1", "a.txt", "a\n");
+    scene.scene.repo.git(&["gc", "--quiet", "--prune=now"]);
+    let started = waiting_at_the_gate(&scene);
+    scene.scene.repo.git(&["gc", "--quiet", "--prune=now"]);
+    scene.scene.workspace.write("go", "");
+    assert_eq!(started.wait(), 0);
+    scene.scene.repo.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+#[test]
+fn a_patch_that_was_edited_after_acceptance_is_reported_and_never_merged() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    let patch = scene.scene.workspace.read("results/issue_1/patch.diff");
+    scene.scene.workspace.write("results/issue_1/patch.diff", patch.replace("+a", "+evil"));
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(104).json();
+    assert_eq!(done["held"][0]["reason"], "drift");
+    assert_eq!(scene.subjects(), ["pdca: issue_2|2", "first|"]);
+}
+
+#[test]
+fn the_seal_holds_when_the_lanes_and_its_copy_are_gone() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    fs_err::remove_dir_all(scene.scene.workspace.around().join("ws.lanes")).unwrap();
+    fs_err::remove_file(scene.scene.workspace.path().join("results/issue_1/seal.json")).unwrap();
+    scene.integrate(&["--land", "target"]).expect(0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+}
+
+#[test]
+fn a_seal_whose_ref_is_gone_is_not_merged() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    let run = scene.seal("1")["run"].as_str().unwrap().to_owned();
+    scene.scene.repo.git(&["update-ref", "-d", &format!("refs/pdca/{run}/seal/1")]);
+    let refused = scene.integrate(&["--land", "target"]).expect(104);
+    assert!(refused.out.contains("is gone"), "{}", refused.out);
+    assert_eq!(scene.subjects(), ["first|"]);
+}
+
+#[test]
+fn a_bundle_accepted_without_a_seal_is_named_and_can_be_sealed() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "a.txt", "a\n");
+    let run = scene.seal("1")["run"].as_str().unwrap().to_owned();
+    scene.scene.repo.git(&["update-ref", "-d", &format!("refs/pdca/{run}/seal/1")]);
+    fs_err::remove_file(scene.scene.workspace.path().join("results/issue_1/seal.json")).unwrap();
+    let named = scene.integrate(&["--land", "target"]).expect(3);
+    assert!(named.out.contains("1 was accepted without a seal"), "{}", named.out);
+    scene.integrate(&["--land", "target", "--seal"]).expect(0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+}
+
+#[test]
+fn f15_gates_that_changed_since_are_asked_anew() {
+    let scene = Meeting::new("test ! -e red");
+    scene.accepted("1", "a.txt", "a\n");
+    let first = scene.integrate(&["--json"]).expect(0).json();
+    assert_eq!(first["gate_runs"], 2, "the branch and the whole");
+    let config = scene.scene.workspace.read("pdca.toml");
+    scene.scene.workspace.config(&config.replace("test ! -e red", "test ! -e a.txt"));
+    let second = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    assert!(second["gate_runs"].as_u64().unwrap() > 0);
+    assert_eq!(scene.subjects(), ["first|"]);
+}
+
+#[test]
+fn accept_is_refused_when_the_patch_is_not_what_was_checked() {
+    let scene = Meeting::new("true");
+    scene.waiting("1", &[], &[("a.txt", "a\n")]);
+    scene.pdca(&["signoff", "1", "clear", "all"]).expect(0);
+    let patch = scene.scene.workspace.read("results/issue_1/patch.diff");
+    scene.scene.workspace.write("results/issue_1/patch.diff", patch.replace("+a", "+evil"));
+    let refused = scene.pdca(&["signoff", "1", "accept"]).expect(2);
+    assert!(refused.err.contains("gated:"), "{}", refused.err);
+    assert!(!scene.scene.workspace.has("results/issue_1/seal.json"));
+}
+
+#[test]
+fn a_second_integration_is_refused_while_one_is_at_work() {
+    let scene = Meeting::new(PATIENT);
+    scene.accepted("1", "a.txt", "a\n");
+    let started = waiting_at_the_gate(&scene);
+    let refused = scene.integrate(&["--land", "target"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.err.contains("held by"), "{}", refused.err);
+    scene.scene.workspace.write("go", "");
+    assert_eq!(started.wait(), 0);
+}

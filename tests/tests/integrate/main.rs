@@ -1,0 +1,11 @@
+//! What was accepted meets, is gated together and lands: the real binary and real git.
+//!
+//! In every scenario the user is in the middle of a merge of their own, with edits that are not
+//! committed; a [`meeting::Meeting`] looks at its end whether all of that is as it was.
+
+mod combination;
+mod crash;
+mod faults;
+mod landing;
+mod meeting;
+mod outlook;

@@ -1,0 +1,60 @@
+//! What is told before anything is gated, and after.
+
+use crate::meeting::Meeting;
+
+#[test]
+fn a_forecast_uses_the_surest_that_both_have_and_names_file_and_line() {
+    let scene = Meeting::new("true");
+    scene.accepted("1", "greeting.txt", "hello, one\n");
+    scene.waiting("2", &[("Touches", "greeting.txt")], &[("greeting.txt", "hello, two\n")]);
+    scene.scene.brief("3", &[("Touches", "*.txt")]);
+    scene.accepted("4", "d.txt", "d\n");
+    let said = scene.pdca(&["forecast", "--json"]).expect(0).json();
+    let troubles: Vec<(String, String)> = said["forecasts"][0]["troubles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| {
+            let text = |name: &str| pair[name].as_str().unwrap().to_owned();
+            (text("level"), text("text"))
+        })
+        .collect();
+    let pair = |level: &str, text: &str| (level.to_owned(), text.to_owned());
+    assert_eq!(
+        troubles,
+        [
+            pair("heads", "1 and 2 conflict in greeting.txt:1"),
+            pair("declared", "2 and 3 both declare greeting.txt"),
+        ]
+    );
+    let shown = scene.pdca(&["forecast"]).expect(0).out;
+    assert!(shown.contains("✗ conflict  1 and 2 conflict in greeting.txt:1"), "{shown}");
+    for command in ["queue", "status"] {
+        let shown = scene.pdca(&[command]).expect(0).out;
+        assert!(shown.contains("[will conflict: 1]"), "{command}: {shown}");
+    }
+}
+
+#[test]
+fn status_tells_from_git_what_is_sealed_held_staged_and_landed() {
+    let scene = Meeting::new("! { test -e a.txt && test -e b.txt; }");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.accepted("2", "b.txt", "b\n");
+    let standing = |id: &str| {
+        let status = scene.pdca(&["status", "--json"]).expect(0).json();
+        let rows = status["bundles"].as_array().unwrap().clone();
+        let row = rows.into_iter().find(|row| row["id"] == id).unwrap();
+        row["integration"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((standing("1"), standing("2")), ("sealed".to_owned(), "sealed".to_owned()));
+    let done = scene.integrate(&["--json"]).expect(101).json();
+    assert_eq!((standing("1"), standing("2")), ("staged".to_owned(), "held".to_owned()));
+    let reference = done["references"][0].as_str().unwrap();
+    // Landed is what the branch says, not what we remember.
+    scene.scene.repo.git(&["update-ref", "refs/heads/main", reference]);
+    scene.scene.repo.git(&["update-ref", "-d", reference]);
+    fs_err::remove_file(scene.scene.workspace.path().join(".pdca/held.json")).unwrap();
+    assert_eq!((standing("1"), standing("2")), ("landed".to_owned(), "sealed".to_owned()));
+    let shown = scene.pdca(&["status"]).expect(0).out;
+    assert!(shown.contains("[landed]"), "{shown}");
+}

@@ -1,0 +1,103 @@
+//! A large repository with sealed changes.
+
+use std::fmt::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use pdca_integrate::{Acceptance, Fence, Log, ObjectId, Run, Sealed, Store, seal};
+
+use crate::{Stopped, program};
+
+/// How many files a directory has.
+const PER_DIRECTORY: usize = 100;
+
+pub(super) struct Target {
+    pub(super) store: Store,
+    pub(super) base: ObjectId,
+    pub(super) sealed: Vec<Sealed>,
+    /// What sealing took, per change.
+    pub(super) seal_time: Duration,
+}
+
+impl Target {
+    /// So many files, and so many changes of three of them each.
+    pub(super) fn new(home: &Utf8Path, files: usize, changes: usize) -> Result<Self, Stopped> {
+        let repo = home.join("target.git");
+        program::output("git", &["init", "--quiet", "--bare", repo.as_str()], home)?;
+        let stream = home.join("stream");
+        fs_err::write(&stream, history(files, changes))?;
+        let status = program::command("git", &["fast-import", "--quiet"], &repo)
+            .stdin(Stdio::from(fs_err::File::open(&stream)?.into_parts().0))
+            .status()?;
+        if !status.success() {
+            return Err("git fast-import failed".into());
+        }
+        let store = Store::open(&repo, &home.join("room"))?;
+        let base = store.commit_at("refs/heads/main")?.ok_or("there is no main")?;
+        let run: Run = "bench".parse()?;
+        let fence = Fence::take(&store, &run, 0)?;
+        let start = Instant::now();
+        let mut sealed = Vec::new();
+        for number in 0..changes {
+            let head = store.commit_at(&format!("refs/heads/c{number}"))?.ok_or("no change")?;
+            let digest = pdca_state::sha256_hex(b"");
+            let accepted = Acceptance {
+                run: &run,
+                id: &format!("c{number}").parse()?,
+                base,
+                head,
+                patch: b"",
+                reviewed_head: head,
+                reviewed_patch: &digest,
+                gate_digest: "none",
+                completion_order: u64::try_from(number)?,
+            };
+            let log = Log { message: "bench", seconds: 0 };
+            sealed.push(seal(&store, &fence, &accepted, log)?.0);
+        }
+        let seal_time = start.elapsed() / u32::try_from(changes.max(1))?;
+        Ok(Self { store, base, sealed, seal_time })
+    }
+}
+
+fn name(file: usize) -> String {
+    format!("src/d{:03}/f{:03}.txt", file / PER_DIRECTORY, file % PER_DIRECTORY)
+}
+
+/// A file of thirty lines, of which the change of a number may have replaced one.
+fn content(file: usize, change: Option<usize>) -> String {
+    let mut text = String::new();
+    for line in 0..30 {
+        match change {
+            Some(change) if change % 30 == line => {
+                writeln!(text, "line {line} of {file}, changed by {change}")
+            }
+            Some(_) | None => writeln!(text, "line {line} of {file}"),
+        }
+        .expect("because a string takes any text");
+    }
+    text
+}
+
+fn data(text: &str) -> String {
+    format!("data {}\n{text}\n", text.len())
+}
+
+/// The input of `git fast-import`.
+fn history(files: usize, changes: usize) -> String {
+    let who = "committer Bench <bench@localhost> 1000000000 +0000";
+    let file = |number: usize, change| {
+        format!("M 100644 inline {}\n{}", name(number), data(&content(number, change)))
+    };
+    let mut parts = vec![format!("commit refs/heads/main\nmark :1\n{who}\n{}", data("base"))];
+    parts.extend((0..files).map(|number| file(number, None)));
+    for change in 0..changes {
+        let message = data(&format!("change {change}"));
+        parts.push(format!("\ncommit refs/heads/c{change}\n{who}\n{message}from :1\n"));
+        let places = (0..3).map(|part| (change * 7919 + part * 101) % files.max(1));
+        parts.extend(places.map(|place| file(place, Some(change))));
+    }
+    parts.push("\ndone\n".to_owned());
+    parts.concat()
+}

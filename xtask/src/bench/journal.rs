@@ -1,0 +1,183 @@
+//! `cargo xtask bench journal`: what a step of a run costs, beside the same bytes and the same syncs
+//! by a plain loop.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use pdca_journal::{
+    Activity, Admission, Admitted, Cause, Effect, Ending, Epoch, Journal, Moment, ObjectId,
+    Outcome, Place, Process, Record, RunId, Runs, Target, Verdict,
+};
+use pdca_state::BundleId;
+
+use super::measure::median;
+use super::ms;
+use super::report::{self, Against, Line, Unit};
+use crate::Stopped;
+
+/// Measure the journal: time, syncs and bytes per step, beside the raw floor
+///
+/// A step is an intent, and its outcome with the five facts that follow from it: two syncs. Asserts
+/// nothing: the exit code is 0 whatever the numbers are.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// How many bundles the run has
+    #[arg(long, default_value_t = 100)]
+    bundles: u32,
+    /// How many steps are taken with each
+    #[arg(long, default_value_t = 5)]
+    steps: u32,
+    /// How often all of it is repeated; the median counts
+    #[arg(long, default_value_t = 5)]
+    repeat: usize,
+    /// Print JSON in place of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run, and the floor that has its bytes and its syncs.
+struct Round {
+    run: Duration,
+    floor: Duration,
+    syncs: u32,
+    records: u32,
+    bytes: u32,
+}
+
+pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
+    super::note_load();
+    let mut rounds = Vec::new();
+    // The first round warms up and does not count.
+    for round in 0..=args.repeat.max(1) {
+        let scratch = tempfile::tempdir()?;
+        let dir =
+            Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+        let measured = measure_round(args, dir)?;
+        if round > 0 {
+            rounds.push(measured);
+        }
+    }
+    let lines = lines(f64::from(args.bundles.max(1) * args.steps.max(1)), &rounds);
+    if args.json {
+        println!("{:#}", report::json(&lines));
+    } else {
+        print!("{}", report::table(&lines));
+    }
+    Ok(())
+}
+
+fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
+    let time =
+        |of: fn(&Round) -> Duration| ms(median(&rounds.iter().map(of).collect::<Vec<_>>())) / steps;
+    let (step, floor) = (time(|round| round.run), time(|round| round.floor));
+    let (syncs, records, bytes) = rounds
+        .last()
+        .map(|round| (f64::from(round.syncs), f64::from(round.records), f64::from(round.bytes)))
+        .unwrap_or_default();
+    let line = |what: &str, unit, measured, aim| Line {
+        what: format!("journal: {what}"),
+        unit,
+        measured,
+        against: None,
+        aim,
+    };
+    vec![
+        Line {
+            against: Some(Against { what: "same bytes and syncs".to_owned(), measured: floor }),
+            ..line("wall time per step", Unit::Milliseconds, step, None)
+        },
+        // Five in a hundred of a gate that takes a second.
+        line("wall time per step, beside a gate of 1 s", Unit::Milliseconds, step, Some(50.0)),
+        line("syncs per step", Unit::Count, syncs / steps, Some(2.0)),
+        line("syncs per record", Unit::Count, syncs / records, None),
+        line("bytes per record", Unit::Count, bytes / records, None),
+        line("records per second", Unit::Count, records / steps * 1000.0 / step, None),
+    ]
+}
+
+/// Writes a run as a driver would, then the same bytes as a plain loop does.
+fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
+    let admission = Admission::take([dir.join("lock")])?;
+    let runs = Runs::new(dir.join("runs"));
+    let wall = "2026-01-01T00:00:00Z".parse()?;
+    let at = |uptime| Moment { wall, uptime };
+    let run = RunId::generate(wall)?;
+    let bundles: Vec<BundleId> = (0..args.bundles.max(1))
+        .map(|number| number.to_string().parse())
+        .collect::<Result<_, _>>()?;
+    let admitted = Admitted {
+        driver: Process::of(&Place::here()?, std::process::id()).ok_or("no such process")?,
+        targets: vec![Target { name: "app".to_owned(), common_dir: dir.to_owned() }],
+        batch: bundles.clone(),
+        config_digest: "0".repeat(64),
+        lanes: 4,
+    };
+    let start = Instant::now();
+    let first = at(Duration::ZERO);
+    let mut journal = Journal::create(&runs, &admission, &run, Epoch::FIRST, first, admitted)?;
+    journal.append(first, vec![Record::Entered { activity: Activity::Running }])?;
+    let path = runs.dir(&run).join("journal");
+    let before = (journal.syncs(), journal.state().last.seq.get(), fs_err::metadata(&path)?.len());
+    let began = Instant::now();
+    for _ in 0..args.steps.max(1) {
+        for bundle in &bundles {
+            step(&mut journal, bundle, at(start.elapsed()))?;
+        }
+    }
+    let spent = began.elapsed();
+    let written = fs_err::read(&path)?.split_off(usize::try_from(before.2)?);
+    Ok(Round {
+        run: spent,
+        floor: floor(&dir.join("floor"), &batches(&written)?)?,
+        syncs: u32::try_from(journal.syncs() - before.0)?,
+        records: u32::try_from(journal.state().last.seq.get() - before.1)?,
+        bytes: u32::try_from(written.len())?,
+    })
+}
+
+/// One step: the intent synced, then what came of it.
+fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stopped> {
+    let base: ObjectId = "0123456789".repeat(4).parse()?;
+    let generation = journal.state().next_generation(bundle).ok_or("no generation left")?;
+    let (bundle, judged) = (bundle.clone(), "C4-verify".to_owned());
+    let intent = journal.intent(at, Effect::Prepare { bundle: bundle.clone(), slot: 0 })?;
+    let process = journal.state().driver.clone();
+    let ending = Ending::Interrupted { cause: Cause::Host };
+    let facts = vec![
+        Record::Claimed { bundle: bundle.clone(), generation, slot: 0, base },
+        Record::Started { bundle: bundle.clone(), generation, process },
+        Record::LeafCalled { bundle: bundle.clone(), role: "builder".to_owned() },
+        Record::Judged { bundle: bundle.clone(), generation, step: judged, verdict: Verdict::Pass },
+        Record::Ended { bundle, generation, ending },
+    ];
+    intent.resolve_before(journal, at, Outcome::Done, facts)?;
+    Ok(())
+}
+
+/// The bytes that were synced together: lines that name the same batch, their fourth word.
+fn batches(written: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
+    let mut batches: Vec<(&[u8], Vec<u8>)> = Vec::new();
+    for line in written.split_inclusive(|byte| *byte == b'\n') {
+        let batch = line.split(|byte| *byte == b' ').nth(3).ok_or("a line without a batch")?;
+        match batches.last_mut() {
+            Some((last, bytes)) if *last == batch => bytes.extend_from_slice(line),
+            _ => batches.push((batch, line.to_vec())),
+        }
+    }
+    Ok(batches.into_iter().map(|(_, bytes)| bytes).collect())
+}
+
+/// Writes and syncs each batch, and does nothing else.
+fn floor(path: &Utf8Path, batches: &[Vec<u8>]) -> Result<Duration, Stopped> {
+    let file = File::create_new(path)?;
+    let mut len = 0;
+    let start = Instant::now();
+    for batch in batches {
+        file.write_all_at(batch, len)?;
+        file.sync_data()?;
+        len += batch.len() as u64;
+    }
+    Ok(start.elapsed())
+}
