@@ -73,7 +73,9 @@ fn f16_after_a_manual_fix_it_goes_on_from_the_blocked_step_only() {
     scene.pdca(&["unblock", "8"]).expect(2);
     scene.pdca(&["unblock", "7", "-n"]).expect(0);
     scene.pdca(&["run", "7"]).expect(104);
-    scene.pdca(&["unblock", "7", "--note", "mended"]).expect(0);
+    let told = scene.pdca(&["unblock", "7", "--note", "mended", "--json"]).expect(0).json();
+    let run = told["run"].as_str().expect("a run has an id");
+    assert!(scene.workspace.read(format!(".pdca/runs/{run}/journal")).contains("mended"));
     scene.pdca(&["unblock", "7"]).expect(2);
     scene.pdca(&["run", "7"]).expect(0);
     assert_eq!(scene.calls(), ["builder 7", "reviewer 7"]);

@@ -143,7 +143,10 @@ impl<'a> Scene<'a> {
     }
 
     fn git(&self, words: &[&str]) -> Result<String, Stopped> {
-        let said = Tool::new("git").args(words).cwd(&self.path("app")?).run()?;
+        // The same commit in every scene.
+        let (time, dir) = ("2026-01-01T00:00:00Z", self.path("app")?);
+        let git = Tool::new("git").args(words).cwd(&dir);
+        let said = git.env("GIT_AUTHOR_DATE", time).env("GIT_COMMITTER_DATE", time).run()?;
         Ok(String::from_utf8_lossy(&said.stdout).into_owned())
     }
 

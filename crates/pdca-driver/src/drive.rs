@@ -258,6 +258,7 @@ impl Driver<'_> {
         bundle: &Bundle,
         snapshot: &Snapshot,
     ) -> Result<(), DriveError> {
+        self.run.map_or(Ok(()), Run::require_ours)?;
         match next {
             Step::Halt(_) => Ok(()),
             Step::Close => self.close(bundle, snapshot),

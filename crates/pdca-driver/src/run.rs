@@ -31,7 +31,7 @@ pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
 pub use prune::{Prune, prune, to_prune};
-pub use sighting::{Sighting, integrations, sightings};
+pub use sighting::{Sighting, integrations, sightings, sightings_in_lanes};
 pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};
@@ -244,13 +244,26 @@ impl Run {
         Ok(taken)
     }
 
-    /// Lets a bundle, or the run itself, go on where it was blocked. Says whether it was.
-    pub fn unblock(&self, bundle: Option<&BundleId>) -> Result<bool, RecordError> {
+    /// Lets a bundle, or the run itself, go on where it was blocked, as the request of that name asks.
+    /// Says whether it was blocked.
+    pub fn unblock(
+        &self,
+        name: &RunId,
+        bundle: Option<&BundleId>,
+        note: Option<String>,
+    ) -> Result<bool, RecordError> {
         let mut journal = self.journal();
         if !is_blocked(journal.state(), bundle) {
             return Ok(false);
         }
-        journal.append((self.clock)(), vec![Record::Unblocked { bundle: bundle.cloned() }])?;
+        let (id, bundle) = (name.to_string(), bundle.cloned());
+        let request = Request::Unblock { bundle: bundle.clone(), note };
+        let records = vec![
+            Record::Requested { id: id.clone(), request },
+            Record::Unblocked { bundle },
+            Record::Answered { id, refusal: None },
+        ];
+        journal.append((self.clock)(), records)?;
         project(&self.runs, &journal.run().clone(), journal.state())?;
         Ok(true)
     }

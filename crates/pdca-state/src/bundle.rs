@@ -140,7 +140,9 @@ impl Bundle {
     /// As [`Bundle::publish`], for what can be made again from other artifacts: not synced.
     pub fn publish_derived(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.writable(artifact)?;
-        files::replace_unsynced(&path, bytes).map_err(|source| Self::write_error(&path, source))
+        files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
+            .and_then(|()| files::replace_unsynced(&path, bytes))
+            .map_err(|source| Self::write_error(&path, source))
     }
 
     /// Puts a file at a path below the bundle, as the shipped test at the place its brief names.
@@ -254,7 +256,10 @@ impl Bundle {
     fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
         let inside = inside(&self.dir, relative).filter(|_| self.require_inside().is_ok());
         let path = self.dir.join(inside.ok_or_else(|| self.outside(relative.as_str()))?);
-        fs_err::create_dir_all(path.parent().unwrap_or(&self.dir))
+        let dir = path.parent().unwrap_or(&self.dir);
+        let name = path.file_name().unwrap_or_default();
+        fs_err::create_dir_all(dir)
+            .and_then(|()| files::sweep(dir, |found| files::is_temp_name_of(found, name)))
             .map_err(|source| Self::write_error(&path, source))?;
         Ok(path)
     }

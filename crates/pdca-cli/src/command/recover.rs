@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings};
+use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings_in_lanes};
 use pdca_journal::{Action, Liveness, Reason, RunState, Status};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
-    let seen = sightings(&site)?;
+    let seen = sightings_in_lanes(&site)?;
     let mut runs = Vec::new();
     for sighting in &seen {
         let mut recovery = Recovery::foreseen(sighting, &site, args.take_over);

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{Sighting, Site, sightings};
-use pdca_journal::{Liveness, Reason, Request, RunState, Status};
+use pdca_journal::{Liveness, Reason, Request, RunId, RunState, Status};
 use pdca_state::BundleId;
 use serde::Serialize;
 
 use super::abort::{ask, require_known, wait};
 use super::recover::{take_up, unexpected};
+use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -74,7 +75,9 @@ pub(crate) fn run(
             let (begun, _admitted) = take_up(sighting, &site)?;
             session::tell_torn(&begun, cx, err)?;
             for one in &chosen {
-                begun.run.unblock(one.as_ref()).map_err(|error| unexpected(&error))?;
+                let name = RunId::generate(ambient::moment().wall)?;
+                let unblocked = begun.run.unblock(&name, one.as_ref(), args.note.clone());
+                unblocked.map_err(|error| unexpected(&error))?;
             }
         }
     }

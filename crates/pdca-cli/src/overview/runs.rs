@@ -110,7 +110,7 @@ impl RunRow {
         let long = self.at.map(|at| {
             let begun =
                 UNIX_EPOCH + Duration::from_secs(at.wall.as_second().try_into().unwrap_or(0));
-            words::duration(ago(begun, cx.ambient.now()))
+            words::duration(ago(begun, cx.ambient.now()).max(Duration::from_secs(1)))
         });
         let long = long.map_or_else(String::new, |long| format!(" for {long}"));
         let phase = if self.block.is_some() || self.error.is_some() {

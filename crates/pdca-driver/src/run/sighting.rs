@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pdca_journal::{FindError, Liveness, Place, RunId, RunState, Tail};
+use pdca_journal::{FindError, Liveness, Place, RunId, RunState, Runs, Tail};
 
 use super::observe::{Lanes, Recovered, look};
 use crate::site::Site;
@@ -18,29 +18,33 @@ pub struct Sighting {
     pub torn: u64,
     /// Whether its driver lives; not known where its journal cannot be read.
     pub driver: Liveness,
-    /// Each bundle of it: what is found in lanes, and what the table says about it. None of an
-    /// integration, which has no lanes.
+    /// Each bundle of it: what is found in lanes, and what the table says about it. Empty where
+    /// lanes were not looked at.
     pub bundles: Vec<Recovered>,
 }
 
-/// Every run of the site that is not over, the newest first.
+/// Every run of the site that is not over, the newest first. Lanes are not looked at.
 pub fn sightings(site: &Site) -> io::Result<Vec<Sighting>> {
-    let active = site.runs().active()?;
-    if active.is_empty() {
-        return Ok(Vec::new());
-    }
-    let (here, lanes) = (Place::here()?, Lanes::look(site));
-    Ok(active.into_iter().map(|run| Sighting::of(run, &here, Some(&lanes))).collect())
+    see(&site.runs(), || None)
+}
+
+/// As [`sightings`], with what is found in the lanes, which takes as long as they are large.
+pub fn sightings_in_lanes(site: &Site) -> io::Result<Vec<Sighting>> {
+    see(&site.runs(), || Some(Lanes::look(site)))
 }
 
 /// Every integration of the site that is not over, the newest first. `pdca integrate` goes on with it.
 pub fn integrations(site: &Site) -> io::Result<Vec<Sighting>> {
-    let active = site.integrations().active()?;
+    see(&site.integrations(), || None)
+}
+
+fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<Sighting>> {
+    let active = runs.active()?;
     if active.is_empty() {
         return Ok(Vec::new());
     }
-    let here = Place::here()?;
-    Ok(active.into_iter().map(|run| Sighting::of(run, &here, None)).collect())
+    let (here, lanes) = (Place::here()?, look());
+    Ok(active.into_iter().map(|run| Sighting::of(run, &here, lanes.as_ref())).collect())
 }
 
 impl Sighting {

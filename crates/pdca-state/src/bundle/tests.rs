@@ -238,3 +238,24 @@ fn of_several_that_create_a_bundle_at_once_one_wins_and_its_brief_is_there() {
         assert_eq!(root.path().read_dir_utf8().unwrap().count(), round + 1);
     }
 }
+
+#[test]
+fn what_a_crash_left_beside_a_log_goes_when_the_log_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = crate::BundleRoot::new(Utf8PathBuf::from_path_buf(dir.path().into()).unwrap());
+    let bundle = root.bundle(&"7".parse().unwrap());
+    let logs = bundle.dir().join("gate-logs");
+    fs_err::create_dir_all(&logs).unwrap();
+    for name in [".T1.log.pdca-tmp-1-2", ".T2.log.pdca-tmp-1-2"] {
+        fs_err::write(logs.join(name), "half").unwrap();
+    }
+    bundle.publish_derived_file("gate-logs/T1.log".into(), b"whole").unwrap();
+    let mut names: Vec<String> =
+        logs.read_dir_utf8().unwrap().map(|it| it.unwrap().file_name().to_owned()).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [".T2.log.pdca-tmp-1-2", "T1.log"],
+        "another's is left to whoever writes that"
+    );
+}
