@@ -1,6 +1,6 @@
 //! A row's log in the bundle: what its runs printed, byte for byte.
 
-use pdca_state::{Bundle, files};
+use pdca_state::Bundle;
 
 use crate::{
     row::Row,
@@ -38,11 +38,10 @@ impl Run<'_, '_> {
         };
         let relative = Bundle::gate_log(&row.id);
         let path = bundle.dir().join(&relative);
-        let parent = path.parent().unwrap_or(bundle.dir());
         // A log can be made again by running the gate again, so it is not worth a sync.
-        fs_err::create_dir_all(parent)
-            .and_then(|()| files::replace_unsynced(&path, &bytes))
-            .map_err(|source| GatesError::Log { path, source })?;
+        bundle
+            .publish_derived_file(&relative, &bytes)
+            .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
         Ok(Some(relative.into_string()))
     }
 }

@@ -164,7 +164,7 @@ fn hostile_ids_are_refused_before_any_path_is_built() {
         b"\x1b[2J",
     ];
     for id in ids {
-        for command in ["new", "status", "why", "plan", "signoff", "widen --reason=x"] {
+        for command in ["new", "status", "why", "plan", "signoff", "unblock", "widen --reason=x"] {
             let id = OsString::from_vec(id.to_vec());
             let mut args: Vec<OsString> = command.split(' ').map(OsString::from).collect();
             args.extend(["--".into(), id]);
