@@ -19,7 +19,7 @@ use pdca_testkit::{Repo, Workspace, pdca_bin};
 
 mod oracle;
 
-pub use oracle::Before;
+pub use oracle::{Before, cast};
 
 /// What a command printed and how it ended.
 #[derive(Debug)]

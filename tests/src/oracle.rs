@@ -75,3 +75,63 @@ impl Scene {
         (runs, self.results())
     }
 }
+
+/// Leaves and bundles of the suites that check the fault matrix.
+pub mod cast {
+    use crate::Scene;
+
+    /// A reviewer that finds nothing.
+    pub const REVIEWER: &str =
+        r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n'";
+
+    /// Says that it is there, leaves something half done, and goes on when the test lets it.
+    pub const PATIENT: &str = r#"
+echo half > "half-$1.txt"
+echo up > "$PDCA_WORKSPACE/calls/at-$1"
+while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
+rm -f "half-$1.txt"
+echo "$1" > "file-$1.txt"
+"#;
+
+    /// Bundles with a builder that waits for the file `go`.
+    pub fn patient(ids: &[&str], more: &str) -> Scene {
+        with(PATIENT, ids, more)
+    }
+
+    /// Bundles with this builder.
+    pub fn with(builder: &str, ids: &[&str], more: &str) -> Scene {
+        let scene = Scene::with_leaves(builder, REVIEWER, more);
+        for id in ids {
+            scene.brief(id, &[]);
+        }
+        scene
+    }
+
+    /// Whether the builder of a bundle is up.
+    pub fn is_at(id: &'static str) -> impl Fn(&Scene) -> bool {
+        move |scene| scene.workspace.has(format!("calls/at-{id}"))
+    }
+
+    impl Scene {
+        /// The private checkout in a slot.
+        pub fn lane(&self, slot: u32) -> pdca_testkit::Repo {
+            let path = self.workspace.around().join(format!("ws.lanes/lane-{slot}/app"));
+            pdca_testkit::Repo::existing(&path)
+        }
+
+        /// Lets every builder go on, and the batch come to its end.
+        #[track_caller]
+        pub fn goes_on(&self, ids: &[&str]) {
+            self.workspace.write("go", "");
+            let ran = self.pdca(&["batch", "--lanes", "2"]);
+            assert!(ran.code == 0 || ran.code == 3, "{ran:?}");
+            for id in ids {
+                assert_eq!(self.state(id), "AWAITING_SIGNOFF", "{id}");
+                let patch = self.workspace.read(format!("results/issue_{id}/patch.diff"));
+                assert!(patch.contains(&format!("file-{id}.txt")), "{patch}");
+                assert_eq!(patch.matches("diff --git").count(), 1, "{patch}");
+            }
+            assert_eq!(self.runs(), Vec::<serde_json::Value>::new(), "the run is over");
+        }
+    }
+}

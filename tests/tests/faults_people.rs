@@ -1,36 +1,8 @@
 //! Group F of the fault matrix: time, limits, people. The real binary, where it can show the row.
 
 use pdca_e2e::Scene;
+use pdca_e2e::cast::{REVIEWER, is_at, patient, with};
 use rustix::process::Signal;
-
-const REVIEWER: &str =
-    r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n'";
-
-/// Says that it is there, leaves something half done, and goes on when the test lets it.
-const PATIENT: &str = r#"
-echo half > "half-$1.txt"
-echo up > "$PDCA_WORKSPACE/calls/at-$1"
-while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
-echo "$1" > "file-$1.txt"
-"#;
-
-fn patient(ids: &[&str], more: &str) -> Scene {
-    let scene = Scene::with_leaves(PATIENT, REVIEWER, more);
-    for id in ids {
-        scene.brief(id, &[]);
-    }
-    scene
-}
-
-fn is_at(id: &'static str) -> impl Fn(&Scene) -> bool {
-    move |scene| scene.workspace.has(format!("calls/at-{id}"))
-}
-
-/// The commits that were kept, with the text of a file in them.
-fn kept(scene: &Scene, commit: &str, file: &str) -> String {
-    let lane = scene.workspace.around().join("ws.lanes/lane-0/app");
-    pdca_testkit::Repo::existing(&lane).git(&["show", &format!("{commit}:{file}")])
-}
 
 /// A checkout that cannot be made ready until the file `ready` is there.
 const NEVER_READY: &str = "[lanes.hydrate]\nverify = 'test -e \"$PDCA_WORKSPACE/ready\"'\n";
@@ -78,7 +50,7 @@ fn f14_abort_of_a_run_whose_driver_died_keeps_its_work_and_says_how_to_get_it_ba
     }
     assert_eq!(dry["kept"][0]["bundle"], told["kept"][0]["bundle"]);
     let commit = told["kept"][0]["commit"].as_str().expect("what was half done is kept");
-    assert_eq!(kept(&scene, commit, "half-7.txt"), "half\n");
+    assert_eq!(scene.lane(0).git(&["show", &format!("{commit}:half-7.txt")]), "half\n");
     assert!(told["kept"][0]["fetch"].as_str().is_some_and(|fetch| fetch.contains(commit)));
     scene.pdca(&["abort"]).expect(4);
     scene.check_oracles(&before);
@@ -106,4 +78,112 @@ fn f16_after_a_manual_fix_it_goes_on_from_the_blocked_step_only() {
     scene.pdca(&["run", "7"]).expect(0);
     assert_eq!(scene.calls(), ["builder 7", "reviewer 7"]);
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn c21_unblocked_while_a_driver_is_at_work_it_is_taken_from_the_inbox_once() {
+    let scene = patient(&["7", "8"], NEVER_READY);
+    scene.pdca_with(&[("PDCA_CRASH_AT", "attempt")], &["batch", "--lanes", "2"]).expect(137);
+    for _ in 0..5 {
+        scene.pdca(&["run", "7"]).expect(2);
+    }
+    let before = scene.before();
+    scene.workspace.write("ready", "");
+    let driver = scene.start(&["batch", "--lanes", "2"]);
+    scene.wait_until("8 is at work", is_at("8"));
+    let told = scene.pdca(&["unblock", "7", "--json"]).expect(0).json();
+    assert_eq!(told["by"], "driver");
+    assert_eq!(scene.pdca(&["unblock", "7"]).code, 2, "it is not blocked any more");
+    let run = told["run"].as_str().expect("a run has an id");
+    let journal = scene.workspace.read(format!(".pdca/runs/{run}/journal"));
+    assert_eq!(journal.matches("\"unblocked\"").count(), 1, "{journal}");
+    assert_eq!(journal.matches("\"answered\"").count(), 1, "{journal}");
+    let inbox = scene.workspace.path().join(format!(".pdca/runs/{run}/inbox"));
+    assert_eq!(fs_err::read_dir(inbox).expect("it is there").count(), 0);
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 104, "it was blocked when its turn came");
+    scene.check_oracles(&before);
+    scene.goes_on(&["7", "8"]);
+}
+
+#[test]
+fn what_waits_for_a_person_waits_on_in_a_run_over_other_bundles() {
+    let scene = blocked();
+    scene.workspace.write("ready", "");
+    scene.brief("8", &[]);
+    let ran = scene.pdca(&["batch"]).expect(104);
+    assert!(ran.err.contains("pdca unblock 7"), "{}", ran.err);
+    assert_eq!((scene.state("7"), scene.state("8")), ("PLANNED".into(), "AWAITING_SIGNOFF".into()));
+    scene.pdca(&["unblock", "7"]).expect(0);
+    scene.pdca(&["batch"]).expect(0);
+    assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn f6_when_the_time_of_a_run_is_up_it_stops_in_order_and_the_same_command_goes_on() {
+    let scene = patient(&["7"], "[driver]\nmax_duration_secs = 1\n");
+    let before = scene.before();
+    let ran = scene.pdca(&["run", "7"]).expect(103);
+    assert!(ran.err.contains("max_duration_secs"), "{}", ran.err);
+    scene.check_oracles(&before);
+    scene.workspace.write("go", "");
+    let more = ["run", "7", "--config", "driver.max_duration_secs=600"];
+    scene.pdca(&more).expect(0);
+    assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn f11_f12_little_memory_makes_fewer_lanes_and_a_full_disk_starts_nothing() {
+    let scene = with("echo $1 > file-$1.txt", &["7", "8"], "");
+    let before = scene.before();
+    let full = ["batch", "--config", "driver.min_free_gb=999999999"];
+    let ran = scene.pdca(&full).expect(103);
+    assert!(ran.err.contains("have to stay free"), "{}", ran.err);
+    assert_eq!((scene.calls(), scene.runs().len()), (Vec::new(), 0));
+    scene.check_oracles(&before);
+    let little = ["batch", "--lanes", "2", "--config", "driver.lane_memory_mb=999999999"];
+    let ran = scene.pdca(&little).expect(0);
+    assert!(ran.err.contains("1 of 2 lanes"), "{}", ran.err);
+    assert!(!scene.workspace.around().join("ws.lanes/lane-1").exists());
+}
+
+#[test]
+fn cleanup_does_what_its_dry_run_says_and_keeps_what_nobody_else_has() {
+    let scene = with("echo $1 > file-$1.txt", &["7", "8"], "");
+    scene.pdca(&["batch", "--lanes", "2"]).expect(0);
+    let before = scene.before();
+    assert_eq!(scene.pdca(&["cleanup"]).code, 4, "both wait for their sign-off");
+    scene.accept("7");
+    scene.pdca(&["signoff", "8", "discontinue", "--note", "no"]).expect(0);
+    let leftover = scene.workspace.path().join(".pdca/runs/.new-01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    fs_err::create_dir_all(&leftover).expect("a directory can be made");
+    // Somebody left something in a lane that no commit has.
+    let path = scene.lane(1).path().to_owned();
+    fs_err::write(path.join("precious.txt"), "precious").expect("a file can be written");
+    let decided = |json: serde_json::Value| -> Vec<(String, String, String)> {
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let steps = json["steps"].as_array().expect("it says its steps").clone();
+        let of = |step: &serde_json::Value| {
+            (word(&step["name"]), word(&step["decision"]), word(&step["reason"]))
+        };
+        steps.iter().map(of).collect()
+    };
+    let args = ["cleanup", "--keep-days", "0", "--json"];
+    let dry = scene.pdca(&[&args[..], &["-n"]].concat()).expect(0).json();
+    assert!(leftover.exists() && path.exists(), "a dry run changes nothing");
+    let done = scene.pdca(&args).expect(0).json();
+    assert_eq!(decided(dry), decided(done.clone()));
+    assert!(!leftover.exists() && !path.exists());
+    let steps = done["steps"].as_array().expect("it says its steps");
+    for kept in steps.iter().filter_map(|step| step["kept"].as_str()) {
+        scene.repo.git(&["fetch", "-q", kept, "refs/*:refs/rescued/*"]);
+    }
+    let refs = scene.repo.git(&["for-each-ref", "--format=%(refname)", "refs/rescued"]);
+    let has = |name: &str| {
+        let shown = scene.repo.try_git(&["show", &format!("{name}:precious.txt")]);
+        shown.stdout == b"precious"
+    };
+    assert!(refs.lines().any(has), "{refs}");
+    assert_eq!(scene.pdca(&args).code, 4, "nothing is left to do");
+    scene.check_oracles(&before);
 }

@@ -241,42 +241,6 @@ fn an_interrupt_stops_every_lane_and_the_same_command_goes_on() {
 const SLOW: &str = "sleep 0.1\necho \"$1\" > \"file-$1.txt\"";
 
 #[test]
-fn killed_with_two_lanes_at_work_it_ends_in_the_same_files_and_nothing_that_ended_runs_again() {
-    let make = || {
-        let scene = Scene::with_leaves(SLOW, REVIEWER, "");
-        scene.brief("7", &[("Touches", "file-7.txt")]);
-        scene.brief("8", &[("Touches", "file-8.txt")]);
-        scene.brief("9", &[("Conflicts with", "8")]);
-        scene
-    };
-    let undisturbed = make();
-    undisturbed.pdca(&["batch", "--lanes", "2"]).expect(0);
-    let sorted = |mut lines: Vec<String>| {
-        lines.sort();
-        lines
-    };
-    let (files, calls) = (undisturbed.results(), sorted(undisturbed.calls()));
-    assert_eq!(calls.len(), 6, "{calls:?}");
-    let mut killed = 0;
-    for k in (1..).step_by(7) {
-        let scene = make();
-        let at = format!("@{k}");
-        let ran = scene.pdca_with(&[("PDCA_CRASH_AT", &at)], &["batch", "--lanes", "2"]);
-        if ran.code == 0 {
-            break;
-        }
-        assert_eq!(ran.code, 137, "at point {k}: {}", ran.err);
-        killed += 1;
-        let resumed = scene.pdca(&["batch", "--lanes", "2"]);
-        assert!(resumed.code == 0 || resumed.code == 3, "after point {k}: {resumed:?}");
-        assert_eq!(scene.results(), files, "killed at point {k}");
-        assert_eq!(sorted(scene.ended()), calls, "killed at point {k}: {:?}", scene.calls());
-        assert_eq!(scene.repo.status(), undisturbed.repo.status(), "killed at point {k}");
-    }
-    assert!(killed > 10, "only {killed} points were visited");
-}
-
-#[test]
 fn work_of_several_lanes_goes_on_with_one() {
     let scene = Scene::with_leaves(SLOW, REVIEWER, "");
     for id in ["7", "8"] {

@@ -293,6 +293,7 @@ impl Driver<'_> {
         artifact: Artifact,
         bytes: &[u8],
     ) -> Result<(), DriveError> {
+        self.run.map_or(Ok(()), Run::require_ours)?;
         Ok(self.effects.perform(artifact.file_name(), || bundle.publish(artifact, bytes))?)
     }
 

@@ -136,13 +136,9 @@ impl Driver<'_> {
         if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
             return Ok(DriveError::Interrupted);
         }
-        let error = match error {
-            // That there is no checkout is no fault of the leaf's.
-            LeafError::Prepare(source) => match source.downcast::<GroundError>() {
-                Ok(ground) => return Ok(DriveError::Ground(*ground)),
-                Err(source) => LeafError::Prepare(source),
-            },
-            error => error,
+        let error = match without_ground(error) {
+            Ok(ground) => return Ok(DriveError::Ground(ground)),
+            Err(error) => *error,
         };
         let text = match error.error_log() {
             Some(text) => text.to_owned(),
@@ -150,5 +146,14 @@ impl Driver<'_> {
         };
         let log = self.keep_log(bundle, name, &text)?;
         Ok(DriveError::Leaf { role: role.as_str(), log, source: Box::new(error) })
+    }
+}
+
+/// That there is no checkout is no fault of the leaf's: what kept it from being there, or the leaf's own failure.
+fn without_ground(error: LeafError) -> Result<GroundError, Box<LeafError>> {
+    let LeafError::Prepare(source) = error else { return Err(Box::new(error)) };
+    match source.downcast::<GroundError>() {
+        Ok(ground) => Ok(*ground),
+        Err(source) => Err(Box::new(LeafError::Prepare(source))),
     }
 }

@@ -48,7 +48,7 @@ pub struct Run {
     clock: Clock,
     me: Process,
     bundles: BundleRoot,
-    _admission: Admission,
+    admission: Admission,
 }
 
 /// Why something could not be recorded. Nothing that relies on it may be done.
@@ -63,6 +63,12 @@ pub enum RecordError {
     /// The inbox cannot be used.
     #[error("the run's inbox cannot be used")]
     Inbox(#[from] InboxError),
+    /// Somebody took the run over. Whatever this driver does counts for nothing any more.
+    #[error("somebody took run {run} over")]
+    TakenOver {
+        /// The run.
+        run: RunId,
+    },
     /// The files for people cannot be written.
     #[error(transparent)]
     Projection(#[from] ProjectionError),
@@ -82,6 +88,15 @@ impl Run {
     /// Where its journal lies.
     pub fn dir(&self) -> Utf8PathBuf {
         self.runs.dir(self.journal().run())
+    }
+
+    /// Refuses where somebody took the run over while this driver was stopped, or slept.
+    pub(crate) fn require_ours(&self) -> Result<(), RecordError> {
+        if self.admission.is_current() {
+            Ok(())
+        } else {
+            Err(RecordError::TakenOver { run: self.id() })
+        }
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
@@ -359,10 +374,7 @@ fn exhaust(
 
 /// What the end of a drive is for the run.
 fn ending(result: &Result<Drive, DriveError>) -> Ending {
-    let error = match result {
-        Ok(_) => return Ending::Finished,
-        Err(error) => error,
-    };
+    let Err(error) = result else { return Ending::Finished };
     match error {
         DriveError::NoChange { .. } => Ending::NoChange,
         DriveError::Interrupted | DriveError::Panicked { .. } => {

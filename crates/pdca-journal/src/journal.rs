@@ -268,7 +268,7 @@ impl Journal {
             Ok(last)
         });
         if written.is_err() && self.state.last.seq >= first {
-            self.forget_unwritten();
+            self.forget_from(first);
         }
         self.last = written?;
         self.len += bytes.len() as u64;
@@ -301,10 +301,15 @@ impl Journal {
         Ok(last)
     }
 
-    /// Makes the state again what the file says, after records that did not get there.
-    fn forget_unwritten(&mut self) {
+    /// Makes the state again what the records before `first` say. Those from there on did not get to
+    /// the disk for certain, whatever the file shows.
+    fn forget_from(&mut self, first: Seq) {
         let read = self.path.parent().and_then(|dir| read::read(dir, &self.run).ok());
-        match read.and_then(|reading| RunState::fold(&reading.entries).ok().flatten()) {
+        let fold = |reading: Reading| {
+            let before = reading.entries.iter().take_while(|entry| entry.seq < first);
+            RunState::fold(before).ok().flatten()
+        };
+        match read.and_then(fold) {
             Some(state) => self.state = state,
             None => {
                 self.ended.get_or_insert("it cannot be read again after a record was not written");

@@ -26,6 +26,7 @@
 //!     workspace,
 //!     bundle_root: root.path(),
 //!     worktree: None,
+//!     tmp: None,
 //!     fix: None,
 //!     primary: None,
 //!     kept: &[],

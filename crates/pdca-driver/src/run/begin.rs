@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
     Activity, Admission, AdmissionError, Admitted, AppendError, Block, CreateError, Epoch,
-    FindError, Holder, Journal, OpenError, Opened, Place, Process, Record, Refusal, Ruling,
-    RunFact, RunId, RunPhase, Runs, Target, Torn, next_epoch, rule,
+    FindError, Holder, Journal, OpenError, Opened, Place, Process, Reason, Record, Refusal, Ruling,
+    RunFact, RunId, RunPhase, RunState, Runs, Status, Target, Torn, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -110,6 +110,7 @@ impl Run {
         let me = myself()?;
         let mut recovered = Vec::new();
         let mut torn = None;
+        let mut blocks = Vec::new();
         match rule(&[], &facts) {
             Ruling::Admit => {}
             Ruling::Resume(run) => {
@@ -125,22 +126,44 @@ impl Run {
                         clock,
                         me,
                         bundles: site.bundles.clone(),
-                        _admission: admission,
+                        admission,
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
                 }
+                blocks = blocks_of(journal.state(), bundles);
                 let records = closing(&journal);
                 journal.append(clock(), records)?;
             }
             Ruling::Refuse(refusal) => return Err(refused(refusal, site, active)),
         }
-        let journal = create(&request, &admission, &runs, &me, targets)?;
+        let mut journal = create(&request, &admission, &runs, &me, targets)?;
+        journal.append(clock(), blocks)?;
         announce(&admission, site, journal.run())?;
         let journal = Mutex::new(journal);
         let bundles = site.bundles.clone();
-        let run = Self { journal, runs, clock, me, bundles, _admission: admission };
+        let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: false, recovered, torn })
     }
+}
+
+/// What waits for a person in a run waits on in the next one.
+fn blocks_of(state: &RunState, bundles: &[BundleId]) -> Vec<Record> {
+    let block = |id: &BundleId| match &state.bundles.get(id)?.status {
+        Status::Blocked { reason: Reason::Recovery, evidence, .. } => Some(Record::Blocked {
+            bundle: Some(id.clone()),
+            reason: Reason::Recovery,
+            evidence: evidence.clone(),
+        }),
+        Status::Blocked { .. }
+        | Status::Ready
+        | Status::Running
+        | Status::Interrupted
+        | Status::Sealed
+        | Status::Landed
+        | Status::Abandoned { .. }
+        | Status::Cleaned => None,
+    };
+    bundles.iter().filter_map(block).collect()
 }
 
 /// This process, so that it can be told from others later.

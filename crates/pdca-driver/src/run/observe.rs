@@ -191,6 +191,10 @@ impl Lanes {
                 (Checkout::Clean, Branch::AsExpected)
             }
             None => (Checkout::Absent, Branch::Absent),
+            // What ran there broke it. The next claim moves it aside, whole, and makes it anew.
+            Some(report) if report.state != LaneState::Gone && report.head.is_none() => {
+                (Checkout::Clean, Branch::AsExpected)
+            }
             Some(report) => (
                 match (report.state, report.dirty) {
                     (LaneState::Gone, _) => Checkout::Absent,

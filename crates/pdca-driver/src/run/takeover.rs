@@ -96,7 +96,7 @@ impl Run {
         announce(&admission, site, taken.journal.run())?;
         let journal = Mutex::new(taken.journal);
         let (runs, bundles) = (site.runs(), site.bundles.clone());
-        let run = Self { journal, runs, clock, me, bundles, _admission: admission };
+        let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
     }
 }
