@@ -119,7 +119,8 @@ impl Work<'_> {
         self.done.tree = gated.candidate().tree();
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
-            self.tell(format!("{id} is in {reference} as {short}"));
+            let branch = reference.trim_start_matches("refs/heads/");
+            self.tell(format!("{id} is in {branch} as {short}"));
             self.done.landed.push((id.clone(), commit));
         }
         if !self.done.references.contains(&reference) {
