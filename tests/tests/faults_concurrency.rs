@@ -1,5 +1,7 @@
 //! Group C of the fault matrix: several at once. Drivers, and the user in the same repository.
 
+#![expect(clippy::print_stdout, reason = "how long it took is said and not asserted")]
+
 use pdca_e2e::Scene;
 use pdca_e2e::cast::{is_at, patient, with};
 use pdca_journal::{Admission, Journal, Moment, Place, Process, Runs, next_epoch};

@@ -1,5 +1,7 @@
 //! Group B of the fault matrix: processes. What one child does to itself is shown beside its supervisor.
 
+#![expect(clippy::print_stdout, reason = "how long it took is said and not asserted")]
+
 use pdca_e2e::Scene;
 use pdca_e2e::cast::{is_at, patient};
 use rustix::process::Signal;

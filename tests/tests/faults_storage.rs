@@ -28,7 +28,7 @@ fn e6_a_torn_last_record_is_cut_and_kept_and_the_run_goes_on() {
 }
 
 #[test]
-fn e7_a_flipped_bit_in_the_middle_stops_everything_and_nothing_is_cut() {
+fn e7_a_flipped_bit_is_said_by_every_command_and_changes_nothing() {
     let (scene, journal) = left();
     let mut bytes = fs_err::read(&journal).expect("it can be read");
     let middle = bytes.len() / 2;

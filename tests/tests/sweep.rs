@@ -1,5 +1,7 @@
 //! The crash sweep: three bundles on two lanes, the driver killed at every effect, then the same command.
 
+#![expect(clippy::print_stdout, reason = "how much was visited is a result as well")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -91,7 +91,9 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         if end != expected || !left.is_empty() {
             wrong += 1;
             println!("round {rounds}: {}", difference(&end, &expected));
-            left.iter().for_each(|line| println!("  still alive: {line}"));
+            for line in &left {
+                println!("  still alive: {line}");
+            }
         }
     }
     let took = begun.elapsed().as_secs_f64();

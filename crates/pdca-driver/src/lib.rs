@@ -66,7 +66,7 @@ pub use job::Jobs;
 pub use preflight::{Fit, Room, Short};
 pub use run::{
     AbortError, Begun, Clock, Observed, Prune, RecordError, Recovered, Run, RunError, Salvage,
-    Sighting, TakeOverError, has_work, prune, sightings, to_prune,
+    Sighting, TakeOverError, has_work, integrations, prune, sightings, to_prune,
 };
 pub use schedule::{Drift, Durations, Schedule};
 pub use seat::Seat;

@@ -31,7 +31,7 @@ pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
 pub use prune::{Prune, prune, to_prune};
-pub use sighting::{Sighting, sightings};
+pub use sighting::{Sighting, integrations, sightings};
 pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};

@@ -172,6 +172,11 @@ impl Site {
         Runs::new(self.private().join("runs"))
     }
 
+    /// The integrations of the workspace, each recorded as a run of its own.
+    pub fn integrations(&self) -> Runs {
+        Runs::new(self.private().join("integrations"))
+    }
+
     /// How long bundles took here.
     pub(crate) fn pace(&self) -> Pace {
         Pace::new(self.private().join("pace"))

@@ -55,7 +55,7 @@ struct Document {
 struct Kept {
     bundle: String,
     lane: u32,
-    /// The commit; none with `--dry-run`, and where a driver that was asked kept it.
+    /// The commit; none with `--dry-run`, and where a driver that was asked keeps it.
     commit: Option<String>,
     /// How to get it back.
     fetch: Option<String>,
@@ -74,16 +74,8 @@ pub(crate) fn run(
         return Ok(Exit::NothingToDo);
     };
     let bundles = require_known(sighting, &site)?;
-    let foreseen = || {
-        let unfinished = Run::unfinished(&site, &bundles).into_iter();
-        unfinished
-            .map(|(bundle, lane)| Kept {
-                bundle: bundle.to_string(),
-                lane,
-                commit: None,
-                fetch: None,
-            })
-            .collect::<Vec<_>>()
+    let foreseen = || -> Vec<Kept> {
+        Run::unfinished(&site, &bundles).iter().map(|one| Kept::of(one, &site)).collect()
     };
     let alive = sighting.driver == Liveness::Alive;
     let by = if alive { "driver" } else { "here" };
@@ -182,14 +174,13 @@ fn lives(state: &pdca_journal::RunState) -> bool {
 
 impl Kept {
     fn of(one: &Salvage, site: &Site) -> Self {
-        let primary = site.targets.first().map_or("", |target| target.path.as_str());
-        let (primary, checkout) = (sh_word(primary), sh_word(one.checkout.as_str()));
-        Self {
-            bundle: one.bundle.to_string(),
-            lane: one.slot,
-            commit: Some(one.commit.clone()),
-            fetch: Some(format!("git -C {primary} fetch {checkout} {}", one.commit)),
-        }
+        let target = site.targets.iter().find(|target| target.name == one.target);
+        let primary = sh_word(target.map_or("", |target| target.path.as_str()));
+        let checkout = sh_word(one.checkout.as_str());
+        let commit = Some(one.commit.clone()).filter(|commit| !commit.is_empty());
+        let what = commit.as_deref().unwrap_or("'refs/pdca/rescue/*:refs/rescued/*'");
+        let fetch = Some(format!("git -C {primary} fetch {checkout} {what}"));
+        Self { bundle: one.bundle.to_string(), lane: one.slot, commit, fetch }
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     for one in to_prune(&site, ambient::moment(), keep)? {
         steps.push(record(&one, args.keep_days, dry_run));
     }
-    finish(Document { dry_run, steps }, cx, out)
+    finish(&Document { dry_run, steps }, cx, out)
 }
 
 /// Ends runs in which nothing is left to do, and says which one is not over.
@@ -183,15 +183,12 @@ fn unfinished(site: &Site, id: &BundleId) -> Option<&'static str> {
 }
 
 fn record(one: &Prune, days: u64, dry_run: bool) -> Step {
-    let mut step = match &one.run {
-        Some((run, phase)) => {
-            let reason = format!("it is {phase} for more than {days} days");
-            Step::new("record", format!("run {run}"), "remove", reason)
-        }
-        None => {
-            let name = one.dir.file_name().unwrap_or_default();
-            Step::new("record", name, "remove", "a crash left it")
-        }
+    let mut step = if let Some((run, phase)) = &one.run {
+        let reason = format!("it is {phase} for more than {days} days");
+        Step::new("record", format!("run {run}"), "remove", reason)
+    } else {
+        let name = one.dir.file_name().unwrap_or_default();
+        Step::new("record", name, "remove", "a crash left it")
     };
     if !dry_run {
         match prune(one) {
@@ -202,12 +199,12 @@ fn record(one: &Prune, days: u64, dry_run: bool) -> Step {
     step
 }
 
-fn finish(document: Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let goes = |step: &&Step| step.decision != "keep";
     let nothing = !document.steps.iter().any(|step| goes(&step));
     let failed = document.steps.iter().any(|step| step.error.is_some());
     if cx.globals.json {
-        cx.emit_json(out, "cleanup", &document)?;
+        cx.emit_json(out, "cleanup", document)?;
     } else {
         for step in &document.steps {
             print(step, cx, out)?;

@@ -290,8 +290,11 @@ pub(super) fn show_all(
 /// `pdca doctor` says it.
 fn runs(cx: &Context<'_>) -> Vec<RunRow> {
     let Ok(site) = session::site(cx) else { return Vec::new() };
-    let seen = pdca_driver::sightings(&site).unwrap_or_default();
-    seen.iter().map(|sighting| RunRow::of(sighting, &site)).collect()
+    let runs = pdca_driver::sightings(&site).unwrap_or_default();
+    let integrations = pdca_driver::integrations(&site).unwrap_or_default();
+    let runs = runs.iter().map(|sighting| RunRow::of(sighting, &site));
+    let integrations = integrations.iter().map(|seen| RunRow::of_integration(seen, &site));
+    runs.chain(integrations).collect()
 }
 
 /// What a person should know about a bundle besides its state.

@@ -17,6 +17,8 @@ use super::ago;
 #[derive(Debug, Serialize)]
 pub(crate) struct RunRow {
     pub(crate) id: String,
+    /// `batch` or `integration`.
+    pub(crate) kind: &'static str,
     pub(crate) dir: Utf8PathBuf,
     /// The part of its work it is in, or `unreadable`.
     pub(crate) phase: String,
@@ -59,6 +61,7 @@ impl RunRow {
         let (id, dir) = (sighting.id.to_string(), site.runs().dir(&sighting.id));
         let empty = RunRow {
             id,
+            kind: "batch",
             dir,
             phase: "unreadable".to_owned(),
             since: None,
@@ -90,6 +93,17 @@ impl RunRow {
         }
     }
 
+    /// An integration, which has a record of its own.
+    pub(crate) fn of_integration(sighting: &Sighting, site: &Site) -> Self {
+        let dir = site.integrations().dir(&sighting.id);
+        Self { kind: "integration", dir, ..Self::of(sighting, site) }
+    }
+
+    /// What goes on with it.
+    fn command(&self) -> &'static str {
+        if self.kind == "integration" { "pdca integrate" } else { "pdca batch" }
+    }
+
     /// A line for people, and one for each thing that waits.
     pub(crate) fn lines(&self, cx: &Context<'_>) -> Vec<String> {
         let p = cx.out;
@@ -108,12 +122,13 @@ impl RunRow {
             let DriverRow { pid, liveness, .. } = driver;
             let what = match *liveness {
                 "alive" => format!("driven by process {pid}"),
-                "dead" => format!("left by process {pid}, `pdca batch` goes on with it"),
+                "dead" => format!("left by process {pid}, `{}` goes on with it", self.command()),
                 _ => format!("driven from {} by process {pid}, if it lives", driver.host),
             };
             format!(", {what}")
         });
-        let mut lines = vec![format!("run {}  {phase}{long}{driver}", self.id)];
+        let name = if self.kind == "integration" { "integration" } else { "run" };
+        let mut lines = vec![format!("{name} {}  {phase}{long}{driver}", self.id)];
         let told = |what: &str, evidence: &str, hint: &str| {
             let evidence = printable(evidence).into_owned();
             format!("  {} {evidence}  {hint}", p.warn(what))
@@ -122,13 +137,22 @@ impl RunRow {
             lines.push(told("cannot be read:", error, "`pdca doctor` says more"));
         }
         if let Some(block) = &self.block {
-            let hint = "`pdca unblock` lets it go on, `pdca abort` gives it up";
+            let hint = if self.kind == "integration" {
+                "mend it, and `pdca integrate` goes on"
+            } else {
+                "`pdca unblock` lets it go on, `pdca abort` gives it up"
+            };
             lines.push(told("waits for a person:", &block.evidence, hint));
         }
         for block in &self.blocked {
             let id = block.bundle.as_deref().unwrap_or_default();
             let what = format!("{id} waits for a person:");
-            lines.push(told(&what, &block.evidence, &format!("`pdca unblock {id}`")));
+            let hint = if self.kind == "integration" {
+                "`pdca integrate` tries it again".to_owned()
+            } else {
+                format!("`pdca unblock {id}`")
+            };
+            lines.push(told(&what, &block.evidence, &hint));
         }
         lines
     }
@@ -145,14 +169,16 @@ impl DriverRow {
 /// the queue's business.
 fn blocked(state: &RunState) -> Vec<BlockRow> {
     let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| match &work.status {
-        Status::Blocked { reason: Reason::SignOff, .. } => None,
-        Status::Blocked { reason: why, evidence, .. } => Some(BlockRow {
-            bundle: Some(id.to_string()),
-            reason: reason(*why),
-            evidence: evidence.clone(),
-            since: work.since.at.wall.to_string(),
-        }),
-        Status::Ready
+        Status::Blocked { reason: why, evidence, .. } if *why != Reason::SignOff => {
+            Some(BlockRow {
+                bundle: Some(id.to_string()),
+                reason: reason(*why),
+                evidence: evidence.clone(),
+                since: work.since.at.wall.to_string(),
+            })
+        }
+        Status::Blocked { .. }
+        | Status::Ready
         | Status::Running
         | Status::Interrupted
         | Status::Sealed

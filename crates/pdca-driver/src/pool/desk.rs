@@ -260,7 +260,7 @@ impl DriverDesk<'_> {
         if let Some(Stop::Aborted { why }) = &self.stopped {
             match run.abort(driver.site, why) {
                 Ok(kept) => {
-                    for Salvage { bundle, slot, checkout, commit } in kept {
+                    for Salvage { bundle, slot, checkout, commit, .. } in kept {
                         self.tell(&bundle, Some(slot), What::Rescued { commit, checkout });
                     }
                 }

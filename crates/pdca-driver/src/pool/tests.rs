@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 
-use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Status, Touch};
+use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Status, Touch, Why};
 use proptest::prelude::*;
 
 use super::*;
@@ -336,4 +336,43 @@ fn a_worker_is_made_when_a_bundle_needs_it() {
     let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
     carry_out(&plan, NonZeroU32::new(8).unwrap(), &work, &mut desk);
     assert!(threads.lock().unwrap().len() <= 8);
+}
+
+/// Says that there is no room once so many were started.
+struct Full {
+    room_for: usize,
+    started: Vec<BundleId>,
+    ended: Vec<BundleId>,
+}
+
+impl Desk<()> for Full {
+    fn starting(&mut self, id: &BundleId, _lane: Option<u32>, _resumed: bool) {
+        self.started.push(id.clone());
+    }
+
+    fn ended(&mut self, id: &BundleId, _result: Result<(), Panicked>) -> Outcome {
+        self.ended.push(id.clone());
+        Outcome::Complete
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.started.len() >= self.room_for
+    }
+}
+
+#[test]
+fn f12_when_there_is_no_more_room_nothing_starts_and_what_runs_comes_to_its_end() {
+    let bundles = (0..6).map(|_| (Vec::new(), Vec::new(), Vec::new())).collect();
+    let graph = Graph { bundles, outcomes: vec![Outcome::Complete; 6] };
+    let plan = graph.plan();
+    for room_for in [0, 1, 2, 3] {
+        let mut desk = Full { room_for, started: Vec::new(), ended: Vec::new() };
+        let frontier = carry_out(&plan, NonZeroU32::new(2).unwrap(), &|_, _| (), &mut desk);
+        assert_eq!(desk.started.len(), room_for);
+        desk.ended.sort();
+        desk.started.sort();
+        assert_eq!(desk.ended, desk.started, "each that was started came to its end");
+        let ready = plan.ids().filter(|id| matches!(frontier.why(id), Some(Why::Ready { .. })));
+        assert_eq!(ready.count(), 6 - room_for);
+    }
 }

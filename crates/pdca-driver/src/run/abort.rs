@@ -15,6 +15,8 @@ pub struct Salvage {
     pub bundle: BundleId,
     /// The lane.
     pub slot: u32,
+    /// The target.
+    pub target: String,
     /// The checkout, which is a repository that has the commit.
     pub checkout: Utf8PathBuf,
     /// The commit.
@@ -63,11 +65,16 @@ impl From<AppendError> for AbortError {
 }
 
 impl Run {
-    /// What giving the run up would have to keep. Changes nothing.
-    pub fn unfinished(site: &Site, bundles: &[BundleId]) -> Vec<(BundleId, u32)> {
+    /// What giving the run up would have to keep, without the commits. Changes nothing.
+    pub fn unfinished(site: &Site, bundles: &[BundleId]) -> Vec<Salvage> {
         let found = site.unfinished().into_iter();
         let ours = found.filter(|work| bundles.contains(&work.bundle));
-        ours.map(|work| (work.bundle, work.slot)).collect()
+        let of = |work: Unfinished| {
+            let checkout = site.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
+            let Unfinished { bundle, slot, target, .. } = work;
+            Salvage { bundle, slot, target, checkout, commit: String::new() }
+        };
+        ours.map(of).collect()
     }
 
     /// Gives the run up: keeps what is unfinished in its lanes, lets go of every bundle, and ends it.
@@ -138,7 +145,8 @@ impl Run {
             Ok(commit) => {
                 intent.done(&mut journal, (self.clock)())?;
                 let (bundle, checkout) = (work.bundle.clone(), lane.path().to_owned());
-                Ok(commit.map(|commit| Salvage { bundle, slot, checkout, commit }))
+                let target = work.target.clone();
+                Ok(commit.map(|commit| Salvage { bundle, slot, target, checkout, commit }))
             }
             Err(source) => {
                 intent.failed(&mut journal, (self.clock)(), Cause::Git, source.to_string())?;

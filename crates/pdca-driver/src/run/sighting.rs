@@ -18,7 +18,8 @@ pub struct Sighting {
     pub torn: u64,
     /// Whether its driver lives; not known where its journal cannot be read.
     pub driver: Liveness,
-    /// Each bundle of it: what is found, and what the table says about it.
+    /// Each bundle of it: what is found in lanes, and what the table says about it. None of an
+    /// integration, which has no lanes.
     pub bundles: Vec<Recovered>,
 }
 
@@ -29,11 +30,21 @@ pub fn sightings(site: &Site) -> io::Result<Vec<Sighting>> {
         return Ok(Vec::new());
     }
     let (here, lanes) = (Place::here()?, Lanes::look(site));
-    Ok(active.into_iter().map(|run| Sighting::of(run, &here, &lanes)).collect())
+    Ok(active.into_iter().map(|run| Sighting::of(run, &here, Some(&lanes))).collect())
+}
+
+/// Every integration of the site that is not over, the newest first. `pdca integrate` goes on with it.
+pub fn integrations(site: &Site) -> io::Result<Vec<Sighting>> {
+    let active = site.integrations().active()?;
+    if active.is_empty() {
+        return Ok(Vec::new());
+    }
+    let here = Place::here()?;
+    Ok(active.into_iter().map(|run| Sighting::of(run, &here, None)).collect())
 }
 
 impl Sighting {
-    fn of(run: pdca_journal::Run, here: &Place, lanes: &Lanes) -> Self {
+    fn of(run: pdca_journal::Run, here: &Place, lanes: Option<&Lanes>) -> Self {
         match run.found {
             Err(error) => Self {
                 id: run.id,
@@ -44,8 +55,10 @@ impl Sighting {
             },
             Ok(found) => {
                 let state = found.state;
-                let bundles = state.bundles.keys().filter_map(|id| look(lanes, &state, id));
-                let bundles = bundles.collect();
+                let looked = lanes.map(|lanes| {
+                    state.bundles.keys().filter_map(|id| look(lanes, &state, id)).collect()
+                });
+                let bundles = looked.unwrap_or_default();
                 let driver = state.driver.liveness(here);
                 let torn = match found.tail {
                     Tail::Torn { bytes, .. } => bytes,

@@ -1,6 +1,6 @@
 //! Runs that are not over, and what is wrong with them.
 
-use pdca_driver::{Sighting, Site, has_work, sightings};
+use pdca_driver::{Sighting, Site, has_work, integrations, sightings};
 use pdca_journal::{Liveness, RunState};
 
 use super::Row;
@@ -8,6 +8,24 @@ use crate::overview::runs::RunRow;
 
 /// A row for each run that is not over; one that says so where there is none.
 pub(super) fn rows(site: &Site) -> Vec<Row> {
+    let unreadable = |(id, error): (String, String)| {
+        let dir = site.private().join("integrations").join(&id);
+        let remedy = format!("restore {dir}/journal, or move the directory away");
+        Row::broken(format!("integration {id}"), error, remedy)
+    };
+    let mut rows = batches(site);
+    rows.extend(broken_integrations(site).into_iter().map(unreadable));
+    rows
+}
+
+/// The integrations whose record cannot be read, and why.
+fn broken_integrations(site: &Site) -> Vec<(String, String)> {
+    let seen = integrations(site).unwrap_or_default().into_iter();
+    seen.filter_map(|seen| Some((seen.id.to_string(), pdca_state::chain(&seen.state.err()?))))
+        .collect()
+}
+
+fn batches(site: &Site) -> Vec<Row> {
     match sightings(site) {
         Err(error) => vec![Row::broken(
             "runs",
