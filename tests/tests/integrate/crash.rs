@@ -1,6 +1,5 @@
 //! Killed with -9 anywhere, the next one comes to the same.
 
-use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 
@@ -43,9 +42,11 @@ fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
     let subjects = scene.subjects();
     assert_eq!(subjects, ["pdca: issue_2|2", "pdca: issue_1|1", "first|"]);
     let mut killed = 0;
-    for point in (1..200).step_by(9) {
+    let named = ["land", "certificate", "land-outcome", "held.json"].map(str::to_owned);
+    let sampled = (1..200).step_by(11).map(|point| format!("@{point}"));
+    for point in named.into_iter().chain(sampled) {
         back(&scene, &main);
-        let at = format!("@{point}");
+        let at = point.clone();
         let first = scene.scene.pdca_with(&[("PDCA_CRASH_AT", &at)], &["integrate"]);
         if first.code == 101 {
             break;
@@ -55,8 +56,7 @@ fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
         let second = scene.integrate(&[]);
         assert!([101, 4].contains(&second.code), "point {point}: {} {}", second.code, second.err);
         assert_eq!(scene.at("main"), whole, "point {point}");
-        let names: BTreeSet<String> = scene.subjects().into_iter().collect();
-        assert_eq!(names.len(), subjects.len(), "nothing landed twice, point {point}");
+        assert_eq!(scene.subjects(), subjects, "nothing landed twice, point {point}");
         scene.pdca(&["verify"]).expect(0);
         let third = scene.integrate(&[]);
         assert!([101, 4].contains(&third.code), "point {point}: {}", third.err);
@@ -64,6 +64,18 @@ fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
     }
     assert!(killed > 5, "only {killed} points");
     assert_eq!(scene.scene.processes(), Vec::<String>::new());
+}
+
+#[test]
+fn killed_after_the_last_landing_its_certificate_is_written_by_the_next() {
+    let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let first = scene.scene.pdca_with(&[("PDCA_CRASH_AT", "certificate")], &["integrate"]);
+    assert_eq!(first.code, 128 + 9, "{}", first.err);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+    scene.pdca(&["verify"]).expect(4);
+    scene.integrate(&[]).expect(4);
+    scene.pdca(&["verify"]).expect(0);
 }
 
 #[test]

@@ -135,3 +135,17 @@ fn a_second_integration_is_refused_while_one_is_at_work() {
     scene.scene.workspace.write("go", "");
     assert_eq!(started.wait(), 0);
 }
+
+#[test]
+fn an_interrupted_integration_lands_nothing_and_goes_on() {
+    let scene = Meeting::new(PATIENT);
+    scene.accepted("1", "a.txt", "a\n");
+    let started = waiting_at_the_gate(&scene);
+    started.signal(rustix::process::Signal::INT);
+    assert_eq!(started.wait(), 130);
+    assert_eq!(scene.subjects(), ["first|"]);
+    assert_eq!(scene.scene.processes(), Vec::<String>::new());
+    scene.scene.workspace.write("go", "");
+    scene.integrate(&["--land", "target"]).expect(0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+}

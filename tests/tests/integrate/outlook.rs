@@ -47,7 +47,10 @@ fn status_tells_from_git_what_is_sealed_held_staged_and_landed() {
         row["integration"].as_str().unwrap().to_owned()
     };
     assert_eq!((standing("1"), standing("2")), ("sealed".to_owned(), "sealed".to_owned()));
+    let next = || scene.pdca(&[]).expect(0).out.lines().last().unwrap().to_owned();
+    assert_eq!(next(), "next: pdca integrate   # 2 accepted and not landed");
     let done = scene.integrate(&["--json"]).expect(101).json();
+    assert!(next().starts_with("next: git merge --ff-only pdca/integration-"), "{}", next());
     assert_eq!((standing("1"), standing("2")), ("staged".to_owned(), "held".to_owned()));
     let reference = done["references"][0].as_str().unwrap();
     // Landed is what the branch says, not what we remember.

@@ -100,13 +100,24 @@ pub(crate) fn run(
     }
     let settings = settings(args, cx)?;
     let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let certificates = cx.workspace()?.process_dir.join("certificates");
+    if !dry_run {
+        let effects = session::effects(cx)?;
+        for front in &fronts {
+            let finished = site.finish_certificates(front, &certificates, effects.as_ref());
+            for path in finished.map_err(|error| explain::failed(&error, front))? {
+                let path = cx.show(&path);
+                cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
+            }
+        }
+    }
     let mut ended = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
         let order = Order {
             settings: &settings,
             only: &only,
             lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
-            certificates: &cx.workspace()?.process_dir.join("certificates"),
+            certificates: &certificates,
             clock: ambient::moment,
         };
         if waits(front, &only, settings.land) {

@@ -72,6 +72,9 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
             );
         }
     }
+    if let Some(next) = land(overview).filter(|_| overview.work.driver.is_none()) {
+        return next;
+    }
     if let Some(driver) = &overview.work.driver {
         let why = format!("{} is at work", crate::style::one_line(driver, 40));
         return tell("pdca status --watch".to_owned(), why);
@@ -88,6 +91,20 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
     let why =
         if overview.entries.is_empty() { "there is no bundle yet" } else { "everything is done" };
     tell("pdca new <id> --title \"…\"".to_owned(), why.to_owned())
+}
+
+/// What is accepted and has not landed is put together, or waits in a branch.
+fn land(overview: &Overview) -> Option<Next> {
+    let marks = overview.entries.iter().filter_map(|entry| overview.meeting.mark(&entry.id));
+    let with = |word: &str| marks.clone().filter(|mark| mark.word == word).collect::<Vec<_>>();
+    if let count @ 1.. = with("sealed").len() {
+        let why = format!("{count} accepted and not landed");
+        return Some(Next { command: "pdca integrate".to_owned(), why });
+    }
+    let staged = with("staged");
+    let branch = staged.first()?.text.as_deref()?;
+    let why = format!("{} gated together and green", staged.len());
+    Some(Next { command: format!("git merge --ff-only {branch}"), why })
 }
 
 fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {

@@ -6,13 +6,17 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Candidate, Certificate, Destination, Entry, Gated, LandError, Lookup, ObjectId, Onto, Plan,
-    PushOutcome, Recorded, Run, contains, fold, land, push, refs_below,
+    PushOutcome, Recorded, Run, Store, contains, fold, land, push, refs_below,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
 
+use crate::effect::Effects;
+use crate::site::Site;
+
 use super::IntegrateError;
 use super::settings::Land;
+use super::standing::Front;
 use super::work::{Round, Work};
 
 /// How often a push that may work later is tried.
@@ -81,7 +85,12 @@ impl Work<'_> {
                 return if moved { Ok(Round::Moved) } else { Err(error.into()) };
             }
         };
-        let path = self.certify(&self.run, &Certificate::new(&landed, &gated).to_json())?;
+        let path = certify(
+            self.order.certificates,
+            &self.run,
+            &Certificate::new(&landed, &gated).to_json(),
+            effects,
+        )?;
         self.done.certificates.push(path);
         remove(&pending)?;
         effects.perform("land-outcome", || self.chronicle.landed(Ok(landed.commit()), rest))?;
@@ -110,7 +119,8 @@ impl Work<'_> {
         self.done.tree = gated.candidate().tree();
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
-            self.tell(format!("{id} is in {reference} as {short}"));
+            let branch = reference.trim_start_matches("refs/heads/");
+            self.tell(format!("{id} is in {branch} as {short}"));
             self.done.landed.push((id.clone(), commit));
         }
         if !self.done.references.contains(&reference) {
@@ -136,63 +146,6 @@ impl Work<'_> {
         let written = self.driver.effects.perform("announce", write);
         written.map_err(|source| IntegrateError::Io { path: path.clone(), source })?;
         Ok(path)
-    }
-
-    /// Finishes what drivers left that died between a landing and its certificate.
-    pub(super) fn finish_certificates(&mut self) -> Result<(), IntegrateError> {
-        let root = self.driver.site.private().join("integrations");
-        let failed = |source| IntegrateError::Io { path: root.clone(), source };
-        for dir in root.read_dir_utf8().map_err(failed)? {
-            let dir = dir.map_err(failed)?;
-            let Ok(run) = dir.file_name().parse::<Run>() else { continue };
-            for file in dir.path().read_dir_utf8().map_err(failed)? {
-                let file = file.map_err(failed)?;
-                let prefix = format!("{PENDING}{}-", self.front.target.name);
-                if !file.file_name().starts_with(&prefix) {
-                    continue;
-                }
-                if let Some(text) = self.has_landed(file.path())? {
-                    let path = self.certify(&run, &text)?;
-                    self.tell(format!("{path} is finished: its landing was not heard of"));
-                    self.done.certificates.push(path);
-                }
-                remove(file.path())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The text of a kept certificate, if what it speaks of is there.
-    fn has_landed(&self, path: &Utf8Path) -> Result<Option<Vec<u8>>, IntegrateError> {
-        let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(None) };
-        let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(None) };
-        let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
-        let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else { return Ok(None) };
-        let store = &self.front.store;
-        let Some(now) = store.commit_at(field("reference"))? else { return Ok(None) };
-        Ok(contains(store, now, commit)?.then_some(text))
-    }
-
-    /// Keeps a certificate under a name of its own; the same one twice is one.
-    fn certify(&self, run: &Run, text: &[u8]) -> Result<Utf8PathBuf, IntegrateError> {
-        let dir = self.order.certificates;
-        let mut number = 1;
-        loop {
-            let name =
-                if number == 1 { format!("{run}.json") } else { format!("{run}-{number}.json") };
-            let path = dir.join(name);
-            match files::read_bounded(&path, LARGEST) {
-                Ok(Some(there)) if there == text => return Ok(path),
-                Ok(None) => {
-                    let failed = |source| IntegrateError::Io { path: path.clone(), source };
-                    fs_err::create_dir_all(dir).map_err(failed)?;
-                    let write = || files::replace(&path, text);
-                    self.driver.effects.perform("certificate", write).map_err(failed)?;
-                    return Ok(path);
-                }
-                Ok(Some(_)) | Err(_) => number += 1,
-            }
-        }
     }
 
     /// Pushes what is in the branch of an integration that was cut short before the remote had it.
@@ -250,6 +203,76 @@ impl Work<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Site {
+    /// Finishes what drivers left that died between a landing and its certificate, and says which
+    /// certificates came of that. Whoever calls this is admitted to the workspace.
+    pub fn finish_certificates(
+        &self,
+        front: &Front,
+        certificates: &Utf8Path,
+        effects: &dyn Effects,
+    ) -> Result<Vec<Utf8PathBuf>, IntegrateError> {
+        let root = self.private().join("integrations");
+        let failed = |source| IntegrateError::Io { path: root.clone(), source };
+        let dirs = match root.read_dir_utf8() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            dirs => dirs.map_err(failed)?,
+        };
+        let prefix = format!("{PENDING}{}-", front.target.name);
+        let mut finished = Vec::new();
+        for dir in dirs {
+            let dir = dir.map_err(failed)?;
+            let Ok(run) = dir.file_name().parse::<Run>() else { continue };
+            for file in dir.path().read_dir_utf8().map_err(failed)? {
+                let file = file.map_err(failed)?;
+                if !file.file_name().starts_with(&prefix) {
+                    continue;
+                }
+                if let Some(text) = landed_text(&front.store, file.path())? {
+                    finished.push(certify(certificates, &run, &text, effects)?);
+                }
+                remove(file.path())?;
+            }
+        }
+        Ok(finished)
+    }
+}
+
+/// The text of a kept certificate, if what it speaks of is there.
+fn landed_text(store: &Store, path: &Utf8Path) -> Result<Option<Vec<u8>>, IntegrateError> {
+    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(None) };
+    let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(None) };
+    let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
+    let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else { return Ok(None) };
+    let Some(now) = store.commit_at(field("reference"))? else { return Ok(None) };
+    Ok(contains(store, now, commit)?.then_some(text))
+}
+
+/// Keeps a certificate under a name of its own; the same one twice is one.
+fn certify(
+    dir: &Utf8Path,
+    run: &Run,
+    text: &[u8],
+    effects: &dyn Effects,
+) -> Result<Utf8PathBuf, IntegrateError> {
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { format!("{run}.json") } else { format!("{run}-{number}.json") };
+        let path = dir.join(name);
+        match files::read_bounded(&path, LARGEST) {
+            Ok(Some(there)) if there == text => return Ok(path),
+            Ok(None) => {
+                let failed = |source| IntegrateError::Io { path: path.clone(), source };
+                fs_err::create_dir_all(dir).map_err(failed)?;
+                let write = || files::replace(&path, text);
+                effects.perform("certificate", write).map_err(failed)?;
+                return Ok(path);
+            }
+            Ok(Some(_)) | Err(_) => number += 1,
+        }
     }
 }
 

@@ -122,7 +122,10 @@ impl<'w> Work<'w> {
         mut waiting: Vec<Entry>,
         held: Vec<Held>,
     ) -> Result<Integrated, IntegrateError> {
-        self.finish_certificates()?;
+        let certificates = self.order.certificates;
+        let Driver { site: known, effects, .. } = self.driver;
+        let finished = known.finish_certificates(self.front, certificates, effects)?;
+        self.done.certificates.extend(finished);
         self.done.held = held;
         self.go_on_in_branch(&mut waiting)?;
         let mut moved = 0;

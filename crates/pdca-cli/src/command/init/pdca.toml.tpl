@@ -80,6 +80,21 @@ name = {name}
 # How long `install` and `verify` may take, each.
 #timeout_secs = 3600
 
+[integrate]
+# What moves when accepted changes are green together: "branch" leaves pdca/integration-<run> for you
+# to merge, "target" moves the branch itself where no checkout has it, "push" pushes.
+#land = "branch"
+# "rebase-ff" makes each commit again on the tip; "merge-commit" makes one merge per bundle.
+#strategy = "rebase-ff"
+# How many changes are gated together at most.
+#max_batch = 64
+# How many commits the branch may gain meanwhile before you are asked.
+#max_base_drift_commits = 50
+# In how many checkouts combinations are gated at once.
+#lanes = 1
+# Where "push" pushes to.
+#remote = "origin"
+
 [tracker]
 # The address of an issue, shown by `pdca status <id>`.
 #issue_url_pattern = "https://github.com/owner/repo/issues/{id}"

@@ -1,0 +1,73 @@
+//! An integration that was left half done: whether it is the one asked for, and what became of it.
+
+use pdca_integrate as git;
+use pdca_integrate::Entry;
+use pdca_journal::{Cause, Effect, Journal, Landing, Status};
+use pdca_state::BundleId;
+
+use crate::integrate::standing::Front;
+use crate::run::Clock;
+
+use super::{ChronicleError, back, seal_of};
+
+/// Whether an integration that was left is the one that is asked for, and can go on.
+pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: &str) -> bool {
+    let state = journal.state();
+    let name = format!("refs/heads/pdca/integration-{}", journal.run());
+    let branch = front.store.commit_at(&name).ok().flatten();
+    // A branch of its own that the target has moved away from is no place to go on.
+    let goes_on = |at| git::contains(&front.store, at, front.tip).unwrap_or(false);
+    if state.admitted.config_digest != terms || !branch.is_none_or(goes_on) {
+        return false;
+    }
+    let is_there = |entry: &Entry| {
+        state.bundles.get(entry.sealed().id()).is_some_and(|work| {
+            let same = work.seal.as_ref().is_none_or(|known| known.seal == seal_of(entry));
+            same && match work.status {
+                Status::Ready | Status::Interrupted | Status::Sealed | Status::Blocked { .. } => {
+                    true
+                }
+                // What has landed and is asked for again has landed in its branch, or is gone.
+                Status::Landed => branch.is_some(),
+                Status::Running | Status::Abandoned { .. } | Status::Cleaned => false,
+            }
+        })
+    };
+    let is_asked_for = |bundle: &BundleId| entries.iter().any(|e| e.sealed().id() == bundle);
+    let mut bundles = state.bundles.iter();
+    let nothing_else =
+        bundles.all(|(bundle, work)| matches!(work.status, Status::Landed) || is_asked_for(bundle));
+    nothing_else && entries.iter().all(is_there)
+}
+
+/// Looks what became of everything that a driver was at when it died.
+pub(super) fn settle(
+    journal: &mut Journal,
+    front: &Front,
+    clock: Clock,
+) -> Result<(), ChronicleError> {
+    for intent in journal.open_intents() {
+        let at = clock();
+        let is_done = match intent.effect() {
+            Effect::Seal(_) => true,
+            Effect::Land(landing) => has_landed(front, landing),
+            Effect::Prepare { .. }
+            | Effect::Rescue { .. }
+            | Effect::Apply { .. }
+            | Effect::Outside { .. }
+            | Effect::RemoveCheckout { .. }
+            | Effect::DeleteBranch { .. } => false,
+        };
+        if is_done {
+            intent.done(journal, at)?;
+        } else {
+            intent.failed(journal, at, Cause::Crash, "the driver died")?;
+        }
+    }
+    Ok(())
+}
+
+fn has_landed(front: &Front, landing: &Landing) -> bool {
+    let now = front.store.commit_at(&landing.reference).ok().flatten();
+    now.is_some_and(|now| git::contains(&front.store, now, back(&landing.new)).unwrap_or(false))
+}
