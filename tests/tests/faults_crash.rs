@@ -87,8 +87,6 @@ fn a8_commits_that_a_builder_made_itself_are_kept_and_it_is_not_called_again() {
 #[test]
 fn a29_a_run_whose_work_was_done_and_that_was_not_marked_is_marked() {
     // Killed after the last effect: everything is done, and nobody wrote it down.
-    let scene = with(QUICK, &["7"], "");
-    scene.pdca(&["run", "7", "--events", "events"]).expect(0);
     let mut last = None;
     for k in (1..60).rev() {
         let scene = with(QUICK, &["7"], "");
