@@ -1,6 +1,5 @@
 //! Killed with -9 anywhere, the next one comes to the same.
 
-
 use rustix::process::Signal;
 
 use crate::meeting::Meeting;
