@@ -334,3 +334,22 @@ fn how_a_run_ended_is_told_even_if_nobody_reads_what_it_says() {
         pdca_process::Tool::new("sh").args(["-c", &script]).cwd(scene.workspace.path()).run();
     assert_eq!(String::from_utf8_lossy(&said.expect("sh runs").stdout).trim(), "100");
 }
+
+#[test]
+fn gates_that_nothing_confines_and_that_write_the_users_checkout_void_the_attempt() {
+    let row = "[gates]\nsandbox = \"off\"\n\n[[gates.checks]]\nid = \"T1-reach\"\ntier = \"T1\"\n\
+               cmd = 'test -e \"$PDCA_WORKSPACE/tame\" || echo planted > \"$PDCA_WORKSPACE/../app/planted.txt\"'\n";
+    let scene = Scene::with_leaves("echo x > greeting.txt", REVIEWER, row);
+    scene.brief("7", &[]);
+    for _ in 0..2 {
+        let ran = scene.pdca(&["run", "7"]).expect(1);
+        assert!(ran.err.contains("planted.txt"), "what was written is named: {}", ran.err);
+        assert_eq!(scene.state("7"), "BUILT", "their verdict counts for nothing");
+        // Nothing is restored silently: a person looks, and takes it away.
+        let planted = scene.repo.path().join("planted.txt");
+        assert_eq!(fs_err::read_to_string(&planted).unwrap(), "planted\n");
+        fs_err::remove_file(planted).unwrap();
+    }
+    scene.workspace.write("tame", "");
+    scene.pdca(&["run", "7"]).expect(0);
+}

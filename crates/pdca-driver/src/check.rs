@@ -95,15 +95,24 @@ impl Driver<'_> {
         if self.are_gates_confined() {
             return self.run_rows(bundle, scene, Some(tree));
         }
-        let wire = self.watch(ground)?;
-        let outcome = self.run_rows(bundle, scene, Some(tree))?;
-        for written in wire.breaches() {
-            self.warn(
-                bundle,
-                format!("while the gates ran, the primary checkout changed: {written}"),
-            );
+        // How the primary was is kept with the jobs, so that a driver that takes over compares with
+        // what was before the gates, not with what they did.
+        let watch = self.site.jobs().of(bundle.id()).join("gates-watch");
+        let wire = self.watch_from(ground, &watch)?;
+        let checked = self.run_rows(bundle, scene, Some(tree));
+        if matches!(checked, Err(DriveError::Interrupted)) {
+            return checked;
         }
-        Ok(outcome)
+        let written = wire.breaches();
+        if written.is_empty() {
+            self.site.jobs().remove(&watch).map_err(DriveError::Own)?;
+            return checked;
+        }
+        // What such gates said is worth nothing, and is not found again.
+        self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
+        let text = format!("Written outside while gates ran:\n- {}\n", written.join("\n- "));
+        let log = self.keep_log(bundle, "gates", &text)?;
+        Err(DriveError::Breach { role: "gates", log, written })
     }
 
     /// Whether the kernel keeps every row out of the primary, so that nobody need watch it.
