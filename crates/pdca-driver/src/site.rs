@@ -10,7 +10,7 @@ use pdca_journal::Runs;
 use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{SandboxMode, Supervisor, wait_until_free};
-use pdca_state::{Brief, Bundle, BundleId, BundleRoot, sha256_hex};
+use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::{Attempts, Tenancy};
@@ -352,19 +352,6 @@ impl Site {
         onto.or_else(named)
             .or_else(|| target.branch.clone())
             .or_else(|| self.default_branch.clone())
-    }
-
-    /// Bundles that must be complete before this one may start, and are not.
-    pub fn blocked_by(&self, brief: &Brief) -> Vec<BundleId> {
-        let complete = |id: &BundleId| {
-            let bundle: Bundle = self.bundles.bundle(id);
-            bundle.load().is_ok_and(|found| found.state == pdca_state::State::Complete)
-        };
-        let completed = |id: &BundleId| {
-            let archived = BundleRoot::new(self.bundles.path().join("completed")).bundle(id);
-            archived.load().is_ok_and(|found| found.state == pdca_state::State::Complete)
-        };
-        brief.depends_on().ids.into_iter().filter(|id| !complete(id) && !completed(id)).collect()
     }
 }
 
