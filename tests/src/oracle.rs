@@ -109,7 +109,7 @@ echo "$1" > "file-$1.txt"
 
     /// Whether the builder of a bundle is up.
     pub fn is_at(id: &'static str) -> impl Fn(&Scene) -> bool {
-        move |scene| scene.workspace.has(format!("calls/at-{id}"))
+        move |scene| scene.workspace.says(format!("calls/at-{id}"))
     }
 
     impl Scene {

@@ -17,7 +17,7 @@ echo "$1" > "file-$1.txt"
 "#;
 
 fn is_at(scene: &Scene, id: &str) -> bool {
-    scene.workspace.has(format!("calls/at-{id}"))
+    scene.workspace.says(format!("calls/at-{id}"))
 }
 
 fn lane_of(scene: &Scene, id: &str) -> String {
@@ -301,7 +301,7 @@ while [ ! -e "$PDCA_WORKSPACE/go" ]; do sleep 0.02; done
     }
     let driver = scene.start(&["batch", "--lanes", "2"]);
     scene.wait_until("both are in work", |scene| {
-        scene.workspace.has("calls/names-7") && scene.workspace.has("calls/names-8")
+        scene.workspace.says("calls/names-7") && scene.workspace.says("calls/names-8")
     });
     scene.workspace.write("go", "");
     assert_eq!(driver.wait(), 0);

@@ -24,7 +24,7 @@ fn waiting() -> Scene {
 }
 
 fn is_up(scene: &Scene) -> bool {
-    scene.workspace.has("calls/up")
+    scene.workspace.says("calls/up")
 }
 
 #[test]

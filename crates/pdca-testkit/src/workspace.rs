@@ -98,6 +98,13 @@ impl Workspace {
         self.path.join(file).exists()
     }
 
+    /// Whether a program has written a line to this file.
+    ///
+    /// A shell makes a file first and writes it then, so that it is there tells a test too early.
+    pub fn says(&self, file: impl AsRef<Utf8Path>) -> bool {
+        fs::read(self.path.join(file)).is_ok_and(|bytes| bytes.ends_with(b"\n"))
+    }
+
     /// Writes a script for [`fake_leaf`](crate::fake_leaf) beside the workspace and says where.
     pub fn script(&self, name: &str, text: &str) -> Utf8PathBuf {
         let path = self.around().join("scripts").join(name);
