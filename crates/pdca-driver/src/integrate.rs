@@ -10,11 +10,13 @@
 //! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
 //! and lands nothing twice.
 
+mod anchors;
 mod chronicle;
 mod gate;
 mod held;
 mod hunt;
 mod landing;
+mod left;
 mod outlook;
 mod rehearsal;
 mod sealing;
@@ -35,9 +37,12 @@ use pdca_state::BundleId;
 use crate::drive::{DriveError, Driver};
 use crate::run::Clock;
 
+pub use anchors::{Anchor, AnchorError, Stay};
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
+pub(crate) use landing::has_pending_certificate;
+pub use left::Follows;
 pub use outlook::{Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};

@@ -30,7 +30,8 @@ use pdca_state::{BundleId, BundleRoot, LoadError, State};
 pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
-pub use prune::{Prune, prune, to_prune};
+pub(crate) use prune::is_past;
+pub use prune::{Prune, RecordOf, prune, to_prune};
 pub use sighting::{Sighting, integrations, sightings, sightings_in_lanes};
 pub use takeover::TakeOverError;
 

@@ -225,6 +225,9 @@ impl Site {
         match note.and_then(|note| Tenancy::from_note(&note.text)) {
             None => Tenant::Nobody,
             Some(tenancy) if tenancy.job == CLEARING => Tenant::Nobody,
+            Some(tenancy) if tenancy.job.starts_with(&format!("{COMBINED}{}-", self.mark())) => {
+                Tenant::Combination
+            }
             Some(tenancy) => {
                 owner(&tenancy.job, &self.mark()).map_or(Tenant::Stranger, Tenant::Bundle)
             }
@@ -355,6 +358,9 @@ impl Site {
     }
 }
 
+/// What begins the name of a combination that lies in a lane.
+pub(crate) const COMBINED: &str = "combined-";
+
 /// Whose work lies in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenant {
@@ -362,6 +368,8 @@ pub enum Tenant {
     Nobody,
     /// That of a bundle of this workspace.
     Bundle(BundleId),
+    /// A combination of accepted changes, which an integration of this workspace gated.
+    Combination,
     /// That of another workspace, or nobody knows whose.
     Stranger,
 }

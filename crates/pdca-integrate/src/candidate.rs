@@ -122,3 +122,27 @@ impl Candidate {
         self.bundles.iter().flat_map(of).collect()
     }
 }
+
+/// Removes a ref that kept a tip while it was gated, if it is exactly there.
+///
+/// What it kept must be reachable from elsewhere, or be of no use: that is the caller's to know.
+pub fn drop_fold_ref(
+    store: &Store,
+    fence: &Fence,
+    name: &str,
+    commit: ObjectId,
+    log: Log<'_>,
+) -> Result<Effect, RefError> {
+    let of_a_fold = name.strip_prefix("refs/pdca/").and_then(|rest| rest.split_once("/int/"));
+    if of_a_fold.is_none_or(|(run, number)| {
+        run.parse::<crate::name::Run>().is_err() || number.parse::<u32>().is_err()
+    }) {
+        return Err(RefError::Name { name: name.to_owned() });
+    }
+    if ref_at(store, name)?.is_none() {
+        return Ok(Effect::Recognised);
+    }
+    let step = Move { name: name.to_owned(), from: Some(commit), to: None };
+    fence.move_refs(store, &[step], log)?;
+    Ok(Effect::Made)
+}

@@ -233,6 +233,11 @@ fn temp_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Removes from a directory what a crash left of replacements. One whose writer lives stays.
+pub fn clear_abandoned(dir: impl AsRef<Utf8Path>) -> io::Result<()> {
+    sweep(dir.as_ref(), is_temp_name)
+}
+
 /// Removes from a directory what a crash left of the replacements that `is_stale` picks by name.
 pub(crate) fn sweep(dir: &Utf8Path, is_stale: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     for entry in fs_err::read_dir(dir)? {

@@ -7,5 +7,6 @@ mod combination;
 mod crash;
 mod faults;
 mod landing;
+mod leftovers;
 mod meeting;
 mod outlook;

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
+    ChronicleError, Follows, Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing,
+    Settings, Standing,
 };
+use pdca_driver::{Site, integrations};
 use pdca_integrate::Run;
 use pdca_journal::RunId;
 use pdca_state::BundleId;
@@ -140,12 +141,40 @@ pub(crate) fn run(
         told::told(cx, front, &settings, &done, out)?;
         ended.push(exit_of(&done));
     }
+    if !dry_run {
+        end_left(cx, &site, err)?;
+    }
     if ended.is_empty() {
         told::nothing(cx, &fronts, out, err)?;
         return Ok(Exit::NothingToDo);
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
     Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+}
+
+/// Ends integrations that were cut short after the last of their changes had landed.
+fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Failure> {
+    if integrations(site)?.is_empty() {
+        return Ok(());
+    }
+    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    for (sighting, follows) in site.left_integrations(&fronts)? {
+        if follows == Follows::End {
+            let id = &sighting.id;
+            site.end_integration(id, &fronts, ambient::moment).map_err(|error| ending(&error))?;
+            cx.note(
+                err,
+                &format!("integration {id} was cut short with nothing left to do: ended"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Why an integration that was left could not be ended.
+pub(crate) fn ending(error: &ChronicleError) -> Failure {
+    Failure::from_error(Exit::RecoveryBlocked, error)
+        .hint("`pdca doctor` says more; nothing was landed or lost")
 }
 
 /// A name that no other integration or acceptance has.

@@ -9,7 +9,7 @@ use pdca_state::BundleId;
 use serde::Serialize;
 
 use super::abort::{ask, require_known, wait};
-use super::recover::{take_up, unexpected};
+use super::recover::{take_up, unexpected, unfinished};
 use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -62,6 +62,7 @@ pub(crate) fn run(
     let seen = sightings(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active, so nothing is blocked")?;
+        unfinished::mention(&site, err)?;
         return Ok(Exit::NothingToDo);
     };
     require_known(sighting, &site)?;

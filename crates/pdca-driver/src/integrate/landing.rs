@@ -241,6 +241,12 @@ impl Site {
     }
 }
 
+/// Whether a certificate waits in the directory of an integration until its landing is known.
+pub(crate) fn has_pending_certificate(dir: &Utf8Path) -> bool {
+    let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().starts_with(PENDING))
+}
+
 /// The text of a kept certificate, if what it speaks of is there.
 fn landed_text(store: &Store, path: &Utf8Path) -> Result<Option<Vec<u8>>, IntegrateError> {
     let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(None) };

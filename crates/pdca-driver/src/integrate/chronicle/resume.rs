@@ -40,17 +40,18 @@ pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: 
     nothing_else && entries.iter().all(is_there)
 }
 
-/// Looks what became of everything that a driver was at when it died.
+/// Looks what became of everything that a driver was at when it died. Without a branch to look at,
+/// nothing is known to have landed.
 pub(super) fn settle(
     journal: &mut Journal,
-    front: &Front,
+    front: Option<&Front>,
     clock: Clock,
 ) -> Result<(), ChronicleError> {
     for intent in journal.open_intents() {
         let at = clock();
         let is_done = match intent.effect() {
             Effect::Seal(_) => true,
-            Effect::Land(landing) => has_landed(front, landing),
+            Effect::Land(landing) => front.is_some_and(|front| has_landed(front, landing)),
             Effect::Prepare { .. }
             | Effect::Rescue { .. }
             | Effect::Apply { .. }
