@@ -78,6 +78,11 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             max_leaf_calls: config.driver.max_leaf_calls,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
             lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
+            leaf_memory: config
+                .driver
+                .leaf_memory_mb
+                .filter(|mib| *mib > 0)
+                .map(|mib| mib.saturating_mul(1 << 20)),
         },
     })
 }

@@ -55,6 +55,7 @@ impl Driver<'_> {
         scene.may_fix = keep;
         let children = self.site.children();
         scene.hold = Some(&children);
+        scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let (outcome, patch) = match &ground {

@@ -252,6 +252,7 @@ impl Driver<'_> {
             env: Env { set, ..Env::default() },
             sandbox: Some(self.gate_sandbox(ground)),
             hold: Some(&children),
+            max_memory: self.site.limits.leaf_memory,
             supervisor: self.site.supervisor.clone(),
             ..Hydrate::new(&ground.target, &self.site.lanes.hydrate)
         };

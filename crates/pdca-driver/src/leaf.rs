@@ -56,7 +56,8 @@ impl Driver<'_> {
             self.tell_leaf(bundle, role, event);
         };
         let children = self.site.children();
-        let request = Call { hold: Some(&children), ..*request };
+        let max_memory = self.site.limits.leaf_memory;
+        let request = Call { hold: Some(&children), max_memory, ..*request };
         let outcome = call(&request, &mut tell, self.cancel)?;
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {

@@ -72,6 +72,8 @@ pub struct RunLimits {
     pub min_free: u64,
     /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
     pub lane_memory: u64,
+    /// How many bytes of memory a leaf, a gate or a command of hydration may have; none is no cap.
+    pub leaf_memory: Option<u64>,
 }
 
 impl Default for RunLimits {
@@ -81,6 +83,7 @@ impl Default for RunLimits {
             max_leaf_calls: None,
             min_free: 1 << 30,
             lane_memory: 256 << 20,
+            leaf_memory: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The limits of a running child: its time, its signs of life, its number of processes.
+//! The limits of a running child: its time, its signs of life, its processes, its memory.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 
 use crate::ending::Ending;
+use crate::memory::Memory;
 use crate::spec::{Spec, Stall};
 use crate::tree;
 
@@ -27,6 +28,7 @@ pub(crate) struct Limits {
     timeout: Option<Instant>,
     stall: Option<Quiet>,
     census: Census,
+    memory: Option<Memory>,
 }
 
 impl Limits {
@@ -35,6 +37,7 @@ impl Limits {
             timeout: spec.timeout.map(|timeout| now + timeout.min(LONGEST)),
             stall: spec.stall.clone().map(|stall| Quiet::new(stall, now)),
             census: Census::new(spec.max_processes.unwrap_or(Spec::MAX_PROCESSES), now),
+            memory: spec.max_memory.map(|cap| Memory::new(cap, now)),
         }
     }
 
@@ -52,6 +55,9 @@ impl Limits {
         }
         if self.stall.as_mut().is_some_and(|quiet| quiet.exceeded(now)) {
             return Some(Ending::Stalled);
+        }
+        if let Some(cap) = self.memory.as_mut().and_then(|memory| memory.exceeded(now)) {
+            return Some(Ending::OverMemory { cap });
         }
         self.crowded(now)
             .then(|| Ending::Infra { why: format!("more than {} processes", self.census.cap) })
@@ -71,7 +77,8 @@ impl Limits {
     pub(crate) fn next_look(&self) -> Option<Instant> {
         let stall = self.stall.as_ref().map(Quiet::next_look);
         let census = Some(self.census.next);
-        [self.timeout, stall, census].into_iter().flatten().min()
+        let memory = self.memory.as_ref().map(Memory::next_look);
+        [self.timeout, stall, census, memory].into_iter().flatten().min()
     }
 }
 

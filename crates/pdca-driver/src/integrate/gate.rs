@@ -78,6 +78,7 @@ impl Driver<'_> {
         scene.sandbox = Some(self.gate_sandbox(&ground));
         let children = self.site.children();
         scene.hold = Some(&children);
+        scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let wire = if self.are_gates_confined() { None } else { Some(self.watch(&ground)?) };
