@@ -20,6 +20,7 @@ mod rehearsal;
 mod sealing;
 mod settings;
 mod standing;
+mod tip;
 mod work;
 
 use std::collections::BTreeSet;
@@ -33,7 +34,10 @@ use pdca_integrate::{
 use pdca_state::BundleId;
 
 use crate::drive::{DriveError, Driver};
+use crate::event::What;
 use crate::run::Clock;
+
+use tip::Tip;
 
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
@@ -153,8 +157,24 @@ pub enum IntegrateError {
     /// It was not pushed.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The remote would not take it.
-    #[error("{remote} did not take {branch}: {said}")]
+    /// The remote has no such branch. Nothing was done.
+    #[error("{remote} has no branch {branch}")]
+    RemoteLacks {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote gives no answer.
+    #[error("{remote} does not answer: {said}")]
+    Unreachable {
+        /// The remote.
+        remote: String,
+        /// What git said.
+        said: String,
+    },
+    /// The remote will not take it.
+    #[error("{remote} does not take {branch}: {said}")]
     Refused {
         /// The remote.
         remote: String,
@@ -211,11 +231,13 @@ impl Driver<'_> {
         if order.settings.land != Land::Branch && !is_local {
             return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
         }
-        let (entries, held) = work::choose(front, order.only);
+        let said = |text| self.tell(&work::told(self.site), What::Integration { text });
+        let tip = Tip::find(front, order.settings, self.cancel, &said)?;
+        let chosen = work::choose(front, order.only, &tip)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
-        let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
-        let ended = work.run(entries, held);
+        let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;
+        let ended = work.run(chosen);
         let kept = work.keep(&ended);
         // What went wrong first is what a person must know.
         let done = ended?;

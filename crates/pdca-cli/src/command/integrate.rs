@@ -104,7 +104,7 @@ pub(crate) fn run(
     if !dry_run {
         let effects = session::effects(cx)?;
         for front in &fronts {
-            let finished = site.finish_certificates(front, &certificates, effects.as_ref());
+            let finished = site.finish_certificates(front, &certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
                 cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
@@ -238,11 +238,14 @@ fn seal_old(
 fn word(error: &IntegrateError) -> Exit {
     match error {
         IntegrateError::Interrupted => Exit::Interrupted,
-        IntegrateError::NoGate | IntegrateError::NotLocal { .. } => Exit::Usage,
+        IntegrateError::NoGate
+        | IntegrateError::NotLocal { .. }
+        | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
+        | IntegrateError::Unreachable { .. }
         | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pdca_integrate::{
     ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
+    sightings,
 };
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, Snapshot, State, sha256_hex};
 
@@ -206,6 +207,9 @@ impl Site {
             changes.push(Accepted { bundle, depends_on, standing });
         }
         mark_landed(&store, tip, &mut changes).map_err(failed)?;
+        for seen in sightings(&store, &branch).map_err(failed)? {
+            mark_landed(&store, seen, &mut changes).map_err(failed)?;
+        }
         mark_staged(&store, tip, &mut changes).map_err(failed)?;
         Ok(Front { target, branch, reference, store, tip, changes })
     }
