@@ -42,7 +42,7 @@ use tip::Tip;
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
-pub use outlook::{Sky, Trouble};
+pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};

@@ -130,9 +130,17 @@ impl Standing {
 impl Site {
     /// Every branch that accepted changes are meant for, with those changes.
     pub fn fronts(&self) -> Result<Vec<Front>, StandingError> {
+        self.fronts_of(|_| true)
+    }
+
+    /// The same, with some of the changes only.
+    pub(super) fn fronts_of(
+        &self,
+        is_wanted: impl Fn(&BundleId) -> bool,
+    ) -> Result<Vec<Front>, StandingError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
-        for bundle in self.accepted()? {
+        for bundle in self.accepted()?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
             let snapshot = bundle.load()?;
             let has_patch = snapshot.artifacts.contains(Artifact::Patch);
             let Some(brief) = snapshot.authored_brief().filter(|_| has_patch) else { continue };
