@@ -123,6 +123,12 @@ pub enum IntegrateError {
         /// The rows without a verdict.
         rows: Vec<String>,
     },
+    /// The user's checkout changed while gates ran that nothing keeps from it.
+    #[error("the primary checkout changed while the gates ran: {}", written.join("; "))]
+    Breached {
+        /// What changed.
+        written: Vec<String>,
+    },
     /// The branch went somewhere where it cannot be followed without a person.
     #[error("{reference} {how} while the changes were being integrated")]
     Drifted {

@@ -243,6 +243,7 @@ fn word(error: &IntegrateError) -> Exit {
         | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
+        | IntegrateError::Breached { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
         | IntegrateError::Unreachable { .. }

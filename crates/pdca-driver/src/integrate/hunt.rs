@@ -152,6 +152,9 @@ impl Work<'_> {
         ruling: Ruling,
     ) -> Result<Answer, IntegrateError> {
         self.done.gate_runs += 1;
+        if !ruling.written.is_empty() {
+            return Err(IntegrateError::Breached { written: ruling.written });
+        }
         let Some(light) = ruling.light else {
             self.reds.insert(candidate.tree(), ruling.rows.clone());
             self.tell(format!("no verdict: {}", ruling.rows.join("; ")));

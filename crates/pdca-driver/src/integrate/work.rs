@@ -336,6 +336,7 @@ impl<'w> Work<'w> {
             Err(
                 error @ (IntegrateError::Drifted { .. }
                 | IntegrateError::Stuck { .. }
+                | IntegrateError::Breached { .. }
                 | IntegrateError::Refused { .. }),
             ) => {
                 self.chronicle.block(journal::Reason::Recovery, error.to_string())?;

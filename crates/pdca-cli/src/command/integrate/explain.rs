@@ -48,6 +48,9 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
             .hint(format!("mend {branch}, then `pdca integrate` again")),
         IntegrateError::Stuck { .. } => failure
             .hint("`pdca doctor` tells what this machine lacks; a row that cannot be decided here needs `gating = false`"),
+        IntegrateError::Breached { .. } => failure
+            .detail("what those gates said does not count, nothing landed and nothing was put back")
+            .hint("look at it with `git status`; `[gates] sandbox = \"require\"` keeps gates out; then `pdca integrate` again"),
         IntegrateError::Drifted { .. } => failure
             .detail("nothing was forced")
             .hint(format!("look at `git log {branch}`; `pdca integrate` starts from where it is now")),
