@@ -40,7 +40,7 @@ impl Meeting {
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let held = site.held_back();
-            let fronts = site.fronts().unwrap_or_default();
+            let fronts = site.fronts().unwrap_or_default().fronts;
             for change in fronts.iter().flat_map(|front| &front.changes) {
                 found.marks.insert(change.bundle.id().clone(), mark(change, &held));
             }

@@ -46,7 +46,7 @@ pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
-pub use standing::{Accepted, Front, Standing, StandingError};
+pub use standing::{Accepted, Astray, Front, Fronts, Standing, StandingError};
 pub use work::TOLD;
 
 /// What is asked of an integration.
@@ -55,6 +55,8 @@ pub struct Order<'a> {
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
     pub only: &'a BTreeSet<BundleId>,
+    /// Accepted changes of other branches and targets that have not landed.
+    pub elsewhere: &'a BTreeSet<BundleId>,
     /// In how many checkouts combinations are gated at once.
     pub lanes: NonZeroU32,
     /// Where certificates are kept.
@@ -239,7 +241,7 @@ impl Driver<'_> {
         }
         let said = |text| self.tell(&work::told(self.site), What::Integration { text });
         let tip = Tip::find(front, order.settings, self.cancel, &said)?;
-        let chosen = work::choose(front, order.only, &tip)?;
+        let chosen = work::choose(front, order, &tip)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
         let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;

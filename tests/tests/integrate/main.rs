@@ -10,3 +10,4 @@ mod landing;
 mod meeting;
 mod outlook;
 mod push;
+mod targets;

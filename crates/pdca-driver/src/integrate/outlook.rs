@@ -180,7 +180,7 @@ impl Site {
 
     fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, StandingError> {
         let fronts = self.fronts_of(|id| only.is_empty() || only.contains(id))?;
-        let changes = fronts.iter().flat_map(|front| &front.changes);
+        let changes = fronts.fronts.iter().flat_map(|front| &front.changes);
         let landed = changes.filter(|change| matches!(change.standing, Standing::Landed { .. }));
         Ok(landed.map(|change| change.bundle.id().clone()).collect())
     }

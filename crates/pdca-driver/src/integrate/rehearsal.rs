@@ -44,7 +44,7 @@ impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
         let tip = Tip::find(front, order.settings, &Cancel::new(), &|_| ())?;
-        let Chosen { entries, held: mut out, landed } = choose(front, order.only, &tip)?;
+        let Chosen { entries, held: mut out, landed } = choose(front, order, &tip)?;
         let strategy = order.settings.strategy;
         let plan = Plan::new(tip.at, strategy, entries)?;
         let mut engine = Engine::new(&front.store, order.settings.drivers()?);

@@ -417,7 +417,7 @@ pub(super) struct Chosen {
 /// The changes that take part, and those that cannot.
 pub(super) fn choose(
     front: &Front,
-    only: &BTreeSet<BundleId>,
+    order: &Order<'_>,
     tip: &Tip,
 ) -> Result<Chosen, IntegrateError> {
     let seals: Vec<&Sealed> = front.changes.iter().filter_map(super::Accepted::sealed).collect();
@@ -432,7 +432,7 @@ pub(super) fn choose(
     let mut out = Vec::new();
     for change in &front.changes {
         let id = change.bundle.id();
-        if !only.is_empty() && !only.contains(id) {
+        if !order.wants(id) {
             continue;
         }
         match &change.standing {
@@ -451,8 +451,12 @@ pub(super) fn choose(
             }
         }
     }
-    // What is accepted for this branch and neither landed nor in the plan is missing.
+    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what has
+    // not landed where it belongs.
     let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
+        if order.elsewhere.contains(id) {
+            return true;
+        }
         let change = front.changes.iter().find(|change| change.bundle.id() == id);
         change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
             && !entries.contains_key(id)
