@@ -10,3 +10,5 @@ mod landing;
 mod leftovers;
 mod meeting;
 mod outlook;
+mod push;
+mod targets;

@@ -1,6 +1,7 @@
 //! `pdca integrate`: what was accepted meets, is gated together, and lands.
 
 mod explain;
+mod order;
 mod told;
 
 use std::collections::BTreeSet;
@@ -8,8 +9,8 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use pdca_driver::integrate::{
-    ChronicleError, Follows, Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing,
-    Settings, Standing,
+    Astray, ChronicleError, Follows, Front, Fronts, Hand, IntegrateError, Integrated, Land, Order,
+    Reason, Sealing, Settings, Standing,
 };
 use pdca_driver::{Site, integrations};
 use pdca_integrate::Run;
@@ -24,6 +25,7 @@ use crate::failure::Failure;
 use crate::session;
 
 pub(crate) use explain::{standing as unknown, unsealable};
+use order::{Unlanded, arranged};
 
 /// Gate accepted changes together and land what is green
 ///
@@ -100,23 +102,27 @@ pub(crate) fn run(
         seal_old(cx, &site, &only, &new_run()?, err)?;
     }
     let settings = settings(args, cx)?;
-    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let Fronts { fronts, astray } = site.fronts()?;
+    let mut unlanded = Unlanded::of(&fronts, &astray);
+    let fronts = arranged(fronts);
+    let mut ended = tell_astray(cx, &astray, &only, err)?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
     if !dry_run {
         let effects = session::effects(cx)?;
         for front in &fronts {
-            let finished = site.finish_certificates(front, &certificates, effects.as_ref());
+            let finished = site.finish_certificates(front, &certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
                 cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
             }
         }
     }
-    let mut ended = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
+        let elsewhere = unlanded.elsewhere(front);
         let order = Order {
             settings: &settings,
             only: &only,
+            elsewhere: &elsewhere,
             lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
             certificates: &certificates,
             clock: ambient::moment,
@@ -130,6 +136,7 @@ pub(crate) fn run(
             let rehearsed = site.rehearse(front, &order);
             let rehearsed = rehearsed.map_err(|error| explain::failed(&error, front))?;
             told::rehearsed(cx, front, &rehearsed, out)?;
+            unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
             ended.push(Exit::Done);
             continue;
         }
@@ -139,6 +146,8 @@ pub(crate) fn run(
         })?;
         let done = done.map_err(|error| explain::failed(&error, front))?;
         told::told(cx, front, &settings, &done, out)?;
+        let there = done.present.iter().map(|(id, _)| id);
+        unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
         ended.push(exit_of(&done));
     }
     if !dry_run {
@@ -157,7 +166,7 @@ fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Fa
     if integrations(site)?.is_empty() {
         return Ok(());
     }
-    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let fronts = site.fronts()?;
     for (sighting, follows) in site.left_integrations(&fronts)? {
         if follows == Follows::End {
             let id = &sighting.id;
@@ -175,6 +184,29 @@ fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Fa
 pub(crate) fn ending(error: &ChronicleError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
+}
+
+/// Tells about changes that nobody knows where to put. They stop the others only where they were asked
+/// for by name.
+fn tell_astray(
+    cx: &Context<'_>,
+    astray: &[Astray],
+    only: &BTreeSet<BundleId>,
+    err: &mut dyn Write,
+) -> Result<Vec<Exit>, Failure> {
+    let mut ended = Vec::new();
+    for Astray { ids, error } in astray {
+        if ids.iter().any(|id| only.contains(id)) {
+            return Err(explain::standing(error));
+        }
+        if only.is_empty() {
+            let names: Vec<&str> = ids.iter().map(BundleId::as_str).collect();
+            let why = pdca_state::chain(error);
+            cx.note(err, &format!("{}: left out: {why}", names.join(" ")))?;
+            ended.push(Exit::Waiting);
+        }
+    }
+    Ok(ended)
 }
 
 /// A name that no other integration or acceptance has.
@@ -237,7 +269,7 @@ fn seal_old(
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
     let effects = session::effects(cx)?;
-    for front in site.fronts().map_err(|error| explain::standing(&error))? {
+    for front in site.fronts()?.fronts {
         for change in &front.changes {
             let id = change.bundle.id();
             let is_old = matches!(change.standing, Standing::Unsealed);
@@ -267,11 +299,15 @@ fn seal_old(
 fn word(error: &IntegrateError) -> Exit {
     match error {
         IntegrateError::Interrupted => Exit::Interrupted,
-        IntegrateError::NoGate | IntegrateError::NotLocal { .. } => Exit::Usage,
+        IntegrateError::NoGate
+        | IntegrateError::NotLocal { .. }
+        | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
+        | IntegrateError::Breached { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
+        | IntegrateError::Unreachable { .. }
         | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {

@@ -28,6 +28,7 @@ use resume::{is_of, settle};
 
 use super::held::{Held, Reason as HeldReason};
 use super::standing::Front;
+use super::tip::Tip;
 
 /// The lock of a target, in its git common directory: the same that a run that builds takes.
 const LOCK: &str = "pdca.lock";
@@ -90,6 +91,7 @@ impl Chronicle {
     pub(super) fn begin(
         site: &Site,
         front: &Front,
+        tip: &Tip,
         entries: &[Entry],
         terms: String,
         clock: Clock,
@@ -113,7 +115,7 @@ impl Chronicle {
                     source: Box::new(source),
                 })?;
             let mut journal = opened.journal;
-            settle(&mut journal, Some(front), clock)?;
+            settle(&mut journal, Some((front, tip)), clock)?;
             if taken.is_none() && is_of(&journal, front, entries, &terms) {
                 taken = Some(journal);
             } else {
@@ -159,7 +161,8 @@ impl Chronicle {
             source: Box::new(source),
         })?;
         let mut journal = opened.journal;
-        settle(&mut journal, front, clock)?;
+        let tip = front.map(|front| Tip { reference: front.reference.clone(), at: front.tip });
+        settle(&mut journal, front.zip(tip.as_ref()), clock)?;
         let (phase, target) = (journal.state().phase, targets.first());
         let target = target.map(|target| target.name.clone()).unwrap_or_default();
         let is_landed = |work: &Workstream| matches!(work.status, Status::Landed);

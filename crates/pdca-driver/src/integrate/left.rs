@@ -13,7 +13,7 @@ use crate::run::{Clock, Sighting, integrations};
 use crate::site::Site;
 
 use super::chronicle::{Chronicle, ChronicleError};
-use super::standing::{Front, Standing};
+use super::standing::{Front, Fronts, Standing};
 
 /// What follows for an integration that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Follows {
 
 impl Follows {
     /// What follows for one that was seen, with the branches as they are.
-    pub fn of(sighting: &Sighting, fronts: &[Front]) -> Self {
+    pub fn of(sighting: &Sighting, fronts: &Fronts) -> Self {
         let state = match (&sighting.state, sighting.driver) {
             (Err(_), _) => return Self::Look,
             (Ok(_), Liveness::Alive | Liveness::Unknown) => return Self::Wait,
@@ -51,6 +51,7 @@ impl Follows {
                 | Status::Sealed
                 | Status::Landed
                 | Status::Blocked { .. } => match standing(state, id, fronts) {
+                    _ if fronts.is_astray(id) => left.push(id.clone()),
                     // What is not accepted for this branch any more is nobody's to land.
                     None => {}
                     Some(Standing::Landed { .. }) => landed.push(id.clone()),
@@ -68,10 +69,17 @@ impl Follows {
 }
 
 /// Where a change of an integration stands now.
-fn standing<'f>(state: &RunState, id: &BundleId, fronts: &'f [Front]) -> Option<&'f Standing> {
+fn standing<'f>(state: &RunState, id: &BundleId, fronts: &'f Fronts) -> Option<&'f Standing> {
     let of_target = |front: &&Front| is_of(state, front);
-    let changes = fronts.iter().filter(of_target).flat_map(|front| &front.changes);
+    let changes = fronts.fronts.iter().filter(of_target).flat_map(|front| &front.changes);
     changes.into_iter().find(|change| change.bundle.id() == id).map(|change| &change.standing)
+}
+
+impl Fronts {
+    /// Whether it is not known where this change stands.
+    fn is_astray(&self, id: &BundleId) -> bool {
+        self.astray.iter().any(|astray| astray.ids.contains(id))
+    }
 }
 
 fn is_of(state: &RunState, front: &Front) -> bool {
@@ -83,17 +91,17 @@ impl Site {
     pub fn end_integration(
         &self,
         run: &RunId,
-        fronts: &[Front],
+        fronts: &Fronts,
         clock: Clock,
     ) -> Result<(), ChronicleError> {
         let state = self.integrations().find(run).found;
         let state = state.map_err(|_| ChronicleError::Unreadable { run: run.clone() })?.state;
-        let front = fronts.iter().find(|front| is_of(&state, front));
+        let front = fronts.fronts.iter().find(|front| is_of(&state, front));
         Chronicle::close(self, front, &state, run, clock)
     }
 
     /// Every integration that is not over, the newest first, each with what follows for it.
-    pub fn left_integrations(&self, fronts: &[Front]) -> io::Result<Vec<(Sighting, Follows)>> {
+    pub fn left_integrations(&self, fronts: &Fronts) -> io::Result<Vec<(Sighting, Follows)>> {
         let seen = integrations(self)?;
         let with = |sighting: Sighting| {
             let follows = Follows::of(&sighting, fronts);

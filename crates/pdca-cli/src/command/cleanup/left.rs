@@ -8,7 +8,6 @@ use pdca_journal::RunId;
 
 use super::Step;
 use crate::ambient;
-use crate::command::integrate::unknown;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -21,7 +20,7 @@ pub(super) fn integrations(
     if pdca_driver::integrations(site)?.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let fronts = site.fronts().map_err(|error| unknown(&error))?;
+    let fronts = site.fronts()?;
     let (mut steps, mut ending) = (Vec::new(), Vec::new());
     for (sighting, follows) in site.left_integrations(&fronts)? {
         if follows != Follows::End {
