@@ -17,6 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
 use pdca_testkit::{Repo, Workspace, pdca_bin};
 
+mod namespace;
 mod oracle;
 
 pub use oracle::{Before, cast};
@@ -131,10 +132,15 @@ impl Scene {
     }
 
     /// Starts `pdca` and does not wait for it.
-    #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
     pub fn start(&self, args: &[&str]) -> Started {
+        self.start_with(&[], args)
+    }
+
+    /// The same with further variables.
+    #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
+    pub fn start_with(&self, env: &[(&str, &str)], args: &[&str]) -> Started {
         let mut command = Command::new(pdca_bin());
-        command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(&[]));
+        command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(env));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Started(command.spawn().expect("pdca can be started"))
     }
@@ -237,6 +243,13 @@ impl Started {
     /// Its process id.
     pub fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.0)
+    }
+
+    /// Whether it stands still.
+    pub fn is_stopped(&self) -> bool {
+        let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
+        let stat = fs_err::read_to_string(stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
     /// Sends it a signal.

@@ -47,6 +47,31 @@ fn c1_c2_a_second_driver_is_refused_by_every_way_to_the_same_repository() {
     scene.check_oracles(&before);
 }
 
+#[test]
+fn c2_a_second_driver_through_a_bind_mount_is_refused_and_told_who_is_at_work() {
+    let scene = patient(&["7"], "");
+    let before = scene.before();
+    let driver = at_work(&scene);
+    let other = scene.workspace.around().join("other");
+    fs_err::create_dir_all(other.join("results/issue_1")).expect("a directory can be made");
+    fs_err::create_dir_all(scene.workspace.around().join("mounted")).expect("the same");
+    let config = "[[targets]]\nname = \"app\"\npath = \"../mounted\"\nbranch = \"main\"\n";
+    fs_err::write(other.join("pdca.toml"), config).expect("a file can be written");
+    let brief = "- **Slug:** other\n- **Repo + branch target:** app @ main\n";
+    fs_err::write(other.join("results/issue_1/brief.md"), brief).expect("the same");
+    let script = "mount --bind $AROUND/app $AROUND/mounted && exec $PDCA -C $AROUND/other run 1";
+    if let Some(second) = scene.with_mounts(script) {
+        let pid = driver.pid().as_raw_nonzero().to_string();
+        assert_eq!(second.code, 2, "{second:?}");
+        assert!(second.err.contains("pdca.lock is held by process"), "{}", second.err);
+        assert!(second.err.contains(&pid), "{}", second.err);
+        assert!(!other.join(".pdca/runs").exists(), "nothing was begun");
+    }
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 0);
+    scene.check_oracles(&before);
+}
+
 /// Now, by the clock of the machine.
 fn moment() -> Moment {
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -168,6 +193,20 @@ fn c17_a_summary_that_a_person_wrote_while_it_was_due_stays_as_it_is() {
     scene.workspace.write("results/issue_7/SUMMARY.md", theirs);
     let before = scene.before();
     scene.pdca(&["run", "7"]).expect(3);
+    assert_eq!(scene.workspace.read("results/issue_7/SUMMARY.md"), theirs);
+    scene.check_oracles(&before);
+}
+
+#[test]
+fn c17_what_a_person_writes_in_the_moment_the_summary_is_put_in_place_wins() {
+    let scene = with("echo $1 > file-$1.txt", &["7"], "");
+    let driver = scene.start_with(&[("PDCA_STOP_AT", "SUMMARY.md")], &["run", "7"]);
+    scene.wait_until("it is about to write the summary", |_| driver.is_stopped());
+    let theirs = "# Mine\n\n## 9. Check sign-off\n\n- Outcome:\n";
+    scene.workspace.write("results/issue_7/SUMMARY.md", theirs);
+    let before = scene.before();
+    driver.signal(Signal::CONT);
+    assert_eq!(driver.wait(), 0);
     assert_eq!(scene.workspace.read("results/issue_7/SUMMARY.md"), theirs);
     scene.check_oracles(&before);
 }

@@ -240,4 +240,42 @@ mod tests {
         assert!(!quiet.exceeded(start + Duration::from_secs(99)));
         assert!(quiet.exceeded(start + Duration::from_secs(100)));
     }
+
+    /// The seconds that an instant was read as.
+    fn seconds(instant: Instant) -> i64 {
+        let text = format!("{instant:?}");
+        let rest = text.split("tv_sec: ").nth(1).unwrap_or_default();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or_else(|_| panic!("an instant is {text}"))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_clock_of_every_limit_is_the_one_that_stands_still_in_sleep() {
+        use rustix::time::{ClockId, clock_gettime};
+        let read = || clock_gettime(ClockId::Monotonic).tv_sec;
+        let (before, now, after) = (read(), seconds(Instant::now()), read());
+        assert!(before <= now && now <= after, "{before} {now} {after}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn f3_after_hours_of_sleep_no_more_time_has_passed_for_a_limit() {
+        use crate::Tool;
+        use std::io::Write as _;
+        // The other clock is eight hours ahead there, as after a sleep of that length.
+        let asleep = ["--map-root-user", "--time", "--boottime", "28800", "--fork"];
+        let tried = Tool::new("unshare").args(asleep).arg("true").run();
+        if !matches!(&tried, Ok(said) if said.code == 0) {
+            let said = "f3: not shown here: this host allows no clock of one's own\n";
+            std::io::stderr().write_all(said.as_bytes()).unwrap();
+            return;
+        }
+        let own = std::env::current_exe().unwrap();
+        let test = "limit::tests::the_clock_of_every_limit_is_the_one_that_stands_still_in_sleep";
+        let said =
+            Tool::new("unshare").args(asleep).arg(own).args(["--exact", test]).run().unwrap();
+        let out = String::from_utf8_lossy(&said.stdout);
+        assert!(said.code == 0 && out.contains("1 passed"), "{out}");
+    }
 }
