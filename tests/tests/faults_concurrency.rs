@@ -171,6 +171,42 @@ fn c9_c11_the_user_may_collect_garbage_and_switch_branches_while_a_run_works() {
 }
 
 #[test]
+fn c12_a_checkout_that_is_removed_while_it_is_worked_in_stops_its_bundle_until_a_person_decides() {
+    let scene = patient(&["7", "8"], "");
+    let before = scene.before();
+    let driver = scene.start(&["batch", "--lanes", "2"]);
+    scene.wait_until("both are in work", |scene| is_at("7")(scene) && is_at("8")(scene));
+    let has = |slot: u32, id: &str| scene.lane(slot).path().join(format!("half-{id}.txt")).exists();
+    let slot = u32::from(!has(0, "7"));
+    fs_err::remove_dir_all(scene.lane(slot).path()).expect("it can be removed");
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 104);
+    assert_eq!((scene.state("7"), scene.state("8")), ("PLANNED".into(), "AWAITING_SIGNOFF".into()));
+    let again = scene.pdca(&["run", "7"]).expect(104);
+    assert!(again.err.contains("removed while it was worked in"), "{}", again.err);
+    assert!(again.err.contains("pdca unblock 7"), "{}", again.err);
+    assert_eq!(scene.calls().iter().filter(|call| *call == "builder 7").count(), 1);
+    scene.check_oracles(&before);
+    scene.pdca(&["unblock", "7"]).expect(0);
+    scene.goes_on(&["7", "8"]);
+}
+
+#[test]
+fn c12_a_checkout_that_goes_with_its_driver_is_blocked_and_made_anew_when_a_person_says_so() {
+    let scene = patient(&["7"], "");
+    let before = scene.before();
+    let driver = at_work(&scene);
+    driver.signal(Signal::KILL);
+    driver.wait();
+    scene.wait_until("nothing of the run is alive", |scene| scene.processes().is_empty());
+    fs_err::remove_dir_all(scene.lane(0).path()).expect("it can be removed");
+    scene.pdca(&["run", "7"]).expect(104);
+    scene.check_oracles(&before);
+    scene.pdca(&["unblock", "7"]).expect(0);
+    scene.goes_on(&["7"]);
+}
+
+#[test]
 fn c13_a_lane_whose_branches_are_deleted_while_it_works_costs_nobody_anything_else() {
     let scene = patient(&["7"], "");
     let before = scene.before();

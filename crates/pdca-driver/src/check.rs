@@ -157,6 +157,7 @@ impl Driver<'_> {
         self.stand_guard(bundle)?;
         let checked = run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell);
         let written = self.relieve_guard(bundle)?;
+        self.require_there(bundle, scene.worktree)?;
         if !written.is_empty() {
             let text =
                 format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));

@@ -85,6 +85,12 @@ pub enum GroundError {
     /// The checkout does not do as it is told.
     #[error("the private checkout fails")]
     Lane(#[from] LaneError),
+    /// Somebody removed the checkout while it was worked in. What was in it and in no commit is gone.
+    #[error("the private checkout {path} was removed while it was worked in")]
+    Lost {
+        /// Where it was.
+        path: Utf8PathBuf,
+    },
     /// The primary checkout cannot be watched.
     #[error("the primary checkout cannot be watched")]
     Watch(#[from] ArmError),

@@ -113,10 +113,10 @@ pub(crate) const ROWS: &[Row] = &[
     row("c9", "the user collects garbage while a run works: nothing is lost"),
     row("c10", "the user prunes worktrees: those of lanes stay"),
     row("c11", "the user switches branches: nothing of the run is affected"),
-    row("c12", "the checkout of a running bundle goes: the attempt fails, and nothing else does")
-        .note("it fails and is made anew by the next command; it is not blocked for a person"),
-    row("c13", "the branch of a running lane goes: the attempt fails, and nothing else does")
-        .note("it goes on where the work itself is still there; it is not blocked for a person"),
+    row("c12", "the checkout of a running bundle goes: it stops and is blocked, and nothing else is"),
+    row("c13", "the branches of a running lane go: nothing hangs on them, and it goes on").note(
+        "a lane stands on a commit and on no branch, so there is nothing to block for",
+    ),
     row("c14", "a commit on top of a sealed branch: reported, never merged"),
     row("c15", "a sealed branch is deleted: the seal's own ref has it"),
     row("c16", "the repository is moved: found again"),

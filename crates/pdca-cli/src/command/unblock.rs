@@ -79,6 +79,10 @@ pub(crate) fn run(
                 let name = RunId::generate(ambient::moment().wall)?;
                 let unblocked = begun.run.unblock(&name, one.as_ref(), args.note.clone());
                 unblocked.map_err(|error| unexpected(&error))?;
+                // Where its checkout was lost, it begins in one that is made anew.
+                if let Some(id) = one {
+                    site.forget_lost_checkout(id)?;
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ use pdca_integrate::{AppliedCommit, Candidate, Entry, Recorded, Step, StepState}
 use pdca_journal::{
     Activity, Admission, AdmissionError, Admitted, AppendError, Cause, CreateError, Effect, Epoch,
     Intent, Journal, Landing, ObjectId, OpenError, Outcome, Place, Process, Reason, Record, RunId,
-    RunPhase, RunState, Runs, Seal, Status, Target, Verdict, Workstream, next_epoch,
+    RunPhase, Runs, Seal, Status, Target, Verdict, next_epoch,
 };
 use pdca_state::BundleId;
 
@@ -142,39 +142,6 @@ impl Chronicle {
             Self { journal, clock, target, applying: None, landing: None, _admission: admission };
         chronicle.enter(entries)?;
         Ok(chronicle)
-    }
-
-    /// Ends an integration that was left and has nothing to do any more.
-    pub(super) fn close(
-        site: &Site,
-        front: Option<&Front>,
-        state: &RunState,
-        run: &RunId,
-        clock: Clock,
-    ) -> Result<(), ChronicleError> {
-        let targets = &state.admitted.targets;
-        let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
-        let (runs, at) = (site.integrations(), clock());
-        let opened = Journal::open(&runs, &admission, run, next(&runs)?, at, myself()?, false);
-        let opened = opened.map_err(|source| ChronicleError::TakeUp {
-            run: run.clone(),
-            source: Box::new(source),
-        })?;
-        let mut journal = opened.journal;
-        let tip = front.map(|front| Tip { reference: front.reference.clone(), at: front.tip });
-        settle(&mut journal, front.zip(tip.as_ref()), clock)?;
-        let (phase, target) = (journal.state().phase, targets.first());
-        let target = target.map(|target| target.name.clone()).unwrap_or_default();
-        let is_landed = |work: &Workstream| matches!(work.status, Status::Landed);
-        if phase == RunPhase::Integrating && journal.state().bundles.values().all(is_landed) {
-            let (applying, landing) = (None, None);
-            let mut left =
-                Self { journal, clock, target, applying, landing, _admission: admission };
-            return left.finish(&[], &[]);
-        }
-        let why = "nothing of it was left to do".to_owned();
-        journal.append(clock(), vec![Record::Aborted { why }])?;
-        Ok(())
     }
 
     /// Brings the journal to where changes can be applied.
