@@ -66,6 +66,7 @@ pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
+    offer::{Offer, OfferError, OfferOutcome, Whereabouts, offer, whereabouts},
     push::{Destination, PushError, PushOutcome, push},
 };
 pub use name::{Run, RunError};

@@ -128,25 +128,26 @@ pub fn push(
     })
 }
 
-enum Remote {
+pub(super) enum Remote {
     At(ObjectId),
     Nothing,
     Silent(String),
 }
 
-fn require_names(to: Destination<'_>) -> Result<(), PushError> {
+pub(super) fn require_names(to: Destination<'_>) -> Result<(), PushError> {
     let bad = |what, given: &str| Err(PushError::Name { what, given: given.to_owned() });
     if to.remote.is_empty() || to.remote.starts_with('-') || to.remote.contains(char::is_control) {
         return bad("remote", to.remote);
     }
     let full = format!("refs/heads/{}", to.branch);
-    if gix::refs::FullName::try_from(full.as_str()).is_err() {
+    // As a ref it would be legal; as the name of a branch git takes it for an option.
+    if to.branch.starts_with('-') || gix::refs::FullName::try_from(full.as_str()).is_err() {
         return bad("branch", to.branch);
     }
     Ok(())
 }
 
-fn remote_at(store: &Store, to: Destination<'_>) -> Result<Remote, StoreError> {
+pub(super) fn remote_at(store: &Store, to: Destination<'_>) -> Result<Remote, StoreError> {
     let reference = format!("refs/heads/{}", to.branch);
     let said = run(&tool(store, &["ls-remote", "--refs", "--", to.remote, &reference]))?;
     if said.code != 0 {
@@ -167,7 +168,7 @@ fn remote_at(store: &Store, to: Destination<'_>) -> Result<Remote, StoreError> {
 /// What a push that left the remote where it was has to say.
 ///
 /// A line with `!` is the answer of a remote that was reached; without one it was not.
-fn refusal(said: &Said, reference: &str) -> PushOutcome {
+pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
     let ours = format!(":{reference}\t");
     let answer = said
         .stdout
@@ -188,7 +189,7 @@ fn refusal(said: &Said, reference: &str) -> PushOutcome {
 }
 
 /// git in the target's own repository, because the remote is what the user says it is.
-fn tool(store: &Store, args: &[&str]) -> Tool {
+pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
     Tool::new("git")
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
         .args(args)
