@@ -30,6 +30,12 @@ impl Rows {
         &self.0
     }
 
+    /// Those of the rows that are wanted, in the same order.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(&Row) -> bool) -> Self {
+        Self(self.0.iter().filter(|row| is_wanted(row)).cloned().collect())
+    }
+
     /// Whether nothing at all is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

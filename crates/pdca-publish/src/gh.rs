@@ -170,6 +170,17 @@ impl Gh<'_> {
         self.ask(&args, "", "mark the pull request as ready").map(drop)
     }
 
+    /// Opens a closed pull request again. Whether it is open is for [`Gh::pulls`] to say.
+    pub fn reopen(&self, number: u64) -> Result<(), OutsideError> {
+        let args = [
+            "pr".to_owned(),
+            "reopen".to_owned(),
+            number.to_string(),
+            format!("--repo={}", self.repo),
+        ];
+        self.ask(&args, "", "open the pull request again").map(drop)
+    }
+
     /// Every comment on an issue.
     pub(crate) fn comments(&self, issue: u64) -> Result<Vec<Comment>, OutsideError> {
         let doing = "look for comments";

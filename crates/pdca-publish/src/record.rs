@@ -170,9 +170,10 @@ impl Record {
         Self { gates: None, comment: None, ..self }
     }
 
-    /// Whether this key is, or was, that of the bundle.
-    pub fn knows(&self, key: &str) -> bool {
-        self.key == key || self.earlier_keys.iter().any(|known| known == key)
+    /// Whether a text carries a key that is, or was, that of the bundle.
+    pub fn is_marked(&self, text: &str) -> bool {
+        let mut keys = self.earlier_keys.iter().chain([&self.key]);
+        keys.any(|key| Key::known(key).is_in(text))
     }
 
     /// Notes that a commit is about to be at a branch.
@@ -239,6 +240,9 @@ mod tests {
         let again = record.under(&key(b"2"));
         assert_eq!(again.ours("origin", "pdca/7"), ["c1"]);
         assert_eq!(again.comment, None);
-        assert!(again.knows(key(b"1").as_str()) && again.knows(key(b"2").as_str()));
+        for seal in [b"1", b"2"] {
+            assert!(again.is_marked(&key(seal).marker()));
+        }
+        assert!(!again.is_marked(&key(b"3").marker()));
     }
 }

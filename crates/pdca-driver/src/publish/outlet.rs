@@ -1,0 +1,369 @@
+//! What is there outside, and what is put there.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, Whereabouts, offer, whereabouts};
+use pdca_publish::{
+    CommentRecord, CommentState, Comments, Gh, Opening, OutsideError, Patience, Posted, Pull,
+    PullRecord, PullState, Settings, Standing, Tracker, comment_body, once, pull_body, subject,
+};
+use pdca_state::{Artifact, Bundle};
+
+use crate::drive::Driver;
+
+use super::dossier::Dossier;
+use super::texts::Texts;
+use super::{News, Order, PublishError, Told};
+
+/// The forge, the tracker and the remote of one bundle, as they were when they were looked at.
+pub(super) struct Outlet<'d> {
+    driver: &'d Driver<'d>,
+    bundle: &'d Bundle,
+    settings: &'d Settings,
+    program: Utf8PathBuf,
+    repo: String,
+    /// The bundle's number in the forge, where it has one.
+    issue: Option<u64>,
+    pub(super) at: Option<ObjectId>,
+    pub(super) pulls: Vec<Pull>,
+}
+
+/// What is out in the end.
+pub(super) struct Done {
+    pub(super) number: u64,
+    pub(super) url: String,
+    pub(super) state: PullState,
+    pub(super) comment: Told,
+}
+
+impl<'d> Outlet<'d> {
+    /// Looks at the forge and at the remote. Changes nothing.
+    pub(super) fn look(
+        driver: &'d Driver<'d>,
+        bundle: &'d Bundle,
+        dossier: &Dossier<'_>,
+        order: &Order<'d>,
+    ) -> Result<Self, PublishError> {
+        let id = bundle.id();
+        let settings = order.settings;
+        // A name is looked for on the path; a path is one of the workspace's.
+        let program = if settings.gh.contains('/') {
+            driver.site.workspace.join(&settings.gh)
+        } else {
+            Utf8PathBuf::from(&settings.gh)
+        };
+        let mut outlet = Self {
+            driver,
+            bundle,
+            settings,
+            program,
+            repo: dossier.repo.clone(),
+            issue: id.as_str().parse().ok().filter(|_| is_number(id.as_str())),
+            at: None,
+            pulls: Vec::new(),
+        };
+        outlet.pulls = outlet.gh().pulls(&dossier.branch)?;
+        outlet.at = outlet.look_at_remote(dossier)?;
+        Ok(outlet)
+    }
+
+    fn gh(&self) -> Gh<'_> {
+        Gh {
+            program: self.program.as_str(),
+            repo: &self.repo,
+            cwd: &self.driver.site.workspace,
+            timeout: Duration::from_secs(self.settings.timeout_secs),
+            cancel: self.driver.cancel,
+        }
+    }
+
+    fn look_at_remote(&self, dossier: &Dossier<'_>) -> Result<Option<ObjectId>, PublishError> {
+        let (remote, branch) = (self.settings.remote.as_str(), dossier.branch.as_str());
+        let mut patience = Patience::new(self.driver.cancel);
+        loop {
+            match whereabouts(&dossier.front.store, Destination { remote, branch })? {
+                Whereabouts::At(at) => return Ok(Some(at)),
+                Whereabouts::Absent => return Ok(None),
+                Whereabouts::Silent { said } => {
+                    if !patience.wait() {
+                        self.driver.stop_if_told()?;
+                        let (remote, branch) = (remote.to_owned(), branch.to_owned());
+                        return Err(PublishError::Remote { remote, branch, said });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses where the branch has a pull request of somebody else, or somebody closed ours.
+    pub(super) fn require_pull_is_ours(&self, dossier: &Dossier<'_>) -> Result<(), PublishError> {
+        for pull in &self.pulls {
+            let url = pull.url.clone();
+            match (pull.state(), is_ours(dossier, pull)) {
+                (PullState::Draft | PullState::Ready, false) => {
+                    let branch = dossier.branch.to_string();
+                    return Err(PublishError::ForeignPull { branch, url });
+                }
+                // A forge closes what lost its branch. What a person closed stays closed.
+                (PullState::Closed, true) if self.at.is_some() => {
+                    return Err(PublishError::Closed { url });
+                }
+                (PullState::Draft | PullState::Ready, true)
+                | (PullState::Closed | PullState::Merged, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses where the branch is at a commit that we did not put there.
+    pub(super) fn require_branch_is_ours(
+        &self,
+        dossier: &Dossier<'_>,
+        commit: Option<ObjectId>,
+    ) -> Result<(), PublishError> {
+        let ours = self.ours(dossier);
+        match self.at.filter(|at| commit != Some(*at) && !ours.contains(at)) {
+            None => Ok(()),
+            Some(at) => {
+                let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+                Err(PublishError::Foreign { remote, branch, at: at.to_string() })
+            }
+        }
+    }
+
+    /// The commits at the branch that are ours.
+    fn ours(&self, dossier: &Dossier<'_>) -> Vec<ObjectId> {
+        let ours = dossier.record.ours(&self.settings.remote, dossier.branch.as_str());
+        ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
+    }
+
+    /// Puts out what is not there.
+    pub(super) fn send(
+        &self,
+        dossier: &mut Dossier<'_>,
+        made: &Offer,
+        texts: &Texts,
+        order: &Order<'_>,
+        news: &mut Vec<News>,
+    ) -> Result<Done, PublishError> {
+        let known = self.pulls.iter().find(|pull| is_ours(dossier, pull)).cloned();
+        // What was merged need not be offered again, and its branch is rightly gone.
+        let is_merged = known.as_ref().is_some_and(|pull| pull.state() == PullState::Merged);
+        if !is_merged && self.push(dossier, made)? {
+            news.push(News::Pushed);
+        }
+        let mut pull = self.open(dossier, texts, known, news)?;
+        let comment = self.comment(dossier, texts, &pull, news)?;
+        if order.ready && pull.state() == PullState::Draft {
+            pull = self.mark_ready(dossier, &pull)?;
+            news.push(News::Ready);
+        }
+        self.note(dossier, &pull)?;
+        Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
+    }
+
+    /// Pushes the branch; says whether that was needed.
+    fn push(&self, dossier: &mut Dossier<'_>, made: &Offer) -> Result<bool, PublishError> {
+        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+        let commit = made.commit().to_string();
+        let known = dossier.record.branch.as_ref();
+        let was_seen = known.is_some_and(|known| {
+            known.state == Standing::Pushed && known.commit == commit && known.name == branch
+        });
+        if was_seen && self.at == Some(made.commit()) {
+            return Ok(false);
+        }
+        let ours = self.ours(dossier);
+        dossier.record.intend(&remote, &branch, &commit);
+        self.save(dossier)?;
+        self.offer(dossier, made, &ours)?;
+        if let Some(known) = &mut dossier.record.branch {
+            known.state = Standing::Pushed;
+        }
+        self.save(dossier)?;
+        Ok(true)
+    }
+
+    fn offer(
+        &self,
+        dossier: &Dossier<'_>,
+        made: &Offer,
+        ours: &[ObjectId],
+    ) -> Result<(), PublishError> {
+        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+        let to = Destination { remote: &remote, branch: &branch };
+        let mut patience = Patience::new(self.driver.cancel);
+        loop {
+            let push = || offer(&dossier.front.store, made, to, ours);
+            let said = match self.driver.effects.perform("publish-push", push)? {
+                OfferOutcome::Pushed | OfferOutcome::AlreadyThere => return Ok(()),
+                OfferOutcome::Foreign { at } => {
+                    return Err(PublishError::Foreign { remote, branch, at: at.to_string() });
+                }
+                OfferOutcome::Transient { said } if patience.wait() => {
+                    self.driver.warn(self.bundle, format!("{remote}: {said}; trying again"));
+                    continue;
+                }
+                OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
+            };
+            self.driver.stop_if_told()?;
+            return Err(PublishError::Remote { remote, branch, said });
+        }
+    }
+
+    /// The pull request, opened where there is none.
+    fn open(
+        &self,
+        dossier: &mut Dossier<'_>,
+        texts: &Texts,
+        known: Option<Pull>,
+        news: &mut Vec<News>,
+    ) -> Result<Pull, PublishError> {
+        let was_recorded =
+            dossier.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
+        let pull = match known {
+            Some(pull) if pull.state() == PullState::Closed => {
+                news.push(News::Reopened);
+                self.reopen(dossier, &pull)?
+            }
+            Some(pull) => {
+                if !was_recorded {
+                    news.push(News::Opened);
+                }
+                pull
+            }
+            None => {
+                let repo = self.repo.clone();
+                dossier.record.pull_request =
+                    Some(PullRecord { repo, number: None, url: None, state: None });
+                self.save(dossier)?;
+                news.push(News::Opened);
+                self.create(dossier, texts)?
+            }
+        };
+        self.note(dossier, &pull)?;
+        Ok(pull)
+    }
+
+    fn create(&self, dossier: &Dossier<'_>, texts: &Texts) -> Result<Pull, PublishError> {
+        let opening = Opening {
+            head: &dossier.branch,
+            base: &dossier.base,
+            title: &subject(&texts.message),
+            body: &pull_body(&texts.description, &dossier.key),
+        };
+        let gh = self.gh();
+        let look = || self.find(dossier, |_| true);
+        let act = || self.driver.effects.perform("pull-request", || gh.open(&opening));
+        Ok(once("the pull request", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    fn reopen(&self, dossier: &Dossier<'_>, pull: &Pull) -> Result<Pull, PublishError> {
+        let gh = self.gh();
+        let look = || self.find(dossier, |found| found.state() != PullState::Closed);
+        let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
+        Ok(once("the open pull request", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    fn mark_ready(&self, dossier: &Dossier<'_>, pull: &Pull) -> Result<Pull, PublishError> {
+        let gh = self.gh();
+        let look = || self.find(dossier, |found| found.state() != PullState::Draft);
+        let act =
+            || self.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number));
+        Ok(once("the ready mark", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    /// The pull request that is ours and as wanted, as it is now.
+    fn find(
+        &self,
+        dossier: &Dossier<'_>,
+        is_wanted: impl Fn(&Pull) -> bool,
+    ) -> Result<Option<Pull>, OutsideError> {
+        let pulls = self.gh().pulls(&dossier.branch)?;
+        Ok(pulls.into_iter().find(|pull| is_ours(dossier, pull) && is_wanted(pull)))
+    }
+
+    /// The comment, posted where there is none.
+    fn comment(
+        &self,
+        dossier: &mut Dossier<'_>,
+        texts: &Texts,
+        pull: &Pull,
+        news: &mut Vec<News>,
+    ) -> Result<Told, PublishError> {
+        let Some(tracker) = self.tracker() else {
+            return Ok(match self.settings.comments {
+                Comments::Off => Told::Off,
+                Comments::Gh | Comments::Command => Told::NoIssue,
+            });
+        };
+        // Once it was seen there, somebody who takes it away again means it.
+        if let Some(known) = &dossier.record.comment
+            && known.state == CommentState::Posted
+        {
+            return Ok(Told::Posted { url: known.url.clone() });
+        }
+        let issue = dossier.snapshot.id.to_string();
+        dossier.record.comment =
+            Some(CommentRecord { issue: issue.clone(), url: None, state: CommentState::Intended });
+        self.save(dossier)?;
+        let body = comment_body(&texts.comment, &pull.url, &dossier.key);
+        let look = || tracker.find(&dossier.key);
+        let act = || self.driver.effects.perform("comment", || tracker.post(&dossier.key, &body));
+        let Posted { url } = once("the comment", Patience::new(self.driver.cancel), look, act)?;
+        dossier.record.comment =
+            Some(CommentRecord { issue, url: url.clone(), state: CommentState::Posted });
+        self.save(dossier)?;
+        news.push(News::Commented);
+        Ok(Told::Posted { url })
+    }
+
+    /// Who keeps the comments, where there is anybody.
+    pub(super) fn tracker(&self) -> Option<Tracker<'_>> {
+        match self.settings.comments {
+            Comments::Off => None,
+            Comments::Gh => self.issue.map(|issue| Tracker::Forge { gh: self.gh(), issue }),
+            Comments::Command => Some(Tracker::Commands {
+                id: self.bundle.id(),
+                repo: &self.repo,
+                comment: self.settings.comment_cmd.as_deref()?,
+                list: self.settings.list_cmd.as_deref()?,
+                cwd: &self.driver.site.workspace,
+                timeout: Duration::from_secs(self.settings.timeout_secs),
+                cancel: self.driver.cancel,
+            }),
+        }
+    }
+
+    /// Writes down the pull request as it was seen.
+    fn note(&self, dossier: &mut Dossier<'_>, pull: &Pull) -> Result<(), PublishError> {
+        dossier.record.pull_request = Some(PullRecord {
+            repo: self.repo.clone(),
+            number: Some(pull.number),
+            url: Some(pull.url.clone()),
+            state: Some(pull.state()),
+        });
+        self.save(dossier)
+    }
+
+    /// Keeps the record, unless it is kept already.
+    fn save(&self, dossier: &Dossier<'_>) -> Result<(), PublishError> {
+        let text = dossier.record.to_json();
+        if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
+            return Ok(());
+        }
+        let publish = || self.bundle.publish(Artifact::Publish, &text);
+        Ok(self.driver.effects.perform(Artifact::Publish.file_name(), publish)?)
+    }
+}
+
+/// Whether a pull request carries a key of the bundle, or is the one that we once saw with it.
+pub(super) fn is_ours(dossier: &Dossier<'_>, pull: &Pull) -> bool {
+    let known = dossier.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
+    known == Some(&pull.url) || dossier.record.is_marked(&pull.body)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
