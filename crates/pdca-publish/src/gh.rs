@@ -223,6 +223,8 @@ impl Gh<'_> {
             ("GH_NO_UPDATE_NOTIFIER", "1"),
             ("GH_PAGER", "cat"),
             ("GIT_TERMINAL_PROMPT", "0"),
+            // It asks git how the directory is that it is started in, which is not to write an index.
+            ("GIT_OPTIONAL_LOCKS", "0"),
             ("NO_COLOR", "1"),
             ("LC_ALL", "C"),
         ];

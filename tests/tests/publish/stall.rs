@@ -64,17 +64,19 @@ impl Stall {
     /// What goes wrong from now on, one line each.
     pub(crate) fn faults(&self, lines: &[&str]) {
         let dir = self.meeting.scene.workspace.around().join("forge");
-        fs_err::create_dir_all(&dir).unwrap();
-        fs_err::write(dir.join("faults"), lines.join("\n") + "\n").unwrap();
+        fs_err::create_dir_all(&dir).expect("a directory can be made");
+        fs_err::write(dir.join("faults"), lines.join("\n") + "\n").expect("a file can be written");
     }
 
     fn kept(&self, kind: &str) -> Vec<Value> {
         let dir = self.meeting.scene.workspace.around().join("forge").join(kind);
         let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
-        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path().to_owned()).collect();
+        let mut paths: Vec<_> =
+            entries.map(|entry| entry.expect("it can be listed").path().to_owned()).collect();
         paths.sort();
-        let read = |path: &camino::Utf8PathBuf| fs_err::read_to_string(path).unwrap();
-        paths.iter().map(|path| serde_json::from_str(&read(path)).unwrap()).collect()
+        let read =
+            |path: &camino::Utf8PathBuf| fs_err::read_to_string(path).expect("it can be read");
+        paths.iter().map(|path| serde_json::from_str(&read(path)).expect("it is JSON")).collect()
     }
 
     pub(crate) fn pulls(&self) -> Vec<Value> {
@@ -87,15 +89,16 @@ impl Stall {
 
     /// Changes a pull request as somebody does who is there.
     pub(crate) fn change_pull(&self, number: u64, change: impl FnOnce(&mut Value)) {
-        let mut pull = self.pulls()[usize::try_from(number).unwrap() - 1].clone();
+        let mut pull = self.pulls()[usize::try_from(number).expect("it is small") - 1].clone();
         change(&mut pull);
         self.put_pull(number, &pull);
     }
 
     pub(crate) fn put_pull(&self, number: u64, pull: &Value) {
         let dir = self.meeting.scene.workspace.around().join("forge/pulls");
-        fs_err::create_dir_all(&dir).unwrap();
-        fs_err::write(dir.join(format!("{number:04}.json")), pull.to_string()).unwrap();
+        fs_err::create_dir_all(&dir).expect("a directory can be made");
+        fs_err::write(dir.join(format!("{number:04}.json")), pull.to_string())
+            .expect("a file can be written");
     }
 
     /// How often the forge was asked for this.
@@ -108,11 +111,11 @@ impl Stall {
     /// Where the remote has a branch.
     pub(crate) fn branch(&self, name: &str) -> Option<String> {
         let asked = self.remote.try_git(&["rev-parse", "--verify", &format!("refs/heads/{name}")]);
-        asked.status.success().then(|| String::from_utf8(asked.stdout).unwrap().trim().to_owned())
+        asked.status.success().then(|| String::from_utf8_lossy(&asked.stdout).trim().to_owned())
     }
 
     pub(crate) fn record(&self, id: &str) -> Value {
-        serde_json::from_str(&self.read(id, "publish.json")).unwrap()
+        serde_json::from_str(&self.read(id, "publish.json")).expect("a record is JSON")
     }
 
     pub(crate) fn read(&self, id: &str, file: &str) -> String {
