@@ -20,6 +20,7 @@ mod rehearsal;
 mod sealing;
 mod settings;
 mod standing;
+mod tip;
 mod work;
 
 use std::collections::BTreeSet;
@@ -33,16 +34,19 @@ use pdca_integrate::{
 use pdca_state::BundleId;
 
 use crate::drive::{DriveError, Driver};
+use crate::event::What;
 use crate::run::Clock;
+
+use tip::Tip;
 
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
-pub use outlook::{Sky, Trouble};
+pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
-pub use standing::{Accepted, Front, Standing, StandingError};
+pub use standing::{Accepted, Astray, Front, Fronts, Standing, StandingError};
 pub use work::TOLD;
 
 /// What is asked of an integration.
@@ -51,6 +55,8 @@ pub struct Order<'a> {
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
     pub only: &'a BTreeSet<BundleId>,
+    /// Accepted changes of other branches and targets that have not landed.
+    pub elsewhere: &'a BTreeSet<BundleId>,
     /// In how many checkouts combinations are gated at once.
     pub lanes: NonZeroU32,
     /// Where certificates are kept.
@@ -119,6 +125,12 @@ pub enum IntegrateError {
         /// The rows without a verdict.
         rows: Vec<String>,
     },
+    /// The user's checkout changed while gates ran that nothing keeps from it.
+    #[error("the primary checkout changed while the gates ran: {}", written.join("; "))]
+    Breached {
+        /// What changed.
+        written: Vec<String>,
+    },
     /// The branch went somewhere where it cannot be followed without a person.
     #[error("{reference} {how} while the changes were being integrated")]
     Drifted {
@@ -153,8 +165,24 @@ pub enum IntegrateError {
     /// It was not pushed.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The remote would not take it.
-    #[error("{remote} did not take {branch}: {said}")]
+    /// The remote has no such branch. Nothing was done.
+    #[error("{remote} has no branch {branch}")]
+    RemoteLacks {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote gives no answer.
+    #[error("{remote} does not answer: {said}")]
+    Unreachable {
+        /// The remote.
+        remote: String,
+        /// What git said.
+        said: String,
+    },
+    /// The remote will not take it.
+    #[error("{remote} does not take {branch}: {said}")]
     Refused {
         /// The remote.
         remote: String,
@@ -211,11 +239,13 @@ impl Driver<'_> {
         if order.settings.land != Land::Branch && !is_local {
             return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
         }
-        let (entries, held) = work::choose(front, order.only);
+        let said = |text| self.tell(&work::told(self.site), What::Integration { text });
+        let tip = Tip::find(front, order.settings, self.cancel, &said)?;
+        let chosen = work::choose(front, order, &tip)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
-        let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
-        let ended = work.run(entries, held);
+        let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;
+        let ended = work.run(chosen);
         let kept = work.keep(&ended);
         // What went wrong first is what a person must know.
         let done = ended?;

@@ -19,13 +19,12 @@ mod texts;
 
 use pdca_integrate::{Offer, OfferError, PushError, StoreError};
 use pdca_publish::{BranchFlaw, OutsideError, PullState, Settings};
-use pdca_state::{Bundle, BundleId, LoadError, State, WriteError};
+use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
-use crate::integrate::Front;
-use crate::site::TargetChoiceError;
+use crate::integrate::StandingError;
 
 pub use rehearsal::{Rehearsal, Would};
 
@@ -148,9 +147,22 @@ pub enum PublishError {
         /// In what.
         why: String,
     },
-    /// It is not known where the change belongs.
+    /// It is in the branch already that it is meant for.
+    #[error("{id} is in {branch} already, as {commit}")]
+    Landed {
+        /// The bundle.
+        id: BundleId,
+        /// The branch.
+        branch: String,
+        /// The commit that brought it.
+        commit: String,
+    },
+    /// It is not known where the change belongs, or where it stands.
     #[error(transparent)]
-    Target(#[from] TargetChoiceError),
+    Standing(#[from] StandingError),
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
     /// No repository is under change.
     #[error("no target is configured that {id} could be published to")]
     NoTarget {
@@ -235,9 +247,12 @@ pub enum PublishError {
         /// What was said.
         said: String,
     },
-    /// The forge or the tracker was not reached, or would not.
+    /// The forge was not reached, or would not.
     #[error(transparent)]
     Outside(OutsideError),
+    /// The tracker was not reached, or would not.
+    #[error(transparent)]
+    Tracker(OutsideError),
     /// There is no commit to offer.
     #[error(transparent)]
     Offer(#[from] OfferError),
@@ -280,28 +295,27 @@ impl From<OutsideError> for PublishError {
 }
 
 impl Driver<'_> {
-    /// Publishes an accepted bundle, or finds what of it is out already. `fronts` are those of the site.
+    /// Publishes an accepted bundle, or finds what of it is out already.
     pub fn publish_accepted(
         &self,
         bundle: &Bundle,
-        fronts: &[Front],
         order: &Order<'_>,
     ) -> Result<Published, PublishError> {
         let _taken = self.site.take(bundle.id())?;
         self.require_untouched(bundle)?;
-        let mut dossier = self.site.dossier(bundle, fronts, order.settings)?;
+        let mut dossier = self.site.dossier(bundle, order.settings)?;
         if let Some(kept) = dossier.set_foreign_record_aside(bundle, self.effects)? {
             self.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
         }
         // Whatever can be found out is found out before anything is changed, here or there.
         let outlet = Outlet::look(self, bundle, &dossier, order)?;
-        outlet.require_pull_is_ours(&dossier)?;
+        outlet.require_free_way(&dossier)?;
         let mut news = Vec::new();
         if self.fill_texts(bundle, &dossier)? {
             news.push(News::Texts);
         }
         let texts = Texts::load(bundle)?;
-        let offer = Offer::make(&dossier.front.store, dossier.sealed, &texts.message)?;
+        let offer = Offer::make(&dossier.front.store, &dossier.sealed, &texts.message)?;
         outlet.require_branch_is_ours(&dossier, Some(offer.commit()))?;
         if self.gate_again(bundle, &mut dossier, &texts)? {
             news.push(News::Gated);

@@ -9,3 +9,5 @@ mod faults;
 mod landing;
 mod meeting;
 mod outlook;
+mod push;
+mod targets;

@@ -6,7 +6,7 @@ mod told;
 use std::io::Write;
 
 use pdca_driver::publish::{Order, PublishError, Published, Rehearsal};
-use pdca_state::{Bundle, BundleId};
+use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -65,7 +65,6 @@ pub(crate) fn run(
     let site = session::site(cx)?;
     let settings = &cx.workspace()?.config.publish;
     let order = Order { settings, ready: args.ready };
-    let fronts = site.fronts().map_err(|error| super::integrate::unknown(&error))?;
     let events = args.events.path(cx);
     let dry_run = cx.globals.dry_run;
     let ended = session::work(cx, &site, events.as_deref(), err, |driver| {
@@ -76,13 +75,13 @@ pub(crate) fn run(
                 (Came::Failed(explain::failed(error, bundle)), is_last)
             };
             let (came, is_last) = if dry_run {
-                let said = driver.rehearse_publishing(bundle, &fronts, &order);
+                let said = driver.rehearse_publishing(bundle, &order);
                 said.map_or_else(failed, |said| (Came::Would(said), false))
             } else {
-                let done = driver.publish_accepted(bundle, &fronts, &order);
+                let done = driver.publish_accepted(bundle, &order);
                 done.map_or_else(failed, |done| (Came::Out(done), false))
             };
-            ended.push(Ended { id: Bundle::id(bundle).clone(), came });
+            ended.push(Ended { id: bundle.id().clone(), came });
             if is_last {
                 break;
             }

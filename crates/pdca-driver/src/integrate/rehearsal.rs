@@ -6,13 +6,15 @@
 use pdca_integrate::{
     Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, VerdictCache, fold,
 };
+use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use crate::site::Site;
 
 use super::held::{Held, Reason};
 use super::standing::Front;
-use super::work::{choose, held, ids, needs};
+use super::tip::Tip;
+use super::work::{Chosen, choose, held, ids, needs};
 use super::{IntegrateError, Order};
 
 /// What an integration would do.
@@ -41,13 +43,14 @@ pub struct Rehearsal {
 impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
-        let (entries, mut out) = choose(front, order.only);
+        let tip = Tip::find(front, order.settings, &Cancel::new(), &|_| ())?;
+        let Chosen { entries, held: mut out, landed } = choose(front, order, &tip)?;
         let strategy = order.settings.strategy;
-        let plan = Plan::new(front.tip, strategy, entries)?;
+        let plan = Plan::new(tip.at, strategy, entries)?;
         let mut engine = Engine::new(&front.store, order.settings.drivers()?);
         let mut told = |_: &_| Ok(());
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
-        let mut present = Vec::new();
+        let mut present: Vec<_> = landed.into_iter().map(|(id, _)| (id, None)).collect();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
                 Fate::Applied { .. } => {}
@@ -64,10 +67,10 @@ impl Site {
             }
         }
         let whole = folded.candidate();
-        let nothing = Plan::new(front.tip, strategy, [])?;
+        let nothing = Plan::new(tip.at, strategy, [])?;
         let base = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
         Ok(Rehearsal {
-            base: front.tip,
+            base: tip.at,
             order: ids(&plan),
             landing: whole.commits().map(|(id, commit)| (id.clone(), commit)).collect(),
             held: out,

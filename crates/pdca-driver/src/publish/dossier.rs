@@ -1,22 +1,24 @@
 //! What is published, where, and under which key: known before anything is changed.
 
 use camino::Utf8PathBuf;
-use pdca_integrate::Sealed;
+use pdca_integrate::{ObjectId, Sealed};
 use pdca_publish::{Branch, Key, Record, Settings, Words};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::effect::Effects;
-use crate::integrate::{Front, Standing};
+use crate::integrate::{Accepted, Front, Standing};
 use crate::site::Site;
 
 use super::PublishError;
 
 /// Everything that is known about a change that is to be published.
-pub(super) struct Dossier<'f> {
+pub(super) struct Dossier {
     pub(super) snapshot: Snapshot,
     /// The branch that the change is meant for.
-    pub(super) front: &'f Front,
-    pub(super) sealed: &'f Sealed,
+    pub(super) front: Front,
+    pub(super) sealed: Box<Sealed>,
+    /// The commit that brought it, where it is in that branch already.
+    pub(super) landed: Option<ObjectId>,
     pub(super) key: Key,
     /// Where the forge has the repository.
     pub(super) repo: String,
@@ -31,12 +33,11 @@ pub(super) struct Dossier<'f> {
 
 impl Site {
     /// What is known about a bundle that is to be published. Changes nothing.
-    pub(super) fn dossier<'f>(
+    pub(super) fn dossier(
         &self,
         bundle: &Bundle,
-        fronts: &'f [Front],
         settings: &Settings,
-    ) -> Result<Dossier<'f>, PublishError> {
+    ) -> Result<Dossier, PublishError> {
         let id = bundle.id();
         let snapshot = bundle.load()?;
         if snapshot.state != State::Complete {
@@ -45,7 +46,15 @@ impl Site {
         if !snapshot.artifacts.contains(Artifact::Patch) {
             return Err(PublishError::NoChange { id: id.clone() });
         }
-        let (front, sealed) = self.sealed(bundle, &snapshot, fronts)?;
+        let (front, change) = self.front_of(bundle)?;
+        let (sealed, landed) = match change.standing {
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => (sealed, None),
+            Standing::Landed { sealed, commit } => (sealed, Some(commit)),
+            Standing::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
+            Standing::Drifted { why } => {
+                return Err(PublishError::Drifted { id: id.clone(), why });
+            }
+        };
         let target = &front.target;
         let repo = target.repo.clone().filter(|repo| is_repository(repo));
         let repo =
@@ -54,7 +63,7 @@ impl Site {
         let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
         let branch = Branch::of(&settings.branch, id, &slug, run)
             .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
-        let base = base_of(front, &settings.remote);
+        let base = base_of(&front, &settings.remote);
         if [base.as_str(), &front.branch].contains(&branch.as_str()) {
             let branch = branch.to_string();
             return Err(PublishError::OwnTarget { id: id.clone(), branch });
@@ -67,41 +76,24 @@ impl Site {
             Some(Ok(record)) => record.under(&key),
             Some(Err(_)) | None => Record::new(&key),
         };
-        Ok(Dossier { snapshot, front, sealed, key, repo, base, branch, record, is_foreign })
+        Ok(Dossier { snapshot, front, sealed, landed, key, repo, base, branch, record, is_foreign })
     }
 
-    /// Where the change is meant for, and its seal.
-    fn sealed<'f>(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        fronts: &'f [Front],
-    ) -> Result<(&'f Front, &'f Sealed), PublishError> {
-        let id = bundle.id();
-        let all = fronts.iter().flat_map(|front| front.changes.iter().map(move |one| (front, one)));
-        let found = all.into_iter().find(|(_, change)| change.bundle.id() == id);
-        let Some((front, change)) = found else {
-            let target =
-                snapshot.authored_brief().map(|brief| self.target_of(brief)).transpose()?;
-            return Err(match target.flatten() {
-                None => PublishError::NoTarget { id: id.clone() },
-                // It was accepted after the fronts were looked at.
-                Some(_) => PublishError::Unsealed { id: id.clone() },
-            });
-        };
-        match &change.standing {
-            Standing::Sealed(sealed)
-            | Standing::Staged { sealed, .. }
-            | Standing::Landed { sealed, .. } => Ok((front, sealed)),
-            Standing::Unsealed => Err(PublishError::Unsealed { id: id.clone() }),
-            Standing::Drifted { why } => {
-                Err(PublishError::Drifted { id: id.clone(), why: why.clone() })
-            }
+    /// Where the change is meant for, with how it stands.
+    fn front_of(&self, bundle: &Bundle) -> Result<(Front, Accepted), PublishError> {
+        let mut found = self.fronts_of(|id| id == bundle.id())?;
+        if let Some(astray) = found.astray.pop() {
+            return Err(astray.error.into());
+        }
+        let front = found.fronts.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
+        match front {
+            Some((change, front)) => Ok((front, change)),
+            None => Err(PublishError::NoTarget { id: bundle.id().clone() }),
         }
     }
 }
 
-impl Dossier<'_> {
+impl Dossier {
     /// Moves a `publish.json` that was not written here out of the way; it is what somebody knows.
     pub(super) fn set_foreign_record_aside(
         &self,

@@ -30,7 +30,7 @@ impl Driver<'_> {
     pub(super) fn gate_again(
         &self,
         bundle: &Bundle,
-        dossier: &mut Dossier<'_>,
+        dossier: &mut Dossier,
         texts: &Texts,
     ) -> Result<bool, PublishError> {
         let rows = self.site.rows_at_publishing(&dossier.snapshot);
@@ -61,13 +61,13 @@ impl Driver<'_> {
     fn ask_gates(
         &self,
         bundle: &Bundle,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
         rows: &Rows,
         digest: &str,
     ) -> Result<GateReport, PublishError> {
         // Only as long as the gates run: whoever waits for a forge holds up nobody.
         let _admitted = self.site.admit()?;
-        let (front, sealed) = (dossier.front, dossier.sealed.record());
+        let (front, sealed) = (&dossier.front, dossier.sealed.record());
         let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
         let jobs = self.site.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
         let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());

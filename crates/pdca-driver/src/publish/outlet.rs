@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, Whereabouts, offer, whereabouts};
+use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
 use pdca_publish::{
     CommentRecord, CommentState, Comments, Gh, Opening, OutsideError, Patience, Posted, Pull,
     PullRecord, PullState, Settings, Standing, Tracker, comment_body, once, pull_body, subject,
@@ -26,7 +26,12 @@ pub(super) struct Outlet<'d> {
     /// The bundle's number in the forge, where it has one.
     issue: Option<u64>,
     pub(super) at: Option<ObjectId>,
-    pub(super) pulls: Vec<Pull>,
+    /// The pull request that is ours: an open one before one that is not.
+    pub(super) pull: Option<Pull>,
+    /// One that is open, and is not.
+    rival: Option<Pull>,
+    /// Our comment, where it was looked for.
+    pub(super) comment: Option<Posted>,
 }
 
 /// What is out in the end.
@@ -42,7 +47,7 @@ impl<'d> Outlet<'d> {
     pub(super) fn look(
         driver: &'d Driver<'d>,
         bundle: &'d Bundle,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
         order: &Order<'d>,
     ) -> Result<Self, PublishError> {
         let id = bundle.id();
@@ -61,10 +66,21 @@ impl<'d> Outlet<'d> {
             repo: dossier.repo.clone(),
             issue: id.as_str().parse().ok().filter(|_| is_number(id.as_str())),
             at: None,
-            pulls: Vec::new(),
+            pull: None,
+            rival: None,
+            comment: None,
         };
-        outlet.pulls = outlet.gh().pulls(&dossier.branch)?;
+        let pulls = outlet.gh().pulls(&dossier.branch)?;
+        let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
+            pulls.into_iter().partition(|pull| is_ours(dossier, pull));
+        outlet.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
+        outlet.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
         outlet.at = outlet.look_at_remote(dossier)?;
+        if !is_told(dossier)
+            && let Some(tracker) = outlet.tracker()
+        {
+            outlet.comment = tracker.find(&dossier.key).map_err(of_tracker)?;
+        }
         Ok(outlet)
     }
 
@@ -78,14 +94,14 @@ impl<'d> Outlet<'d> {
         }
     }
 
-    fn look_at_remote(&self, dossier: &Dossier<'_>) -> Result<Option<ObjectId>, PublishError> {
+    fn look_at_remote(&self, dossier: &Dossier) -> Result<Option<ObjectId>, PublishError> {
         let (remote, branch) = (self.settings.remote.as_str(), dossier.branch.as_str());
         let mut patience = Patience::new(self.driver.cancel);
         loop {
-            match whereabouts(&dossier.front.store, Destination { remote, branch })? {
-                Whereabouts::At(at) => return Ok(Some(at)),
-                Whereabouts::Absent => return Ok(None),
-                Whereabouts::Silent { said } => {
+            match remote_tip(&dossier.front.store, Destination { remote, branch })? {
+                RemoteTip::At(at) => return Ok(Some(at)),
+                RemoteTip::NoBranch => return Ok(None),
+                RemoteTip::Silent { said } => {
                     if !patience.wait() {
                         self.driver.stop_if_told()?;
                         let (remote, branch) = (remote.to_owned(), branch.to_owned());
@@ -96,30 +112,31 @@ impl<'d> Outlet<'d> {
         }
     }
 
-    /// Refuses where the branch has a pull request of somebody else, or somebody closed ours.
-    pub(super) fn require_pull_is_ours(&self, dossier: &Dossier<'_>) -> Result<(), PublishError> {
-        for pull in &self.pulls {
-            let url = pull.url.clone();
-            match (pull.state(), is_ours(dossier, pull)) {
-                (PullState::Draft | PullState::Ready, false) => {
-                    let branch = dossier.branch.to_string();
-                    return Err(PublishError::ForeignPull { branch, url });
-                }
-                // A forge closes what lost its branch. What a person closed stays closed.
-                (PullState::Closed, true) if self.at.is_some() => {
-                    return Err(PublishError::Closed { url });
-                }
-                (PullState::Draft | PullState::Ready, true)
-                | (PullState::Closed | PullState::Merged, _) => {}
-            }
+    /// Refuses where the branch has a pull request of somebody else, where somebody closed ours, and
+    /// where there is nothing left to show.
+    pub(super) fn require_free_way(&self, dossier: &Dossier) -> Result<(), PublishError> {
+        if let Some(rival) = &self.rival {
+            let (branch, url) = (dossier.branch.to_string(), rival.url.clone());
+            return Err(PublishError::ForeignPull { branch, url });
         }
-        Ok(())
+        match (&self.pull, dossier.landed) {
+            // A forge closes what lost its branch. What a person closed stays closed.
+            (Some(pull), _) if pull.state() == PullState::Closed && self.at.is_some() => {
+                Err(PublishError::Closed { url: pull.url.clone() })
+            }
+            (None, Some(commit)) => Err(PublishError::Landed {
+                id: self.bundle.id().clone(),
+                branch: dossier.front.branch.clone(),
+                commit: commit.to_string(),
+            }),
+            (Some(_), _) | (None, None) => Ok(()),
+        }
     }
 
     /// Refuses where the branch is at a commit that we did not put there.
     pub(super) fn require_branch_is_ours(
         &self,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
         commit: Option<ObjectId>,
     ) -> Result<(), PublishError> {
         let ours = self.ours(dossier);
@@ -133,7 +150,7 @@ impl<'d> Outlet<'d> {
     }
 
     /// The commits at the branch that are ours.
-    fn ours(&self, dossier: &Dossier<'_>) -> Vec<ObjectId> {
+    fn ours(&self, dossier: &Dossier) -> Vec<ObjectId> {
         let ours = dossier.record.ours(&self.settings.remote, dossier.branch.as_str());
         ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
     }
@@ -141,13 +158,13 @@ impl<'d> Outlet<'d> {
     /// Puts out what is not there.
     pub(super) fn send(
         &self,
-        dossier: &mut Dossier<'_>,
+        dossier: &mut Dossier,
         made: &Offer,
         texts: &Texts,
         order: &Order<'_>,
         news: &mut Vec<News>,
     ) -> Result<Done, PublishError> {
-        let known = self.pulls.iter().find(|pull| is_ours(dossier, pull)).cloned();
+        let known = self.pull.clone();
         // What was merged need not be offered again, and its branch is rightly gone.
         let is_merged = known.as_ref().is_some_and(|pull| pull.state() == PullState::Merged);
         if !is_merged && self.push(dossier, made)? {
@@ -164,7 +181,7 @@ impl<'d> Outlet<'d> {
     }
 
     /// Pushes the branch; says whether that was needed.
-    fn push(&self, dossier: &mut Dossier<'_>, made: &Offer) -> Result<bool, PublishError> {
+    fn push(&self, dossier: &mut Dossier, made: &Offer) -> Result<bool, PublishError> {
         let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
         let commit = made.commit().to_string();
         let known = dossier.record.branch.as_ref();
@@ -187,7 +204,7 @@ impl<'d> Outlet<'d> {
 
     fn offer(
         &self,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
         made: &Offer,
         ours: &[ObjectId],
     ) -> Result<(), PublishError> {
@@ -215,7 +232,7 @@ impl<'d> Outlet<'d> {
     /// The pull request, opened where there is none.
     fn open(
         &self,
-        dossier: &mut Dossier<'_>,
+        dossier: &mut Dossier,
         texts: &Texts,
         known: Option<Pull>,
         news: &mut Vec<News>,
@@ -246,7 +263,7 @@ impl<'d> Outlet<'d> {
         Ok(pull)
     }
 
-    fn create(&self, dossier: &Dossier<'_>, texts: &Texts) -> Result<Pull, PublishError> {
+    fn create(&self, dossier: &Dossier, texts: &Texts) -> Result<Pull, PublishError> {
         let opening = Opening {
             head: &dossier.branch,
             base: &dossier.base,
@@ -259,14 +276,14 @@ impl<'d> Outlet<'d> {
         Ok(once("the pull request", Patience::new(self.driver.cancel), look, act)?)
     }
 
-    fn reopen(&self, dossier: &Dossier<'_>, pull: &Pull) -> Result<Pull, PublishError> {
+    fn reopen(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
         let look = || self.find(dossier, |found| found.state() != PullState::Closed);
         let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
         Ok(once("the open pull request", Patience::new(self.driver.cancel), look, act)?)
     }
 
-    fn mark_ready(&self, dossier: &Dossier<'_>, pull: &Pull) -> Result<Pull, PublishError> {
+    fn mark_ready(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
         let look = || self.find(dossier, |found| found.state() != PullState::Draft);
         let act =
@@ -277,7 +294,7 @@ impl<'d> Outlet<'d> {
     /// The pull request that is ours and as wanted, as it is now.
     fn find(
         &self,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
         is_wanted: impl Fn(&Pull) -> bool,
     ) -> Result<Option<Pull>, OutsideError> {
         let pulls = self.gh().pulls(&dossier.branch)?;
@@ -287,7 +304,7 @@ impl<'d> Outlet<'d> {
     /// The comment, posted where there is none.
     fn comment(
         &self,
-        dossier: &mut Dossier<'_>,
+        dossier: &mut Dossier,
         texts: &Texts,
         pull: &Pull,
         news: &mut Vec<News>,
@@ -299,24 +316,27 @@ impl<'d> Outlet<'d> {
             });
         };
         // Once it was seen there, somebody who takes it away again means it.
-        if let Some(known) = &dossier.record.comment
-            && known.state == CommentState::Posted
-        {
+        if let Some(known) = dossier.record.comment.as_ref().filter(|_| is_told(dossier)) {
             return Ok(Told::Posted { url: known.url.clone() });
         }
         let issue = dossier.snapshot.id.to_string();
-        dossier.record.comment =
-            Some(CommentRecord { issue: issue.clone(), url: None, state: CommentState::Intended });
-        self.save(dossier)?;
-        let body = comment_body(&texts.comment, &pull.url, &dossier.key);
-        let look = || tracker.find(&dossier.key);
-        let act = || self.driver.effects.perform("comment", || tracker.post(&dossier.key, &body));
-        let Posted { url } = once("the comment", Patience::new(self.driver.cancel), look, act)?;
-        dossier.record.comment =
-            Some(CommentRecord { issue, url: url.clone(), state: CommentState::Posted });
+        let posted = if let Some(posted) = &self.comment {
+            posted.clone()
+        } else {
+            let (issue, state) = (issue.clone(), CommentState::Intended);
+            dossier.record.comment = Some(CommentRecord { issue, url: None, state });
+            self.save(dossier)?;
+            let body = comment_body(&texts.comment, &pull.url, &dossier.key);
+            let look = || tracker.find(&dossier.key);
+            let post = || tracker.post(&dossier.key, &body);
+            let act = || self.driver.effects.perform("comment", post);
+            once("the comment", Patience::new(self.driver.cancel), look, act).map_err(of_tracker)?
+        };
+        let (url, state) = (posted.url.clone(), CommentState::Posted);
+        dossier.record.comment = Some(CommentRecord { issue, url, state });
         self.save(dossier)?;
         news.push(News::Commented);
-        Ok(Told::Posted { url })
+        Ok(Told::Posted { url: posted.url })
     }
 
     /// Who keeps the comments, where there is anybody.
@@ -337,7 +357,7 @@ impl<'d> Outlet<'d> {
     }
 
     /// Writes down the pull request as it was seen.
-    fn note(&self, dossier: &mut Dossier<'_>, pull: &Pull) -> Result<(), PublishError> {
+    fn note(&self, dossier: &mut Dossier, pull: &Pull) -> Result<(), PublishError> {
         dossier.record.pull_request = Some(PullRecord {
             repo: self.repo.clone(),
             number: Some(pull.number),
@@ -348,7 +368,7 @@ impl<'d> Outlet<'d> {
     }
 
     /// Keeps the record, unless it is kept already.
-    fn save(&self, dossier: &Dossier<'_>) -> Result<(), PublishError> {
+    fn save(&self, dossier: &Dossier) -> Result<(), PublishError> {
         let text = dossier.record.to_json();
         if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
             return Ok(());
@@ -359,9 +379,31 @@ impl<'d> Outlet<'d> {
 }
 
 /// Whether a pull request carries a key of the bundle, or is the one that we once saw with it.
-pub(super) fn is_ours(dossier: &Dossier<'_>, pull: &Pull) -> bool {
+fn is_ours(dossier: &Dossier, pull: &Pull) -> bool {
     let known = dossier.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
     known == Some(&pull.url) || dossier.record.is_marked(&pull.body)
+}
+
+/// Whether our comment was seen.
+pub(super) fn is_told(dossier: &Dossier) -> bool {
+    let known = dossier.record.comment.as_ref();
+    known.is_some_and(|known| known.state == CommentState::Posted)
+}
+
+/// Which of several pull requests counts: one that is open, else one that was merged.
+fn rank(state: PullState) -> u8 {
+    match state {
+        PullState::Draft | PullState::Ready => 0,
+        PullState::Merged => 1,
+        PullState::Closed => 2,
+    }
+}
+
+fn of_tracker(error: OutsideError) -> PublishError {
+    if matches!(error, OutsideError::Interrupted) {
+        return PublishError::Interrupted;
+    }
+    PublishError::Tracker(error)
 }
 
 fn is_number(text: &str) -> bool {

@@ -1,14 +1,13 @@
 //! What publishing would do.
 
 use pdca_integrate::{ObjectId, Offer};
-use pdca_publish::{CommentState, Comments, PullState};
+use pdca_publish::{Pull, PullState};
 use pdca_state::{Artifact, Bundle};
 
 use crate::drive::Driver;
-use crate::integrate::Front;
 
 use super::dossier::Dossier;
-use super::outlet::{Outlet, is_ours};
+use super::outlet::{Outlet, is_told};
 use super::{Order, PublishError, texts};
 
 /// What publishing a bundle would do now.
@@ -72,12 +71,11 @@ impl Driver<'_> {
     pub fn rehearse_publishing(
         &self,
         bundle: &Bundle,
-        fronts: &[Front],
         order: &Order<'_>,
     ) -> Result<Rehearsal, PublishError> {
-        let dossier = self.site.dossier(bundle, fronts, order.settings)?;
+        let dossier = self.site.dossier(bundle, order.settings)?;
         let outlet = Outlet::look(self, bundle, &dossier, order)?;
-        outlet.require_pull_is_ours(&dossier)?;
+        outlet.require_free_way(&dossier)?;
         let absent = texts::absent(bundle)?;
         let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
         let by_leaf = !texts.is_empty() && self.site.has_publisher();
@@ -86,11 +84,11 @@ impl Driver<'_> {
             None if by_leaf => None,
             None => Some(dossier.stand_in(bundle, Artifact::CommitMessage)?),
         };
-        let make = |message: &String| Offer::make(&dossier.front.store, dossier.sealed, message);
+        let make = |message: &String| Offer::make(&dossier.front.store, &dossier.sealed, message);
         let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
         outlet.require_branch_is_ours(&dossier, commit)?;
         let rows = self.site.rows_at_publishing(&dossier.snapshot);
-        let would = would(&dossier, &outlet, commit, order)?;
+        let would = would(&dossier, &outlet, commit, order);
         Ok(Rehearsal {
             key: dossier.key.to_string(),
             remote: order.settings.remote.clone(),
@@ -107,35 +105,28 @@ impl Driver<'_> {
 }
 
 fn would(
-    dossier: &Dossier<'_>,
+    dossier: &Dossier,
     outlet: &Outlet<'_>,
     commit: Option<ObjectId>,
     order: &Order<'_>,
-) -> Result<Vec<Would>, PublishError> {
+) -> Vec<Would> {
     let mut would = Vec::new();
-    let pull = outlet.pulls.iter().find(|pull| is_ours(dossier, pull));
-    let state = pull.map(|pull| (pull.state(), pull.url.clone()));
-    let is_merged = matches!(state, Some((PullState::Merged, _)));
-    if !is_merged && (outlet.at.is_none() || outlet.at != commit) {
+    let state = outlet.pull.as_ref().map(Pull::state);
+    if state != Some(PullState::Merged) && (outlet.at.is_none() || outlet.at != commit) {
         would.push(Would::Push);
     }
-    match state {
+    match &outlet.pull {
         None => would.push(Would::Open),
-        Some((PullState::Closed, url)) => would.push(Would::Reopen { url }),
-        Some((PullState::Draft | PullState::Ready | PullState::Merged, _)) => {}
+        Some(pull) if pull.state() == PullState::Closed => {
+            would.push(Would::Reopen { url: pull.url.clone() });
+        }
+        Some(_) => {}
     }
-    let is_told =
-        dossier.record.comment.as_ref().is_some_and(|known| known.state == CommentState::Posted);
-    if order.settings.comments != Comments::Off
-        && !is_told
-        && let Some(tracker) = outlet.tracker()
-        && tracker.find(&dossier.key)?.is_none()
-    {
+    if outlet.tracker().is_some() && !is_told(dossier) && outlet.comment.is_none() {
         would.push(Would::Comment);
     }
-    let is_draft = pull.is_none_or(|pull| pull.state() == PullState::Draft);
-    if order.ready && is_draft {
+    if order.ready && state.is_none_or(|state| state == PullState::Draft) {
         would.push(Would::Ready);
     }
-    Ok(would)
+    would
 }

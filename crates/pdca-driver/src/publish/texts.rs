@@ -62,7 +62,7 @@ impl Driver<'_> {
     pub(super) fn fill_texts(
         &self,
         bundle: &Bundle,
-        dossier: &Dossier<'_>,
+        dossier: &Dossier,
     ) -> Result<bool, PublishError> {
         let absent = absent(bundle)?;
         if absent.is_empty() {

@@ -8,8 +8,9 @@
 use gix::ObjectId;
 use thiserror::Error;
 
-use super::push::{
-    Destination, PushError, PushOutcome, Remote, refusal, remote_at, require_names, tool,
+use super::{
+    push::{PushError, PushOutcome, refusal},
+    remote::{Destination, RemoteTip, remote_tip, tool},
 };
 use crate::{
     failure::StoreError,
@@ -24,20 +25,6 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     commit: ObjectId,
-}
-
-/// What is at a branch of a remote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// A commit.
-    At(ObjectId),
-    /// There is no such branch.
-    Absent,
-    /// The remote did not answer.
-    Silent {
-        /// What git said.
-        said: String,
-    },
 }
 
 /// What came of an offer.
@@ -120,16 +107,6 @@ fn tame(message: &str) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Where a branch of a remote is now.
-pub fn whereabouts(store: &Store, to: Destination<'_>) -> Result<Whereabouts, PushError> {
-    require_names(to)?;
-    Ok(match remote_at(store, to)? {
-        Remote::At(at) => Whereabouts::At(at),
-        Remote::Nothing => Whereabouts::Absent,
-        Remote::Silent(said) => Whereabouts::Silent { said },
-    })
-}
-
 /// Puts an offer at a branch of a remote, if there is no such branch or it is at one of `ours`.
 ///
 /// The remote and the credentials are the user's, as with [`push`](crate::push).
@@ -140,12 +117,12 @@ pub fn offer(
     ours: &[ObjectId],
 ) -> Result<OfferOutcome, PushError> {
     let new = offer.commit;
-    let old = match whereabouts(store, to)? {
-        Whereabouts::At(at) if at == new => return Ok(OfferOutcome::AlreadyThere),
-        Whereabouts::At(at) if ours.contains(&at) => Some(at),
-        Whereabouts::At(at) => return Ok(OfferOutcome::Foreign { at }),
-        Whereabouts::Absent => None,
-        Whereabouts::Silent { said } => return Ok(OfferOutcome::Transient { said }),
+    let old = match remote_tip(store, to)? {
+        RemoteTip::At(at) if at == new => return Ok(OfferOutcome::AlreadyThere),
+        RemoteTip::At(at) if ours.contains(&at) => Some(at),
+        RemoteTip::At(at) => return Ok(OfferOutcome::Foreign { at }),
+        RemoteTip::NoBranch => None,
+        RemoteTip::Silent { said } => return Ok(OfferOutcome::Transient { said }),
     };
     let reference = format!("refs/heads/{}", to.branch);
     // Nothing after the colon means that there must be no such branch.
@@ -155,10 +132,10 @@ pub fn offer(
     let args =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", to.remote, &what];
     let said = run(&tool(store, &args))?;
-    Ok(match whereabouts(store, to)? {
-        Whereabouts::At(at) if at == new => OfferOutcome::Pushed,
-        Whereabouts::At(at) if Some(at) != old => OfferOutcome::Foreign { at },
-        Whereabouts::At(_) | Whereabouts::Absent => match refusal(&said, &reference) {
+    Ok(match remote_tip(store, to)? {
+        RemoteTip::At(at) if at == new => OfferOutcome::Pushed,
+        RemoteTip::At(at) if Some(at) != old => OfferOutcome::Foreign { at },
+        RemoteTip::At(_) | RemoteTip::NoBranch => match refusal(&said, &reference) {
             PushOutcome::Permanent { said } => OfferOutcome::Permanent { said },
             PushOutcome::Transient { said } => OfferOutcome::Transient { said },
             other @ (PushOutcome::Pushed
@@ -166,7 +143,7 @@ pub fn offer(
             | PushOutcome::Race { .. }
             | PushOutcome::NoBranch) => OfferOutcome::Transient { said: format!("{other:?}") },
         },
-        Whereabouts::Silent { said } => OfferOutcome::Transient { said },
+        RemoteTip::Silent { said } => OfferOutcome::Transient { said },
     })
 }
 

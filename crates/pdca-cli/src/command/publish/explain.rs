@@ -26,7 +26,11 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Drifted { .. } => told(Exit::RecoveryBlocked)
             .at(Place::file(bundle.path(Artifact::Seal)))
             .hint("put back what was sealed; nothing else is published"),
-        PublishError::Target(_) | PublishError::NoTarget { .. } => {
+        PublishError::Landed { .. } => told(Exit::NothingToDo)
+            .hint("there is nothing left to show; push that branch, if the remote lacks it"),
+        PublishError::Standing(error) => crate::command::integrate::unknown(&error),
+        PublishError::Root(error) => error.into(),
+        PublishError::NoTarget { .. } => {
             told(Exit::Usage).hint("[[targets]] in pdca.toml names the repositories")
         }
         PublishError::NoRepository { target } => told(Exit::Usage)
@@ -54,6 +58,11 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Remote { remote, .. } => told(Exit::Unexpected)
             .hint(format!("`git ls-remote {remote}` in the target shows whether it answers; {again}")),
         PublishError::Outside(outside) => self::outside(&outside, &again),
+        PublishError::Tracker(error) => self::outside(&error, &again)
+            .detail("this is about the comment in the tracker")
+            .hint(format!(
+                "{again}; `comments` in [publish] says who is told, `\"off\"` nobody"
+            )),
         PublishError::Offer(_) => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::CommitMessage)))
             .hint("write a message, or remove the file to have it made again"),
