@@ -127,3 +127,27 @@ fn a_remote_that_does_not_answer_is_told_before_anything_is_changed() {
     assert_eq!(stall.meeting.scene.results(), before);
     assert!(stall.pulls().is_empty());
 }
+
+#[test]
+fn a_tracker_that_will_not_is_told_before_anything_is_pushed() {
+    let stall = Stall::with_one();
+    stall.faults(&["issue view: refuse"]);
+    let refused = stall.publish(&["7"]).expect(1);
+    assert!(refused.err.contains("cannot look for comments: HTTP 422"), "{}", refused.err);
+    assert!(refused.err.contains("`comments` in [publish]"), "{}", refused.err);
+    assert_eq!(stall.branch("pdca/7"), None);
+    assert!(stall.pulls().is_empty());
+}
+
+#[test]
+fn an_answer_that_is_none_is_not_believed() {
+    let stall = Stall::with_one();
+    for answer in
+        ["<html>", "{}", "[{\"number\": 1}]", "[{\"number\": 1, \"url\": \"javascript:x\"}]"]
+    {
+        stall.faults(&[&format!("pr list: say {answer}")]);
+        let refused = stall.publish(&["7"]).expect(1);
+        assert!(refused.err.contains("cannot understand what came of"), "{}", refused.err);
+    }
+    assert_eq!(stall.branch("pdca/7"), None);
+}

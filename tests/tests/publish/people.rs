@@ -181,3 +181,54 @@ fn an_id_that_is_no_issue_of_the_forge_gets_no_comment_and_that_is_told() {
     assert_eq!(stall.asked("issue view"), 0);
     stall.publish(&["a.b+c"]).expect(4);
 }
+
+#[test]
+fn what_has_landed_is_not_shown_any_more() {
+    let stall = Stall::with("", "[integrate]\nland = \"target\"\n");
+    stall.meeting.accepted("7", "a.txt", "a\n");
+    stall.meeting.integrate(&["7"]).expect(0);
+    let said = stall.publish(&["7"]).expect(4);
+    assert!(said.err.contains("7 is in main already, as "), "{}", said.err);
+    assert_eq!(stall.branch("pdca/7"), None);
+}
+
+#[test]
+fn a_pull_request_that_was_merged_and_fetched_is_known_as_landed() {
+    let stall = Stall::with_one();
+    stall.publish(&["7"]).expect(0);
+    stall.meeting.scene.repo.git(&[
+        "fetch",
+        "--quiet",
+        stall.remote.path().as_str(),
+        "pdca/7:main",
+    ]);
+    stall.change_pull(1, |pull| pull["state"] = json!("MERGED"));
+    stall.meeting.integrate(&[]).expect(4);
+    let done = stall.publish(&["7", "--json"]).expect(4).json();
+    assert_eq!(done["published"][0]["pull_request"]["state"], "merged");
+}
+
+#[test]
+fn of_several_pull_requests_of_ours_an_open_one_counts() {
+    let stall = Stall::with_one();
+    stall.publish(&["7"]).expect(0);
+    let first = stall.pulls()[0].clone();
+    let mut second = first.clone();
+    second["number"] = json!(2);
+    second["url"] = json!("https://forge.example/team/app/pull/2");
+    stall.put_pull(2, &second);
+    stall.change_pull(1, |pull| pull["state"] = json!("CLOSED"));
+    let done = stall.publish(&["7", "--json"]).json();
+    assert_eq!(done["published"][0]["pull_request"]["number"], 2);
+}
+
+#[test]
+fn a_bundle_that_cannot_be_read_keeps_no_other_from_being_published() {
+    let stall = Stall::with_one();
+    stall.meeting.accepted("8", "b.txt", "b\n");
+    let brief = stall.read("8", "brief.md");
+    stall.write("8", "brief.md", &brief.replace("team/app @ main", "team/other @ main"));
+    stall.publish(&["7"]).expect(0);
+    let refused = stall.publish(&["8"]).expect(2);
+    assert!(refused.err.contains("it is not known where 8 belongs"), "{}", refused.err);
+}

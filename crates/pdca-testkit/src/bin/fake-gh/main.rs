@@ -25,6 +25,7 @@
 //! | `busy` | is not carried out, and may be later (HTTP 502) |
 //! | `refuse` | is not carried out, and never will be (HTTP 422) |
 //! | `logout` | is not carried out, because nobody is logged in |
+//! | `say TEXT` | is not carried out, and TEXT is all that is printed |
 
 #![expect(
     clippy::print_stdout,
@@ -60,6 +61,10 @@ fn main() {
         Some("busy") => fail(1, "HTTP 502: Bad Gateway (https://api.forge.example/graphql)"),
         Some("refuse") => fail(1, "HTTP 422: Validation Failed"),
         Some("logout") => fail(NO_LOGIN, "To get started, please run: gh auth login"),
+        Some(other) if other.starts_with("say ") => {
+            println!("{}", &other["say ".len()..]);
+            return;
+        }
         Some(other) => bad(&format!("no such fault: {other}")),
     }
     let rest = Flags::new(&args[2..]);
