@@ -151,3 +151,16 @@ fn an_answer_that_is_none_is_not_believed() {
     }
     assert_eq!(stall.branch("pdca/7"), None);
 }
+
+#[test]
+fn a_push_that_nobody_heard_of_is_ours_when_the_words_are_others_by_then() {
+    let stall = Stall::with_one();
+    let killed = stall.killed_at("publish.json:2", &["7"]);
+    assert_eq!(killed.code, 128 + 9, "{}", killed.err);
+    let before = stall.branch("pdca/7").unwrap();
+    assert_eq!(stall.record("7")["branch"]["state"], "intended");
+    stall.write("7", "commit-msg.txt", "Better words\n");
+    stall.publish(&["7"]).expect(0);
+    assert_ne!(stall.branch("pdca/7").unwrap(), before);
+    assert_eq!(stall.remote.git(&["log", "-1", "--format=%s", "pdca/7"]).trim(), "Better words");
+}
