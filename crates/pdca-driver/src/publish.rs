@@ -23,7 +23,6 @@ use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
-use crate::event::What;
 use crate::integrate::StandingError;
 
 pub use rehearsal::{Rehearsal, Would};
@@ -322,13 +321,11 @@ impl Driver<'_> {
         }
         self.stop_if_told()?;
         let done = outlet.send(&mut dossier, &offer, &texts, order, &mut news)?;
-        let branch = dossier.branch.to_string();
-        self.tell(bundle, What::Notice { text: format!("{branch} is out: {}", done.url) });
         Ok(Published {
             id: bundle.id().clone(),
             key: dossier.key.to_string(),
             remote: order.settings.remote.clone(),
-            branch,
+            branch: dossier.branch.to_string(),
             commit: offer.commit().to_string(),
             number: done.number,
             url: done.url,

@@ -45,9 +45,9 @@ impl Words<'_> {
     /// A message for the commit.
     pub fn message(&self) -> String {
         let mut text = format!("{}\n", cut(&self.title(), SUBJECT));
-        for label in [Label::Defect, Label::SuccessCriterion] {
+        for (label, before) in [(Label::Defect, ""), (Label::SuccessCriterion, "Done when: ")] {
             if let Some(said) = self.field(label) {
-                let _infallible = write!(text, "\n{said}\n");
+                let _infallible = write!(text, "\n{before}{said}\n");
             }
         }
         let _infallible = write!(text, "\nIssue: {}\n", self.id);
@@ -180,7 +180,7 @@ mod tests {
         an empty list
         ends the program
 
-        it prints nothing
+        Done when: it prints nothing
 
         Issue: 36
         ");

@@ -104,8 +104,7 @@ impl<'d> Outlet<'d> {
                 RemoteTip::Silent { said } => {
                     if !patience.wait() {
                         self.driver.stop_if_told()?;
-                        let (remote, branch) = (remote.to_owned(), branch.to_owned());
-                        return Err(PublishError::Remote { remote, branch, said });
+                        return Err(silent(remote, branch, &said));
                     }
                 }
             }
@@ -225,7 +224,7 @@ impl<'d> Outlet<'d> {
                 OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
             };
             self.driver.stop_if_told()?;
-            return Err(PublishError::Remote { remote, branch, said });
+            return Err(silent(&remote, &branch, &said));
         }
     }
 
@@ -382,6 +381,14 @@ impl<'d> Outlet<'d> {
 fn is_ours(dossier: &Dossier, pull: &Pull) -> bool {
     let known = dossier.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
     known == Some(&pull.url) || dossier.record.is_marked(&pull.body)
+}
+
+fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
+    PublishError::Remote {
+        remote: remote.to_owned(),
+        branch: branch.to_owned(),
+        said: said.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// Whether our comment was seen.

@@ -174,7 +174,8 @@ pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
     Tool::new("git")
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
         .args(args)
-        .cwd(store.common_dir())
+        // Where an address that is a relative path starts, as it does for the user.
+        .cwd(store.path())
         .env("GIT_DIR", store.common_dir().as_str())
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ASKPASS", "")

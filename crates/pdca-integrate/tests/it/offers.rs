@@ -122,6 +122,17 @@ fn a_remote_that_refuses_says_why_and_one_that_is_away_may_come_back() {
 }
 
 #[test]
+fn a_remote_with_a_relative_path_is_found_where_the_user_finds_it() {
+    let stall = Stall::new();
+    let (here, there) = (stall.scene.repo.path(), stall.there.path());
+    let up = "../".repeat(here.components().count() - 1);
+    let remote = format!("{up}{}", there.as_str().trim_start_matches('/'));
+    let to = Destination { remote: &remote, branch: "pdca/1" };
+    let said = offer(&stall.scene.store, &stall.made("first"), to, &[]).unwrap();
+    assert_eq!(said, OfferOutcome::Pushed);
+}
+
+#[test]
 fn what_is_no_branch_and_what_is_no_message_is_refused() {
     let stall = Stall::new();
     let made = stall.made("first");
