@@ -228,6 +228,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn some_of_the_rows_keep_their_order_and_have_a_digest_of_their_own() {
+        let text = ["a", "b", "c"]
+            .map(|id| format!("[[checks]]\nid = '{id}'\ntier = 'T1'\ncmd = 'true'\n"))
+            .concat();
+        let rows = toml::from_str::<Checks>(&text).unwrap().rows().unwrap();
+        let some = rows.only(|row| row.id != "b");
+        let ids: Vec<&str> = some.as_slice().iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["a", "c"]);
+        assert_ne!(some.digest(), rows.digest());
+        assert!(rows.only(|_| false).is_empty());
+    }
+
+    #[test]
     fn only_rows_that_publish_runs_again_may_defer() {
         assert!(row("tier = 'T4'\nscope = 'bundle'").may_defer());
         assert!(row("at_publish = true").may_defer());
