@@ -68,7 +68,7 @@ impl Meeting {
     }
 
     /// What the user has now is what must stay.
-    pub(crate) fn from_now_on(mut self) -> Self {
+    pub(crate) fn looked_at_anew(mut self) -> Self {
         self.checkout = self.checkout();
         self
     }

@@ -104,7 +104,7 @@ fn a_named_remote_is_used_as_configured_and_what_is_known_of_it_stays_the_users(
     // The user fetched once; that is what they know of the remote until they fetch again.
     scene.scene.repo.git(&["remote", "add", "origin", "../remote.git"]);
     scene.scene.repo.git(&["fetch", "--quiet", "origin"]);
-    let scene = scene.from_now_on();
+    let scene = scene.looked_at_anew();
     scene.scene.workspace.config(&format!(
         "{}\n[integrate]\nland = \"push\"\n",
         scene.scene.workspace.read("pdca.toml")
