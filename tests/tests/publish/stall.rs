@@ -22,14 +22,16 @@ impl Stall {
         let meeting = Meeting::with("true", more);
         let path = meeting.scene.workspace.around().join("remote.git");
         meeting.scene.repo.git(&["clone", "--quiet", "--bare", ".", path.as_str()]);
-        let stall = Self { remote: Repo::existing(&path), meeting };
+        // By name, so that a remote-tracking ref could move, which must not.
+        meeting.scene.repo.git(&["remote", "add", "origin", path.as_str()]);
+        let stall = Self { remote: Repo::existing(&path), meeting: meeting.looked_at_anew() };
         let config = stall.meeting.scene.workspace.read("pdca.toml");
         let gh = if publish.contains("gh =") {
             String::new()
         } else {
             format!("gh = \"{}\"\n", fake_gh())
         };
-        let table = format!("[publish]\nremote = \"{path}\"\n{gh}{publish}");
+        let table = format!("[publish]\n{gh}{publish}");
         stall.meeting.scene.workspace.config(&format!("{config}\n{table}\n"));
         stall
     }

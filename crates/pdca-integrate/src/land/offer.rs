@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{
     push::{PushError, PushOutcome, refusal},
-    remote::{Destination, RemoteTip, remote_tip, tool},
+    remote::{Destination, RemoteTip, address, remote_tip, tool},
 };
 use crate::{
     failure::StoreError,
@@ -124,13 +124,14 @@ pub fn offer(
         RemoteTip::NoBranch => None,
         RemoteTip::Silent { said } => return Ok(OfferOutcome::Transient { said }),
     };
+    let address = address(store, to.remote)?;
     let reference = format!("refs/heads/{}", to.branch);
     // Nothing after the colon means that there must be no such branch.
     let expected = old.map_or_else(String::new, |old| old.to_string());
     let lease = format!("--force-with-lease={reference}:{expected}");
     let what = format!("{new}:{reference}");
     let args =
-        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", to.remote, &what];
+        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
     let said = run(&tool(store, &args))?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => OfferOutcome::Pushed,
