@@ -72,7 +72,7 @@ pub struct PullRecord {
     /// Its address, once it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How it was seen; none where it is only intended.
+    /// How it was seen; none where it is only intended, or about to be opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PullState>,
 }

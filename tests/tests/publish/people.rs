@@ -49,6 +49,23 @@ fn lesson_19_a_branch_that_went_away_is_pushed_again_and_its_draft_is_open_again
 }
 
 #[test]
+fn killed_between_the_branch_and_its_draft_the_next_opens_it_again() {
+    let stall = Stall::with_one();
+    stall.publish(&["7"]).expect(0);
+    let record = stall.record("7");
+    for point in ["publish-push", "publish.json:3", "pull-request-reopen"] {
+        stall.remote.git(&["update-ref", "-d", "refs/heads/pdca/7"]);
+        stall.change_pull(1, |pull| pull["state"] = json!("CLOSED"));
+        let killed = stall.killed_at(point, &["7"]);
+        assert_eq!(killed.code, 128 + 9, "{point}: {}", killed.err);
+        assert_eq!(stall.pulls()[0]["state"], "CLOSED", "{point}");
+        stall.publish(&["7"]).expect(0);
+        assert_eq!(stall.pulls()[0]["state"], "OPEN", "{point}");
+        assert_eq!(stall.record("7"), record, "{point}");
+    }
+}
+
+#[test]
 fn a_branch_that_somebody_moved_is_left_alone() {
     let stall = Stall::with_one();
     stall.publish(&["7"]).expect(0);

@@ -120,7 +120,11 @@ impl<'d> Outlet<'d> {
         }
         match (&self.pull, dossier.landed) {
             // A forge closes what lost its branch. What a person closed stays closed.
-            (Some(pull), _) if pull.state() == PullState::Closed && self.at.is_some() => {
+            (Some(pull), _)
+                if pull.state() == PullState::Closed
+                    && self.at.is_some()
+                    && !is_to_be_open(dossier, pull) =>
+            {
                 Err(PublishError::Closed { url: pull.url.clone() })
             }
             (None, Some(commit)) => Err(PublishError::Landed {
@@ -139,13 +143,20 @@ impl<'d> Outlet<'d> {
         commit: Option<ObjectId>,
     ) -> Result<(), PublishError> {
         let ours = self.ours(dossier);
-        match self.at.filter(|at| commit != Some(*at) && !ours.contains(at)) {
+        let is_foreign = |at: &ObjectId| commit != Some(*at) && !ours.contains(at);
+        // Of what was merged nothing is pushed again, so whoever has the name now may have it.
+        match self.at.filter(|at| !self.is_merged() && is_foreign(at)) {
             None => Ok(()),
             Some(at) => {
                 let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
                 Err(PublishError::Foreign { remote, branch, at: at.to_string() })
             }
         }
+    }
+
+    /// Whether there is nothing to show any more.
+    pub(super) fn is_merged(&self) -> bool {
+        self.pull.as_ref().is_some_and(|pull| pull.state() == PullState::Merged)
     }
 
     /// The commits at the branch that are ours.
@@ -163,19 +174,24 @@ impl<'d> Outlet<'d> {
         order: &Order<'_>,
         news: &mut Vec<News>,
     ) -> Result<Done, PublishError> {
-        let known = self.pull.clone();
+        if let Some(pull) = &self.pull
+            && pull.state() == PullState::Closed
+        {
+            // Written down before its branch is there again: from then on it looks as if a person
+            // had closed it.
+            self.note(dossier, pull, None)?;
+        }
         // What was merged need not be offered again, and its branch is rightly gone.
-        let is_merged = known.as_ref().is_some_and(|pull| pull.state() == PullState::Merged);
-        if !is_merged && self.push(dossier, made)? {
+        if !self.is_merged() && self.push(dossier, made)? {
             news.push(News::Pushed);
         }
-        let mut pull = self.open(dossier, texts, known, news)?;
+        let mut pull = self.open(dossier, texts, news)?;
         let comment = self.comment(dossier, texts, &pull, news)?;
         if order.ready && pull.state() == PullState::Draft {
             pull = self.mark_ready(dossier, &pull)?;
             news.push(News::Ready);
         }
-        self.note(dossier, &pull)?;
+        self.note(dossier, &pull, Some(pull.state()))?;
         Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
     }
 
@@ -233,12 +249,11 @@ impl<'d> Outlet<'d> {
         &self,
         dossier: &mut Dossier,
         texts: &Texts,
-        known: Option<Pull>,
         news: &mut Vec<News>,
     ) -> Result<Pull, PublishError> {
         let was_recorded =
             dossier.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
-        let pull = match known {
+        let pull = match self.pull.clone() {
             Some(pull) if pull.state() == PullState::Closed => {
                 news.push(News::Reopened);
                 self.reopen(dossier, &pull)?
@@ -258,7 +273,7 @@ impl<'d> Outlet<'d> {
                 self.create(dossier, texts)?
             }
         };
-        self.note(dossier, &pull)?;
+        self.note(dossier, &pull, Some(pull.state()))?;
         Ok(pull)
     }
 
@@ -277,14 +292,18 @@ impl<'d> Outlet<'d> {
 
     fn reopen(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
-        let look = || self.find(dossier, |found| found.state() != PullState::Closed);
+        let is_open =
+            |found: &Pull| found.number == pull.number && found.state() != PullState::Closed;
+        let look = || self.find(dossier, is_open);
         let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
         Ok(once("the open pull request", Patience::new(self.driver.cancel), look, act)?)
     }
 
     fn mark_ready(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
-        let look = || self.find(dossier, |found| found.state() != PullState::Draft);
+        let is_ready =
+            |found: &Pull| found.number == pull.number && found.state() != PullState::Draft;
+        let look = || self.find(dossier, is_ready);
         let act =
             || self.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number));
         Ok(once("the ready mark", Patience::new(self.driver.cancel), look, act)?)
@@ -355,13 +374,18 @@ impl<'d> Outlet<'d> {
         }
     }
 
-    /// Writes down the pull request as it was seen.
-    fn note(&self, dossier: &mut Dossier, pull: &Pull) -> Result<(), PublishError> {
+    /// Writes down the pull request as it was seen, or that it is to be open.
+    fn note(
+        &self,
+        dossier: &mut Dossier,
+        pull: &Pull,
+        state: Option<PullState>,
+    ) -> Result<(), PublishError> {
         dossier.record.pull_request = Some(PullRecord {
             repo: self.repo.clone(),
             number: Some(pull.number),
             url: Some(pull.url.clone()),
-            state: Some(pull.state()),
+            state,
         });
         self.save(dossier)
     }
@@ -389,6 +413,12 @@ fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
         branch: branch.to_owned(),
         said: said.split_whitespace().collect::<Vec<_>>().join(" "),
     }
+}
+
+/// Whether a driver before this one was about to open it again.
+fn is_to_be_open(dossier: &Dossier, pull: &Pull) -> bool {
+    let known = dossier.record.pull_request.as_ref();
+    known.is_some_and(|known| known.url.as_ref() == Some(&pull.url) && known.state.is_none())
 }
 
 /// Whether our comment was seen.

@@ -112,7 +112,7 @@ fn would(
 ) -> Vec<Would> {
     let mut would = Vec::new();
     let state = outlet.pull.as_ref().map(Pull::state);
-    if state != Some(PullState::Merged) && (outlet.at.is_none() || outlet.at != commit) {
+    if !outlet.is_merged() && (outlet.at.is_none() || outlet.at != commit) {
         would.push(Would::Push);
     }
     match &outlet.pull {
