@@ -164,3 +164,20 @@ fn a_push_that_nobody_heard_of_is_ours_when_the_words_are_others_by_then() {
     assert_ne!(stall.branch("pdca/7").unwrap(), before);
     assert_eq!(stall.remote.git(&["log", "-1", "--format=%s", "pdca/7"]).trim(), "Better words");
 }
+
+#[test]
+fn interrupted_while_the_forge_is_slow_it_ends_in_order_and_the_next_goes_on() {
+    let stall = Stall::with_one();
+    stall.faults(&["pr create: hang"]);
+    let started = stall.start(&["7"]);
+    let hangs = stall.forge().join("hangs");
+    let is_at = |_: &_| fs_err::read(&hangs).is_ok_and(|bytes| bytes.ends_with(b"\n"));
+    stall.meeting.scene.wait_until("the forge hangs", is_at);
+    started.signal(rustix::process::Signal::INT);
+    fs_err::write(stall.forge().join("go"), "").unwrap();
+    assert_eq!(started.wait(), 130);
+    assert_eq!(stall.pulls().len(), 1);
+    stall.publish(&["7"]).expect(0);
+    assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1));
+    assert_eq!(stall.asked("pr create"), 1);
+}

@@ -1,6 +1,7 @@
 //! A workspace with accepted bundles, a remote, and a forge that lives in a directory.
 
-use pdca_e2e::Ran;
+use camino::Utf8PathBuf;
+use pdca_e2e::{Ran, Started};
 use pdca_testkit::{Repo, fake_gh};
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ impl Stall {
     }
 
     fn publish_with(&self, env: &[(&str, &str)], args: &[&str]) -> Ran {
-        let state = self.meeting.scene.workspace.around().join("forge");
+        let state = self.forge();
         let mut all = vec![
             ("FAKE_GH_STATE", state.as_str()),
             ("FAKE_GH_REMOTE", self.remote.path().as_str()),
@@ -63,21 +64,33 @@ impl Stall {
         self.meeting.scene.pdca_with(&all, &words)
     }
 
+    /// Starts publishing and does not wait for it.
+    pub(crate) fn start(&self, args: &[&str]) -> Started {
+        let (state, remote) = (self.forge(), self.remote.path());
+        let env = [("FAKE_GH_STATE", state.as_str()), ("FAKE_GH_REMOTE", remote.as_str())];
+        let words: Vec<&str> = ["publish"].into_iter().chain(args.iter().copied()).collect();
+        self.meeting.scene.start_with(&env, &words)
+    }
+
+    /// The directory in which the forge lives.
+    pub(crate) fn forge(&self) -> Utf8PathBuf {
+        self.meeting.scene.workspace.around().join("forge")
+    }
+
     /// What goes wrong from now on, one line each.
     pub(crate) fn faults(&self, lines: &[&str]) {
-        let dir = self.meeting.scene.workspace.around().join("forge");
+        let dir = self.forge();
         fs_err::create_dir_all(&dir).expect("a directory can be made");
         fs_err::write(dir.join("faults"), lines.join("\n") + "\n").expect("a file can be written");
     }
 
     fn kept(&self, kind: &str) -> Vec<Value> {
-        let dir = self.meeting.scene.workspace.around().join("forge").join(kind);
+        let dir = self.forge().join(kind);
         let Ok(entries) = dir.read_dir_utf8() else { return Vec::new() };
         let mut paths: Vec<_> =
             entries.map(|entry| entry.expect("it can be listed").path().to_owned()).collect();
         paths.sort();
-        let read =
-            |path: &camino::Utf8PathBuf| fs_err::read_to_string(path).expect("it can be read");
+        let read = |path: &Utf8PathBuf| fs_err::read_to_string(path).expect("it can be read");
         paths.iter().map(|path| serde_json::from_str(&read(path)).expect("it is JSON")).collect()
     }
 
@@ -97,7 +110,7 @@ impl Stall {
     }
 
     pub(crate) fn put_pull(&self, number: u64, pull: &Value) {
-        let dir = self.meeting.scene.workspace.around().join("forge/pulls");
+        let dir = self.forge().join("pulls");
         fs_err::create_dir_all(&dir).expect("a directory can be made");
         fs_err::write(dir.join(format!("{number:04}.json")), pull.to_string())
             .expect("a file can be written");
@@ -105,7 +118,7 @@ impl Stall {
 
     /// How often the forge was asked for this.
     pub(crate) fn asked(&self, call: &str) -> usize {
-        let log = self.meeting.scene.workspace.around().join("forge/log");
+        let log = self.forge().join("log");
         let log = fs_err::read_to_string(log).unwrap_or_default();
         log.lines().filter(|line| *line == call).count()
     }
@@ -130,8 +143,7 @@ impl Stall {
 
     /// Takes everything back, here and there, but the acceptance.
     pub(crate) fn take_back(&self, id: &str) {
-        let around = self.meeting.scene.workspace.around();
-        drop(fs_err::remove_dir_all(around.join("forge")));
+        drop(fs_err::remove_dir_all(self.forge()));
         self.remote.git(&["update-ref", "-d", &format!("refs/heads/pdca/{id}")]);
         let texts = ["commit-msg.txt", "pr-description.md", "tracker-comment.md", "publish.json"];
         for file in texts {

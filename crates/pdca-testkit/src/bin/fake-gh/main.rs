@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `lose` | is carried out, and fails without a word |
 //! | `die` | is carried out, and the program is killed |
+//! | `hang` | is carried out, and ends when there is a file `go`, or after a minute |
 //! | `busy` | is not carried out, and may be later (HTTP 502) |
 //! | `refuse` | is not carried out, and never will be (HTTP 422) |
 //! | `logout` | is not carried out, because nobody is logged in |
@@ -57,7 +58,7 @@ fn main() {
     forge.log(&call);
     let fault = forge.fault(&call);
     match fault.as_deref() {
-        None | Some("lose" | "die") => {}
+        None | Some("lose" | "die" | "hang") => {}
         Some("busy") => fail(1, "HTTP 502: Bad Gateway (https://api.forge.example/graphql)"),
         Some("refuse") => fail(1, "HTTP 422: Validation Failed"),
         Some("logout") => fail(NO_LOGIN, "To get started, please run: gh auth login"),
@@ -83,6 +84,15 @@ fn main() {
             let own = rustix::process::getpid();
             let killed = rustix::process::kill_process(own, rustix::process::Signal::KILL);
             bad(&format!("still alive: {killed:?}"));
+        }
+        Some("hang") => {
+            write(&forge.state.join("hangs"), "yes\n");
+            let begun = std::time::Instant::now();
+            let go = forge.state.join("go");
+            while !go.exists() && begun.elapsed().as_secs() < 60 {
+                std::thread::park_timeout(std::time::Duration::from_millis(10));
+            }
+            println!("{said}");
         }
         _ => println!("{said}"),
     }
