@@ -233,6 +233,7 @@ impl Gh<'_> {
             .cwd(self.cwd)
             .stdin(text)
             .timeout(self.timeout)
+            .killed_by(self.cancel)
             .max_stdout(LIST);
         let tool = fixed.iter().fold(tool, |tool, (name, value)| tool.env(*name, *value));
         ask(&tool, self.program, Dialect::Gh, doing)

@@ -107,6 +107,7 @@ pub(crate) fn ask(
         Err(ToolError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Err(OutsideError::Missing { program: program.to_owned() });
         }
+        Err(ToolError::Cancelled { .. }) => return Err(OutsideError::Interrupted),
         // It may have done what it was asked for before; whoever asks looks.
         Err(error @ (ToolError::TimedOut { .. } | ToolError::Signaled { .. })) => {
             return Err(OutsideError::Passing { doing, said: error.to_string() });

@@ -102,6 +102,7 @@ impl Tracker<'_> {
             .env("GIT_TERMINAL_PROMPT", "0")
             .stdin(text)
             .timeout(*timeout)
+            .killed_by(cancel)
             .max_stdout(LIST);
         ask(&tool, "sh", Dialect::Command, doing)
     }

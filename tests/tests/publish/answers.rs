@@ -181,3 +181,22 @@ fn interrupted_while_the_forge_is_slow_it_ends_in_order_and_the_next_goes_on() {
     assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1));
     assert_eq!(stall.asked("pr create"), 1);
 }
+
+#[test]
+fn told_twice_to_stop_nobody_waits_for_the_forge() {
+    let stall = Stall::with_one();
+    stall.faults(&["pr create: hang"]);
+    let started = stall.start(&["7"]);
+    let hangs = stall.forge().join("hangs");
+    let is_at = |_: &_| fs_err::read(&hangs).is_ok_and(|bytes| bytes.ends_with(b"\n"));
+    stall.meeting.scene.wait_until("the forge hangs", is_at);
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        started.signal(signal);
+    }
+    // It would hang for a minute, and end well.
+    assert_eq!(started.wait(), 130);
+    assert_eq!(stall.record("7")["pull_request"].get("url"), None);
+    stall.meeting.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
+    stall.publish(&["7"]).expect(0);
+    assert_eq!((stall.pulls().len(), stall.asked("pr create")), (1, 1));
+}
