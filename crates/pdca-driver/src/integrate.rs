@@ -11,7 +11,7 @@
 //! and lands nothing twice.
 
 mod chronicle;
-mod gate;
+pub(crate) mod gate;
 mod held;
 mod hunt;
 mod landing;
