@@ -136,7 +136,7 @@ impl Scene {
         self.start_with(&[], args)
     }
 
-    /// The same with further variables.
+    /// Starts `pdca` with further variables and does not wait for it.
     #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
     pub fn start_with(&self, env: &[(&str, &str)], args: &[&str]) -> Started {
         let mut command = Command::new(pdca_bin());

@@ -12,7 +12,7 @@
 
 mod anchors;
 mod chronicle;
-mod gate;
+pub(crate) mod gate;
 mod held;
 mod hunt;
 mod landing;

@@ -98,6 +98,25 @@ fn what_was_pushed_has_landed_and_nothing_of_the_users_moved() {
 }
 
 #[test]
+fn a_named_remote_is_used_as_configured_and_what_is_known_of_it_stays_the_users() {
+    let scene = Meeting::new("true");
+    let remote = Remote::of(&scene);
+    // The user fetched once; that is what they know of the remote until they fetch again.
+    scene.scene.repo.git(&["remote", "add", "origin", "../remote.git"]);
+    scene.scene.repo.git(&["fetch", "--quiet", "origin"]);
+    let scene = scene.looked_at_anew();
+    scene.scene.workspace.config(&format!(
+        "{}\n[integrate]\nland = \"push\"\n",
+        scene.scene.workspace.read("pdca.toml")
+    ));
+    remote.gains("theirs.txt");
+    scene.accepted("1", "a.txt", "a\n");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(remote.subjects(), "pdca: issue_1\nsomebody else\nfirst\n");
+    is_done(&scene);
+}
+
+#[test]
 fn c3_a_second_driver_in_another_clone_loses_the_race_and_gates_again() {
     let (first, second) = (Meeting::new(PATIENT), Meeting::new(PATIENT));
     assert_eq!(first.at("main"), second.at("main"), "both are clones of the same");

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     proof,
-    remote::{Destination, RemoteTip, remote_tip, tool},
+    remote::{Destination, RemoteTip, address, remote_tip, tool},
 };
 use crate::{
     failure::{RefError, StoreError},
@@ -55,6 +55,12 @@ pub enum PushError {
         /// What was given.
         given: String,
     },
+    /// A remote that is several.
+    #[error("{remote} takes pushes at several addresses")]
+    Addresses {
+        /// The remote.
+        remote: String,
+    },
     /// What was to be pushed is not what was gated and sealed.
     #[error("what is to be pushed is not what was gated")]
     Refused(#[source] proof::Disproof),
@@ -91,11 +97,12 @@ pub fn push(
         RemoteTip::NoBranch => return Ok(PushOutcome::NoBranch),
         RemoteTip::Silent { said } => return Ok(PushOutcome::Transient { said }),
     }
+    let address = address(store, to.remote)?;
     let reference = format!("refs/heads/{}", to.branch);
     let lease = format!("--force-with-lease={reference}:{old}");
     let what = format!("{new}:{reference}");
     let args =
-        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", to.remote, &what];
+        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
     let said = run(&tool(store, &args))?;
     Ok(match remote_tip(store, to)? {
         RemoteTip::At(at) if at == new => PushOutcome::Pushed,
@@ -109,7 +116,7 @@ pub fn push(
 /// What a push that left the remote where it was has to say.
 ///
 /// A line with `!` is the answer of a remote that was reached; without one it was not.
-fn refusal(said: &Said, reference: &str) -> PushOutcome {
+pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
     let ours = format!(":{reference}\t");
     let answer = said
         .stdout

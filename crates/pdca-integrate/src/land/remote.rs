@@ -80,10 +80,27 @@ impl Destination<'_> {
             return bad("remote", remote);
         }
         let full = format!("refs/heads/{}", self.branch);
-        if gix::refs::FullName::try_from(full.as_str()).is_err() {
+        // As a ref it would be legal; as the name of a branch git takes it for an option.
+        if self.branch.starts_with('-') || gix::refs::FullName::try_from(full.as_str()).is_err() {
             return bad("branch", self.branch);
         }
         Ok(())
+    }
+}
+
+/// Where a remote takes pushes. Everything is asked there, by address: git moves the user's own
+/// remote-tracking refs along with a remote that it is given by name.
+pub(super) fn address(store: &Store, remote: &str) -> Result<String, PushError> {
+    let said = run(&tool(store, &["remote", "get-url", "--push", "--all", "--", remote]))?;
+    if said.code != 0 {
+        // No remote has that name, so it is an address itself.
+        return Ok(remote.to_owned());
+    }
+    let said = said.stdout.to_str_lossy();
+    let mut addresses = said.lines().filter(|line| !line.is_empty());
+    match (addresses.next(), addresses.next()) {
+        (Some(one), None) => Ok(one.to_owned()),
+        (_, _) => Err(PushError::Addresses { remote: remote.to_owned() }),
     }
 }
 
@@ -91,7 +108,8 @@ impl Destination<'_> {
 pub fn remote_tip(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError> {
     of.require_names()?;
     let reference = format!("refs/heads/{}", of.branch);
-    let said = run(&tool(store, &["ls-remote", "--refs", "--", of.remote, &reference]))?;
+    let address = address(store, of.remote)?;
+    let said = run(&tool(store, &["ls-remote", "--refs", "--", &address, &reference]))?;
     if said.code != 0 {
         return Ok(RemoteTip::Silent { said: said.stderr.trim().to_owned() });
     }
@@ -119,6 +137,7 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         return Ok(RemoteTip::At(at));
     }
     let reference = format!("refs/heads/{}", of.branch);
+    let address = address(store, of.remote)?;
     let args = [
         "fetch",
         "--quiet",
@@ -128,7 +147,7 @@ pub fn bring(store: &Store, of: Destination<'_>) -> Result<RemoteTip, PushError>
         "--no-recurse-submodules",
         "--refmap=",
         "--",
-        of.remote,
+        &address,
         &reference,
     ];
     let said = run(&tool(store, &args))?;
@@ -168,12 +187,15 @@ pub fn sightings(store: &Store, branch: &str) -> Result<Vec<ObjectId>, StoreErro
     Ok(all.into_iter().filter(|(name, _)| of_branch(name)).map(|(_, at)| at).collect())
 }
 
-/// git in the target's own repository, because the remote is what the user says it is.
+/// git in the target's own repository, because the remote is what the user says it is. An address may
+/// be a path from the top of the checkout.
 pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
+    let git_dir = store.common_dir();
+    let top = git_dir.parent().filter(|_| git_dir.file_name() == Some(".git"));
     Tool::new("git")
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
         .args(args)
-        .cwd(store.common_dir())
+        .cwd(top.unwrap_or(git_dir))
         .env("GIT_DIR", store.common_dir().as_str())
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ASKPASS", "")
