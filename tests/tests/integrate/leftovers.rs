@@ -104,6 +104,8 @@ fn recover_lists_an_integration_that_was_cut_short_and_what_will_be_done() {
         (&json["runs"][0]["kind"], &json["runs"][0]["action"]),
         (&"integration".into(), &"integrate".into())
     );
+    let doctor = scene.pdca(&["doctor"]);
+    assert!(doctor.out.contains("`pdca integrate` goes on with it"), "{}", doctor.out);
     for command in ["unblock", "abort"] {
         let told = scene.pdca(&[command]).expect(4);
         assert!(told.err.contains("is not over: `pdca integrate` goes on"), "{}", told.err);
