@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::RefError,
     fence::{Effect, Fence, Log, Move, ref_at},
+    name::Run,
     path::TreePath,
     plan::{Entry, Strategy},
     store::Store,
@@ -133,10 +134,7 @@ pub fn drop_fold_ref(
     commit: ObjectId,
     log: Log<'_>,
 ) -> Result<Effect, RefError> {
-    let of_a_fold = name.strip_prefix("refs/pdca/").and_then(|rest| rest.split_once("/int/"));
-    if of_a_fold.is_none_or(|(run, number)| {
-        run.parse::<crate::name::Run>().is_err() || number.parse::<u32>().is_err()
-    }) {
+    if Run::of_fold_ref(name).is_none() {
         return Err(RefError::Name { name: name.to_owned() });
     }
     if ref_at(store, name)?.is_none() {

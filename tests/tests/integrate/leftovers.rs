@@ -136,3 +136,19 @@ fn an_integration_that_was_cut_short_with_everything_landed_is_ended_by_whoever_
         scene.pdca(&["verify"]).expect(0);
     }
 }
+
+#[test]
+fn what_was_pushed_needs_no_anchor_although_no_branch_here_has_it() {
+    let scene = Meeting::new("true");
+    let remote = scene.scene.workspace.around().join("bare.git");
+    scene.scene.repo.git(&["clone", "--quiet", "--bare", ".", remote.as_str()]);
+    let config = scene.scene.workspace.read("pdca.toml");
+    let push = format!("{config}\n[integrate]\nland = \"push\"\nremote = \"{remote}\"\n");
+    scene.scene.workspace.config(&push);
+    scene.accepted("1", "a.txt", "a\n");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(anchors(&scene).len(), 1);
+    let told = steps(&scene, &[]);
+    assert_eq!(anchors(&scene), Vec::<String>::new(), "{told:?}");
+    scene.pdca(&["verify"]).expect(0);
+}

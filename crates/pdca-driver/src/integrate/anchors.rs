@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use pdca_integrate::{
-    Fence, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains, drop_fold_ref,
-    refs_below,
+    Destination, Fence, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains,
+    drop_fold_ref, refs_below,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
 
@@ -85,12 +85,15 @@ impl Site {
         for target in &self.targets {
             let store = self.store(target)?;
             let all = refs_below(&store, "refs/pdca/")?;
-            let all: Vec<_> = all.into_iter().filter_map(of_a_fold).collect();
-            if all.is_empty() {
+            if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
                 continue;
             }
-            let branches = refs_below(&store, "refs/heads/")?;
-            for (name, run, commit) in all {
+            // What a remote was last seen at is as good as a branch here.
+            let seen = all.iter().filter(|(name, _)| Destination::is_sighting(name)).cloned();
+            let mut branches = refs_below(&store, "refs/heads/")?;
+            branches.extend(seen);
+            for (name, commit) in all {
+                let Some(run) = Run::of_fold_ref(&name) else { continue };
                 let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
                 let age = Age { now, keep, is_ending };
                 let fate = self.fate(&store, &branches, &run, commit, age)?;
@@ -164,15 +167,6 @@ impl Age {
     fn is_past(self, state: &RunState) -> bool {
         if self.is_ending { self.keep.is_zero() } else { is_past(state, self.now, self.keep) }
     }
-}
-
-/// The run of a ref that keeps the tip of a fold; none of any other ref.
-fn of_a_fold((name, commit): (String, ObjectId)) -> Option<(String, Run, ObjectId)> {
-    let rest = name.strip_prefix("refs/pdca/")?;
-    let (run, number) = rest.split_once("/int/")?;
-    number.parse::<u32>().ok()?;
-    let run = run.parse().ok()?;
-    Some((name, run, commit))
 }
 
 /// Whether every change of an integration still has exactly the seal that it had then.
