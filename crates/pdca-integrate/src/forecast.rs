@@ -152,7 +152,7 @@ impl Forecast {
 fn outlook(answer: Result<Merged, EngineError>) -> Outlook {
     match answer {
         Ok(Merged::Clean { .. }) => Outlook::Clear,
-        Ok(Merged::Conflicted { conflicts }) => Outlook::Conflict { conflicts },
+        Ok(Merged::Conflicted { conflicts, .. }) => Outlook::Conflict { conflicts },
         Err(error) => Outlook::Unknown { why: pdca_state::chain(&error) },
     }
 }
