@@ -34,7 +34,9 @@ impl Driver<'_> {
         } else {
             MissingReview::NotRun
         };
+        let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
         let inputs = SummaryInputs {
+            resolution: resolution.as_deref(),
             review: review.as_deref(),
             missing_review,
             advisories: &advisories,

@@ -4,12 +4,15 @@
 //! accept ─► Site::seal ─► seal.json and refs/pdca/<run>/seal/<id>
 //! Site::fronts ─► Front: one branch of one target and where each accepted change stands
 //! Driver::integrate ─► plan ─ fold ─► hunt over the integration checkouts ─► land ─► certificate
+//! Driver::resolve ─► what conflicts with the branch, in a checkout ─► Driver::adopt ─► Check
 //! ```
 //!
 //! What is in a branch is read from git each time, so a driver that died anywhere is followed by one
 //! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
 //! and lands nothing twice.
 
+mod adopt;
+mod case;
 mod chronicle;
 mod gate;
 mod held;
@@ -17,8 +20,11 @@ mod hunt;
 mod landing;
 mod outlook;
 mod rehearsal;
+mod resolve;
+mod resolver;
 mod sealing;
 mod settings;
+mod sides;
 mod standing;
 mod work;
 
@@ -35,11 +41,13 @@ use pdca_state::BundleId;
 use crate::drive::{DriveError, Driver};
 use crate::run::Clock;
 
+pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
 pub use outlook::{Sky, Trouble};
 pub use rehearsal::Rehearsal;
+pub use resolve::{Came, ResolveError, Task, Told};
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
 pub use standing::{Accepted, Front, Standing, StandingError};
@@ -211,10 +219,12 @@ impl Driver<'_> {
         if order.settings.land != Land::Branch && !is_local {
             return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
         }
-        let (entries, held) = work::choose(front, order.only);
+        let skipped = self.site.skipped(front)?;
+        let (entries, held) = work::choose(front, order.only, &skipped);
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
         let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
+        work.done.present = order.wanted(skipped);
         let ended = work.run(entries, held);
         let kept = work.keep(&ended);
         // What went wrong first is what a person must know.

@@ -41,13 +41,14 @@ pub struct Rehearsal {
 impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
-        let (entries, mut out) = choose(front, order.only);
+        let skipped = self.skipped(front)?;
+        let (entries, mut out) = choose(front, order.only, &skipped);
         let strategy = order.settings.strategy;
         let plan = Plan::new(front.tip, strategy, entries)?;
         let mut engine = Engine::new(&front.store, order.settings.drivers()?);
         let mut told = |_: &_| Ok(());
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
-        let mut present = Vec::new();
+        let mut present = order.wanted(skipped);
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
                 Fate::Applied { .. } => {}

@@ -1,6 +1,6 @@
 //! Where accepted changes stand: sealed, landed, or not as they were sealed. Told from git.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
     ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
@@ -24,6 +24,8 @@ pub struct Front {
     pub tip: ObjectId,
     /// The changes, by their ids.
     pub changes: Vec<Accepted>,
+    /// The bundles of the workspace that are not finished: what needs one of them waits for it.
+    pub open: BTreeSet<BundleId>,
 }
 
 /// An accepted change.
@@ -131,8 +133,12 @@ impl Site {
     pub fn fronts(&self) -> Result<Vec<Front>, StandingError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
+        let mut open = BTreeSet::new();
         for bundle in self.accepted()? {
             let snapshot = bundle.load()?;
+            if snapshot.state.is_open() {
+                open.insert(bundle.id().clone());
+            }
             let has_patch = snapshot.artifacts.contains(Artifact::Patch);
             let Some(brief) = snapshot.authored_brief().filter(|_| has_patch) else { continue };
             if snapshot.state != State::Complete {
@@ -158,6 +164,7 @@ impl Site {
             }
         }
         for front in &mut fronts {
+            front.open.clone_from(&open);
             front.changes.sort_by(|a, b| a.bundle.id().cmp(b.bundle.id()));
         }
         Ok(fronts)
@@ -207,7 +214,7 @@ impl Site {
         }
         mark_landed(&store, tip, &mut changes).map_err(failed)?;
         mark_staged(&store, tip, &mut changes).map_err(failed)?;
-        Ok(Front { target, branch, reference, store, tip, changes })
+        Ok(Front { target, branch, reference, store, tip, changes, open: BTreeSet::new() })
     }
 }
 

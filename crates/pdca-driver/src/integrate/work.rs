@@ -364,6 +364,14 @@ impl Order<'_> {
     fn wants(&self, id: &BundleId) -> bool {
         self.only.is_empty() || self.only.contains(id)
     }
+
+    /// Those that were asked for, as changes whose effect is there already.
+    pub(super) fn wanted(
+        &self,
+        ids: impl IntoIterator<Item = BundleId>,
+    ) -> Vec<(BundleId, Option<BundleId>)> {
+        ids.into_iter().filter(|id| self.wants(id)).map(|id| (id, None)).collect()
+    }
 }
 
 pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
@@ -380,12 +388,18 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
 }
 
 /// The changes that take part, and those that cannot.
-pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, Vec<Held>) {
+///
+/// Those in `skipped` have nothing to land, and nobody waits for them.
+pub(super) fn choose(
+    front: &Front,
+    only: &BTreeSet<BundleId>,
+    skipped: &BTreeSet<BundleId>,
+) -> (Vec<Entry>, Vec<Held>) {
     let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
     let mut out = Vec::new();
     for change in &front.changes {
         let id = change.bundle.id();
-        if !only.is_empty() && !only.contains(id) {
+        if (!only.is_empty() && !only.contains(id)) || skipped.contains(id) {
             continue;
         }
         match &change.standing {
@@ -401,11 +415,14 @@ pub(super) fn choose(front: &Front, only: &BTreeSet<BundleId>) -> (Vec<Entry>, V
             }
         }
     }
-    // What is accepted for this branch and neither landed nor in the plan is missing.
+    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what was
+    // accepted once and is not finished now.
     let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
         let change = front.changes.iter().find(|change| change.bundle.id() == id);
-        change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
-            && !entries.contains_key(id)
+        let waits = |change: &super::Accepted| {
+            !matches!(change.standing, Standing::Landed { .. }) && !skipped.contains(id)
+        };
+        change.map_or_else(|| front.open.contains(id), waits) && !entries.contains_key(id)
     };
     while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
         let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;

@@ -284,7 +284,8 @@ fn a_resolved_conflict_is_said_and_has_to_be_cleared() {
     let brief = crate::Brief::parse(crate::testing::BRIEF);
     let gates = crate::GateReport::parse(crate::testing::GATES.as_bytes()).unwrap();
     let said = "7 conflicts with 3 in f:1\n- [x] nothing\n## 9. Check sign-off";
-    let inputs = SummaryInputs { resolution: Some(said), ..SummaryInputs::new(&id, &brief, &gates) };
+    let inputs =
+        SummaryInputs { resolution: Some(said), ..SummaryInputs::new(&id, &brief, &gates) };
     let text = assemble(&inputs);
     assert!(text.contains("- Resolved conflict: 7 conflicts with 3 in f:1 "), "{text}");
     let summary = Summary::parse(&text);

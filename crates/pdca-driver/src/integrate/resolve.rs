@@ -1,0 +1,493 @@
+//! What conflicts with its branch is given to a resolver, and what comes of it goes through Check.
+//!
+//! # Protocol
+//! 1. *Look*: the sealed change is merged with the branch as it is, in the object store. Only what
+//!    conflicts with the branch itself can be resolved; what conflicts with a change that waits somewhere
+//!    else waits too.
+//! 2. *Attempt*, with no lock but the bundle's and the checkout's: counted in the case before the resolver
+//!    starts, and closed after it. One attempt for each time somebody asks; nobody sleeps until the next
+//!    is due.
+//! 3. *Resolved*: the change and the notes lie beside the case, synced, before the case says so. Until
+//!    then the bundle is untouched.
+//! 4. *Adopt*, admitted to the workspace: the accepted attempt is archived, and Do takes what the resolver
+//!    left in place of calling the builder ([`super::adopt`]). From there it is an attempt as any other.
+//!
+//! Whoever dies in 2 finds the case open and goes on under the same number; in 3 and 4 everything is
+//! written before it is relied on, and done again with the same result.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_integrate::{Engine, EngineError, Merged, ObjectId, Sealed, StoreError, contains};
+use pdca_leaves::Mode;
+use pdca_process::wait_until_free;
+use pdca_state::{Artifact, BundleId, LoadError, State};
+
+use crate::admission::AdmissionError;
+use crate::drive::{DriveError, Driver};
+use crate::run::Clock;
+use crate::site::Site;
+
+use super::case::{Case, CaseFile, Due, End, Stamp};
+use super::resolver::{Ask, Attempted};
+use super::settings::Settings;
+use super::sides::Sides;
+use super::standing::{Accepted, Front, Standing};
+
+/// How long what an earlier resolver left behind may take to die. Its supervisor gives it less.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is asked of whoever resolves.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// What `[integrate]` says.
+    pub settings: &'a Settings,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// What came of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The bundle.
+    pub id: BundleId,
+    /// What conflicts with what, where it does.
+    pub said: Option<String>,
+    /// How often the resolver was asked by now.
+    pub attempts: u32,
+    /// What came of it.
+    pub came: Came,
+}
+
+/// What came of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Came {
+    /// The resolver may be asked now. Only where nothing is done.
+    Due,
+    /// It is resolved: the change is ready to be checked.
+    Resolved {
+        /// Who did it.
+        by: String,
+    },
+    /// The resolver left nothing of the change: its effect is in the branch already.
+    Skipped {
+        /// In words.
+        why: String,
+    },
+    /// The attempt failed.
+    Failed {
+        /// In words.
+        what: String,
+        /// What there is to read about it.
+        log: Utf8PathBuf,
+        /// When the next one may be.
+        due: Due,
+    },
+    /// It was tried enough: `blocked_conflict`.
+    Blocked {
+        /// What a person should see.
+        evidence: String,
+        /// Whether it came to that just now.
+        new: bool,
+    },
+    /// The next attempt is not due yet.
+    Later {
+        /// When it is, as people write it.
+        at: String,
+    },
+    /// There is nothing that a resolver could do now.
+    Waits {
+        /// Why.
+        why: String,
+    },
+    /// Somebody else is at it.
+    Busy {
+        /// Who, by their own word.
+        holder: String,
+    },
+}
+
+/// Why a conflict was not looked at to its end. What was counted is counted.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is no such accepted change for the branch.
+    #[error("{id} is not accepted for this branch")]
+    Unknown {
+        /// The bundle.
+        id: BundleId,
+    },
+    /// git could not merge.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A lock cannot be used.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// The resolver could not be run. That is no attempt.
+    #[error(transparent)]
+    Drive(Box<DriveError>),
+    /// The case cannot be read or written.
+    #[error("the record of the conflict in {dir} cannot be used")]
+    Case {
+        /// Where it is.
+        dir: Utf8PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl From<DriveError> for ResolveError {
+    fn from(error: DriveError) -> Self {
+        if matches!(error, DriveError::Interrupted) {
+            return Self::Interrupted;
+        }
+        Self::Drive(Box::new(error))
+    }
+}
+
+/// A conflict as it is now, and what is on record about it.
+struct Matter {
+    file: CaseFile,
+    case: Case,
+    sides: Option<Sides>,
+    /// What is known without asking anybody.
+    known: Option<Came>,
+}
+
+impl Site {
+    /// Whether somebody is there to resolve conflicts.
+    pub fn has_resolver(&self) -> bool {
+        !self.force_stubs && self.leaves.resolver.mode == Mode::Command
+    }
+
+    /// Says what [`Driver::resolve`] would do about an accepted change. Nothing is written but objects
+    /// that nothing refers to.
+    pub fn rehearse_resolution(
+        &self,
+        front: &Front,
+        id: &BundleId,
+        task: Task<'_>,
+    ) -> Result<Told, ResolveError> {
+        let (change, sealed) = match find(front, id)? {
+            Ok(found) => found,
+            Err(told) => return Ok(told),
+        };
+        let matter = self.look(front, change, sealed, task)?;
+        Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)))
+    }
+
+    /// Looks at the change, the branch and the case.
+    fn look(
+        &self,
+        front: &Front,
+        change: &Accepted,
+        sealed: &Sealed,
+        task: Task<'_>,
+    ) -> Result<Matter, ResolveError> {
+        let id = change.bundle.id();
+        let head = sealed.record().head.to_string();
+        let file = self.case_file(id, &head);
+        let failed = |source| ResolveError::Case { dir: file.dir().to_owned(), source };
+        let case = file.load().map_err(failed)?;
+        let (target, branch) = (&front.target.name, &front.branch);
+        let case = case.unwrap_or_else(|| Case::new(id, &head, target, branch));
+        let now = Stamp::take(task.clock).map_err(failed)?;
+        let mut matter = Matter { file: file.clone(), case, sides: None, known: None };
+        matter.known = match &matter.case.end {
+            Some(End::Resolved { by, .. }) => Some(Came::Resolved { by: by.clone() }),
+            Some(End::Skipped { why, .. }) => Some(Came::Skipped { why: why.clone() }),
+            Some(End::Blocked { evidence }) => {
+                Some(Came::Blocked { evidence: evidence.clone(), new: false })
+            }
+            None => None,
+        };
+        if matter.known.is_some() {
+            return Ok(matter);
+        }
+        if let Some(behind) = self.unlanded(front, change)? {
+            let why = format!("it needs {behind}, which has not landed");
+            return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
+        }
+        let record = sealed.record();
+        let drivers = task.settings.drivers()?;
+        let mut engine = Engine::new(&front.store, drivers);
+        match engine.bring((record.base, record.head), front.tip)? {
+            Merged::Clean { tree } => {
+                let why = fits(front, tree)?;
+                return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
+            }
+            Merged::Conflicted { tree, conflicts } => {
+                let sides = Sides::new(front, sealed, tree, conflicts)?;
+                matter.case.said = sides.sentence();
+                matter.case.partners.clone_from(&sides.partners);
+                matter.sides = Some(sides);
+            }
+        }
+        if let Due::At(at) = matter.case.due(task.settings.resolve_pause(), &now) {
+            matter.known = Some(Came::Later { at });
+        }
+        Ok(matter)
+    }
+
+    /// What the change needs and the branch does not have.
+    fn unlanded(&self, front: &Front, change: &Accepted) -> Result<Option<BundleId>, ResolveError> {
+        for needed in &change.depends_on {
+            let found = front.changes.iter().find(|other| other.bundle.id() == needed);
+            let is_there = match found {
+                None => !front.open.contains(needed),
+                Some(other) => {
+                    matches!(other.standing, Standing::Landed { .. })
+                        || self.is_skipped(front, other)?
+                }
+            };
+            if !is_there {
+                return Ok(Some(needed.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the resolver found that the branch has the effect of a change already. That holds as long
+    /// as the branch has the commit on which it was found.
+    fn is_skipped(&self, front: &Front, change: &Accepted) -> Result<bool, StoreError> {
+        let Standing::Sealed(sealed) = &change.standing else { return Ok(false) };
+        let head = sealed.record().head.to_string();
+        let Some(case) = self.conflict_case(change.bundle.id(), &head) else { return Ok(false) };
+        let Some(End::Skipped { tip, .. }) = &case.end else { return Ok(false) };
+        match ObjectId::from_hex(tip.as_bytes()) {
+            Ok(tip) => contains(&front.store, front.tip, tip),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+impl Site {
+    /// The changes of which a resolver found that nothing is left to land.
+    pub(super) fn skipped(&self, front: &Front) -> Result<BTreeSet<BundleId>, StoreError> {
+        let mut skipped = BTreeSet::new();
+        for change in &front.changes {
+            if self.is_skipped(front, change)? {
+                skipped.insert(change.bundle.id().clone());
+            }
+        }
+        Ok(skipped)
+    }
+}
+
+impl Driver<'_> {
+    /// Has the resolver make one attempt at the conflict of an accepted change with its branch, if one is
+    /// due. Whoever calls this holds no lock.
+    pub fn resolve(
+        &self,
+        front: &Front,
+        id: &BundleId,
+        task: Task<'_>,
+    ) -> Result<Told, ResolveError> {
+        let (change, sealed) = match find(front, id)? {
+            Ok(found) => found,
+            Err(told) => return Ok(told),
+        };
+        let _taken = match self.site.take(id) {
+            Err(AdmissionError::Taken { holder, .. }) => {
+                return Ok(told(id, Came::Busy { holder }));
+            }
+            taken => taken?,
+        };
+        if !is_as_it_was(change, sealed)? {
+            let why = "somebody went on with it meanwhile".to_owned();
+            return Ok(told(id, Came::Waits { why }));
+        }
+        let matter = self.site.look(front, change, sealed, task)?;
+        let Matter { file, mut case, sides: Some(sides), known: None } = matter else {
+            return Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)));
+        };
+        wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
+        let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
+        let pause = task.settings.resolve_pause();
+        if case.due(pause, &stamp()?) == Due::Never {
+            case.exhaust();
+            self.keep_case(&file, &case, "conflict-block")?;
+            return Ok(settled(id, &case, true));
+        }
+        case.begin(&front.tip.to_string());
+        self.keep_case(&file, &case, "conflict-attempt")?;
+        let ask = Ask {
+            front,
+            bundle: &change.bundle,
+            sides: &sides,
+            file: &file,
+            attempt: case.attempts,
+        };
+        // A driver before this one may have died while the resolver ran.
+        let planted = self.relieve_guard(&change.bundle)?;
+        let attempted = if planted.is_empty() {
+            self.attempt_resolution(&ask)?
+        } else {
+            let what = "the resolver wrote into the bundle".to_owned();
+            Attempted::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
+        };
+        self.conclude(&file, &mut case, attempted, &stamp()?)?;
+        let mut came = settled(id, &case, true);
+        if let Came::Failed { due, .. } = &mut came.came {
+            *due = case.due(pause, &stamp()?);
+        }
+        Ok(came)
+    }
+
+    /// Writes down what an attempt came to: first what there is to keep, then that it is so.
+    fn conclude(
+        &self,
+        file: &CaseFile,
+        case: &mut Case,
+        attempted: Attempted,
+        now: &Stamp,
+    ) -> Result<(), ResolveError> {
+        let write = |name: &str, bytes: &[u8]| {
+            let written = self.effects.perform("resolution", || file.write(name, bytes));
+            written.map_err(|source| unusable(file, source))
+        };
+        match attempted {
+            Attempted::Failed { what, log } => {
+                let name = format!("attempt-{}.log", case.failures.len() + 1);
+                write(&name, format!("{what}\n\n{log}").as_bytes())?;
+                case.fail(what, file.dir().join(name), now);
+            }
+            Attempted::Empty => {
+                case.close(now);
+                let why = format!(
+                    "{}; the resolver left nothing of it: {} has its effect",
+                    case.said, case.branch
+                );
+                case.end = Some(End::Skipped { why, tip: case.tip.clone() });
+            }
+            Attempted::Resolved { patch, notes } => {
+                case.close(now);
+                write(Artifact::Patch.file_name(), &patch)?;
+                if let Some(notes) = notes {
+                    write(Artifact::BuildNotes.file_name(), &notes)?;
+                }
+                case.end = Some(End::Resolved {
+                    attempt: case.attempts,
+                    base: case.tip.clone(),
+                    by: self.resolver_name(),
+                    iteration: None,
+                });
+            }
+        }
+        self.keep_case(file, case, "conflict-outcome")
+    }
+
+    pub(super) fn keep_case(
+        &self,
+        file: &CaseFile,
+        case: &Case,
+        name: &'static str,
+    ) -> Result<(), ResolveError> {
+        let kept = self.effects.perform(name, || file.store(case));
+        kept.map_err(|source| unusable(file, source))
+    }
+
+    /// Who resolves, for people.
+    fn resolver_name(&self) -> String {
+        let config = &self.site.leaves.resolver;
+        let known = [&config.agent, &config.family, &config.model];
+        let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
+        if known.is_empty() {
+            return "the resolver".to_owned();
+        }
+        format!("the resolver ({})", known.join(", "))
+    }
+}
+
+impl Matter {
+    fn told(&self, id: &BundleId, came: Came) -> Told {
+        let said = Some(self.case.said.clone()).filter(|said| !said.is_empty());
+        Told { id: id.clone(), said, attempts: self.case.attempts, came }
+    }
+}
+
+pub(super) fn unusable(file: &CaseFile, source: io::Error) -> ResolveError {
+    ResolveError::Case { dir: file.dir().to_owned(), source }
+}
+
+fn told(id: &BundleId, came: Came) -> Told {
+    Told { id: id.clone(), said: None, attempts: 0, came }
+}
+
+/// What a case says about itself.
+fn settled(id: &BundleId, case: &Case, new: bool) -> Told {
+    let end = match (&case.end, case.failures.last()) {
+        (Some(End::Resolved { by, .. }), _) => Came::Resolved { by: by.clone() },
+        (Some(End::Skipped { why, .. }), _) => Came::Skipped { why: why.clone() },
+        (Some(End::Blocked { evidence }), _) => Came::Blocked { evidence: evidence.clone(), new },
+        (None, Some(last)) => {
+            let (what, log) = (last.what.clone(), last.log.clone());
+            Came::Failed { what, log, due: Due::Now }
+        }
+        (None, None) => Came::Due,
+    };
+    Told { id: id.clone(), said: Some(case.said.clone()), attempts: case.attempts, came: end }
+}
+
+/// The change of a bundle and its seal, or why a resolver has nothing to do with it.
+pub(super) fn find<'f>(
+    front: &'f Front,
+    id: &BundleId,
+) -> Result<Result<(&'f Accepted, &'f Sealed), Told>, ResolveError> {
+    let found = front.changes.iter().find(|change| change.bundle.id() == id);
+    let change = found.ok_or_else(|| ResolveError::Unknown { id: id.clone() })?;
+    let why = match &change.standing {
+        Standing::Sealed(sealed) => return Ok(Ok((change, sealed))),
+        Standing::Landed { .. } => "it has landed".to_owned(),
+        Standing::Staged { branch, .. } => format!("it waits in {branch}, without a conflict"),
+        Standing::Unsealed => "it was accepted without a seal".to_owned(),
+        Standing::Drifted { why } => format!("it is not as it was sealed: {why}"),
+    };
+    Ok(Err(told(id, Came::Waits { why })))
+}
+
+/// Whether a bundle is accepted still, with the same seal. Asked once its lock is held.
+pub(super) fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadError> {
+    let bundle = &change.bundle;
+    if bundle.load()?.state != State::Complete {
+        return Ok(false);
+    }
+    let copy = bundle.read(Artifact::Seal)?;
+    Ok(copy.is_none_or(|text| text == sealed.to_json()))
+}
+
+/// Why a change that merges with its branch is not landed.
+fn fits(front: &Front, tree: ObjectId) -> Result<String, StoreError> {
+    let branch = &front.branch;
+    if tree == front.store.tree_of(front.tip)? {
+        return Ok(format!("what it does is in {branch} already"));
+    }
+    let mut waiting: Vec<&str> = front
+        .changes
+        .iter()
+        .filter_map(|change| match &change.standing {
+            Standing::Staged { branch, .. } => Some(branch.as_str()),
+            Standing::Unsealed
+            | Standing::Sealed(_)
+            | Standing::Landed { .. }
+            | Standing::Drifted { .. } => None,
+        })
+        .collect();
+    waiting.sort_unstable();
+    waiting.dedup();
+    if waiting.is_empty() {
+        return Ok(format!("it does not conflict with {branch} as it is"));
+    }
+    let waiting = waiting.join(", ");
+    Ok(format!("what it conflicts with is not in {branch} yet: merge {waiting} first"))
+}
