@@ -20,6 +20,7 @@ mod next;
 mod plan;
 mod queue;
 mod recover;
+mod resolve;
 mod run;
 mod signoff;
 mod status;
@@ -97,6 +98,7 @@ enum Command {
     Signoff(signoff::Args),
     Forecast(forecast::Args),
     Integrate(integrate::Args),
+    Resolve(resolve::Args),
     Verify(verify::Args),
     Act(act::Args),
     #[command(hide = true)]
@@ -204,6 +206,7 @@ pub(crate) fn dispatch(
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
         Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
         Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
+        Some(Command::Resolve(args)) => resolve::run(args, &cx, out, err),
         Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
         Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
@@ -238,6 +241,7 @@ impl Line {
                 | Command::Gates(_)
                 | Command::Signoff(_)
                 | Command::Integrate(_)
+                | Command::Resolve(_)
                 | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
@@ -283,6 +287,7 @@ impl Command {
             | Command::Signoff(_)
             | Command::Forecast(_)
             | Command::Integrate(_)
+            | Command::Resolve(_)
             | Command::Act(_)
             | Command::ActIndex(_)
             | Command::ActLog(_)

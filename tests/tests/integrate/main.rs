@@ -9,3 +9,4 @@ mod faults;
 mod landing;
 mod meeting;
 mod outlook;
+mod resolve;

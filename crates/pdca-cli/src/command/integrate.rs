@@ -9,12 +9,13 @@ use std::num::NonZeroU32;
 
 use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Front, Hand, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
+    Front, Hand, Held, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
 };
 use pdca_integrate::Run;
 use pdca_journal::RunId;
 use pdca_state::BundleId;
 
+use super::resolve::{self, Resolving};
 use crate::ambient;
 use crate::config::MAX_LANES;
 use crate::context::{Context, IdArg};
@@ -39,7 +40,7 @@ Examples:
   pdca integrate --seal          # first seal what was accepted without a seal
 
 `land` in [integrate] says what moves: `branch` leaves pdca/integration-<run> for you to merge, `target` moves the branch,
-`push` pushes. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
+`push` pushes. What conflicts with the branch goes to [leaves.resolver], where one is configured. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
 or a seal is not what it was.")]
 pub(crate) struct Args {
     /// The bundles; all that are accepted where none is named
@@ -57,6 +58,10 @@ pub(crate) struct Args {
     /// Seal what was accepted without a seal, if it is still what was checked
     #[arg(long)]
     seal: bool,
+
+    /// Leave conflicts to `pdca resolve`, also where a resolver is configured
+    #[arg(long)]
+    no_resolve: bool,
 
     #[command(flatten)]
     events: session::EventsArg,
@@ -93,7 +98,7 @@ pub(crate) fn run(
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
     let dry_run = cx.globals.dry_run;
-    let _admitted =
+    let admitted =
         if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
     if args.seal && !dry_run {
         seal_old(cx, &site, &only, &new_run()?, err)?;
@@ -112,6 +117,7 @@ pub(crate) fn run(
         }
     }
     let mut ended = Vec::new();
+    let mut landed: Vec<(&Front, Integrated)> = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
         let order = Order {
             settings: &settings,
@@ -137,8 +143,25 @@ pub(crate) fn run(
             driver.integrate(front, &order)
         })?;
         let done = done.map_err(|error| explain::failed(&error, front))?;
-        told::told(cx, front, &settings, &done, out)?;
-        ended.push(exit_of(&done));
+        if !cx.globals.json {
+            told::told(cx, front, &settings, &done, &[], out)?;
+        }
+        landed.push((front, done));
+    }
+    // Nobody is kept waiting while a resolver works.
+    drop(admitted);
+    let resolving = resolve_conflicts(args, cx, &site, &settings, &landed, err)?;
+    for (front, done) in &landed {
+        if cx.globals.json {
+            told::told(cx, front, &settings, done, &resolving.items, out)?;
+        }
+        ended.push(exit_of(done, &resolving));
+    }
+    if !cx.globals.json {
+        resolve::lines(cx, &resolving.items, out)?;
+    }
+    if let Some(failure) = resolving.failure {
+        return Err(failure);
     }
     if ended.is_empty() {
         told::nothing(cx, &fronts, out, err)?;
@@ -146,6 +169,28 @@ pub(crate) fn run(
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
     Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+}
+
+/// Has the resolver work on what conflicts, where one is configured.
+fn resolve_conflicts(
+    args: &Args,
+    cx: &Context<'_>,
+    site: &Site,
+    settings: &Settings,
+    landed: &[(&Front, Integrated)],
+    err: &mut dyn Write,
+) -> Result<Resolving, Failure> {
+    let held = landed.iter().flat_map(|(_, done)| &done.held);
+    let held = held.filter(|held| held.reason == Reason::Conflict);
+    let ids: BTreeSet<BundleId> = held.map(|held| held.id.clone()).collect();
+    if args.no_resolve || ids.is_empty() || !site.has_resolver() {
+        return Ok(Resolving::default());
+    }
+    resolve::require_program(cx, site)?;
+    // The branches are where they are now: what landed just now is the other side.
+    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let work = resolve::Work { cx, site, settings, fronts: &fronts };
+    work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
 }
 
 /// A name that no other integration or acceptance has.
@@ -184,15 +229,22 @@ fn wanted<'f>(
     changes.map(|change| &change.standing)
 }
 
-fn exit_of(done: &Integrated) -> Exit {
-    let has = |reasons: &[Reason]| done.held.iter().any(|held| reasons.contains(&held.reason));
+fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
+    let is_settled =
+        |held: &&Held| held.reason == Reason::Conflict && resolving.has_settled(&held.id);
+    let has = |reasons: &[Reason]| {
+        let left = done.held.iter().filter(|held| !is_settled(held));
+        left.into_iter().any(|held| reasons.contains(&held.reason))
+    };
     if has(&[Reason::Drift]) {
         Exit::RecoveryBlocked
     } else if has(&[Reason::Red]) {
         Exit::CombinationRed
     } else if has(&[Reason::Conflict]) {
         Exit::MergeConflict
-    } else if has(&[Reason::Needs, Reason::Unsealed]) {
+    } else if has(&[Reason::Needs, Reason::Unsealed])
+        || done.held.iter().any(|held| is_settled(&held))
+    {
         Exit::Waiting
     } else {
         Exit::Done

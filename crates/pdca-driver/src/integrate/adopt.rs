@@ -5,8 +5,9 @@
 //! builder. So whoever goes on with the bundle, whenever, comes to the same files; and an attempt after
 //! this one has another number, and is built as any other.
 
-use camino::Utf8Path;
-use pdca_state::{Artifact, Bundle, BundleId, Snapshot, archive_superseded, sha256_hex};
+use std::collections::BTreeSet;
+
+use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded, sha256_hex};
 
 use crate::attempt::Attempt;
 use crate::drive::{DriveError, Driver};
@@ -103,9 +104,30 @@ impl Site {
         summary_of(&case)
     }
 
-    /// Where what a resolver left lies, for people.
-    pub fn conflict_dir(&self, id: &BundleId, head: &str) -> camino::Utf8PathBuf {
-        Utf8Path::to_owned(self.case_file(id, head).dir())
+    /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet.
+    pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<BundleId>, ResolveError> {
+        let mut found = Vec::new();
+        let conflicts = self.private().join("conflicts");
+        for bundle in self.bundles.list()? {
+            let id = bundle.id();
+            let has_case = conflicts.join(id.dir_name()).is_dir();
+            if !has_case || !(named.is_empty() || named.contains(id)) {
+                continue;
+            }
+            let snapshot = bundle.load()?;
+            let is_under_way = match snapshot.state {
+                State::Iterate(_) | State::Planned | State::Built | State::Checked => true,
+                State::Unplanned
+                | State::Resolved
+                | State::AwaitingSignoff
+                | State::Complete
+                | State::Discontinued => false,
+            };
+            if is_under_way && self.resolved(id, snapshot.iterations).is_some() {
+                found.push(id.clone());
+            }
+        }
+        Ok(found)
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Case {
     last: Option<Last>,
     /// What came of the attempts that failed.
     pub failures: Vec<Failure>,
+    /// How often it was unblocked, and what was said then.
+    #[serde(default)]
+    pub unblocked: Vec<String>,
     /// How the case ended, if it did.
     pub end: Option<End>,
 }
@@ -137,6 +140,7 @@ impl Case {
             open: false,
             last: None,
             failures: Vec::new(),
+            unblocked: Vec::new(),
             end: None,
         }
     }
@@ -191,7 +195,8 @@ impl Case {
     }
 
     /// Takes the block away: the counting begins anew, and what failed stays on record.
-    fn unblock(&mut self) {
+    fn unblock(&mut self, note: Option<&str>) {
+        self.unblocked.push(note.unwrap_or_default().to_owned());
         (self.attempts, self.begun, self.open, self.last) = (0, 0, false, None);
         self.end = None;
     }
@@ -319,16 +324,23 @@ impl Site {
         Ok(found)
     }
 
+    /// The cases of a bundle that are blocked, for people.
+    pub fn blocked_conflicts(&self, id: &BundleId) -> Vec<Case> {
+        let cases = self.cases(id).unwrap_or_default().into_iter().map(|(_, case)| case);
+        cases.filter(|case| case.block().is_some()).collect()
+    }
+
     /// Lets the resolver be asked again about what is blocked of a bundle. Says which heads that were.
     pub fn unblock_conflicts(
         &self,
         id: &BundleId,
+        note: Option<&str>,
         effects: &dyn crate::Effects,
     ) -> io::Result<Vec<String>> {
         let mut unblocked = Vec::new();
         for (file, mut case) in self.cases(id)? {
             if case.block().is_some() {
-                case.unblock();
+                case.unblock(note);
                 effects.perform("conflict-unblock", || file.store(&case))?;
                 unblocked.push(case.head);
             }
@@ -371,8 +383,9 @@ mod tests {
         let block = "2 conflicts with 1 in f:1; attempts 5/5 and the last: no 5";
         assert_eq!(case.block(), Some(block));
         assert_eq!(case.failures.len(), 5);
-        case.unblock();
+        case.unblock(Some("mended"));
         assert_eq!((case.due(PAUSE, &stamp(100)), case.failures.len()), (Due::Now, 5));
+        assert_eq!(case.unblocked, ["mended"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use camino::Utf8PathBuf;
 use pdca_integrate::{Engine, EngineError, Merged, ObjectId, Sealed, StoreError, contains};
 use pdca_leaves::Mode;
 use pdca_process::wait_until_free;
-use pdca_state::{Artifact, BundleId, LoadError, State};
+use pdca_state::{Artifact, BundleId, LoadError, RootError, State};
 
 use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
@@ -127,6 +127,9 @@ pub enum ResolveError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
     /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
