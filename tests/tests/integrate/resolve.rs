@@ -1,6 +1,7 @@
 //! What conflicts with its branch goes to a resolver, and what it leaves goes through Check.
 
 use pdca_e2e::{Ran, leaf};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::meeting::Meeting;
@@ -88,4 +89,343 @@ fn a_conflict_is_resolved_checked_signed_off_again_and_lands() {
     assert_eq!(scene.subjects()[0], "pdca: issue_2|2");
     scene.pdca(&["verify"]).expect(0);
     assert_eq!(resolver_calls(&scene), 1);
+}
+
+#[test]
+fn f7_a_conflict_is_tried_five_times_then_blocked_once_until_a_person_unblocks_it() {
+    let scene = meeting("echo I cannot; exit 3");
+    rivals(&scene);
+    scene.integrate(&["--json"]).expect(102);
+    for attempt in 2..=4 {
+        let told = first(&resolve(&scene, "2").expect(102));
+        assert_eq!((&told["outcome"], &told["attempts"]), (&"failed".into(), &attempt.into()));
+    }
+    let fifth = first(&resolve(&scene, "2").expect(102));
+    assert_eq!(fifth["outcome"], "blocked_conflict");
+    let said = fifth["text"].as_str().unwrap();
+    assert!(said.contains("2 conflicts with 1 in greeting.txt:1; attempts 5/5"), "{said}");
+    // Nobody is asked again, by hand or by an integration.
+    for ran in [resolve(&scene, "2"), scene.integrate(&["--json"])] {
+        let told = first(&ran.expect(102));
+        assert_eq!(told["outcome"], "blocked_conflict");
+        assert!(!told["text"].as_str().unwrap().contains("not tried any more"), "{told}");
+    }
+    assert_eq!(resolver_calls(&scene), 5);
+    let status = scene.pdca(&["status"]).expect(0).out;
+    assert!(status.contains("[blocked_conflict: 2 conflicts with 1"), "{status}");
+    let why = scene.pdca(&["why", "2"]).expect(0).out;
+    assert!(why.contains("attempts 5/5") && why.contains("next: pdca unblock 2"), "{why}");
+    let logs: Vec<&str> = why.lines().filter_map(|line| line.split("see ").nth(1)).collect();
+    assert_eq!(logs.len(), 5, "{why}");
+    for log in logs {
+        assert!(scene.scene.workspace.read(log).contains("I cannot"), "{log}");
+    }
+    assert_eq!(scene.scene.state("2"), "COMPLETE", "the bundle is untouched");
+    scene.pdca(&["unblock", "2", "--note", "another model"]).expect(0);
+    let told = first(&resolve(&scene, "2").expect(102));
+    assert_eq!((&told["outcome"], &told["attempts"]), (&"failed".into(), &1.into()));
+    assert_eq!(resolver_calls(&scene), 6);
+}
+
+#[test]
+fn f7_an_attempt_that_is_not_due_is_reported_and_nobody_waits_for_it() {
+    let scene = meeting_with("exit 3", "true", "land = \"target\"\nresolve_pause_secs = 3600\n");
+    rivals(&scene);
+    let failed = first(&scene.integrate(&["--json"]).expect(102));
+    assert_eq!(failed["outcome"], "failed");
+    let later = first(&resolve(&scene, "2").expect(102));
+    assert_eq!((&later["outcome"], &later["attempts"]), (&"later".into(), &1.into()));
+    assert!(later["due"].as_str().unwrap().starts_with("20"), "{later}");
+    let rehearsed = first(&scene.pdca(&["resolve", "--dry-run", "--json"]).expect(102));
+    assert_eq!(rehearsed["outcome"], "later");
+    let status = scene.pdca(&["status"]).expect(0).out;
+    assert!(status.contains("attempts 1/5"), "{status}");
+    assert_eq!(resolver_calls(&scene), 1);
+}
+
+#[test]
+fn markers_that_are_left_no_change_and_a_repository_inside_are_failed_attempts() {
+    let cases = [
+        ("sed -i '/^=======$/d' greeting.txt", "left conflict markers"),
+        ("mv greeting.txt other.txt", "left conflict markers"),
+        ("true", "changed nothing"),
+        ("git init --quiet inner; echo x > inner/x", "left a repository"),
+    ];
+    let scene = meeting("sh \"$PDCA_WORKSPACE/leaves/now.sh\"");
+    rivals(&scene);
+    scene.integrate(&["--no-resolve"]).expect(102);
+    assert_eq!(resolver_calls(&scene), 0);
+    let before = scene.scene.results();
+    for (script, expected) in cases {
+        scene.scene.workspace.write("leaves/now.sh", format!("set -eu\n{script}\n"));
+        let told = first(&resolve(&scene, "2").expect(102));
+        assert!(told["text"].as_str().unwrap().contains(expected), "{script}: {told}");
+        assert_eq!(scene.scene.results(), before, "the bundle is untouched: {script}");
+    }
+}
+
+#[test]
+fn d10_nobody_is_locked_out_while_a_resolver_works() {
+    let scene = meeting(&patient());
+    scene.accepted("1", "greeting.txt", "one\n");
+    scene.accepted("2", "greeting.txt", "two\n");
+    let started = scene.scene.start(&["integrate"]);
+    scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at"));
+    // Another bundle is built, checked and accepted, and lands.
+    scene.accepted("3", "c.txt", "c\n");
+    let told = scene.integrate(&["--json"]).expect(102);
+    assert_eq!(first(&told)["outcome"], "busy", "{}", told.out);
+    assert_eq!(scene.subjects(), ["pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.scene.state("2"), "COMPLETE", "nothing is changed before it is resolved");
+    scene.scene.workspace.write("go", "");
+    assert_eq!(started.wait(), 3);
+    assert_eq!(scene.scene.state("2"), "AWAITING_SIGNOFF");
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(show(&scene, "greeting.txt"), "one\ntwo\n");
+    assert_eq!(resolver_calls(&scene), 1);
+}
+
+#[test]
+fn d11_a_resolution_that_leaves_nothing_of_the_change_is_skipped_with_its_reason() {
+    let scene = meeting("git checkout --quiet HEAD -- . && git status --short");
+    scene.accepted("1", "greeting.txt", "one\n");
+    scene.accepted("2", "greeting.txt", "two\n");
+    scene.waiting("4", &[("Depends on", "2")], &[("d.txt", "d\n")]);
+    scene.scene.accept("4");
+    let head = scene.seal("2")["head"].as_str().unwrap().to_owned();
+    let told = first(&scene.integrate(&["--json"]).expect(3));
+    assert_eq!(told["outcome"], "skipped", "{told}");
+    assert!(told["text"].as_str().unwrap().contains("main has its effect"), "{told}");
+    assert_eq!(scene.scene.state("2"), "COMPLETE");
+    // It is no conflict any more, nobody is asked again, and what waited for it lands.
+    let again = scene.integrate(&["--json"]).expect(0).json();
+    assert_eq!(again["present"], serde_json::json!(["2"]));
+    assert_eq!(scene.subjects(), ["pdca: issue_4|4", "pdca: issue_1|1", "first|"]);
+    assert_eq!(resolver_calls(&scene), 1);
+    let status = scene.pdca(&["status"]).expect(0).out;
+    assert!(status.contains("[skipped: 2 conflicts with 1"), "{status}");
+    scene.scene.repo.git(&["gc", "--quiet", "--prune=now"]);
+    scene.scene.repo.git(&["cat-file", "-e", &head]);
+}
+
+#[test]
+fn what_depends_on_a_conflict_is_held_until_its_resolution_has_landed() {
+    let scene = meeting(UNION);
+    rivals(&scene);
+    scene.waiting("4", &[("Depends on", "2")], &[("d.txt", "d\n")]);
+    scene.scene.accept("4");
+    let ran = scene.integrate(&["--json"]).expect(3).json();
+    assert_eq!(ran["held"][1]["reason"], "needs");
+    // 2 is at its sign-off: 4 needs it all the same.
+    let ran = scene.integrate(&["--json"]).expect(3).json();
+    assert_eq!(ran["held"][0]["text"], "4 needs 2, which has not landed");
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(scene.subjects()[..2], ["pdca: issue_4|4", "pdca: issue_2|2"]);
+}
+
+#[test]
+fn under_land_branch_a_conflict_waits_until_the_other_side_is_merged() {
+    let scene = meeting_with(UNION, "true", "resolve_pause_secs = 0\n");
+    rivals(&scene);
+    let ran = scene.integrate(&["--json"]).expect(102);
+    let told = first(&ran);
+    assert_eq!(told["outcome"], "waits");
+    let reference = ran.json()["references"][0].as_str().unwrap().to_owned();
+    let branch = reference.trim_start_matches("refs/heads/");
+    let expected = format!("what it conflicts with is not in main yet: merge {branch} first");
+    assert_eq!(told["text"], expected.as_str());
+    assert_eq!(resolver_calls(&scene), 0);
+    scene.scene.repo.git(&["update-ref", "refs/heads/main", &reference]);
+    let told = first(&resolve(&scene, "2").expect(3));
+    assert_eq!(
+        (&told["outcome"], &told["state"]),
+        (&"resolved".into(), &"AWAITING_SIGNOFF".into())
+    );
+}
+
+#[test]
+fn a_conflict_with_a_commit_of_somebody_else_is_resolved_too() {
+    let scene = meeting(UNION);
+    scene.accepted("2", "greeting.txt", "two\n");
+    scene.commit_to_main("greeting.txt", "somebody\n");
+    let told = first(&scene.integrate(&["--json"]).expect(3));
+    assert_eq!(told["outcome"], "resolved");
+    let conflict = "2 conflicts with the branch in greeting.txt:1";
+    assert_eq!(told["conflict"], conflict);
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(show(&scene, "greeting.txt"), "somebody\ntwo\n");
+}
+
+#[test]
+fn the_resolver_is_told_both_sides_and_sees_no_notes_of_the_builder() {
+    let copy = format!("cp -R \"$PDCA_BUNDLE\" \"$PDCA_WORKSPACE/calls/view\"\n{UNION}");
+    let scene = meeting(&copy);
+    rivals(&scene);
+    scene.integrate(&[]).expect(3);
+    let workspace = &scene.scene.workspace;
+    let names = fs_err::read_dir(workspace.path().join("calls/view")).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["brief.md", "conflict.md", "patch.diff"]);
+    let sides = workspace.read("calls/view/conflict.md");
+    for part in [
+        "2 conflicts with 1 in greeting.txt:1.",
+        "main as it is now, with what landed of 1 |",
+        "## greeting.txt\n\nCONFLICT (contents)\n\nLine 1, ours:\n\n    one\n",
+    ] {
+        assert!(sides.contains(part), "{part:?} in {sides}");
+    }
+}
+
+#[test]
+fn without_a_resolver_a_conflict_is_held_and_the_command_says_what_to_configure() {
+    let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");
+    rivals(&scene);
+    let ran = scene.integrate(&["--json"]).expect(102).json();
+    assert_eq!(ran["resolutions"], serde_json::json!([]));
+    let refused = scene.pdca(&["resolve", "2"]).expect(2);
+    assert!(refused.err.contains("[leaves.resolver]"), "{}", refused.err);
+}
+
+#[test]
+fn a_resolver_that_nobody_confines_and_that_writes_elsewhere_is_caught() {
+    let outside = format!("{UNION}\necho x > \"$PDCA_WORKSPACE/../app/planted.txt\"");
+    let scene = meeting(&outside);
+    let config = scene.scene.workspace.read("pdca.toml");
+    let unconfined =
+        config.replace("[leaves.resolver]\n", "[leaves.resolver]\nsandbox = \"off\"\n");
+    scene.scene.workspace.config(&unconfined);
+    rivals(&scene);
+    let told = first(&scene.integrate(&["--json"]).expect(102));
+    assert_eq!(told["outcome"], "failed");
+    let said = told["text"].as_str().unwrap();
+    assert!(said.contains("the resolver wrote outside its checkout"), "{said}");
+    let log = fs_err::read_to_string(told["log"].as_str().unwrap()).unwrap();
+    assert!(log.contains("planted.txt"), "{log}");
+    assert_eq!(scene.scene.state("2"), "COMPLETE");
+    fs_err::remove_file(scene.scene.repo.path().join("planted.txt")).unwrap();
+}
+
+/// Puts everything back to before anything was resolved.
+fn back(scene: &Meeting) {
+    let workspace = scene.scene.workspace.path();
+    for name in ["conflicts", "runs", "attempts", "jobs", "guards"] {
+        drop(fs_err::remove_dir_all(workspace.join(".pdca").join(name)));
+    }
+    let bundle = workspace.join("results/issue_2");
+    drop(fs_err::remove_dir_all(&bundle));
+    copy(&workspace.join("kept"), &bundle);
+}
+
+fn copy(from: &camino::Utf8Path, to: &camino::Utf8Path) {
+    fs_err::create_dir_all(to).unwrap();
+    for entry in from.read_dir_utf8().unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(entry.path(), &to);
+        } else {
+            fs_err::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_effect_of_a_resolution_the_next_comes_to_the_same_files() {
+    let scene = meeting(UNION);
+    rivals(&scene);
+    scene.integrate(&["--no-resolve"]).expect(102);
+    let workspace = scene.scene.workspace.path();
+    copy(&workspace.join("results/issue_2"), &workspace.join("kept"));
+    resolve(&scene, "2").expect(3);
+    let whole = scene.scene.results();
+    assert!(whole.contains_key("issue_2/iteration-v1/seal.json"));
+    let mut killed = 0;
+    for point in 1..400 {
+        back(&scene);
+        let point = format!("@{point}");
+        let ran = scene.scene.pdca_with(&[("PDCA_CRASH_AT", &point)], &["resolve", "2"]);
+        if ran.code == 3 {
+            break;
+        }
+        assert_eq!(ran.code, 128 + 9, "point {point}: {} {}", ran.out, ran.err);
+        killed += 1;
+        let told = first(&resolve(&scene, "2").expect(3));
+        assert_eq!(told["state"], "AWAITING_SIGNOFF", "point {point}");
+        assert_eq!(scene.scene.results(), whole, "point {point}");
+        let case = case(&scene);
+        assert_eq!(case["attempts"], 1, "point {point}: {case}");
+    }
+    assert!(killed > 60, "only {killed} points");
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(show(&scene, "greeting.txt"), "one\ntwo\n");
+    assert_eq!(scene.scene.processes(), Vec::<String>::new());
+}
+
+/// What is on record about the conflict of 2.
+fn case(scene: &Meeting) -> Value {
+    let dir = scene.scene.workspace.path().join(".pdca/conflicts/issue_2");
+    let mut heads = dir.read_dir_utf8().unwrap();
+    let head = heads.next().unwrap().unwrap();
+    let text = fs_err::read_to_string(head.path().join("case.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn killed_at_any_effect_of_a_failed_attempt_it_is_counted_once() {
+    let scene = meeting("exit 3");
+    rivals(&scene);
+    scene.integrate(&["--no-resolve"]).expect(102);
+    let before = scene.scene.results();
+    let mut killed = 0;
+    for point in 1..400 {
+        drop(fs_err::remove_dir_all(scene.scene.workspace.path().join(".pdca/conflicts")));
+        let at = format!("@{point}");
+        let ran = scene.scene.pdca_with(&[("PDCA_CRASH_AT", &at)], &["resolve", "2"]);
+        if ran.code == 102 {
+            break;
+        }
+        assert_eq!(ran.code, 128 + 9, "point {point}: {} {}", ran.out, ran.err);
+        killed += 1;
+        let was_over = scene.scene.workspace.has(".pdca/conflicts")
+            && case(&scene)["failures"].as_array().unwrap().len() == 1;
+        resolve(&scene, "2").expect(102);
+        let case = case(&scene);
+        let failures = case["failures"].as_array().unwrap().len();
+        let expected = if was_over { 2 } else { 1 };
+        assert_eq!((failures, &case["attempts"]), (expected, &expected.into()), "{point}: {case}");
+        assert_eq!(scene.scene.results(), before, "point {point}");
+    }
+    assert!(killed > 20, "only {killed} points");
+}
+
+/// Says that it is there, and waits until the test lets it go.
+fn patient() -> String {
+    format!(
+        "echo up > \"$PDCA_WORKSPACE/calls/at\"\n\
+         while [ ! -e \"$PDCA_WORKSPACE/go\" ]; do sleep 0.02; done\n{UNION}"
+    )
+}
+
+#[test]
+fn a_resolver_whose_driver_dies_or_is_stopped_goes_on_under_its_number() {
+    for (signal, code) in [(Signal::KILL, 128 + 9), (Signal::INT, 130)] {
+        let scene = meeting(&patient());
+        rivals(&scene);
+        scene.integrate(&["--no-resolve"]).expect(102);
+        let started = scene.scene.start(&["resolve", "2"]);
+        scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at"));
+        started.signal(signal);
+        assert_eq!(started.wait(), code);
+        scene.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
+        assert_eq!(scene.scene.state("2"), "COMPLETE");
+        scene.scene.workspace.write("go", "");
+        resolve(&scene, "2").expect(3);
+        assert_eq!(case(&scene)["attempts"], 1);
+        assert_eq!(scene.scene.ended().iter().filter(|line| *line == "resolver 2").count(), 1);
+    }
 }

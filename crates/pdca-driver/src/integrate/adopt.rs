@@ -104,7 +104,8 @@ impl Site {
         summary_of(&case)
     }
 
-    /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet.
+    /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
+    /// that is named may be there already.
     pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<BundleId>, ResolveError> {
         let mut found = Vec::new();
         let conflicts = self.private().join("conflicts");
@@ -117,11 +118,8 @@ impl Site {
             let snapshot = bundle.load()?;
             let is_under_way = match snapshot.state {
                 State::Iterate(_) | State::Planned | State::Built | State::Checked => true,
-                State::Unplanned
-                | State::Resolved
-                | State::AwaitingSignoff
-                | State::Complete
-                | State::Discontinued => false,
+                State::AwaitingSignoff => !named.is_empty(),
+                State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
             };
             if is_under_way && self.resolved(id, snapshot.iterations).is_some() {
                 found.push(id.clone());

@@ -94,6 +94,8 @@ name = {name}
 #lanes = 1
 # Where "push" pushes to.
 #remote = "origin"
+# How many seconds after a failed attempt to resolve a conflict the next may be; it doubles.
+#resolve_pause_secs = 5
 
 [tracker]
 # The address of an issue, shown by `pdca status <id>`.
