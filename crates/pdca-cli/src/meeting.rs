@@ -99,9 +99,9 @@ fn mark(site: &Site, change: &Accepted, known: &HeldBack) -> Mark {
         Standing::Sealed(sealed) => {
             let head = sealed.record().head.to_string();
             let case = site.conflict_case(change.bundle.id(), &head);
-            let held = known.of(change.bundle.id(), Some(&head)).map(Held::sentence);
-            match (case, held) {
-                (Some(case), held) => of_case(&case, held),
+            let why = known.of(change.bundle.id(), Some(&head)).map(Held::sentence);
+            match (case, why) {
+                (Some(case), why) => of_case(&case, why),
                 (None, Some(why)) => Mark { word: "held", text: Some(why) },
                 (None, None) => Mark { word: "sealed", text: None },
             }

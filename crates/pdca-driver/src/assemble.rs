@@ -35,6 +35,7 @@ impl Driver<'_> {
             MissingReview::NotRun
         };
         let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
+        let resolution = resolution.map_err(DriveError::Own)?;
         let inputs = SummaryInputs {
             resolution: resolution.as_deref(),
             review: review.as_deref(),

@@ -18,6 +18,7 @@ mod gate;
 mod held;
 mod hunt;
 mod landing;
+mod matter;
 mod outlook;
 mod rehearsal;
 mod resolve;

@@ -186,7 +186,10 @@ fn resolve_conflicts(
     if args.no_resolve || ids.is_empty() || !site.has_resolver() {
         return Ok(Resolving::default());
     }
-    resolve::require_program(cx, site)?;
+    if let Err(failure) = resolve::require_program(cx, site) {
+        // What landed has landed, and is told first.
+        return Ok(Resolving { failure: Some(failure), ..Resolving::default() });
+    }
     // The branches are where they are now: what landed just now is the other side.
     let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
     let work = resolve::Work { cx, site, settings, fronts: &fronts };

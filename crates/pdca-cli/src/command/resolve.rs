@@ -88,7 +88,7 @@ pub(crate) fn run(
     };
     if named.is_empty() {
         resolving.items.retain(|item| !matches!(item.told.came, Came::Waits { .. }));
-    } else {
+    } else if resolving.failure.is_none() {
         let known = |id: &&BundleId| resolving.items.iter().any(|item| item.told.id == **id);
         if let Some(id) = named.iter().find(|id| !known(id)) {
             return Err(Failure::usage(format!(
@@ -107,10 +107,12 @@ pub(crate) fn run(
 /// The sealed changes among those named, or all of them.
 fn candidates(fronts: &[Front], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
     let changes = fronts.iter().flat_map(|front| &front.changes);
-    let is_wanted = |id: &BundleId| named.contains(id);
-    let ids = changes.filter(|change| match named.is_empty() {
-        true => matches!(change.standing, Standing::Sealed(_)),
-        false => is_wanted(change.bundle.id()),
+    let ids = changes.filter(|change| {
+        if named.is_empty() {
+            matches!(change.standing, Standing::Sealed(_))
+        } else {
+            named.contains(change.bundle.id())
+        }
     });
     ids.map(|change| change.bundle.id().clone()).collect()
 }
@@ -168,26 +170,36 @@ impl Work<'_> {
     pub(super) fn carry_out(
         &self,
         ids: &BTreeSet<BundleId>,
-        begun: Vec<BundleId>,
+        begun: Vec<Told>,
         events: Option<&Utf8Path>,
         err: &mut dyn Write,
     ) -> Result<Resolving, Failure> {
         let (places, task) = (self.places(ids), self.task());
-        let answers = session::work(self.cx, self.site, events, err, |driver| {
-            let resolve = |(front, id): &(&Front, &BundleId)| driver.resolve(front, id, task);
-            places.iter().map(resolve).collect::<Result<Vec<Told>, ResolveError>>()
+        let (told, failed) = session::work(self.cx, self.site, events, err, |driver| {
+            let (mut told, mut failed) = (begun, None);
+            for (front, id) in places {
+                match driver.resolve(front, id, task) {
+                    Ok(one) => told.push(one),
+                    Err(error) => {
+                        let stops = matches!(error, ResolveError::Interrupted);
+                        failed = failed.or(Some(error));
+                        if stops {
+                            break;
+                        }
+                    }
+                }
+            }
+            (told, failed)
         })?;
-        let told = answers.map_err(|error| explain(&error))?;
-        let mut items: Vec<Item> =
-            told.into_iter().map(|told| Item { told, state: None }).collect();
-        for id in begun {
-            let by = "an earlier attempt".to_owned();
-            let told = Told { id, said: None, attempts: 0, came: Came::Resolved { by } };
-            items.push(Item { told, state: None });
-        }
-        let mut resolving = Resolving { items, failure: None };
-        if resolving.ready().next().is_some() {
-            self.check(&mut resolving, events, err)?;
+        let items = told.into_iter().map(|told| Item { told, state: None }).collect();
+        let failure = failed.as_ref().map(explain);
+        let mut resolving = Resolving { items, failure };
+        let stopped = matches!(failed, Some(ResolveError::Interrupted));
+        if !stopped && resolving.ready().next().is_some() {
+            // What was resolved is told all the same.
+            if let Err(failure) = self.check(&mut resolving, events, err) {
+                resolving.failure = Some(failure);
+            }
         }
         Ok(resolving)
     }
@@ -226,7 +238,8 @@ impl Work<'_> {
             }
         }
         let stopped = batched.stopped.as_ref().map(run::stopped);
-        resolving.failure = stopped.or_else(|| run::first_failure(batched));
+        let failure = stopped.or_else(|| run::first_failure(batched));
+        resolving.failure = resolving.failure.take().or(failure);
         Ok(())
     }
 }

@@ -16,7 +16,8 @@ use crate::ground::GroundError;
 use crate::site::Site;
 
 use super::case::{Case, CaseFile, End};
-use super::resolve::{ResolveError, find, is_as_it_was};
+use super::matter::{find, is_as_it_was};
+use super::resolve::{Came, ResolveError, Told, unusable};
 use super::standing::Front;
 
 impl Driver<'_> {
@@ -30,7 +31,7 @@ impl Driver<'_> {
             return Ok(false);
         }
         let file = self.site.case_file(id, &sealed.record().head.to_string());
-        let case = file.load().map_err(|source| super::resolve::unusable(&file, source))?;
+        let case = file.load().map_err(|source| unusable(&file, source))?;
         let Some(mut case) = case else { return Ok(false) };
         let Some(said) = summary_of(&case) else { return Ok(false) };
         let plan = archive_superseded(bundle, &said).map_err(DriveError::from)?;
@@ -99,14 +100,18 @@ impl Site {
     }
 
     /// What the attempt after this many archived ones resolved, for the person who signs it off.
-    pub(crate) fn resolved(&self, id: &BundleId, iterations: u32) -> Option<String> {
-        let (_, case) = self.resolution(id, iterations).ok().flatten()?;
-        summary_of(&case)
+    pub(crate) fn resolved(
+        &self,
+        id: &BundleId,
+        iterations: u32,
+    ) -> std::io::Result<Option<String>> {
+        let found = self.resolution(id, iterations)?;
+        Ok(found.and_then(|(_, case)| summary_of(&case)))
     }
 
     /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
     /// that is named may be there already.
-    pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<BundleId>, ResolveError> {
+    pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<Told>, ResolveError> {
         let mut found = Vec::new();
         let conflicts = self.private().join("conflicts");
         for bundle in self.bundles.list()? {
@@ -121,8 +126,13 @@ impl Site {
                 State::AwaitingSignoff => !named.is_empty(),
                 State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
             };
-            if is_under_way && self.resolved(id, snapshot.iterations).is_some() {
-                found.push(id.clone());
+            let failed = |source| ResolveError::Case { dir: conflicts.join(id.dir_name()), source };
+            let case = self.resolution(id, snapshot.iterations).map_err(failed)?;
+            if let (true, Some((_, case))) = (is_under_way, case)
+                && let Some(End::Resolved { by, .. }) = case.end
+            {
+                let (said, attempts) = (Some(case.said), case.attempts);
+                found.push(Told { id: id.clone(), said, attempts, came: Came::Resolved { by } });
             }
         }
         Ok(found)

@@ -12,6 +12,7 @@ use pdca_journal::{Allowance, Limits, Moment, Now, Place};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
+use crate::job::{Jobs, Key};
 use crate::run::Clock;
 use crate::site::Site;
 
@@ -19,6 +20,8 @@ use crate::site::Site;
 const SCHEMA: u32 = 1;
 /// The record's name.
 const RECORD: &str = "case.json";
+/// Where the jobs of attempts are.
+const JOBS: &str = "jobs";
 /// A record or a resolution is not larger than this.
 const LARGEST: u64 = 64 << 20;
 
@@ -285,6 +288,17 @@ impl CaseFile {
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         fs_err::create_dir_all(&self.dir)?;
         files::replace(self.dir.join(name), bytes)
+    }
+
+    /// Where the job of an attempt lies until its end is on record.
+    pub(super) fn job(&self, key: &Key) -> Utf8PathBuf {
+        self.dir.join(JOBS).join(key.to_string())
+    }
+
+    /// Removes the jobs of attempts: their ends are on record.
+    pub(super) fn clear_jobs(&self) -> io::Result<()> {
+        let jobs = Jobs::new(self.dir.join(JOBS));
+        jobs.remove(jobs.root())
     }
 
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {

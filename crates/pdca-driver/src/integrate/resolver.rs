@@ -9,6 +9,7 @@ use pdca_lanes::ClaimError;
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, chain};
 
+use crate::attempt::Tenancy;
 use crate::drive::{DriveError, Driver};
 use crate::ground::{COMMITTER, Ground, GroundError, message};
 use crate::leaf::Guarded;
@@ -88,7 +89,7 @@ impl Driver<'_> {
             Ok(key) => key,
             Err(error) => return self.unanswered(ask, error),
         };
-        let job = ask.file.dir().join(format!("attempt-{attempt}-{key}"));
+        let job = ask.file.job(&key);
         let owner = ground.work_name(ask.bundle, Role::Resolver, &key);
         if !ground.is_of(&owner)? {
             // The end of a resolver whose work is no longer in the checkout is worth nothing.
@@ -96,13 +97,7 @@ impl Driver<'_> {
         }
         let marked = mark(ask).map_err(GroundError::Objects)?;
         let bench = Bench { ground: &ground, marked, job, owner };
-        let attempted = self.work_on(ask, &request, &bench)?;
-        if !matches!(attempted, Attempted::Failed { .. }) {
-            return Ok(attempted);
-        }
-        // It failed for good, so the next attempt asks afresh. What it left is rescued then.
-        self.site.jobs().remove(&bench.job).map_err(DriveError::Own)?;
-        Ok(attempted)
+        self.work_on(ask, &request, &bench)
     }
 
     /// The call, all but where it lies.
@@ -229,6 +224,7 @@ impl Driver<'_> {
             return failed("changed nothing", log);
         }
         if tree == tree_of(&bench.ground.attempt.base)? {
+            self.settle(bench, head)?;
             return Ok(Attempted::Empty);
         }
         let left = markers_left(ask, bench, &patch);
@@ -236,8 +232,15 @@ impl Driver<'_> {
             let log = format!("Markers are left:\n- {}\n", left.join("\n- "));
             return failed("left conflict markers", log);
         }
+        self.settle(bench, head)?;
         let notes = outcome.get(Output::Artifact(Artifact::BuildNotes)).map(<[u8]>::to_vec);
         Ok(Attempted::Resolved { patch, notes })
+    }
+
+    /// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
+    fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), GroundError> {
+        let tenancy = Tenancy { job: bench.owner.clone(), head: Some(head) };
+        self.occupy(bench.ground, &tenancy)
     }
 
     /// What a call without an answer is: a failed attempt, or nothing that the resolver did.

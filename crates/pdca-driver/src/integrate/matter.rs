@@ -1,0 +1,207 @@
+//! A conflict as it is now, and what is on record about it. Nothing here changes anything.
+
+use std::collections::BTreeSet;
+
+use pdca_integrate::{Engine, Merged, ObjectId, Sealed, StoreError, contains};
+use pdca_leaves::Mode;
+use pdca_state::{Artifact, BundleId, LoadError, State};
+
+use crate::site::Site;
+
+use super::case::{Case, CaseFile, Due, End, Stamp};
+use super::resolve::{Came, ResolveError, Task, Told};
+use super::sides::Sides;
+use super::standing::{Accepted, Front, Standing};
+
+/// A conflict as it is now, and what is on record about it.
+pub(super) struct Matter {
+    pub(super) file: CaseFile,
+    pub(super) case: Case,
+    pub(super) sides: Option<Sides>,
+    /// What is known without asking anybody.
+    pub(super) known: Option<Came>,
+}
+
+impl Site {
+    /// Whether somebody is there to resolve conflicts.
+    pub fn has_resolver(&self) -> bool {
+        !self.force_stubs && self.leaves.resolver.mode == Mode::Command
+    }
+
+    /// Says what [`Driver::resolve`] would do about an accepted change. Nothing is written but objects
+    /// that nothing refers to.
+    pub fn rehearse_resolution(
+        &self,
+        front: &Front,
+        id: &BundleId,
+        task: Task<'_>,
+    ) -> Result<Told, ResolveError> {
+        let (change, sealed) = match find(front, id)? {
+            Ok(found) => found,
+            Err(told) => return Ok(told),
+        };
+        let matter = self.look(front, change, sealed, task)?;
+        Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)))
+    }
+
+    /// Looks at the change, the branch and the case.
+    pub(super) fn look(
+        &self,
+        front: &Front,
+        change: &Accepted,
+        sealed: &Sealed,
+        task: Task<'_>,
+    ) -> Result<Matter, ResolveError> {
+        let id = change.bundle.id();
+        let head = sealed.record().head.to_string();
+        let file = self.case_file(id, &head);
+        let failed = |source| ResolveError::Case { dir: file.dir().to_owned(), source };
+        let case = file.load().map_err(failed)?;
+        let (target, branch) = (&front.target.name, &front.branch);
+        let case = case.unwrap_or_else(|| Case::new(id, &head, target, branch));
+        let now = Stamp::take(task.clock).map_err(failed)?;
+        let mut matter = Matter { file: file.clone(), case, sides: None, known: None };
+        matter.known = match &matter.case.end {
+            Some(End::Resolved { by, .. }) => Some(Came::Resolved { by: by.clone() }),
+            Some(End::Skipped { why, .. }) => Some(Came::Skipped { why: why.clone() }),
+            Some(End::Blocked { evidence }) => {
+                Some(Came::Blocked { evidence: evidence.clone(), new: false })
+            }
+            None => None,
+        };
+        if matter.known.is_some() {
+            return Ok(matter);
+        }
+        if let Some(behind) = self.unlanded(front, change)? {
+            let why = format!("it needs {behind}, which has not landed");
+            return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
+        }
+        let record = sealed.record();
+        let drivers = task.settings.drivers()?;
+        let mut engine = Engine::new(&front.store, drivers);
+        match engine.bring((record.base, record.head), front.tip)? {
+            Merged::Clean { tree } => {
+                let why = fits(front, tree)?;
+                return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
+            }
+            Merged::Conflicted { tree, conflicts } => {
+                let sides = Sides::new(front, sealed, tree, conflicts)?;
+                matter.case.said = sides.sentence();
+                matter.case.partners.clone_from(&sides.partners);
+                matter.sides = Some(sides);
+            }
+        }
+        if let Due::At(at) = matter.case.due(task.settings.resolve_pause(), &now) {
+            matter.known = Some(Came::Later { at });
+        }
+        Ok(matter)
+    }
+
+    /// What the change needs and the branch does not have.
+    fn unlanded(&self, front: &Front, change: &Accepted) -> Result<Option<BundleId>, ResolveError> {
+        for needed in &change.depends_on {
+            let found = front.changes.iter().find(|other| other.bundle.id() == needed);
+            let is_there = match found {
+                None => !front.open.contains(needed),
+                Some(other) => {
+                    matches!(other.standing, Standing::Landed { .. })
+                        || self.is_skipped(front, other)?
+                }
+            };
+            if !is_there {
+                return Ok(Some(needed.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the resolver found that the branch has the effect of a change already. That holds as long
+    /// as the branch has the commit on which it was found.
+    fn is_skipped(&self, front: &Front, change: &Accepted) -> Result<bool, StoreError> {
+        let Standing::Sealed(sealed) = &change.standing else { return Ok(false) };
+        let head = sealed.record().head.to_string();
+        let Some(case) = self.conflict_case(change.bundle.id(), &head) else { return Ok(false) };
+        let Some(End::Skipped { tip, .. }) = &case.end else { return Ok(false) };
+        match ObjectId::from_hex(tip.as_bytes()) {
+            Ok(tip) => contains(&front.store, front.tip, tip),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+impl Site {
+    /// The changes of which a resolver found that nothing is left to land.
+    pub(super) fn skipped(&self, front: &Front) -> Result<BTreeSet<BundleId>, StoreError> {
+        let mut skipped = BTreeSet::new();
+        for change in &front.changes {
+            if self.is_skipped(front, change)? {
+                skipped.insert(change.bundle.id().clone());
+            }
+        }
+        Ok(skipped)
+    }
+}
+
+impl Matter {
+    pub(super) fn told(&self, id: &BundleId, came: Came) -> Told {
+        let said = Some(self.case.said.clone()).filter(|said| !said.is_empty());
+        Told { id: id.clone(), said, attempts: self.case.attempts, came }
+    }
+}
+
+pub(super) fn told(id: &BundleId, came: Came) -> Told {
+    Told { id: id.clone(), said: None, attempts: 0, came }
+}
+
+/// The change of a bundle and its seal, or why a resolver has nothing to do with it.
+pub(super) fn find<'f>(
+    front: &'f Front,
+    id: &BundleId,
+) -> Result<Result<(&'f Accepted, &'f Sealed), Told>, ResolveError> {
+    let found = front.changes.iter().find(|change| change.bundle.id() == id);
+    let change = found.ok_or_else(|| ResolveError::Unknown { id: id.clone() })?;
+    let why = match &change.standing {
+        Standing::Sealed(sealed) => return Ok(Ok((change, sealed))),
+        Standing::Landed { .. } => "it has landed".to_owned(),
+        Standing::Staged { branch, .. } => format!("it waits in {branch}, without a conflict"),
+        Standing::Unsealed => "it was accepted without a seal".to_owned(),
+        Standing::Drifted { why } => format!("it is not as it was sealed: {why}"),
+    };
+    Ok(Err(told(id, Came::Waits { why })))
+}
+
+/// Whether a bundle is accepted still, with the same seal. Asked once its lock is held.
+pub(super) fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadError> {
+    let bundle = &change.bundle;
+    if bundle.load()?.state != State::Complete {
+        return Ok(false);
+    }
+    let copy = bundle.read(Artifact::Seal)?;
+    Ok(copy.is_none_or(|text| text == sealed.to_json()))
+}
+
+/// Why a change that merges with its branch is not landed.
+fn fits(front: &Front, tree: ObjectId) -> Result<String, StoreError> {
+    let branch = &front.branch;
+    if tree == front.store.tree_of(front.tip)? {
+        return Ok(format!("what it does is in {branch} already"));
+    }
+    let mut waiting: Vec<&str> = front
+        .changes
+        .iter()
+        .filter_map(|change| match &change.standing {
+            Standing::Staged { branch, .. } => Some(branch.as_str()),
+            Standing::Unsealed
+            | Standing::Sealed(_)
+            | Standing::Landed { .. }
+            | Standing::Drifted { .. } => None,
+        })
+        .collect();
+    waiting.sort_unstable();
+    waiting.dedup();
+    if waiting.is_empty() {
+        return Ok(format!("it does not conflict with {branch} as it is"));
+    }
+    let waiting = waiting.join(", ");
+    Ok(format!("what it conflicts with is not in {branch} yet: merge {waiting} first"))
+}
