@@ -29,7 +29,6 @@ impl Row {
     }
 }
 
-const CAP: &str = "a conflict is not tried again by itself: it is held once, with its evidence, so no cap is reached";
 const PUBLISHING: &str = "no test shows it yet: nothing is told to a forge or tracker, and pushes are shown by A24 and A25";
 
 /// The groups, in order.
@@ -177,7 +176,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("f4", "another time zone: no effect"),
     row("f5", "equal times: ordered by sequence"),
     row("f6", "the run's time is up during a gate: an orderly stop, and the same command goes on"),
-    row("f7", "conflicts up to the cap: blocked once").without(CAP),
+    row("f7", "conflicts up to the cap: blocked once"),
     row("f8", "recoveries up to the cap: blocked"),
     row("f9", "success in one phase leaves the counters of others alone"),
     row("f10", "a leaf is throttled: asked again later, no attempt spent"),
