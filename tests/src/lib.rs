@@ -21,6 +21,10 @@ mod oracle;
 
 pub use oracle::{Before, cast};
 
+/// How long something may take that must come to an end. It bounds a test that hangs and says nothing
+/// about speed: a busy disk takes many seconds for one sync.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// What a command printed and how it ended.
 #[derive(Debug)]
 pub struct Ran {
@@ -117,7 +121,7 @@ impl Scene {
             tool = tool.env(name, value);
         }
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("pdca prints UTF-8");
-        match tool.timeout(Duration::from_secs(120)).run() {
+        match tool.timeout(PATIENCE).run() {
             Ok(said) => Ran { code: said.code, out: text(said.stdout), err: text(said.stderr) },
             Err(ToolError::Signaled { signal, .. }) => {
                 Ran { code: 128 + signal, out: String::new(), err: String::new() }
@@ -211,7 +215,7 @@ impl Scene {
     pub fn wait_until(&self, what: &str, done: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !done(self) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "waited too long until {what}");
+            assert!(begun.elapsed() < PATIENCE, "waited too long until {what}");
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }

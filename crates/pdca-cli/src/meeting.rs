@@ -4,14 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_driver::Site;
-use pdca_driver::integrate::{Accepted, Case, End, Held, HeldBack, Settings, Standing};
+use pdca_driver::integrate::{Accepted, Case, End, FEW, Held, HeldBack, Standing};
 use pdca_integrate::Outlook;
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use crate::overview::Entry;
-
-/// More bundles than this are for `pdca forecast`, which takes its time.
-const FEW: usize = 32;
 
 /// What is to be said about each bundle besides its state.
 #[derive(Debug, Default)]
@@ -32,7 +29,7 @@ pub struct Mark {
 impl Meeting {
     /// Looks at the seals and the branches, where any of these bundles was accepted, and at what
     /// conflicts among those that are built, where they are few enough to look at in passing.
-    pub fn load(site: &Site, settings: &Settings, entries: &[Entry]) -> Self {
+    pub fn load(site: &Site, entries: &[Entry]) -> Self {
         let mut found = Self::default();
         if site.targets.is_empty() {
             return found;
@@ -43,7 +40,7 @@ impl Meeting {
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let held = site.held_back();
-            let fronts = site.fronts().unwrap_or_default();
+            let fronts = site.fronts().unwrap_or_default().fronts;
             for change in fronts.iter().flat_map(|front| &front.changes) {
                 found.marks.insert(change.bundle.id().clone(), mark(site, change, &held));
             }
@@ -57,7 +54,7 @@ impl Meeting {
         if !(2..=FEW).contains(&built.len()) {
             return found;
         }
-        let skies = site.outlook(settings, &built).unwrap_or_default();
+        let skies = site.outlook(&built).unwrap_or_default();
         for trouble in skies.iter().flat_map(|sky| &sky.troubles) {
             if let Outlook::Conflict { .. } = trouble.outlook {
                 let (one, other) = (trouble.first.clone(), trouble.second.clone());

@@ -161,8 +161,7 @@ impl Overview {
         let mut overview = Self::load(cx.workspace()?)?;
         if let Ok(site) = session::site(cx) {
             overview.work = Work::load(&site, &overview.entries);
-            let settings = &cx.workspace()?.config.integrate;
-            overview.meeting = Meeting::load(&site, settings, &overview.entries);
+            overview.meeting = Meeting::load(&site, &overview.entries);
         }
         Ok(overview)
     }

@@ -68,6 +68,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         },
         close_words: config.driver.close_dispositions.clone(),
         schedule: config.schedule,
+        integrate: config.integrate.clone(),
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         run: format!("{:x}-{pid}", cx.ambient.now()),

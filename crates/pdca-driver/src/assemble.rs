@@ -3,6 +3,7 @@
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
 use crate::drive::{DriveError, Driver, REVIEW_LOG};
+use crate::event::What;
 use crate::step::Step;
 
 impl Driver<'_> {
@@ -34,9 +35,11 @@ impl Driver<'_> {
         } else {
             MissingReview::NotRun
         };
+        let forecast = self.forecast(bundle, snapshot);
         let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
         let resolution = resolution.map_err(DriveError::Own)?;
         let inputs = SummaryInputs {
+            forecast_conflicts: &forecast,
             resolution: resolution.as_deref(),
             review: review.as_deref(),
             missing_review,
@@ -47,5 +50,23 @@ impl Driver<'_> {
             ..SummaryInputs::new(bundle.id(), brief, gates)
         };
         self.publish(bundle, Artifact::Summary, assemble(&inputs).as_bytes())
+    }
+
+    /// What the change does not merge with, among all that are built.
+    fn forecast(&self, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String> {
+        if !snapshot.artifacts.contains(Artifact::Patch) {
+            return Vec::new();
+        }
+        match self.site.outlook_of(bundle.id()) {
+            Ok(troubles) => {
+                troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
+            }
+            // Not to know what may come is no reason to keep from a person what is.
+            Err(error) => {
+                let text = format!("no forecast: {}", pdca_state::chain(&error));
+                self.tell(bundle, What::Integration { text });
+                Vec::new()
+            }
+        }
     }
 }

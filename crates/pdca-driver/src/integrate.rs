@@ -27,6 +27,7 @@ mod sealing;
 mod settings;
 mod sides;
 mod standing;
+mod tip;
 mod work;
 
 use std::collections::BTreeSet;
@@ -40,18 +41,21 @@ use pdca_integrate::{
 use pdca_state::BundleId;
 
 use crate::drive::{DriveError, Driver};
+use crate::event::What;
 use crate::run::Clock;
+
+use tip::Tip;
 
 pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
-pub use outlook::{Sky, Trouble};
+pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use resolve::{Came, ResolveError, Task, Told};
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
-pub use standing::{Accepted, Front, Standing, StandingError};
+pub use standing::{Accepted, Astray, Front, Fronts, Standing, StandingError};
 pub use work::TOLD;
 
 /// What is asked of an integration.
@@ -60,6 +64,8 @@ pub struct Order<'a> {
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
     pub only: &'a BTreeSet<BundleId>,
+    /// Changes of other branches and targets that have not landed, and those that are not finished.
+    pub elsewhere: &'a BTreeSet<BundleId>,
     /// In how many checkouts combinations are gated at once.
     pub lanes: NonZeroU32,
     /// Where certificates are kept.
@@ -128,6 +134,12 @@ pub enum IntegrateError {
         /// The rows without a verdict.
         rows: Vec<String>,
     },
+    /// The user's checkout changed while gates ran that nothing keeps from it.
+    #[error("the primary checkout changed while the gates ran: {}", written.join("; "))]
+    Breached {
+        /// What changed.
+        written: Vec<String>,
+    },
     /// The branch went somewhere where it cannot be followed without a person.
     #[error("{reference} {how} while the changes were being integrated")]
     Drifted {
@@ -162,8 +174,24 @@ pub enum IntegrateError {
     /// It was not pushed.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The remote would not take it.
-    #[error("{remote} did not take {branch}: {said}")]
+    /// The remote has no such branch. Nothing was done.
+    #[error("{remote} has no branch {branch}")]
+    RemoteLacks {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote gives no answer.
+    #[error("{remote} does not answer: {said}")]
+    Unreachable {
+        /// The remote.
+        remote: String,
+        /// What git said.
+        said: String,
+    },
+    /// The remote will not take it.
+    #[error("{remote} does not take {branch}: {said}")]
     Refused {
         /// The remote.
         remote: String,
@@ -220,13 +248,15 @@ impl Driver<'_> {
         if order.settings.land != Land::Branch && !is_local {
             return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
         }
-        let skipped = self.site.skipped(front)?;
-        let (entries, held) = work::choose(front, order.only, &skipped);
+        let said = |text| self.tell(&work::told(self.site), What::Integration { text });
+        let tip = Tip::find(front, order.settings, self.cancel, &said)?;
+        let skipped = self.site.skipped(front, tip.at)?;
+        let chosen = work::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
-        let mut work = work::Work::begin(*self, front, order, engine, &entries)?;
+        let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;
         work.done.present = order.wanted(skipped);
-        let ended = work.run(entries, held);
+        let ended = work.run(chosen);
         let kept = work.keep(&ended);
         // What went wrong first is what a person must know.
         let done = ended?;

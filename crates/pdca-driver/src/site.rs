@@ -48,6 +48,8 @@ pub struct Site {
     pub close_words: Vec<String>,
     /// How declarations become a plan.
     pub schedule: Schedule,
+    /// How accepted changes come together, as configured.
+    pub integrate: crate::integrate::Settings,
     /// Where programs are looked for.
     pub search_path: Option<OsString>,
     /// Which program supervises children.
@@ -425,6 +427,7 @@ mod tests {
             lanes: LaneSettings::at("/w.lanes"),
             close_words: Vec::new(),
             schedule: Schedule::default(),
+            integrate: crate::integrate::Settings::default(),
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),

@@ -116,18 +116,13 @@ impl Forecast {
         heads: &[(BundleId, ObjectId)],
         level: Level,
     ) -> Result<Self, EngineError> {
-        engine.set_attributes(engine.store().tree_of(base)?);
-        let questions: Vec<Question> = pairs(heads.len())
-            .map(|(first, second)| Question::Commits {
-                ours: heads[first].1,
-                theirs: heads[second].1,
-            })
-            .collect();
-        let answers = engine.ask_all(&questions);
-        let pairs = pairs(heads.len()).zip(answers).map(|((first, second), answer)| Pair {
+        let asked: Vec<(ObjectId, ObjectId)> =
+            pairs(heads.len()).map(|(first, second)| (heads[first].1, heads[second].1)).collect();
+        let outlooks = Outlook::of_pairs(engine, base, &asked)?;
+        let pairs = pairs(heads.len()).zip(outlooks).map(|((first, second), outlook)| Pair {
             first,
             second,
-            outlook: outlook(answer),
+            outlook,
         });
         let bundles = heads.iter().map(|(id, _)| id.clone()).collect();
         Ok(Self { level, bundles, pairs: pairs.collect() })
@@ -146,6 +141,20 @@ impl Forecast {
     pub fn troubles(&self) -> impl Iterator<Item = (&BundleId, &BundleId, &Outlook)> {
         let trouble = self.pairs.iter().filter(|pair| pair.outlook != Outlook::Clear);
         trouble.map(|pair| (&self.bundles[pair.first], &self.bundles[pair.second], &pair.outlook))
+    }
+}
+
+impl Outlook {
+    /// What each two commits come to, all asked at once. The attributes of the tree of `base` hold.
+    pub fn of_pairs(
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        pairs: &[(ObjectId, ObjectId)],
+    ) -> Result<Vec<Self>, EngineError> {
+        engine.set_attributes(engine.store().tree_of(base)?);
+        let question = |&(ours, theirs): &(ObjectId, ObjectId)| Question::Commits { ours, theirs };
+        let questions: Vec<Question> = pairs.iter().map(question).collect();
+        Ok(engine.ask_all(&questions).into_iter().map(outlook).collect())
     }
 }
 

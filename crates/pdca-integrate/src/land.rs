@@ -10,6 +10,7 @@
 mod holder;
 pub(crate) mod proof;
 pub(crate) mod push;
+pub(crate) mod remote;
 
 use gix::ObjectId;
 use thiserror::Error;
@@ -32,6 +33,10 @@ pub enum Onto<'a> {
     Target(&'a str),
     /// A branch of the run's own, left for a person.
     Branch(&'a Run),
+    /// The ref that says where the branch of a remote was last seen, by its full name.
+    ///
+    /// The remote has the change already; this is the proof and the record of it here.
+    Sighting(&'a str),
 }
 
 /// What landed.
@@ -139,6 +144,7 @@ impl Onto<'_> {
         match self {
             Self::Target(branch) => format!("refs/heads/{branch}"),
             Self::Branch(run) => format!("refs/heads/{}", run.integration_branch()),
+            Self::Sighting(name) => (*name).to_owned(),
         }
     }
 }
@@ -237,7 +243,7 @@ fn require_base(
         (_, Some(actual)) => actual == base,
         // The branch of the run is made with its first landing.
         (Onto::Branch(_), None) => true,
-        (Onto::Target(_), None) => false,
+        (Onto::Target(_) | Onto::Sighting(_), None) => false,
     };
     store.require_commit(base)?;
     if fits {

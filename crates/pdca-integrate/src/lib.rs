@@ -66,7 +66,8 @@ pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
-    push::{Destination, PushError, PushOutcome, push},
+    push::{PushError, PushOutcome, push},
+    remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };
 pub use name::{Run, RunError};
 pub use path::TreePath;

@@ -3,7 +3,7 @@
 use std::io;
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A handle that ends every [`run`](crate::run) it was given to. Clones are the same handle.
 ///
@@ -23,6 +23,7 @@ struct Shared {
 struct Wakers {
     next: u64,
     live: Vec<(u64, PipeWriter)>,
+    children: Vec<Weak<Shared>>,
 }
 
 /// How urgently an end was asked for.
@@ -37,6 +38,20 @@ impl Cancel {
     /// A handle that has not been used yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A handle of its own for a part of the work: an end asked of this one is asked of the part, and
+    /// not the other way round.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        let part = Self::new();
+        let mut wakers = self.lock();
+        wakers.children.retain(|child| child.strong_count() > 0);
+        wakers.children.push(Arc::downgrade(&part.shared));
+        drop(wakers);
+        // Raised before it was listed, nobody would tell it.
+        part.raise(self.shared.urgency.load(Ordering::SeqCst));
+        part
     }
 
     /// Asks for an orderly end: terminate, wait for the grace, kill.
@@ -76,6 +91,16 @@ impl Cancel {
             // At most two bytes are ever written, so the pipe is never full; a reader that is gone
             // needs no waking.
             let _written = waker.write(&[urgency]);
+        }
+        let parts: Vec<Self> = wakers
+            .children
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|shared| Self { shared })
+            .collect();
+        drop(wakers);
+        for part in parts {
+            part.raise(urgency);
         }
     }
 
@@ -119,6 +144,19 @@ mod tests {
         cancel.kill();
         cancel.clone().cancel();
         assert!(cancel.is_killed());
+    }
+
+    #[test]
+    fn an_end_reaches_every_part_and_the_end_of_a_part_nobody_else() {
+        let whole = Cancel::new();
+        let (one, other) = (whole.part(), whole.part());
+        one.cancel();
+        assert!(!whole.is_cancelled() && !other.is_cancelled());
+        let below = other.part();
+        whole.cancel();
+        assert!(below.is_cancelled() && !below.is_killed());
+        whole.kill();
+        assert!(one.is_killed() && below.is_killed() && whole.part().is_killed());
     }
 
     #[test]

@@ -57,11 +57,12 @@ fn the_standing_question_is_asked_whether_the_review_raises_it_or_not() {
 
 #[test]
 fn a_stub_row_proves_nothing() {
-    insta::assert_snapshot!(proof(&GateReport::stub("issue_36", Provenance::default())), @r"
+    insta::assert_snapshot!(proof(&GateReport::stub("issue_36", Provenance::default())), @"
     - Gates overall: pass
     - Proven by a gate: nothing (a stub row proves nothing: nothing real was checked)
     - Disproven by a gate: nothing
     - Not proven: no gate: C2, C4, T1, T2, T3, T4 (and whatever §6 lists)
+    - Together with other changes: not proven here; `pdca integrate` gates the combination
     ");
 }
 
@@ -77,11 +78,12 @@ fn what_no_gate_has_shown_is_not_proven() {
         row(Element::T4, "T4 ci", GateResult::Deferred),
     ];
     let gates = GateReport::assemble("issue_36", rows, Provenance::default());
-    insta::assert_snapshot!(proof(&gates), @r"
+    insta::assert_snapshot!(proof(&gates), @"
     - Gates overall: pass
     - Proven by a gate: C4 verify
     - Disproven by a gate: C4 again
     - Not proven: failed: C4 again; unverifiable: T1 lint; deferred: T4 ci; no gate: C2, T2, T3 (and whatever §6 lists)
+    - Together with other changes: not proven here; `pdca integrate` gates the combination
     ");
     let all = Element::ALL.map(|element| row(element, element.title(), GateResult::Pass));
     let gates = GateReport::assemble("issue_36", all.to_vec(), Provenance::default());

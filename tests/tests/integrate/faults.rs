@@ -149,3 +149,42 @@ fn an_interrupted_integration_lands_nothing_and_goes_on() {
     scene.integrate(&["--land", "target"]).expect(0);
     assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
 }
+
+#[test]
+fn gates_that_nothing_confines_and_that_write_the_users_checkout_come_to_no_verdict() {
+    let gate = r#"
+if [ -e "$PDCA_WORKSPACE/evil" ]; then echo evil > "$(cat "$PDCA_WORKSPACE/evil")"; fi"#;
+    let scene = Meeting::with(gate, "[gates]\nsandbox = \"off\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let written = scene.scene.repo.path().join("written.txt");
+    scene.scene.workspace.write("evil", written.as_str());
+    let main = scene.at("main");
+    let refused = scene.integrate(&["--land", "target"]).expect(104);
+    assert!(refused.err.contains("file written.txt"), "{}", refused.err);
+    assert_eq!(scene.at("main"), main, "nothing lands on the strength of that");
+    assert_eq!(fs_err::read_to_string(&written).unwrap(), "evil\n", "and nothing is put back");
+    fs_err::remove_file(&written).unwrap();
+    fs_err::remove_file(scene.scene.workspace.path().join("evil")).unwrap();
+    scene.integrate(&["--land", "target"]).expect(0);
+}
+
+#[test]
+fn a_gate_that_still_runs_when_the_integration_is_over_is_called_off() {
+    // All four are red, so two prefixes are tried side by side: one never ends, the other is caught.
+    let gate = r#"
+if [ -e "$PDCA_WORKSPACE/evil" ] && [ -e a.txt ]; then
+  test ! -e d.txt || exit 1
+  if mkdir "$PDCA_WORKSPACE/calls/first"; then sleep 600; fi
+  echo evil > "$(cat "$PDCA_WORKSPACE/evil")"
+fi"#;
+    let scene = Meeting::with(gate, "[gates]\nsandbox = \"off\"\n");
+    for (id, file) in [("1", "a.txt"), ("2", "b.txt"), ("3", "c.txt"), ("4", "d.txt")] {
+        scene.accepted(id, file, "text\n");
+    }
+    let written = scene.scene.repo.path().join("written.txt");
+    scene.scene.workspace.write("evil", written.as_str());
+    scene.integrate(&["--land", "target", "--lanes", "2"]).expect(104);
+    assert!(scene.scene.workspace.has("calls/first"), "another one was at work");
+    scene.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
+    fs_err::remove_file(&written).unwrap();
+}

@@ -9,4 +9,6 @@ mod faults;
 mod landing;
 mod meeting;
 mod outlook;
+mod push;
 mod resolve;
+mod targets;

@@ -1,6 +1,6 @@
 //! A workspace whose bundles are accepted one by one, and the user's own checkout beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
 use pdca_e2e::{Ran, Scene};
@@ -24,7 +24,11 @@ pub(crate) struct Meeting {
 impl Drop for Meeting {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert_eq!(self.checkout(), self.checkout, "the user's checkout was changed");
+            let now = self.checkout();
+            let names = now.keys().chain(self.checkout.keys());
+            let differs = |name: &&String| now.get(*name) != self.checkout.get(*name);
+            let changed: BTreeSet<&String> = names.filter(differs).collect();
+            assert!(changed.is_empty(), "the user's checkout was changed: {changed:?}");
         }
     }
 }
@@ -61,6 +65,12 @@ impl Meeting {
         repo.write("greeting.txt", "not committed\n");
         repo.write("unknown.txt", "not even added\n");
         assert!(repo.path().join(".git/MERGE_HEAD").exists(), "the merge is unfinished");
+    }
+
+    /// What the user has now is what must stay.
+    pub(crate) fn looked_at_anew(mut self) -> Self {
+        self.checkout = self.checkout();
+        self
     }
 
     /// Moves `main` on as somebody else would, by one commit that writes a file.
@@ -128,7 +138,7 @@ impl Meeting {
         let mut found = BTreeMap::new();
         let root = self.scene.repo.path();
         collect(root, root, &mut found);
-        for name in ["HEAD", "MERGE_HEAD", "MERGE_MSG", "config", "index"] {
+        for name in ["HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MSG", "config", "index"] {
             if let Ok(bytes) = fs_err::read(root.join(".git").join(name)) {
                 found.insert(format!(".git/{name}"), bytes);
             }

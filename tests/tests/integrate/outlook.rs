@@ -61,3 +61,28 @@ fn status_tells_from_git_what_is_sealed_held_staged_and_landed() {
     let shown = scene.pdca(&["status"]).expect(0).out;
     assert!(shown.contains("[landed]"), "{shown}");
 }
+
+#[test]
+fn the_result_document_names_what_the_change_does_not_merge_with() {
+    let scene = Meeting::new("true");
+    scene.waiting("1", &[], &[("shared.txt", "one\n")]);
+    scene.waiting("2", &[], &[("shared.txt", "two\n")]);
+    scene.waiting("3", &[], &[("other.txt", "three\n")]);
+    let summary = |id: &str| scene.scene.workspace.read(format!("results/issue_{id}/SUMMARY.md"));
+    let item = "- [ ] forecast: it does not merge with 1, in shared.txt";
+    assert!(summary("2").contains(item), "{}", summary("2"));
+    assert!(summary("2").contains("- Together with other changes: it does not merge with another"));
+    for id in ["1", "3"] {
+        assert!(!summary(id).contains("forecast:"), "{}", summary(id));
+        assert!(summary(id).contains("- Together with other changes: not proven here"));
+    }
+    // Nobody accepts it without having seen that.
+    let refused = scene.pdca(&["signoff", "2", "accept"]).expect(2);
+    assert!(refused.err.contains("forecast: it does not merge with 1"), "{}", refused.err);
+    // What landed is no longer a forecast.
+    scene.scene.accept("1");
+    scene.integrate(&["--land", "target"]).expect(0);
+    scene.waiting("4", &[], &[("shared.txt", "four\n")]);
+    assert!(!summary("4").contains("merge with 1"), "{}", summary("4"));
+    assert!(summary("4").contains("merge with 2"), "{}", summary("4"));
+}

@@ -37,6 +37,9 @@ pub(super) struct Args {
     /// The numbers of lanes to provision; 0 for none, to measure the resets alone
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     lanes: Vec<u32>,
+    /// The rivals to measure against, besides the floor; all of them where none is named
+    #[arg(long, value_name = "RIVAL", value_delimiter = ',', value_enum)]
+    against: Vec<Rival>,
     /// How often each measurement is repeated; the median counts
     #[arg(long, default_value_t = 3)]
     repeat: usize,
@@ -55,6 +58,7 @@ struct Bench<'a> {
     scratch: &'a Utf8Path,
     repeat: usize,
     base: String,
+    rivals: Vec<Rival>,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Stopped> {
@@ -73,7 +77,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Stopped> {
         None => repository::generate(&primary, args.files)?,
     }
     let base = Target::open("app", &primary)?.resolve(None)?.commit;
-    let bench = Bench { primary, scratch, repeat: args.repeat.max(1), base };
+    let is_asked = |rival: &Rival| args.against.is_empty() || args.against.contains(rival);
+    let rivals = Rival::ALL.into_iter().filter(is_asked).collect();
+    let bench = Bench { primary, scratch, repeat: args.repeat.max(1), base, rivals };
     let floor = Floor::load(&bench.primary)?;
     eprintln!("{} files, {} MiB", floor.files(), floor.bytes() >> 20);
     let mut lines = Vec::new();
@@ -93,16 +99,17 @@ impl Bench<'_> {
     /// Ours beside every rival, for one number of lanes.
     fn provisioning(&self, count: u32, floor: &Floor, large: bool) -> Result<Vec<Line>, Stopped> {
         let mut ours = [Vec::new(), Vec::new()];
-        let mut theirs = vec![Vec::new(); Rival::ALL.len()];
+        let mut theirs = vec![Vec::new(); self.rivals.len()];
         let mut least = Vec::new();
         for round in 1..=self.repeat {
             eprintln!("{count} lanes, round {round} of {}", self.repeat);
             for (times, kind) in ours.iter_mut().zip([Kind::Reference, Kind::Worktree]) {
-                times.push(self.timed(|dir| self.provision(dir, count, kind))?);
+                let name = format!("provision, {kind:?}").to_lowercase();
+                times.push(self.timed(&name, |dir| self.provision(dir, count, kind))?);
             }
-            least.push(self.timed(|dir| floor.write(dir, count))?);
-            for (times, rival) in theirs.iter_mut().zip(Rival::ALL) {
-                times.push(self.timed(|dir| rival.run(&self.primary, dir, count))?);
+            least.push(self.timed("the floor", |dir| floor.write(dir, count))?);
+            for (times, rival) in theirs.iter_mut().zip(&self.rivals) {
+                times.push(self.timed(rival.name(), |dir| rival.run(&self.primary, dir, count))?);
                 Rival::clear(&self.primary)?;
             }
         }
@@ -115,7 +122,7 @@ impl Bench<'_> {
             aim: aim.map(|aim| theirs * aim),
         };
         let mut lines = Vec::new();
-        for (rival, times) in Rival::ALL.iter().zip(&theirs) {
+        for (rival, times) in self.rivals.iter().zip(&theirs) {
             let aim = rival.aim(count, large);
             lines.push(line("provision", ours[0], rival.name(), ms(median(times)), aim));
         }
@@ -135,9 +142,11 @@ impl Bench<'_> {
 
     /// Times the work in a directory of its own, which is removed afterwards.
     ///
-    /// What earlier work left to write is written before, so that it does not count here.
+    /// What earlier work left to write is written before, so that it does not count here. Each time is
+    /// told at once, because on a slow disk the whole takes long.
     fn timed(
         &self,
+        name: &str,
         work: impl FnOnce(&Utf8Path) -> Result<(), Stopped>,
     ) -> Result<Duration, Stopped> {
         let dir = self.scratch.join("work");
@@ -146,6 +155,7 @@ impl Bench<'_> {
         let start = Instant::now();
         work(&dir)?;
         let took = start.elapsed();
+        eprintln!("  {:>9.0} ms  {name}", ms(took));
         fs_err::remove_dir_all(&dir)?;
         Ok(took)
     }

@@ -29,7 +29,7 @@ impl Row {
     }
 }
 
-const PUBLISHING: &str = "no test shows it yet: nothing is told to a forge or tracker, and pushes are shown by A24 and A25";
+const PUBLISHING: &str = "no test shows it yet: nothing is told to a forge or tracker";
 
 /// The groups, in order.
 pub(crate) const GROUPS: &[(char, &str)] = &[
@@ -103,7 +103,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("b24", "a gate kills its own group: only itself"),
     row("c1", "a second driver in the same checkout: refused, and told who is at work"),
     row("c2", "a second driver through a link, a mount or another worktree: refused"),
-    row("c3", "a second driver in another clone: the later push loses").without(PUBLISHING),
+    row("c3", "a second driver in another clone: the later push loses"),
     row("c4", "the run is taken over, and the old driver wakes: nothing it writes counts"),
     row("c5", "a runner without a valid claim: ended, then interrupted"),
     row("c6", "a claim whose runner is dead: interrupted, and claimed again"),
@@ -144,8 +144,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("d17", "a merge driver of one's own: only where declared"),
     row("d18", "the base moved too far: blocked"),
     row("d19", "a leaf changed nothing: neither success nor tried again unasked"),
-    row("d20", "the remote lacks the branch: refused before any work").without(PUBLISHING),
-    row("d21", "a push is rejected: judged again, repeated or blocked").without(PUBLISHING),
+    row("d20", "the remote lacks the branch: refused before any work"),
+    row("d21", "a push is rejected: judged again, repeated or blocked"),
     row("d22", "an object is missing or damaged: told, and nothing is deleted"),
     row("e1", "no room for a record: the step is not done, and done when there is"),
     row("e2", "no room in a lane: the lane fails, not the bundle")

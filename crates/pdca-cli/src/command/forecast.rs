@@ -60,9 +60,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
-    let skies = site
-        .outlook(&cx.workspace()?.config.integrate, &only)
-        .map_err(|error| super::integrate::unknown(&error))?;
+    let skies = site.outlook(&only).map_err(|error| super::integrate::unknown(&error))?;
     if cx.globals.json {
         let forecasts = skies.iter().map(branch).collect();
         cx.emit_json(out, "forecast", &Document { forecasts })?;

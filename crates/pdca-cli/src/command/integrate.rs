@@ -1,6 +1,7 @@
 //! `pdca integrate`: what was accepted meets, is gated together, and lands.
 
 mod explain;
+mod order;
 mod told;
 
 use std::collections::BTreeSet;
@@ -9,7 +10,8 @@ use std::num::NonZeroU32;
 
 use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Front, Hand, Held, IntegrateError, Integrated, Land, Order, Reason, Sealing, Settings, Standing,
+    Astray, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land, Order, Reason, Sealing,
+    Settings, Standing,
 };
 use pdca_integrate::Run;
 use pdca_journal::RunId;
@@ -24,6 +26,7 @@ use crate::failure::Failure;
 use crate::session;
 
 pub(crate) use explain::{standing as unknown, unsealable};
+use order::{Unlanded, arranged};
 
 /// Gate accepted changes together and land what is green
 ///
@@ -104,24 +107,28 @@ pub(crate) fn run(
         seal_old(cx, &site, &only, &new_run()?, err)?;
     }
     let settings = settings(args, cx)?;
-    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
+    let Fronts { fronts, astray, open } = site.fronts()?;
+    let mut unlanded = Unlanded::of(&fronts, &astray, open);
+    let fronts = arranged(fronts);
+    let mut ended = tell_astray(cx, &astray, &only, err)?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
     if !dry_run {
         let effects = session::effects(cx)?;
         for front in &fronts {
-            let finished = site.finish_certificates(front, &certificates, effects.as_ref());
+            let finished = site.finish_certificates(front, &certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
                 cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
             }
         }
     }
-    let mut ended = Vec::new();
     let mut landed: Vec<(&Front, Integrated)> = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
+        let elsewhere = unlanded.elsewhere(front);
         let order = Order {
             settings: &settings,
             only: &only,
+            elsewhere: &elsewhere,
             lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
             certificates: &certificates,
             clock: ambient::moment,
@@ -135,6 +142,7 @@ pub(crate) fn run(
             let rehearsed = site.rehearse(front, &order);
             let rehearsed = rehearsed.map_err(|error| explain::failed(&error, front))?;
             told::rehearsed(cx, front, &rehearsed, out)?;
+            unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
             ended.push(Exit::Done);
             continue;
         }
@@ -146,6 +154,8 @@ pub(crate) fn run(
         if !cx.globals.json {
             told::told(cx, front, &settings, &done, &[], out)?;
         }
+        let there = done.present.iter().map(|(id, _)| id);
+        unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
         landed.push((front, done));
     }
     // Nobody is kept waiting while a resolver works.
@@ -191,9 +201,32 @@ fn resolve_conflicts(
         return Ok(Resolving { failure: Some(failure), ..Resolving::default() });
     }
     // The branches are where they are now: what landed just now is the other side.
-    let fronts = site.fronts().map_err(|error| explain::standing(&error))?;
-    let work = resolve::Work { cx, site, settings, fronts: &fronts };
+    let now = site.fronts()?;
+    let work = resolve::Work { cx, site, settings, now: &now };
     work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
+}
+
+/// Tells about changes that nobody knows where to put. They stop the others only where they were asked
+/// for by name.
+fn tell_astray(
+    cx: &Context<'_>,
+    astray: &[Astray],
+    only: &BTreeSet<BundleId>,
+    err: &mut dyn Write,
+) -> Result<Vec<Exit>, Failure> {
+    let mut ended = Vec::new();
+    for Astray { ids, error } in astray {
+        if ids.iter().any(|id| only.contains(id)) {
+            return Err(explain::standing(error));
+        }
+        if only.is_empty() {
+            let names: Vec<&str> = ids.iter().map(BundleId::as_str).collect();
+            let why = pdca_state::chain(error);
+            cx.note(err, &format!("{}: left out: {why}", names.join(" ")))?;
+            ended.push(Exit::Waiting);
+        }
+    }
+    Ok(ended)
 }
 
 /// A name that no other integration or acceptance has.
@@ -263,7 +296,7 @@ fn seal_old(
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
     let effects = session::effects(cx)?;
-    for front in site.fronts().map_err(|error| explain::standing(&error))? {
+    for front in site.fronts()?.fronts {
         for change in &front.changes {
             let id = change.bundle.id();
             let is_old = matches!(change.standing, Standing::Unsealed);
@@ -293,11 +326,15 @@ fn seal_old(
 fn word(error: &IntegrateError) -> Exit {
     match error {
         IntegrateError::Interrupted => Exit::Interrupted,
-        IntegrateError::NoGate | IntegrateError::NotLocal { .. } => Exit::Usage,
+        IntegrateError::NoGate
+        | IntegrateError::NotLocal { .. }
+        | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Stuck { .. }
+        | IntegrateError::Breached { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
+        | IntegrateError::Unreachable { .. }
         | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {

@@ -7,7 +7,9 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use camino::Utf8Path;
-use pdca_driver::integrate::{Came, Front, ResolveError, Settings, Standing, Task, Told};
+use pdca_driver::integrate::{
+    Astray, Came, Front, Fronts, ResolveError, Settings, Standing, Task, Told,
+};
 use pdca_driver::{AdmissionError, Batch, Site};
 use pdca_leaves::Role;
 use pdca_state::{BundleId, State};
@@ -77,10 +79,11 @@ pub(crate) fn run(
     let site = session::site(cx)?;
     require_program(cx, &site)?;
     let settings = cx.workspace()?.config.integrate.clone();
-    let fronts = site.fronts().map_err(|error| unknown(&error))?;
+    let now = site.fronts()?;
+    tell_astray(&now.astray, &named)?;
     let begun = site.resolving(&named).map_err(|error| explain(&error))?;
-    let work = Work { cx, site: &site, settings: &settings, fronts: &fronts };
-    let ids = candidates(&fronts, &named);
+    let work = Work { cx, site: &site, settings: &settings, now: &now };
+    let ids = candidates(&now.fronts, &named);
     let mut resolving = if cx.globals.dry_run {
         work.rehearse(&ids)?
     } else {
@@ -102,6 +105,12 @@ pub(crate) fn run(
         Some(failure) => Err(failure),
         None => Ok(told::exit(&resolving.items)),
     }
+}
+
+/// Refuses a bundle that was named and about which it is not known where it stands.
+fn tell_astray(astray: &[Astray], named: &BTreeSet<BundleId>) -> Result<(), Failure> {
+    let found = astray.iter().find(|astray| astray.ids.iter().any(|id| named.contains(id)));
+    found.map_or(Ok(()), |astray| Err(unknown(&astray.error)))
 }
 
 /// The sealed changes among those named, or all of them.
@@ -139,12 +148,12 @@ pub(super) struct Work<'a> {
     pub(super) site: &'a Site,
     pub(super) settings: &'a Settings,
     /// The branches as they are now.
-    pub(super) fronts: &'a [Front],
+    pub(super) now: &'a Fronts,
 }
 
 impl Work<'_> {
     fn task(&self) -> Task<'_> {
-        Task { settings: self.settings, clock: ambient::moment }
+        Task { settings: self.settings, open: &self.now.open, clock: ambient::moment }
     }
 
     /// The branch that each bundle is accepted for.
@@ -153,7 +162,7 @@ impl Work<'_> {
             let changes = front.changes.iter().map(|change| change.bundle.id());
             changes.filter(|id| ids.contains(*id)).map(move |id| (front, id))
         };
-        self.fronts.iter().flat_map(of).collect()
+        self.now.fronts.iter().flat_map(of).collect()
     }
 
     fn rehearse(&self, ids: &BTreeSet<BundleId>) -> Result<Resolving, Failure> {
@@ -272,7 +281,8 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         ResolveError::Interrupted => Exit::Interrupted,
         ResolveError::Unknown { .. } => Exit::Usage,
         ResolveError::Admission(_) => Exit::Waiting,
-        ResolveError::Engine(_)
+        ResolveError::Tip(_)
+        | ResolveError::Engine(_)
         | ResolveError::Store(_)
         | ResolveError::Root(_)
         | ResolveError::Load(_)
@@ -284,6 +294,9 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         ResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
         ResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
         ResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
+        ResolveError::Tip(_) => {
+            failure.hint("no attempt was made; does the remote answer, and has it the branch?")
+        }
         ResolveError::Drive(_) => failure
             .detail("no attempt was counted")
             .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),

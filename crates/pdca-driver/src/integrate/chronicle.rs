@@ -28,6 +28,7 @@ use resume::{is_of, settle};
 
 use super::held::{Held, Reason as HeldReason};
 use super::standing::Front;
+use super::tip::Tip;
 
 /// The lock of a target, in its git common directory: the same that a run that builds takes.
 const LOCK: &str = "pdca.lock";
@@ -90,6 +91,7 @@ impl Chronicle {
     pub(super) fn begin(
         site: &Site,
         front: &Front,
+        tip: &Tip,
         entries: &[Entry],
         terms: String,
         clock: Clock,
@@ -114,7 +116,7 @@ impl Chronicle {
                     source: Box::new(source),
                 })?;
             let mut journal = opened.journal;
-            settle(&mut journal, front, clock)?;
+            settle(&mut journal, front, tip, clock)?;
             if taken.is_none() && is_of(&journal, front, entries, &terms) {
                 taken = Some(journal);
             } else {

@@ -23,6 +23,8 @@ pub(super) struct Ruling {
     pub(super) light: Option<Light>,
     /// The rows that block and are red, or could not be decided.
     pub(super) rows: Vec<String>,
+    /// What changed in the user's checkout meanwhile, where nothing keeps gates from it.
+    pub(super) written: Vec<String>,
 }
 
 /// What is gated, and where.
@@ -88,14 +90,22 @@ impl Driver<'_> {
             GatesError::Cancelled => DriveError::Interrupted,
             other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => DriveError::Gates(other),
         })?;
-        // What landed meanwhile is our own doing.
+        let breaches = wire.iter().flat_map(pdca_lanes::Tripwire::breaches).collect();
+        let written = self.written_by_gates(told, front, breaches);
+        Ok(Ruling { written, ..Ruling::of(&outcome.report) })
+    }
+
+    /// What changed in the primary checkout that gates must not write. A branch that moved is told: that
+    /// is what people do with branches, and what we land is ours.
+    fn written_by_gates(&self, told: &Bundle, front: &Front, breaches: Vec<String>) -> Vec<String> {
         let own = [format!("ref {} ", front.reference), "ref refs/heads/pdca/".to_owned()];
-        let breaches = wire.iter().flat_map(pdca_lanes::Tripwire::breaches);
-        for written in breaches.filter(|line| !own.iter().any(|own| line.starts_with(own))) {
-            let text = format!("while the gates ran, the primary checkout changed: {written}");
+        let (refs, files): (Vec<String>, Vec<String>) =
+            breaches.into_iter().partition(|line| line.starts_with("ref "));
+        for line in refs.iter().filter(|line| !own.iter().any(|own| line.starts_with(own))) {
+            let text = format!("while the gates ran, a branch of the primary moved: {line}");
             self.tell(told, What::Warning { text });
         }
-        Ok(Ruling::of(&outcome.report))
+        files
     }
 }
 
@@ -103,7 +113,7 @@ impl Ruling {
     fn of(report: &GateReport) -> Self {
         let red: Vec<String> = report.failed_gating().map(|row| row.rule_id.clone()).collect();
         if !red.is_empty() {
-            return Self { light: Some(Light::Red), rows: red };
+            return Self { light: Some(Light::Red), rows: red, written: Vec::new() };
         }
         let undecided =
             |row: &&pdca_state::GateRow| row.gating && row.result == GateResult::Unverifiable;
@@ -114,7 +124,7 @@ impl Ruling {
             .map(|row| format!("{}: {}", row.rule_id, row.reason()))
             .collect();
         let light = rows.is_empty().then_some(Light::Green);
-        Self { light, rows }
+        Self { light, rows, written: Vec::new() }
     }
 }
 

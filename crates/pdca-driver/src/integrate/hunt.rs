@@ -11,6 +11,7 @@ use pdca_integrate::{
     Answer, Built, Candidate, Combination, Decision, Light, Lookup, Plan, Purpose, Search, Test,
     Verdict, Why,
 };
+use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use crate::drive::Driver;
@@ -42,9 +43,13 @@ impl Work<'_> {
         let mut search = Search::new(plan.needs(), is_green);
         let mut slots: Vec<u32> =
             (0..self.order.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
-        let (driver, front, told) = (self.driver, self.front, self.told.clone());
+        let (front, told) = (self.front, self.told.clone());
         let several = slots.len() > 1;
+        let round = self.driver.cancel.part();
+        let driver = Driver { cancel: &round, ..self.driver };
         thread::scope(|scope| {
+            // What still runs when the round is over, or lost, is of no use to anybody.
+            let _over = CalledOff(&round);
             let (to, from) = unbounded();
             let mut running = BTreeMap::new();
             loop {
@@ -152,6 +157,9 @@ impl Work<'_> {
         ruling: Ruling,
     ) -> Result<Answer, IntegrateError> {
         self.done.gate_runs += 1;
+        if !ruling.written.is_empty() {
+            return Err(IntegrateError::Breached { written: ruling.written });
+        }
         let Some(light) = ruling.light else {
             self.reds.insert(candidate.tree(), ruling.rows.clone());
             self.tell(format!("no verdict: {}", ruling.rows.join("; ")));
@@ -271,6 +279,15 @@ impl Work<'_> {
             return Ok(rows.clone());
         }
         Ok(self.reds.values().last().cloned().unwrap_or_default())
+    }
+}
+
+/// Calls off what still runs when it goes out of scope.
+struct CalledOff<'c>(&'c Cancel);
+
+impl Drop for CalledOff<'_> {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

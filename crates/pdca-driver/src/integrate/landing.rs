@@ -1,12 +1,11 @@
 //! What was gated lands, is looked at again, and gets its certificate.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Candidate, Certificate, Destination, Entry, Gated, LandError, Lookup, ObjectId, Onto, Plan,
-    PushOutcome, Recorded, Run, Store, contains, fold, land, push, refs_below,
+    Candidate, Certificate, Destination, Gated, LandError, Lookup, ObjectId, Run, Store, contains,
+    refs_below,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
@@ -17,12 +16,9 @@ use crate::site::Site;
 use super::IntegrateError;
 use super::settings::Land;
 use super::standing::Front;
+use super::tip::Pushed;
 use super::work::{Round, Work};
 
-/// How often a push that may work later is tried.
-const PUSHES: u32 = 4;
-/// How long to wait before the second try; twice as long before each further one.
-const PAUSE: Duration = Duration::from_millis(500);
 /// A certificate is not larger than this.
 const LARGEST: u64 = 64 << 20;
 /// What the name of a certificate begins with whose landing is not certain yet.
@@ -47,7 +43,7 @@ impl Work<'_> {
         let Lookup::Found(verdict) = self.cache.look_up(&self.oracle.key(&candidate))? else {
             return Ok(Round::Moved);
         };
-        if self.order.settings.land != Land::Target
+        if self.order.settings.land == Land::Branch
             && self.done.landed.is_empty()
             && self.front.store.commit_at(&self.front.reference)? != Some(candidate.base())
         {
@@ -63,19 +59,28 @@ impl Work<'_> {
             self.arrived(&gated, branch);
             return Ok(Round::Done);
         }
-        let onto = match self.order.settings.land {
-            Land::Target => Onto::Target(&self.front.branch),
-            Land::Branch | Land::Push => Onto::Branch(&self.run),
-        };
-        let reference = onto.reference();
+        let reference = self.reference();
         let pending = self.announce(&gated, &reference)?;
         let (effects, digest) = (self.driver.effects, &self.oracle.gate_digest);
         let intend = || self.chronicle.land(gated.candidate(), &reference, digest);
         effects.perform("land-intent", intend)?;
-        let log = self.log("pdca: integrate");
-        let landed =
-            effects.perform("land", || land(&self.front.store, &self.fence, &gated, onto, log));
-        let landed = match landed {
+        if self.order.settings.land == Land::Push {
+            let moved = match self.push(&gated) {
+                Ok(Pushed::There) => None,
+                Ok(Pushed::Moved) => Some("somebody else was faster".to_owned()),
+                Err(error) => {
+                    // Its answer may have been lost: who comes next asks the remote.
+                    self.chronicle.landed(Err((Cause::Git, pdca_state::chain(&error))), rest)?;
+                    return Err(error);
+                }
+            };
+            if let Some(why) = moved {
+                self.chronicle.landed(Err((Cause::Race, why)), rest)?;
+                remove(&pending)?;
+                return Ok(Round::Moved);
+            }
+        }
+        let landed = match self.put(&gated) {
             Ok(landed) => landed,
             Err(error) => {
                 let moved = matches!(error, LandError::BaseMoved { .. });
@@ -94,9 +99,6 @@ impl Work<'_> {
         self.done.certificates.push(path);
         remove(&pending)?;
         effects.perform("land-outcome", || self.chronicle.landed(Ok(landed.commit()), rest))?;
-        if self.order.settings.land == Land::Push {
-            self.push(&gated)?;
-        }
         self.arrived(&gated, reference);
         Ok(Round::Done)
     }
@@ -112,6 +114,16 @@ impl Work<'_> {
         Ok(None)
     }
 
+    /// The ref that moves here.
+    fn reference(&self) -> String {
+        let settings = self.order.settings;
+        match settings.land {
+            Land::Target => self.front.reference.clone(),
+            Land::Branch => format!("refs/heads/{}", self.run.integration_branch()),
+            Land::Push => settings.destination(self.front).sighting(),
+        }
+    }
+
     /// Takes note of what is there now.
     fn arrived(&mut self, gated: &Gated, reference: String) {
         self.at = gated.candidate().commit();
@@ -119,7 +131,7 @@ impl Work<'_> {
         self.done.tree = gated.candidate().tree();
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
-            let branch = reference.trim_start_matches("refs/heads/");
+            let branch = self.order.settings.shown(&reference);
             self.tell(format!("{id} is in {branch} as {short}"));
             self.done.landed.push((id.clone(), commit));
         }
@@ -147,72 +159,18 @@ impl Work<'_> {
         written.map_err(|source| IntegrateError::Io { path: path.clone(), source })?;
         Ok(path)
     }
-
-    /// Pushes what is in the branch of an integration that was cut short before the remote had it.
-    pub(super) fn push_again(
-        &mut self,
-        entries: Vec<Entry>,
-        at: ObjectId,
-    ) -> Result<(), IntegrateError> {
-        let plan = Plan::new(self.front.tip, self.order.settings.strategy, entries)?;
-        let folded = fold(&mut self.engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
-        let candidate = folded.candidate().clone();
-        let verdict = self.cache.look_up(&self.oracle.key(&candidate))?;
-        let (Lookup::Found(verdict), true) = (verdict, candidate.commit() == at) else {
-            let rows = vec![format!("nothing is known any more about {at}, which was not pushed")];
-            return Err(IntegrateError::Stuck { rows });
-        };
-        self.push(&Gated::new(candidate, &self.oracle, verdict)?)
-    }
-
-    fn push(&mut self, gated: &Gated) -> Result<(), IntegrateError> {
-        let remote = self.order.settings.remote.clone();
-        let branch = self.front.branch.clone();
-        let to = Destination { remote: &remote, branch: &branch };
-        let refused = |said: String| IntegrateError::Refused {
-            remote: remote.clone(),
-            branch: branch.clone(),
-            said,
-        };
-        let mut pause = PAUSE;
-        for attempt in 1..=PUSHES {
-            let pushed = self
-                .driver
-                .effects
-                .perform("push", || push(&self.front.store, &self.fence, gated, to))?;
-            match pushed {
-                PushOutcome::Pushed | PushOutcome::AlreadyThere => return Ok(()),
-                PushOutcome::Race { at } => {
-                    // It may have the first part of this from before we were cut short.
-                    if let Some(rest) = gated.candidate().after(at)
-                        && at != gated.candidate().base()
-                        && let Lookup::Found(known) = self.cache.look_up(&self.oracle.key(&rest))?
-                    {
-                        return self.push(&Gated::new(rest, &self.oracle, known)?);
-                    }
-                    return Err(refused(format!("it is at {at}; fetch it and integrate again")));
-                }
-                PushOutcome::NoBranch => return Err(refused("it has no such branch".into())),
-                PushOutcome::Permanent { said } => return Err(refused(said)),
-                PushOutcome::Transient { said } if attempt == PUSHES => return Err(refused(said)),
-                PushOutcome::Transient { said } => {
-                    self.tell(format!("{remote} did not take it ({said}); trying again"));
-                    std::thread::park_timeout(pause);
-                    pause *= 2;
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Site {
     /// Finishes what drivers left that died between a landing and its certificate, and says which
     /// certificates came of that. Whoever calls this is admitted to the workspace.
+    ///
+    /// What was pushed and not heard of is known only once the remote was asked.
     pub fn finish_certificates(
         &self,
         front: &Front,
         certificates: &Utf8Path,
+        remote_was_asked: bool,
         effects: &dyn Effects,
     ) -> Result<Vec<Utf8PathBuf>, IntegrateError> {
         let root = self.private().join("integrations");
@@ -231,8 +189,12 @@ impl Site {
                 if !file.file_name().starts_with(&prefix) {
                     continue;
                 }
-                if let Some(text) = landed_text(&front.store, file.path())? {
-                    finished.push(certify(certificates, &run, &text, effects)?);
+                match become_of(&front.store, file.path(), remote_was_asked)? {
+                    Became::Landed(text) => {
+                        finished.push(certify(certificates, &run, &text, effects)?);
+                    }
+                    Became::Nothing => {}
+                    Became::Unknown => continue,
                 }
                 remove(file.path())?;
             }
@@ -241,14 +203,40 @@ impl Site {
     }
 }
 
-/// The text of a kept certificate, if what it speaks of is there.
-fn landed_text(store: &Store, path: &Utf8Path) -> Result<Option<Vec<u8>>, IntegrateError> {
-    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(None) };
-    let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else { return Ok(None) };
+/// What became of a landing that was announced.
+enum Became {
+    /// It is there: this is its certificate.
+    Landed(Vec<u8>),
+    /// It is not.
+    Nothing,
+    /// Only the remote can say.
+    Unknown,
+}
+
+fn become_of(
+    store: &Store,
+    path: &Utf8Path,
+    remote_was_asked: bool,
+) -> Result<Became, IntegrateError> {
+    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(Became::Nothing) };
+    let said = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
     let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
-    let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else { return Ok(None) };
-    let Some(now) = store.commit_at(field("reference"))? else { return Ok(None) };
-    Ok(contains(store, now, commit)?.then_some(text))
+    let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else {
+        return Ok(Became::Nothing);
+    };
+    let reference = field("reference");
+    let now = store.commit_at(reference)?;
+    let is_there = match now {
+        Some(now) => contains(store, now, commit)?,
+        None => false,
+    };
+    Ok(if is_there {
+        Became::Landed(text)
+    } else if Destination::is_sighting(reference) && !remote_was_asked {
+        Became::Unknown
+    } else {
+        Became::Nothing
+    })
 }
 
 /// Keeps a certificate under a name of its own; the same one twice is one.

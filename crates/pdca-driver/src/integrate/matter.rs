@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pdca_integrate::{Engine, Merged, ObjectId, Sealed, StoreError, contains};
 use pdca_leaves::Mode;
+use pdca_process::Cancel;
 use pdca_state::{Artifact, BundleId, LoadError, State};
 
 use crate::site::Site;
@@ -12,6 +13,7 @@ use super::case::{Case, CaseFile, Due, End, Stamp};
 use super::resolve::{Came, ResolveError, Task, Told};
 use super::sides::Sides;
 use super::standing::{Accepted, Front, Standing};
+use super::tip::Tip;
 
 /// A conflict as it is now, and what is on record about it.
 pub(super) struct Matter {
@@ -40,16 +42,17 @@ impl Site {
             Ok(found) => found,
             Err(told) => return Ok(told),
         };
-        let matter = self.look(front, change, sealed, task)?;
+        let tip = Tip::find(front, task.settings, &Cancel::new(), &|_| ())?.at;
+        let matter = self.look(front, (change, sealed), tip, task)?;
         Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)))
     }
 
-    /// Looks at the change, the branch and the case.
+    /// Looks at the change, the branch where it is, and the case.
     pub(super) fn look(
         &self,
         front: &Front,
-        change: &Accepted,
-        sealed: &Sealed,
+        (change, sealed): (&Accepted, &Sealed),
+        tip: ObjectId,
         task: Task<'_>,
     ) -> Result<Matter, ResolveError> {
         let id = change.bundle.id();
@@ -72,20 +75,20 @@ impl Site {
         if matter.known.is_some() {
             return Ok(matter);
         }
-        if let Some(behind) = self.unlanded(front, change)? {
+        if let Some(behind) = self.unlanded(front, change, tip, task)? {
             let why = format!("it needs {behind}, which has not landed");
             return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
         }
         let record = sealed.record();
         let drivers = task.settings.drivers()?;
         let mut engine = Engine::new(&front.store, drivers);
-        match engine.bring((record.base, record.head), front.tip)? {
+        match engine.bring((record.base, record.head), tip)? {
             Merged::Clean { tree } => {
-                let why = fits(front, tree)?;
+                let why = fits(front, tip, tree)?;
                 return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
             }
             Merged::Conflicted { tree, conflicts } => {
-                let sides = Sides::new(front, sealed, tree, conflicts)?;
+                let sides = Sides::new(front, sealed, (tip, tree), conflicts)?;
                 matter.case.said = sides.sentence();
                 matter.case.partners.clone_from(&sides.partners);
                 matter.sides = Some(sides);
@@ -98,14 +101,20 @@ impl Site {
     }
 
     /// What the change needs and the branch does not have.
-    fn unlanded(&self, front: &Front, change: &Accepted) -> Result<Option<BundleId>, ResolveError> {
+    fn unlanded(
+        &self,
+        front: &Front,
+        change: &Accepted,
+        tip: ObjectId,
+        task: Task<'_>,
+    ) -> Result<Option<BundleId>, ResolveError> {
         for needed in &change.depends_on {
             let found = front.changes.iter().find(|other| other.bundle.id() == needed);
             let is_there = match found {
-                None => !front.open.contains(needed),
+                None => !task.open.contains(needed),
                 Some(other) => {
                     matches!(other.standing, Standing::Landed { .. })
-                        || self.is_skipped(front, other)?
+                        || self.is_skipped(front, other, tip)?
                 }
             };
             if !is_there {
@@ -117,13 +126,18 @@ impl Site {
 
     /// Whether the resolver found that the branch has the effect of a change already. That holds as long
     /// as the branch has the commit on which it was found.
-    fn is_skipped(&self, front: &Front, change: &Accepted) -> Result<bool, StoreError> {
+    fn is_skipped(
+        &self,
+        front: &Front,
+        change: &Accepted,
+        now: ObjectId,
+    ) -> Result<bool, StoreError> {
         let Standing::Sealed(sealed) = &change.standing else { return Ok(false) };
         let head = sealed.record().head.to_string();
         let Some(case) = self.conflict_case(change.bundle.id(), &head) else { return Ok(false) };
         let Some(End::Skipped { tip, .. }) = &case.end else { return Ok(false) };
         match ObjectId::from_hex(tip.as_bytes()) {
-            Ok(tip) => contains(&front.store, front.tip, tip),
+            Ok(tip) => contains(&front.store, now, tip),
             Err(_) => Ok(false),
         }
     }
@@ -131,10 +145,14 @@ impl Site {
 
 impl Site {
     /// The changes of which a resolver found that nothing is left to land.
-    pub(super) fn skipped(&self, front: &Front) -> Result<BTreeSet<BundleId>, StoreError> {
+    pub(super) fn skipped(
+        &self,
+        front: &Front,
+        now: ObjectId,
+    ) -> Result<BTreeSet<BundleId>, StoreError> {
         let mut skipped = BTreeSet::new();
         for change in &front.changes {
-            if self.is_skipped(front, change)? {
+            if self.is_skipped(front, change, now)? {
                 skipped.insert(change.bundle.id().clone());
             }
         }
@@ -181,9 +199,9 @@ pub(super) fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, L
 }
 
 /// Why a change that merges with its branch is not landed.
-fn fits(front: &Front, tree: ObjectId) -> Result<String, StoreError> {
+fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<String, StoreError> {
     let branch = &front.branch;
-    if tree == front.store.tree_of(front.tip)? {
+    if tree == front.store.tree_of(tip)? {
         return Ok(format!("what it does is in {branch} already"));
     }
     let mut waiting: Vec<&str> = front

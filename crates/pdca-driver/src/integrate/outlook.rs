@@ -20,6 +20,8 @@ use super::standing::{Standing, StandingError};
 
 /// The memory is not larger than this.
 const LARGEST: u64 = 64 << 20;
+/// More bundles than this are for `pdca forecast`, which takes its time.
+pub const FEW: usize = 32;
 /// More pairs than this are not remembered.
 const MOST: usize = 100_000;
 
@@ -65,6 +67,14 @@ impl Trouble {
         }
     }
 
+    /// The same, from the side of one of them.
+    pub fn sentence_for(&self, id: &BundleId) -> Option<String> {
+        let other = self.other(id)?;
+        let Outlook::Conflict { conflicts } = &self.outlook else { return None };
+        let places: Vec<String> = conflicts.iter().map(super::held::place).collect();
+        Some(format!("forecast: it does not merge with {other}, in {}", places.join(", ")))
+    }
+
     /// The other of the two.
     pub fn other(&self, id: &BundleId) -> Option<&BundleId> {
         match (*id == self.first, *id == self.second) {
@@ -98,12 +108,37 @@ struct Memory {
 
 impl Site {
     /// The outlook for every branch. Bundles that have landed or will not be built are left out.
-    pub fn outlook(
+    pub fn outlook(&self, only: &BTreeSet<BundleId>) -> Result<Vec<Sky>, StandingError> {
+        self.look_out(only, None)
+    }
+
+    /// What a bundle that was just checked does not go together with, among all that are built.
+    ///
+    /// Where there are more of them than can be looked at in passing, nothing is said.
+    pub fn outlook_of(&self, bundle: &BundleId) -> Result<Vec<Trouble>, StandingError> {
+        let mut built = BTreeSet::from([bundle.clone()]);
+        for other in self.bundles.list()? {
+            if other.path(Artifact::Patch).exists() {
+                built.insert(other.id().clone());
+            }
+            if built.len() > FEW {
+                return Ok(Vec::new());
+            }
+        }
+        if built.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let skies = self.look_out(&built, Some(bundle))?;
+        Ok(skies.into_iter().flat_map(|sky| sky.troubles).collect())
+    }
+
+    /// The outlook among these bundles, or only for one of them with each other one.
+    fn look_out(
         &self,
-        settings: &Settings,
         only: &BTreeSet<BundleId>,
+        about: Option<&BundleId>,
     ) -> Result<Vec<Sky>, StandingError> {
-        let landed = self.landed()?;
+        let landed = self.landed(only)?;
         let mut memory = self.recall_outlook();
         let mut skies: BTreeMap<(String, String), Place> = BTreeMap::new();
         for bundle in self.bundles.list()? {
@@ -131,7 +166,7 @@ impl Site {
                 .iter()
                 .map(|(bundle, snapshot)| self.cloud(&store, bundle, snapshot, &mut memory))
                 .collect();
-            let troubles = troubles(&store, settings, &clouds, &mut memory);
+            let troubles = troubles(&store, &self.integrate, &clouds, about, &mut memory);
             found.push(Sky {
                 target: target.name.clone(),
                 branch,
@@ -143,9 +178,9 @@ impl Site {
         Ok(found)
     }
 
-    fn landed(&self) -> Result<BTreeSet<BundleId>, StandingError> {
-        let fronts = self.fronts()?;
-        let changes = fronts.iter().flat_map(|front| &front.changes);
+    fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, StandingError> {
+        let fronts = self.fronts_of(|id| only.is_empty() || only.contains(id))?;
+        let changes = fronts.fronts.iter().flat_map(|front| &front.changes);
         let landed = changes.filter(|change| matches!(change.standing, Standing::Landed { .. }));
         Ok(landed.map(|change| change.bundle.id().clone()).collect())
     }
@@ -226,15 +261,16 @@ fn troubles(
     store: &Store,
     settings: &Settings,
     clouds: &[Cloud],
+    about: Option<&BundleId>,
     memory: &mut Memory,
 ) -> Vec<Trouble> {
     let declared: Vec<(BundleId, Vec<Pattern>)> =
         clouds.iter().map(|cloud| (cloud.id.clone(), cloud.touches.clone())).collect();
     let declared = Forecast::of_touches(&declared);
-    let merged = merged(store, settings, clouds, memory);
+    let merged = merged(store, settings, clouds, about, memory);
     let mut found = Vec::new();
     for (place, first) in clouds.iter().enumerate() {
-        for second in &clouds[place + 1..] {
+        for second in clouds[place + 1..].iter().filter(|second| is_about(about, first, second)) {
             let outlook = match (first.head, second.head) {
                 (Some(one), Some(other)) => merged.get(&(one, other)).cloned(),
                 _ => declared.between(&first.id, &second.id).cloned(),
@@ -249,41 +285,44 @@ fn troubles(
     found
 }
 
+fn is_about(about: Option<&BundleId>, first: &Cloud, second: &Cloud) -> bool {
+    about.is_none_or(|id| first.id == *id || second.id == *id)
+}
+
 /// What every two commits come to: as remembered, or as git says.
 fn merged(
     store: &Store,
     settings: &Settings,
     clouds: &[Cloud],
+    about: Option<&BundleId>,
     memory: &mut Memory,
 ) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
-    let heads: Vec<(BundleId, ObjectId)> =
-        clouds.iter().filter_map(|cloud| Some((cloud.id.clone(), cloud.head?))).collect();
-    let pairs = || {
-        let first = heads.iter().enumerate();
-        first.flat_map(|(place, one)| heads[place + 1..].iter().map(move |other| (one.1, other.1)))
-    };
-    let key = |(one, other): (ObjectId, ObjectId)| format!("{one} {other}");
-    if !pairs().all(|pair| memory.pairs.contains_key(&key(pair))) {
-        let Ok(drivers) = settings.drivers() else { return BTreeMap::new() };
+    let mut pairs = Vec::new();
+    for (place, first) in clouds.iter().enumerate() {
+        for second in clouds[place + 1..].iter().filter(|second| is_about(about, first, second)) {
+            pairs.extend(first.head.zip(second.head));
+        }
+    }
+    let key = |&(one, other): &(ObjectId, ObjectId)| format!("{one} {other}");
+    let news: Vec<(ObjectId, ObjectId)> =
+        pairs.iter().filter(|pair| !memory.pairs.contains_key(&key(pair))).copied().collect();
+    // One question after the other of a process that answers them all; none where all is known.
+    let base = news.first().map(|(one, _)| *one);
+    if let (Some(base), Ok(drivers)) = (base, settings.drivers()) {
         let mut engine = Engine::new(store, drivers);
-        let base = heads.first().map(|(_, head)| *head);
-        let forecast = base.map(|base| Forecast::of_heads(&mut engine, base, &heads));
-        if let Some(Ok(forecast)) = forecast {
-            for (pair, said) in pairs().zip(&forecast.pairs) {
-                match &said.outlook {
-                    Outlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
-                    Outlook::Conflict { conflicts } => {
-                        memory.pairs.insert(key(pair), conflicts.clone());
-                    }
-                    Outlook::Overlap { .. } | Outlook::Unknown { .. } => {}
-                }
+        let said = Outlook::of_pairs(&mut engine, base, &news).unwrap_or_default();
+        for (pair, outlook) in news.iter().zip(said) {
+            match outlook {
+                Outlook::Clear => drop(memory.pairs.insert(key(pair), Vec::new())),
+                Outlook::Conflict { conflicts } => drop(memory.pairs.insert(key(pair), conflicts)),
+                Outlook::Overlap { .. } | Outlook::Unknown { .. } => {}
             }
         }
     }
-    let outlook = |pair| match memory.pairs.get(&key(pair)) {
+    let outlook = |pair: &(ObjectId, ObjectId)| match memory.pairs.get(&key(pair)) {
         Some(conflicts) if conflicts.is_empty() => Outlook::Clear,
         Some(conflicts) => Outlook::Conflict { conflicts: conflicts.clone() },
         None => Outlook::Unknown { why: "git could not merge them".to_owned() },
     };
-    pairs().map(|pair| (pair, outlook(pair))).collect()
+    pairs.iter().map(|pair| (*pair, outlook(pair))).collect()
 }

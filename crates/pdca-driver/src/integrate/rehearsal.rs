@@ -6,13 +6,15 @@
 use pdca_integrate::{
     Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, VerdictCache, fold,
 };
+use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use crate::site::Site;
 
 use super::held::{Held, Reason};
 use super::standing::Front;
-use super::work::{choose, held, ids, needs};
+use super::tip::Tip;
+use super::work::{Chosen, choose, held, ids, needs};
 use super::{IntegrateError, Order};
 
 /// What an integration would do.
@@ -41,14 +43,16 @@ pub struct Rehearsal {
 impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
-        let skipped = self.skipped(front)?;
-        let (entries, mut out) = choose(front, order.only, &skipped);
+        let tip = Tip::find(front, order.settings, &Cancel::new(), &|_| ())?;
+        let skipped = self.skipped(front, tip.at)?;
+        let Chosen { entries, held: mut out, landed } = choose(front, order, &tip, &skipped)?;
         let strategy = order.settings.strategy;
-        let plan = Plan::new(front.tip, strategy, entries)?;
+        let plan = Plan::new(tip.at, strategy, entries)?;
         let mut engine = Engine::new(&front.store, order.settings.drivers()?);
         let mut told = |_: &_| Ok(());
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
-        let mut present = order.wanted(skipped);
+        let landed = landed.into_iter().map(|(id, _)| (id, None));
+        let mut present: Vec<_> = order.wanted(skipped).into_iter().chain(landed).collect();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
                 Fate::Applied { .. } => {}
@@ -65,10 +69,10 @@ impl Site {
             }
         }
         let whole = folded.candidate();
-        let nothing = Plan::new(front.tip, strategy, [])?;
+        let nothing = Plan::new(tip.at, strategy, [])?;
         let base = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
         Ok(Rehearsal {
-            base: front.tip,
+            base: tip.at,
             order: ids(&plan),
             landing: whole.commits().map(|(id, commit)| (id.clone(), commit)).collect(),
             held: out,

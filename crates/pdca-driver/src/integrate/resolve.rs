@@ -15,6 +15,7 @@
 //! Whoever dies in 2 finds the case open and goes on under the same number; in 3 and 4 everything is
 //! written before it is relied on, and done again with the same result.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -27,11 +28,13 @@ use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
 use crate::run::Clock;
 
+use super::IntegrateError;
 use super::case::{Case, CaseFile, Due, End, Stamp};
 use super::matter::{Matter, find, is_as_it_was, told};
 use super::resolver::{Ask, Attempted};
 use super::settings::Settings;
 use super::standing::Front;
+use super::tip::Tip;
 
 /// How long what an earlier resolver left behind may take to die. Its supervisor gives it less.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,6 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Task<'a> {
     /// What `[integrate]` says.
     pub settings: &'a Settings,
+    /// The bundles that are not finished.
+    pub open: &'a BTreeSet<BundleId>,
     /// The clock.
     pub clock: Clock,
 }
@@ -118,6 +123,9 @@ pub enum ResolveError {
         /// The bundle.
         id: BundleId,
     },
+    /// It is not known where the branch is.
+    #[error(transparent)]
+    Tip(Box<IntegrateError>),
     /// git could not merge.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -146,6 +154,15 @@ pub enum ResolveError {
     },
 }
 
+impl From<IntegrateError> for ResolveError {
+    fn from(error: IntegrateError) -> Self {
+        if matches!(error, IntegrateError::Interrupted) {
+            return Self::Interrupted;
+        }
+        Self::Tip(Box::new(error))
+    }
+}
+
 impl From<DriveError> for ResolveError {
     fn from(error: DriveError) -> Self {
         if matches!(error, DriveError::Interrupted) {
@@ -168,6 +185,9 @@ impl Driver<'_> {
             Ok(found) => found,
             Err(told) => return Ok(told),
         };
+        // A remote may take its time, so it is asked before anything is locked.
+        let warn = |text| self.warn(&change.bundle, text);
+        let tip = Tip::find(front, task.settings, self.cancel, &warn)?.at;
         let _taken = match self.site.take(id) {
             Err(AdmissionError::Taken { holder, .. }) => {
                 return Ok(told(id, Came::Busy { holder }));
@@ -178,7 +198,7 @@ impl Driver<'_> {
             let why = "somebody went on with it meanwhile".to_owned();
             return Ok(told(id, Came::Waits { why }));
         }
-        let matter = self.site.look(front, change, sealed, task)?;
+        let matter = self.site.look(front, (change, sealed), tip, task)?;
         let Matter { file, mut case, sides: Some(sides), known: None } = matter else {
             return Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)));
         };
@@ -190,7 +210,7 @@ impl Driver<'_> {
             self.keep_case(&file, &case, "conflict-block")?;
             return Ok(settled(id, &case, true));
         }
-        case.begin(&front.tip.to_string());
+        case.begin(&tip.to_string());
         self.keep_case(&file, &case, "conflict-attempt")?;
         let ask = Ask {
             front,

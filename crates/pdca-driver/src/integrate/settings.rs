@@ -78,6 +78,18 @@ impl Settings {
 }
 
 impl Settings {
+    /// A ref as people read it.
+    pub fn shown(&self, reference: &str) -> String {
+        match reference.strip_prefix("refs/heads/") {
+            Some(branch) => branch.to_owned(),
+            None if self.land == Land::Push => {
+                let branch = reference.splitn(5, '/').nth(4).unwrap_or(reference);
+                format!("{branch} of {}", self.remote)
+            }
+            None => reference.to_owned(),
+        }
+    }
+
     /// A digest of all that must be the same for an integration to be taken up.
     pub(super) fn terms(&self, front: &Front, oracle: &Oracle) -> String {
         let parts = [

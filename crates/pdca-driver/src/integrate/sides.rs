@@ -27,7 +27,7 @@ impl Sides {
     pub(super) fn new(
         front: &Front,
         sealed: &Sealed,
-        tree: ObjectId,
+        (tip, tree): (ObjectId, ObjectId),
         conflicts: Vec<Conflict>,
     ) -> Result<Self, StoreError> {
         let mut partners = Vec::new();
@@ -36,8 +36,7 @@ impl Sides {
                 partners.push(change.bundle.id().clone());
             }
         }
-        let (sealed, tip) = (sealed.clone(), front.tip);
-        Ok(Self { sealed, tip, tree, conflicts, partners })
+        Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners })
     }
 
     /// What conflicts with what, in one sentence.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
     ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
+    sightings,
 };
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, Snapshot, State, sha256_hex};
 
@@ -24,8 +25,26 @@ pub struct Front {
     pub tip: ObjectId,
     /// The changes, by their ids.
     pub changes: Vec<Accepted>,
-    /// The bundles of the workspace that are not finished: what needs one of them waits for it.
+}
+
+/// Every branch that accepted changes are meant for.
+#[derive(Debug, Default)]
+pub struct Fronts {
+    /// The branches, each with its changes.
+    pub fronts: Vec<Front>,
+    /// The changes about which it is not known where they stand.
+    pub astray: Vec<Astray>,
+    /// The bundles that are not finished: what needs one of them waits for it.
     pub open: BTreeSet<BundleId>,
+}
+
+/// Changes about which it is not known where they stand.
+#[derive(Debug)]
+pub struct Astray {
+    /// The bundles.
+    pub ids: Vec<BundleId>,
+    /// Why not.
+    pub error: StandingError,
 }
 
 /// An accepted change.
@@ -129,32 +148,45 @@ impl Standing {
 }
 
 impl Site {
-    /// Every branch that accepted changes are meant for, with those changes.
-    pub fn fronts(&self) -> Result<Vec<Front>, StandingError> {
+    /// Every branch that accepted changes are meant for, with those changes. One bundle that cannot
+    /// be read keeps nobody from seeing the others.
+    pub fn fronts(&self) -> Result<Fronts, RootError> {
+        self.fronts_of(|_| true)
+    }
+
+    /// The same, with some of the changes only.
+    pub(super) fn fronts_of(
+        &self,
+        is_wanted: impl Fn(&BundleId) -> bool,
+    ) -> Result<Fronts, RootError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
-        let mut open = BTreeSet::new();
-        for bundle in self.accepted()? {
-            let snapshot = bundle.load()?;
-            if snapshot.state.is_open() {
-                open.insert(bundle.id().clone());
+        let (mut astray, mut open) = (Vec::new(), BTreeSet::new());
+        for bundle in self.accepted()?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
+            match self.place_of(&bundle) {
+                Ok(Some((target, branch, snapshot))) => {
+                    let name = target.name.clone();
+                    specs.insert(name.clone(), target);
+                    places.entry((name, branch)).or_default().push((bundle, snapshot));
+                }
+                Ok(None) => {
+                    if bundle.glance().is_ok_and(|glance| glance.state.is_open()) {
+                        open.insert(bundle.id().clone());
+                    }
+                }
+                Err(error) => astray.push(Astray { ids: vec![bundle.id().clone()], error }),
             }
-            let has_patch = snapshot.artifacts.contains(Artifact::Patch);
-            let Some(brief) = snapshot.authored_brief().filter(|_| has_patch) else { continue };
-            if snapshot.state != State::Complete {
-                continue;
-            }
-            let target = self
-                .target_of(brief)
-                .map_err(|source| StandingError::Target { id: bundle.id().clone(), source })?;
-            let Some(target) = target else { continue };
-            let branch = self.branch_of(brief, &target);
-            specs.insert(target.name.clone(), target.clone());
-            places.entry((target.name, branch)).or_default().push((bundle, snapshot));
         }
         let mut fronts: Vec<Front> = Vec::new();
         for ((name, branch), bundles) in places {
-            let front = self.front(specs[&name].clone(), branch.as_deref(), bundles)?;
+            let ids = bundles.iter().map(|(bundle, _)| bundle.id().clone()).collect();
+            let front = match self.front(specs[&name].clone(), branch.as_deref(), bundles) {
+                Ok(front) => front,
+                Err(error) => {
+                    astray.push(Astray { ids, error });
+                    continue;
+                }
+            };
             // One brief may name the branch that another means by saying nothing.
             match fronts.iter_mut().find(|other| {
                 (&other.target.name, &other.branch) == (&front.target.name, &front.branch)
@@ -164,10 +196,26 @@ impl Site {
             }
         }
         for front in &mut fronts {
-            front.open.clone_from(&open);
             front.changes.sort_by(|a, b| a.bundle.id().cmp(b.bundle.id()));
         }
-        Ok(fronts)
+        Ok(Fronts { fronts, astray, open })
+    }
+
+    /// Where an accepted change belongs; none where the bundle has no accepted change.
+    fn place_of(
+        &self,
+        bundle: &Bundle,
+    ) -> Result<Option<(TargetSpec, Option<String>, Snapshot)>, StandingError> {
+        let snapshot = bundle.load()?;
+        let has_patch = snapshot.artifacts.contains(Artifact::Patch);
+        let is_accepted = has_patch && snapshot.state == State::Complete;
+        let Some(brief) = snapshot.authored_brief().filter(|_| is_accepted) else {
+            return Ok(None);
+        };
+        let failed = |source| StandingError::Target { id: bundle.id().clone(), source };
+        let Some(target) = self.target_of(brief).map_err(failed)? else { return Ok(None) };
+        let branch = self.branch_of(brief, &target);
+        Ok(Some((target, branch, snapshot)))
     }
 
     /// Bundles that may be complete, those that were put away included.
@@ -213,8 +261,11 @@ impl Site {
             changes.push(Accepted { bundle, depends_on, standing });
         }
         mark_landed(&store, tip, &mut changes).map_err(failed)?;
+        for seen in sightings(&store, &branch).map_err(failed)? {
+            mark_landed(&store, seen, &mut changes).map_err(failed)?;
+        }
         mark_staged(&store, tip, &mut changes).map_err(failed)?;
-        Ok(Front { target, branch, reference, store, tip, changes, open: BTreeSet::new() })
+        Ok(Front { target, branch, reference, store, tip, changes })
     }
 }
 

@@ -11,11 +11,13 @@ use pdca_state::{Bundle, BundleId};
 
 use crate::drive::Driver;
 use crate::event::What;
+use crate::site::Site;
 
 use super::chronicle::Chronicle;
 use super::held::{Held, Reason};
 use super::settings::Land;
 use super::standing::{Front, Standing};
+use super::tip::Tip;
 use super::{IntegrateError, Integrated, Order};
 
 /// What stands for all bundles together in what is told. It looks like no id that people give.
@@ -38,6 +40,8 @@ pub(super) struct Work<'w> {
     pub(super) oracle: Oracle,
     pub(super) cache: VerdictCache,
     pub(super) told: Bundle,
+    /// What the changes were put onto at first.
+    tip: Tip,
     /// Where the ref that we move is, as far as we know.
     pub(super) at: ObjectId,
     pub(super) done: Integrated,
@@ -69,20 +73,19 @@ impl<'w> Work<'w> {
         order: &'w Order<'w>,
         engine: Engine<'w>,
         entries: &[Entry],
+        tip: Tip,
     ) -> Result<Self, IntegrateError> {
         let oracle = driver.site.oracle();
         let terms = order.settings.terms(front, &oracle);
-        let begin = || Chronicle::begin(driver.site, front, entries, terms, order.clock);
+        let begin = || Chronicle::begin(driver.site, front, &tip, entries, terms, order.clock);
         let chronicle = driver.effects.perform("journal", begin)?;
         let run = chronicle.run();
         let take = || Fence::take(&front.store, &run, chronicle.epoch());
         let fence = driver.effects.perform("fence", take)?;
-        let told = TOLD.parse().expect("because it is letters and a sign that ids may have");
-        let told = driver.site.bundles.bundle(&told);
-        let tree = front.store.tree_of(front.tip)?;
+        let tree = front.store.tree_of(tip.at)?;
         let done = Integrated {
-            base: front.tip,
-            tip: front.tip,
+            base: tip.at,
+            tip: tip.at,
             tree,
             order: Vec::new(),
             landed: Vec::new(),
@@ -104,8 +107,9 @@ impl<'w> Work<'w> {
             fence,
             chronicle,
             run,
-            told,
-            at: front.tip,
+            told: told(driver.site),
+            at: tip.at,
+            tip,
             done,
             round: Vec::new(),
             reds: BTreeMap::new(),
@@ -117,16 +121,15 @@ impl<'w> Work<'w> {
     }
 
     /// Goes on until every change is landed, held or there already.
-    pub(super) fn run(
-        &mut self,
-        mut waiting: Vec<Entry>,
-        held: Vec<Held>,
-    ) -> Result<Integrated, IntegrateError> {
+    pub(super) fn run(&mut self, chosen: Chosen) -> Result<Integrated, IntegrateError> {
+        let Chosen { entries: mut waiting, held, landed } = chosen;
+        self.begin_at_tip()?;
         let certificates = self.order.certificates;
         let Driver { site: known, effects, .. } = self.driver;
-        let finished = known.finish_certificates(self.front, certificates, effects)?;
+        let finished = known.finish_certificates(self.front, certificates, true, effects)?;
         self.done.certificates.extend(finished);
         self.done.held = held;
+        self.done.landed = landed;
         self.go_on_in_branch(&mut waiting)?;
         let mut moved = 0;
         while !waiting.is_empty() {
@@ -148,7 +151,7 @@ impl<'w> Work<'w> {
                 self.round.clear();
                 moved += 1;
                 if moved > MOST_MOVES {
-                    let reference = self.front.reference.clone();
+                    let reference = self.order.settings.shown(&self.tip.reference);
                     let how = "does not stay where it is gated".to_owned();
                     return Err(IntegrateError::Drifted { reference, how });
                 }
@@ -164,9 +167,25 @@ impl<'w> Work<'w> {
         Ok(self.done.clone())
     }
 
+    /// Remembers where the branch of a remote is, which nobody may have rewound since the last time.
+    fn begin_at_tip(&self) -> Result<(), IntegrateError> {
+        if self.order.settings.land != Land::Push {
+            return Ok(());
+        }
+        let Some(before) = self.remember(self.tip.at)? else { return Ok(()) };
+        let drift = base_drift(&self.front.store, before, Some(self.tip.at), u64::MAX)?;
+        if drift == BaseDrift::Rewritten {
+            let reference = self.order.settings.shown(&self.tip.reference);
+            let how =
+                format!("was rewound or rewritten since it was at {before}; it is not forced");
+            return Err(IntegrateError::Drifted { reference, how });
+        }
+        Ok(())
+    }
+
     /// Takes over what an integration that is taken up has in its branch already.
     fn go_on_in_branch(&mut self, waiting: &mut Vec<Entry>) -> Result<(), IntegrateError> {
-        if self.order.settings.land == Land::Target {
+        if self.order.settings.land != Land::Branch {
             return Ok(());
         }
         let reference = format!("refs/heads/{}", self.run.integration_branch());
@@ -180,12 +199,7 @@ impl<'w> Work<'w> {
                 self.done.landed.push((id, *commit));
             }
         }
-        let (staged, rest): (Vec<Entry>, Vec<Entry>) =
-            waiting.drain(..).partition(|entry| there.contains_key(entry.sealed().id()));
-        *waiting = rest;
-        if self.order.settings.land == Land::Push {
-            self.push_again(staged, at)?;
-        }
+        waiting.retain(|entry| !there.contains_key(entry.sealed().id()));
         self.at = at;
         self.done.tip = at;
         self.done.tree = self.front.store.tree_of(at)?;
@@ -219,12 +233,12 @@ impl<'w> Work<'w> {
 
     /// The base of the next round: where the branch is now, if it can be followed there.
     fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
-        let own = self.order.settings.land != Land::Target && !self.done.landed.is_empty();
+        let own = self.order.settings.land == Land::Branch && !self.done.landed.is_empty();
         if own {
             return Ok(self.at);
         }
-        let reference = &self.front.reference;
-        let now = self.front.store.commit_at(reference)?;
+        let now = self.look()?;
+        let reference = self.order.settings.shown(&self.tip.reference);
         let limit = self.order.settings.max_base_drift_commits;
         let drifted = |how: String| IntegrateError::Drifted { reference: reference.clone(), how };
         match (base_drift(&self.front.store, self.at, now, limit)?, now) {
@@ -319,7 +333,12 @@ impl<'w> Work<'w> {
             Err(error @ IntegrateError::BaseRed { .. }) => {
                 self.chronicle.block(journal::Reason::Validation, error.to_string())?;
             }
-            Err(error @ (IntegrateError::Drifted { .. } | IntegrateError::Stuck { .. })) => {
+            Err(
+                error @ (IntegrateError::Drifted { .. }
+                | IntegrateError::Stuck { .. }
+                | IntegrateError::Breached { .. }
+                | IntegrateError::Refused { .. }),
+            ) => {
                 self.chronicle.block(journal::Reason::Recovery, error.to_string())?;
             }
             // Whoever comes next takes it up.
@@ -387,19 +406,44 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
     held(entry, Reason::Needs, behind)
 }
 
+/// The bundle that stands for all of them in what is told.
+pub(super) fn told(site: &Site) -> Bundle {
+    let told = TOLD.parse().expect("because it is letters and a sign that ids may have");
+    site.bundles.bundle(&told)
+}
+
+/// The changes that were asked for.
+pub(super) struct Chosen {
+    /// Those that take part.
+    pub(super) entries: Vec<Entry>,
+    /// Those that cannot.
+    pub(super) held: Vec<Held>,
+    /// Those that the remote has, although nobody heard of it.
+    pub(super) landed: Vec<(BundleId, ObjectId)>,
+}
+
 /// The changes that take part, and those that cannot.
 ///
 /// Those in `skipped` have nothing to land, and nobody waits for them.
 pub(super) fn choose(
     front: &Front,
-    only: &BTreeSet<BundleId>,
+    order: &Order<'_>,
+    tip: &Tip,
     skipped: &BTreeSet<BundleId>,
-) -> (Vec<Entry>, Vec<Held>) {
+) -> Result<Chosen, IntegrateError> {
+    let seals: Vec<&Sealed> = front.changes.iter().filter_map(super::Accepted::sealed).collect();
+    // What the branch here has is known already; only a remote may have more.
+    let there = if tip.at == front.tip {
+        BTreeMap::new()
+    } else {
+        present_in(&front.store, tip.at, &seals)?
+    };
+    let mut landed = Vec::new();
     let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
     let mut out = Vec::new();
     for change in &front.changes {
         let id = change.bundle.id();
-        if (!only.is_empty() && !only.contains(id)) || skipped.contains(id) {
+        if !order.wants(id) || skipped.contains(id) {
             continue;
         }
         match &change.standing {
@@ -409,20 +453,26 @@ pub(super) fn choose(
                 let detail = Some(why.clone());
                 out.push(Held { detail, ..Held::blank(id, Reason::Drift) });
             }
+            Standing::Sealed(_) | Standing::Staged { .. } if there.contains_key(id) => {
+                landed.push((id.clone(), there[id]));
+            }
             Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
                 let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
                 entries.insert(id.clone(), entry);
             }
         }
     }
-    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what was
-    // accepted once and is not finished now.
+    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what has
+    // not landed where it belongs.
     let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
+        if order.elsewhere.contains(id) {
+            return true;
+        }
         let change = front.changes.iter().find(|change| change.bundle.id() == id);
-        let waits = |change: &super::Accepted| {
-            !matches!(change.standing, Standing::Landed { .. }) && !skipped.contains(id)
-        };
-        change.map_or_else(|| front.open.contains(id), waits) && !entries.contains_key(id)
+        change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
+            && !entries.contains_key(id)
+            && !there.contains_key(id)
+            && !skipped.contains(id)
     };
     while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
         let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;
@@ -432,5 +482,5 @@ pub(super) fn choose(
             out.push(needs(&entry, vec![behind]));
         }
     }
-    (entries.into_values().collect(), out)
+    Ok(Chosen { entries: entries.into_values().collect(), held: out, landed })
 }

@@ -210,7 +210,7 @@ fn a_stopped_run_has_no_report_and_keeps_what_was_finished() {
     let cancel = stage.cancel.clone();
     let long = stage.workspace.path().join("long");
     let stopper = std::thread::spawn(move || {
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
         // What was written, not that the file is there: a shell makes it first and writes then.
         let began = || std::fs::read(&long).is_ok_and(|lines| !lines.is_empty());
         while !began() && std::time::Instant::now() < patience {

@@ -3,13 +3,13 @@
 //! Success is read from the remote and from nothing else: before the push, because an earlier
 //! answer may have been lost, and after it, because "everything up to date" is no proof.
 
-use std::time::Duration;
-
 use gix::{ObjectId, bstr::ByteSlice as _};
-use pdca_process::Tool;
 use thiserror::Error;
 
-use super::proof;
+use super::{
+    proof,
+    remote::{Destination, RemoteTip, address, remote_tip, tool},
+};
 use crate::{
     failure::{RefError, StoreError},
     fence::Fence,
@@ -17,28 +17,6 @@ use crate::{
     store::Store,
     verdict::Gated,
 };
-
-/// How long a push may take.
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// What is decided whatever the configuration of the user says.
-const SETTINGS: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "push.followTags=false",
-    "push.gpgSign=false",
-    "push.recurseSubmodules=no",
-    "gc.auto=0",
-    "maintenance.auto=false",
-];
-
-/// Where to push.
-#[derive(Debug, Clone, Copy)]
-pub struct Destination<'a> {
-    /// The name of the remote.
-    pub remote: &'a str,
-    /// The branch there, without `refs/heads/`.
-    pub branch: &'a str,
-}
 
 /// What came of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +55,12 @@ pub enum PushError {
         /// What was given.
         given: String,
     },
+    /// A remote that is several.
+    #[error("{remote} takes pushes at several addresses")]
+    Addresses {
+        /// The remote.
+        remote: String,
+    },
     /// What was to be pushed is not what was gated and sealed.
     #[error("what is to be pushed is not what was gated")]
     Refused(#[source] proof::Disproof),
@@ -98,7 +82,7 @@ pub fn push(
     gated: &Gated,
     to: Destination<'_>,
 ) -> Result<PushOutcome, PushError> {
-    require_names(to)?;
+    to.require_names()?;
     fence.verify(store)?;
     let candidate = &gated.candidate;
     proof::examine(store, gated, candidate.commit).map_err(|error| match error {
@@ -106,62 +90,27 @@ pub fn push(
         proof::ProofError::Store(error) => PushError::Store(error),
     })?;
     let (old, new) = (candidate.base, candidate.commit);
-    match remote_at(store, to)? {
-        Remote::At(at) if at == new => return Ok(PushOutcome::AlreadyThere),
-        Remote::At(at) if at == old => {}
-        Remote::At(at) => return Ok(PushOutcome::Race { at }),
-        Remote::Nothing => return Ok(PushOutcome::NoBranch),
-        Remote::Silent(said) => return Ok(PushOutcome::Transient { said }),
+    match remote_tip(store, to)? {
+        RemoteTip::At(at) if at == new => return Ok(PushOutcome::AlreadyThere),
+        RemoteTip::At(at) if at == old => {}
+        RemoteTip::At(at) => return Ok(PushOutcome::Race { at }),
+        RemoteTip::NoBranch => return Ok(PushOutcome::NoBranch),
+        RemoteTip::Silent { said } => return Ok(PushOutcome::Transient { said }),
     }
+    let address = address(store, to.remote)?;
     let reference = format!("refs/heads/{}", to.branch);
     let lease = format!("--force-with-lease={reference}:{old}");
     let what = format!("{new}:{reference}");
     let args =
-        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", to.remote, &what];
+        ["push", "--porcelain", "--no-verify", "--no-follow-tags", &lease, "--", &address, &what];
     let said = run(&tool(store, &args))?;
-    Ok(match remote_at(store, to)? {
-        Remote::At(at) if at == new => PushOutcome::Pushed,
-        Remote::At(at) if at == old => refusal(&said, &reference),
-        Remote::At(at) => PushOutcome::Race { at },
-        Remote::Nothing => PushOutcome::NoBranch,
-        Remote::Silent(said) => PushOutcome::Transient { said },
+    Ok(match remote_tip(store, to)? {
+        RemoteTip::At(at) if at == new => PushOutcome::Pushed,
+        RemoteTip::At(at) if at == old => refusal(&said, &reference),
+        RemoteTip::At(at) => PushOutcome::Race { at },
+        RemoteTip::NoBranch => PushOutcome::NoBranch,
+        RemoteTip::Silent { said } => PushOutcome::Transient { said },
     })
-}
-
-enum Remote {
-    At(ObjectId),
-    Nothing,
-    Silent(String),
-}
-
-fn require_names(to: Destination<'_>) -> Result<(), PushError> {
-    let bad = |what, given: &str| Err(PushError::Name { what, given: given.to_owned() });
-    if to.remote.is_empty() || to.remote.starts_with('-') || to.remote.contains(char::is_control) {
-        return bad("remote", to.remote);
-    }
-    let full = format!("refs/heads/{}", to.branch);
-    if gix::refs::FullName::try_from(full.as_str()).is_err() {
-        return bad("branch", to.branch);
-    }
-    Ok(())
-}
-
-fn remote_at(store: &Store, to: Destination<'_>) -> Result<Remote, StoreError> {
-    let reference = format!("refs/heads/{}", to.branch);
-    let said = run(&tool(store, &["ls-remote", "--refs", "--", to.remote, &reference]))?;
-    if said.code != 0 {
-        return Ok(Remote::Silent(said.stderr.trim().to_owned()));
-    }
-    // The remote matches by the end of the name, so another ref may be in the list as well.
-    for line in said.stdout.lines() {
-        if let Some((id, name)) = line.split_once_str("\t")
-            && name == reference.as_bytes()
-        {
-            let form = |_| StoreError::Form { what: "the remote's list of refs".to_owned() };
-            return Ok(Remote::At(ObjectId::from_hex(id).map_err(form)?));
-        }
-    }
-    Ok(Remote::Nothing)
 }
 
 /// What a push that left the remote where it was has to say.
@@ -185,19 +134,4 @@ fn refusal(said: &Said, reference: &str) -> PushOutcome {
     } else {
         PushOutcome::Permanent { said: answer }
     }
-}
-
-/// git in the target's own repository, because the remote is what the user says it is.
-fn tool(store: &Store, args: &[&str]) -> Tool {
-    Tool::new("git")
-        .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
-        .args(args)
-        .cwd(store.common_dir())
-        .env("GIT_DIR", store.common_dir().as_str())
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_ASKPASS", "")
-        .env("SSH_ASKPASS", "")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("LC_ALL", "C")
-        .timeout(PATIENCE)
 }

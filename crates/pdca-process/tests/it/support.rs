@@ -167,7 +167,7 @@ pub(crate) fn stat_field(pid: i32, field: usize) -> i32 {
 
 /// Waits for something that must happen soon.
 pub(crate) fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(300);
     while !happened() {
         assert!(Instant::now() < until, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));

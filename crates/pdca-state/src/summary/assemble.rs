@@ -167,7 +167,7 @@ pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
     gate_rows(&mut out, inputs.gates);
     advice(&mut out, inputs);
     boxes(&mut out, &inputs.needs_human());
-    proof(&mut out, inputs.gates);
+    proof(&mut out, inputs);
     open(&mut out, 8);
     list(&mut out, inputs.attachments, "(none)");
     open(&mut out, 9);
@@ -274,7 +274,8 @@ fn boxes(out: &mut String, items: &NeedsHuman) {
 }
 
 /// §7: what the gates prove, and what they do not.
-fn proof(out: &mut String, gates: &GateReport) {
+fn proof(out: &mut String, inputs: &SummaryInputs<'_>) {
+    let gates = inputs.gates;
     open(out, 7);
     let named = |result: GateResult| {
         let rows = gates.rows.iter().filter(|row| row.result == result && !row.is_stub());
@@ -303,6 +304,15 @@ fn proof(out: &mut String, gates: &GateReport) {
     ] {
         line(out, format_args!("- {title}: {}", quoting::inline(&text)));
     }
+    if inputs.close_disposition.is_some() {
+        return;
+    }
+    let together = match inputs.forecast_conflicts.len() {
+        0 => "not proven here; `pdca integrate` gates the combination".to_owned(),
+        1 => "it does not merge with another result, see §6".to_owned(),
+        more => format!("it does not merge with {more} other results, see §6"),
+    };
+    line(out, format_args!("- Together with other changes: {together}"));
 }
 
 /// The elements a gate should settle and none does.

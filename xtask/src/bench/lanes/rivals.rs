@@ -4,12 +4,17 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{Stopped, program};
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Rival {
+    /// `git clone --reference`, one after the other
     Clone,
+    /// `git worktree add`, one after the other
     Worktree,
+    /// The same with as many workers as git likes
     WorktreeWorkers,
+    /// `git clone --reference`, two at a time
     TwoAtATime,
+    /// `cp -a`
     Copy,
 }
 

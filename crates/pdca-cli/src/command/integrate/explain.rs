@@ -48,15 +48,24 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
             .hint(format!("mend {branch}, then `pdca integrate` again")),
         IntegrateError::Stuck { .. } => failure
             .hint("`pdca doctor` tells what this machine lacks; a row that cannot be decided here needs `gating = false`"),
+        IntegrateError::Breached { .. } => failure
+            .detail("what those gates said does not count, nothing landed and nothing was put back")
+            .hint("look at it with `git status`; `[gates] sandbox = \"require\"` keeps gates out; then `pdca integrate` again"),
         IntegrateError::Drifted { .. } => failure
             .detail("nothing was forced")
             .hint(format!("look at `git log {branch}`; `pdca integrate` starts from where it is now")),
         IntegrateError::Land(LandError::CheckedOut { holder, .. }) => failure
             .detail(format!("{} {}", holder.path, holder.doing))
             .hint("`pdca integrate --land branch` leaves a branch to merge; or switch that checkout to another branch"),
-        IntegrateError::Refused { remote, .. } => {
-            failure.hint(format!("`git fetch {remote}`, then `pdca integrate` again"))
-        }
+        IntegrateError::RemoteLacks { remote, branch } => failure
+            .detail("nothing was gated and nothing was pushed")
+            .hint(format!("push the branch itself first: `git push {remote} {branch}`; or name another `remote` in [integrate]")),
+        IntegrateError::Unreachable { remote, .. } => failure
+            .detail("nothing is lost: what was gated stays gated")
+            .hint(format!("try `git ls-remote {remote}`; `pdca integrate` goes on from here")),
+        IntegrateError::Refused { .. } => failure
+            .detail("nothing was forced")
+            .hint("the remote must allow it first; or `pdca integrate --land branch` leaves a branch for a person"),
         IntegrateError::Chronicle(_) => failure.hint(
             "is another driver at work on this repository? `pdca status` shows it; the journals are in .pdca/integrations",
         ),

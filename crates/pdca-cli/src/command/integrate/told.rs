@@ -80,7 +80,7 @@ pub(super) fn told(
         writeln!(out, "{}", p.faint(at))?;
     }
     for reference in &done.references {
-        let short = reference.trim_start_matches("refs/heads/");
+        let short = settings.shown(reference);
         let (tip, tree) = (self::short(done.tip), self::short(done.tree));
         writeln!(out, "{} is at {tip}, tree {tree}", p.strong(short))?;
     }

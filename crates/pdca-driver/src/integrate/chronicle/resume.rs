@@ -6,6 +6,7 @@ use pdca_journal::{Cause, Effect, Journal, Landing, Status};
 use pdca_state::BundleId;
 
 use crate::integrate::standing::Front;
+use crate::integrate::tip::Tip;
 use crate::run::Clock;
 
 use super::{ChronicleError, back, seal_of};
@@ -44,13 +45,14 @@ pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: 
 pub(super) fn settle(
     journal: &mut Journal,
     front: &Front,
+    tip: &Tip,
     clock: Clock,
 ) -> Result<(), ChronicleError> {
     for intent in journal.open_intents() {
         let at = clock();
         let is_done = match intent.effect() {
             Effect::Seal(_) => true,
-            Effect::Land(landing) => has_landed(front, landing),
+            Effect::Land(landing) => has_landed(front, tip, landing),
             Effect::Prepare { .. }
             | Effect::Rescue { .. }
             | Effect::Apply { .. }
@@ -67,7 +69,12 @@ pub(super) fn settle(
     Ok(())
 }
 
-fn has_landed(front: &Front, landing: &Landing) -> bool {
-    let now = front.store.commit_at(&landing.reference).ok().flatten();
+fn has_landed(front: &Front, tip: &Tip, landing: &Landing) -> bool {
+    // What a remote said just now is later than what was remembered of it.
+    let now = if landing.reference == tip.reference {
+        Some(tip.at)
+    } else {
+        front.store.commit_at(&landing.reference).ok().flatten()
+    };
     now.is_some_and(|now| git::contains(&front.store, now, back(&landing.new)).unwrap_or(false))
 }

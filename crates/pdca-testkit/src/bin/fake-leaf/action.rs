@@ -183,7 +183,7 @@ fn save_env(file: &str) -> Result<(), Error> {
 }
 
 fn wait_for(path: &Path) -> Result<(), Error> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while !path.exists() {
         if Instant::now() > deadline {
             return Err(Error::Failed("it did not come".to_owned()));

@@ -1,0 +1,54 @@
+//! Several branches and targets: what has to land in one before something lands in another.
+
+use std::collections::BTreeSet;
+
+use pdca_driver::integrate::{Astray, Front, Standing};
+use pdca_state::BundleId;
+
+/// Changes that have not landed, whatever branch they are for.
+pub(super) struct Unlanded(BTreeSet<BundleId>);
+
+impl Unlanded {
+    /// All of them, and what is not finished. What cannot be read has not landed as far as anybody knows.
+    pub(super) fn of(fronts: &[Front], astray: &[Astray], open: BTreeSet<BundleId>) -> Self {
+        let changes = fronts.iter().flat_map(|front| &front.changes);
+        let sealed = changes.filter(|change| !matches!(change.standing, Standing::Landed { .. }));
+        let astray = astray.iter().flat_map(|astray| &astray.ids);
+        let accepted = sealed.map(|change| change.bundle.id()).chain(astray).cloned();
+        Self(accepted.chain(open).collect())
+    }
+
+    /// Those of other branches.
+    pub(super) fn elsewhere(&self, front: &Front) -> BTreeSet<BundleId> {
+        let own: BTreeSet<&BundleId> = ids(front).collect();
+        self.0.iter().filter(|id| !own.contains(id)).cloned().collect()
+    }
+
+    /// These have landed now.
+    pub(super) fn landed<'a>(&mut self, ids: impl IntoIterator<Item = &'a BundleId>) {
+        for id in ids {
+            self.0.remove(id);
+        }
+    }
+}
+
+/// The branches, each after those that it needs something of, as far as that can be had.
+pub(super) fn arranged(mut fronts: Vec<Front>) -> Vec<Front> {
+    let mut done = Vec::new();
+    while !fronts.is_empty() {
+        let needs_none = |front: &Front| {
+            let others = fronts.iter().filter(|other| !std::ptr::eq(*other, front));
+            let theirs: BTreeSet<&BundleId> = others.flat_map(ids).collect();
+            let mut needed = front.changes.iter().flat_map(|change| &change.depends_on);
+            !needed.any(|id| theirs.contains(id))
+        };
+        // Two branches that need each other: what cannot land is held, and says so.
+        let next = fronts.iter().position(needs_none).unwrap_or(0);
+        done.push(fronts.remove(next));
+    }
+    done
+}
+
+fn ids(front: &Front) -> impl Iterator<Item = &BundleId> {
+    front.changes.iter().map(|change| change.bundle.id())
+}

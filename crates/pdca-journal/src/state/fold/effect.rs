@@ -1,0 +1,175 @@
+//! What is about to be done, and what came of it.
+
+use pdca_state::BundleId;
+
+use super::require::is;
+use super::{Checked, RunState};
+
+use crate::object::ObjectId;
+use crate::reconcile::{BundlePhase, RunPhase};
+use crate::record::{Effect, Landing, Outcome, Seal, Seq};
+use crate::state::{Integration, Objection, Sealed, Since, Status};
+
+impl RunState {
+    pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
+        use BundlePhase::{Abandoned, Cleaned, Interrupted, Landed, Ready};
+        if let Some(bundle) = effect.bundle() {
+            self.require_no_intent(bundle)?;
+        }
+        match effect {
+            Effect::Prepare { bundle, slot } => {
+                self.require_run(&[RunPhase::Preparing, RunPhase::Running])?;
+                self.require(bundle, &[Ready, Interrupted])?;
+                if *slot < self.admitted.lanes { Ok(()) } else { Err(Objection::Slot(*slot)) }
+            }
+            Effect::Rescue { bundle, reference: _ } => {
+                let status = self.work(bundle)?.status.phase();
+                if status == BundlePhase::Running {
+                    return Err(is(bundle, status));
+                }
+                Ok(())
+            }
+            Effect::Seal(seal) => self.check_seal(seal),
+            Effect::Apply { target, bundle, commit, onto } => {
+                self.check_apply(target, bundle, commit, onto)
+            }
+            Effect::Land(landing) => self.check_landing(landing),
+            Effect::Outside { .. } if self.phase.is_blocked() => self.require_run(&[]),
+            Effect::Outside { .. } => self.require_live(),
+            Effect::RemoveCheckout { bundle } => {
+                self.require_clearing()?;
+                self.require(bundle, &[Landed, Abandoned, Cleaned])
+            }
+            Effect::DeleteBranch { bundle, .. } => {
+                self.require_clearing()?;
+                self.require(bundle, &[Landed])
+            }
+        }
+    }
+
+    pub(super) fn check_seal(&self, seal: &Seal) -> Checked {
+        self.require_run(&[RunPhase::Running, RunPhase::Integrating])?;
+        // What awaits its sign-off is blocked; what runs is not sealed, nor is anything twice.
+        let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
+        self.require(&seal.bundle, &legal)?;
+        if self.bundles.get(&seal.bundle).is_some_and(|work| work.seal.is_some()) {
+            return Err(Objection::SealedTwice(seal.bundle.clone()));
+        }
+        if seal.commits.last() == Some(&seal.head) {
+            Ok(())
+        } else {
+            Err(Objection::SealWithoutCommits)
+        }
+    }
+
+    pub(super) fn check_apply(
+        &mut self,
+        target: &str,
+        bundle: &BundleId,
+        commit: &ObjectId,
+        onto: &ObjectId,
+    ) -> Checked {
+        self.require_run(&[RunPhase::Integrating])?;
+        self.require(bundle, &[BundlePhase::Sealed])?;
+        let on_target = |effect: &Effect| {
+            matches!(effect, Effect::Apply { target: other, .. } if other == target)
+                || matches!(effect, Effect::Land(landing) if landing.target == target)
+        };
+        if let Some((seq, _)) = self.intents.iter().find(|(_, effect)| on_target(effect)) {
+            return Err(Objection::IntentOpen(*seq));
+        }
+        let sealed = self.seal(bundle)?.clone();
+        let integration = self.integration(target)?.clone();
+        let place = |id: &BundleId| integration.order.iter().position(|other| other == id);
+        // One whose prerequisite is out is left out itself; but none is gone back to, and none left
+        // half applied.
+        let mut in_turn = true;
+        for other in integration.progress.keys().filter(|other| *other != bundle) {
+            in_turn &= place(other) < place(bundle)
+                && (integration.is_out(other) || integration.is_applied(self.seal(other)?));
+        }
+        if in_turn && integration.takes(&sealed, commit, onto) {
+            Ok(())
+        } else {
+            Err(Objection::NotNext { bundle: bundle.clone(), commit: commit.clone() })
+        }
+    }
+
+    /// What lands was planned, applied to its end and judged green as exactly that tree.
+    pub(super) fn check_landing(&mut self, landing: &Landing) -> Checked {
+        self.require_run(&[RunPhase::Integrating])?;
+        let integration = self.integration(&landing.target)?.clone();
+        if !integration.leads_to(landing) {
+            return Err(Objection::NotPlanned(landing.target.clone()));
+        }
+        for bundle in &landing.bundles {
+            self.require(bundle, &[BundlePhase::Sealed])?;
+            self.require_no_intent(bundle)?;
+            if !integration.is_applied(self.seal(bundle)?) {
+                return Err(Objection::NotApplied(bundle.clone()));
+            }
+        }
+        if integration.is_green(landing) {
+            Ok(())
+        } else {
+            Err(Objection::NotGated(landing.tree.clone()))
+        }
+    }
+
+    pub(super) fn resolve(&mut self, intent: Seq, outcome: &Outcome, since: Since) -> Checked {
+        let effect = self.intents.get(&intent).ok_or(Objection::NoSuchIntent(intent))?.clone();
+        let applies = matches!(effect, Effect::Apply { .. });
+        let fits = match outcome {
+            Outcome::Done => !applies,
+            Outcome::Applied { .. } | Outcome::Conflict { .. } | Outcome::Skipped { .. } => applies,
+            Outcome::Failed { .. } => true,
+        };
+        if !fits {
+            return Err(Objection::WrongOutcome(intent));
+        }
+        self.intents.remove(&intent);
+        if let Outcome::Failed { .. } = outcome {
+            return Ok(());
+        }
+        if !matches!(outcome, Outcome::Conflict { .. }) {
+            self.tally.succeeded(effect.bundle(), effect.phase());
+        }
+        match effect {
+            Effect::Seal(seal) => {
+                let work = self.work(&seal.bundle.clone())?;
+                work.seal = Some(Sealed { seal, order: intent });
+                work.set(Status::Sealed, since);
+            }
+            Effect::Apply { target, bundle, commit, .. } => {
+                self.integration(&target)?.note(&bundle, &commit, outcome);
+            }
+            Effect::Land(landing) => {
+                // What is left over needs a plan on the new base.
+                self.integrations.remove(&landing.target);
+                for bundle in &landing.bundles {
+                    self.work(bundle)?.set(Status::Landed, since);
+                }
+            }
+            Effect::Prepare { .. }
+            | Effect::Rescue { .. }
+            | Effect::Outside { .. }
+            | Effect::RemoveCheckout { .. }
+            | Effect::DeleteBranch { .. } => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn plan(&mut self, target: &str, base: &ObjectId, order: &[BundleId]) -> Checked {
+        self.require_run(&[RunPhase::Integrating])?;
+        for bundle in order {
+            self.require(bundle, &[BundlePhase::Sealed])?;
+            self.require_no_intent(bundle)?;
+        }
+        if !self.admitted.targets.iter().any(|known| known.name == target) {
+            return Err(Objection::NotPlanned(target.to_owned()));
+        }
+        let integration = Integration::new(base.clone(), order.to_vec());
+        self.integrations.insert(target.to_owned(), integration);
+        Ok(())
+    }
+}

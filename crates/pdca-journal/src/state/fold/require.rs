@@ -1,0 +1,109 @@
+//! What must hold for a record to be legal, and where the facts of it are.
+
+use std::collections::BTreeMap;
+
+use pdca_state::BundleId;
+
+use super::{Checked, RunState};
+use crate::claim::Generation;
+use crate::reconcile::{BundlePhase, RunPhase};
+use crate::record::Seal;
+use crate::state::{Claim, Integration, Objection, Since, Status, Workstream, touches};
+
+impl RunState {
+    pub(super) fn set_phase(&mut self, phase: RunPhase, since: Since) {
+        self.phase = phase;
+        self.since = since;
+    }
+
+    pub(super) fn work(&mut self, bundle: &BundleId) -> Result<&mut Workstream, Objection> {
+        self.bundles.get_mut(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))
+    }
+
+    /// The claim of an attempt that is at work.
+    pub(super) fn attempt(
+        &mut self,
+        bundle: &BundleId,
+        generation: Generation,
+    ) -> Result<&mut Claim, Objection> {
+        self.require(bundle, &[BundlePhase::Running])?;
+        match &mut self.work(bundle)?.claim {
+            Some(claim) if claim.generation == generation => Ok(claim),
+            Some(_) | None => {
+                Err(Objection::Generation { bundle: bundle.clone(), found: generation })
+            }
+        }
+    }
+
+    pub(super) fn seal(&self, bundle: &BundleId) -> Result<&Seal, Objection> {
+        let work =
+            self.bundles.get(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))?;
+        let sealed = work.seal.as_ref().ok_or_else(|| is(bundle, work.status.phase()))?;
+        Ok(&sealed.seal)
+    }
+
+    pub(super) fn integration(&mut self, target: &str) -> Result<&mut Integration, Objection> {
+        let none = || Objection::NotPlanned(target.to_owned());
+        self.integrations.get_mut(target).ok_or_else(none)
+    }
+
+    pub(super) fn require(&self, bundle: &BundleId, legal: &[BundlePhase]) -> Checked {
+        let work =
+            self.bundles.get(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))?;
+        let phase = work.status.phase();
+        if legal.contains(&phase) { Ok(()) } else { Err(is(bundle, phase)) }
+    }
+
+    pub(super) fn require_all(&self, legal: impl Fn(BundlePhase) -> bool) -> Checked {
+        match self.bundles.iter().find(|(_, work)| !legal(work.status.phase())) {
+            Some((bundle, work)) => Err(is(bundle, work.status.phase())),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn require_run(&self, legal: &[RunPhase]) -> Checked {
+        let phase = self.phase;
+        if legal.contains(&phase) { Ok(()) } else { Err(Objection::RunIs { phase }) }
+    }
+
+    /// Not over yet.
+    pub(super) fn require_live(&self) -> Checked {
+        let phase = self.phase;
+        if phase.is_active() { Ok(()) } else { Err(Objection::RunIs { phase }) }
+    }
+
+    /// Draining, or over: only then is anything removed.
+    pub(super) fn require_clearing(&self) -> Checked {
+        use RunPhase::{Aborted, Completed, Draining, Failed};
+        self.require_run(&[Draining, Completed, Aborted, Failed])
+    }
+
+    pub(super) fn require_no_intent(&self, bundle: &BundleId) -> Checked {
+        match self.intents.iter().find(|(_, effect)| touches(effect, bundle)) {
+            Some((seq, _)) => Err(Objection::IntentOpen(*seq)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Workstream {
+    pub(super) fn new(since: Since) -> Self {
+        Self {
+            status: Status::Ready,
+            since,
+            claim: None,
+            seal: None,
+            verdicts: BTreeMap::new(),
+            leaf_calls: 0,
+        }
+    }
+
+    pub(super) fn set(&mut self, status: Status, since: Since) {
+        self.status = status;
+        self.since = since;
+    }
+}
+
+pub(super) fn is(bundle: &BundleId, phase: BundlePhase) -> Objection {
+    Objection::BundleIs { bundle: bundle.clone(), phase }
+}
