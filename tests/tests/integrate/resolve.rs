@@ -326,3 +326,44 @@ fn a_resolver_that_nobody_confines_and_that_writes_elsewhere_is_caught() {
     assert_eq!(scene.scene.state("2"), "COMPLETE");
     fs_err::remove_file(scene.scene.repo.path().join("planted.txt")).unwrap();
 }
+
+#[test]
+fn with_a_remote_a_conflict_is_resolved_on_what_the_remote_has() {
+    let scene = meeting_with(UNION, "true", "land = \"push\"\nremote = \"REMOTE\"\n");
+    let path = scene.scene.workspace.around().join("remote.git");
+    scene.scene.repo.git(&["clone", "--quiet", "--bare", ".", path.as_str()]);
+    let config = scene.scene.workspace.read("pdca.toml");
+    scene.scene.workspace.config(&config.replace("REMOTE", path.as_str()));
+    let remote = pdca_testkit::Repo::existing(&path);
+    rivals(&scene);
+    let main = scene.at("main");
+    let told = first(&scene.integrate(&["--json"]).expect(3));
+    assert_eq!(
+        (&told["outcome"], &told["state"]),
+        (&"resolved".into(), &"AWAITING_SIGNOFF".into())
+    );
+    assert_eq!(told["conflict"], "2 conflicts with 1 in greeting.txt:1");
+    scene.scene.accept("2");
+    let base = remote.git(&["rev-parse", "main"]);
+    assert_eq!(scene.seal("2")["base"], base.trim(), "it is based on what the remote has");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(remote.git(&["show", "main:greeting.txt"]), "one\ntwo\n");
+    assert_eq!(scene.at("main"), main, "nothing of the user's moved");
+}
+
+#[test]
+fn a_rehearsal_says_what_would_be_tried_and_tries_nothing() {
+    let scene = meeting(UNION);
+    rivals(&scene);
+    scene.integrate(&["--no-resolve"]).expect(102);
+    let before = scene.scene.results();
+    let told = first(&scene.pdca(&["resolve", "--dry-run", "--json"]).expect(102));
+    assert_eq!((&told["outcome"], &told["attempts"]), (&"due".into(), &0.into()));
+    assert_eq!(told["conflict"], "2 conflicts with 1 in greeting.txt:1");
+    assert_eq!((resolver_calls(&scene), scene.scene.results()), (0, before));
+    assert!(!scene.scene.workspace.has(".pdca/conflicts"));
+    let landed = scene.pdca(&["resolve", "1", "--json"]).expect(3);
+    assert_eq!(first(&landed)["text"], "it has landed");
+    let nobody = scene.pdca(&["resolve", "9"]).expect(2);
+    assert!(nobody.err.contains("issue_9"), "{}", nobody.err);
+}

@@ -30,7 +30,7 @@ impl Site {
         !self.force_stubs && self.leaves.resolver.mode == Mode::Command
     }
 
-    /// Says what [`Driver::resolve`] would do about an accepted change. Nothing is written but objects
+    /// Says what [`Driver::resolve`](crate::Driver::resolve) would do about an accepted change. Nothing is written but objects
     /// that nothing refers to.
     pub fn rehearse_resolution(
         &self,
