@@ -362,8 +362,32 @@ fn a_rehearsal_says_what_would_be_tried_and_tries_nothing() {
     assert_eq!(told["conflict"], "2 conflicts with 1 in greeting.txt:1");
     assert_eq!((resolver_calls(&scene), scene.scene.results()), (0, before));
     assert!(!scene.scene.workspace.has(".pdca/conflicts"));
-    let landed = scene.pdca(&["resolve", "1", "--json"]).expect(3);
+    let landed = scene.pdca(&["resolve", "1", "--json"]).expect(4);
     assert_eq!(first(&landed)["text"], "it has landed");
     let nobody = scene.pdca(&["resolve", "9"]).expect(2);
     assert!(nobody.err.contains("issue_9"), "{}", nobody.err);
+}
+
+#[test]
+fn a_conflict_without_markers_is_resolved_by_changing_what_git_left() {
+    let scene = meeting("sh \"$PDCA_WORKSPACE/leaves/now.sh\"");
+    scene.accepted("2", "greeting.txt", "two\n");
+    let elsewhere = scene.scene.workspace.around().join("elsewhere");
+    let repo = &scene.scene.repo;
+    repo.git(&["worktree", "add", "--quiet", "--detach", elsewhere.as_str(), "main"]);
+    let other = pdca_testkit::Repo::existing(&elsewhere);
+    other.git(&["mv", "greeting.txt", "moved.bin"]);
+    other.write("moved.bin", "nothing of the old\n");
+    let removed = other.commit("it is gone");
+    repo.git(&["worktree", "remove", "--force", elsewhere.as_str()]);
+    repo.git(&["update-ref", "refs/heads/main", &removed]);
+    scene.scene.workspace.write("leaves/now.sh", "test -e greeting.txt\n");
+    let told = first(&scene.integrate(&["--json"]).expect(102));
+    assert!(told["conflict"].as_str().unwrap().contains("(modify/delete)"), "{told}");
+    assert!(told["text"].as_str().unwrap().contains("changed nothing"), "{told}");
+    scene.scene.workspace.write("leaves/now.sh", "mv greeting.txt hello.txt\n");
+    resolve(&scene, "2").expect(3);
+    scene.scene.accept("2");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(show(&scene, "hello.txt"), "two\n");
 }

@@ -90,7 +90,8 @@ pub(crate) fn run(
         work.carry_out(&ids, begun, args.events.path(cx).as_deref(), err)?
     };
     if named.is_empty() {
-        resolving.items.retain(|item| !matches!(item.told.came, Came::Waits { .. }));
+        let is_nothing = |came: &Came| matches!(came, Came::Nothing { .. } | Came::Waits { .. });
+        resolving.items.retain(|item| !is_nothing(&item.told.came));
     } else if resolving.failure.is_none() {
         let known = |id: &&BundleId| resolving.items.iter().any(|item| item.told.id == **id);
         if let Some(id) = named.iter().find(|id| !known(id)) {
@@ -269,6 +270,7 @@ impl Resolving {
             | Came::Failed { .. }
             | Came::Blocked { .. }
             | Came::Later { .. }
+            | Came::Nothing { .. }
             | Came::Waits { .. }
             | Came::Busy { .. } => false,
         })

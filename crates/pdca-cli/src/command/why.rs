@@ -42,7 +42,18 @@ struct Explanation {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let snapshot = bundle.load()?;
-    let overview = Overview::load_at_work(cx)?;
+    let overview = match snapshot.state {
+        // Only of what was accepted is there something to tell that is not in the bundles.
+        State::Complete => Overview::load_at_work(cx)?,
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::AwaitingSignoff
+        | State::Iterate(_)
+        | State::Discontinued => Overview::load(cx.workspace()?)?,
+    };
     let entry = overview.get(bundle.id());
     let mut reasons = Explanation {
         id: snapshot.id.to_string(),

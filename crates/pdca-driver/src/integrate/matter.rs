@@ -84,8 +84,8 @@ impl Site {
         let mut engine = Engine::new(&front.store, drivers);
         match engine.bring((record.base, record.head), tip)? {
             Merged::Clean { tree } => {
-                let why = fits(front, tip, tree)?;
-                return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
+                let known = Some(fits(front, tip, tree)?);
+                return Ok(Matter { known, ..matter });
             }
             Merged::Conflicted { tree, conflicts } => {
                 let sides = Sides::new(front, sealed, (tip, tree), conflicts)?;
@@ -178,10 +178,13 @@ pub(super) fn find<'f>(
 ) -> Result<Result<(&'f Accepted, &'f Sealed), Told>, ResolveError> {
     let found = front.changes.iter().find(|change| change.bundle.id() == id);
     let change = found.ok_or_else(|| ResolveError::Unknown { id: id.clone() })?;
+    let nothing = |why| Ok(Err(told(id, Came::Nothing { why })));
     let why = match &change.standing {
         Standing::Sealed(sealed) => return Ok(Ok((change, sealed))),
-        Standing::Landed { .. } => "it has landed".to_owned(),
-        Standing::Staged { branch, .. } => format!("it waits in {branch}, without a conflict"),
+        Standing::Landed { .. } => return nothing("it has landed".to_owned()),
+        Standing::Staged { branch, .. } => {
+            return nothing(format!("it is in {branch}, without a conflict"));
+        }
         Standing::Unsealed => "it was accepted without a seal".to_owned(),
         Standing::Drifted { why } => format!("it is not as it was sealed: {why}"),
     };
@@ -198,11 +201,11 @@ pub(super) fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, L
     Ok(copy.is_none_or(|text| text == sealed.to_json()))
 }
 
-/// Why a change that merges with its branch is not landed.
-fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<String, StoreError> {
+/// What a change is that merges with its branch.
+fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<Came, StoreError> {
     let branch = &front.branch;
     if tree == front.store.tree_of(tip)? {
-        return Ok(format!("what it does is in {branch} already"));
+        return Ok(Came::Nothing { why: format!("what it does is in {branch} already") });
     }
     let mut waiting: Vec<&str> = front
         .changes
@@ -218,8 +221,9 @@ fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<String, StoreErr
     waiting.sort_unstable();
     waiting.dedup();
     if waiting.is_empty() {
-        return Ok(format!("it does not conflict with {branch} as it is"));
+        return Ok(Came::Nothing { why: format!("it does not conflict with {branch} as it is") });
     }
     let waiting = waiting.join(", ");
-    Ok(format!("what it conflicts with is not in {branch} yet: merge {waiting} first"))
+    let why = format!("what it conflicts with is not in {branch} yet: merge {waiting} first");
+    Ok(Came::Waits { why })
 }

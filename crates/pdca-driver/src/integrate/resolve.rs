@@ -99,6 +99,11 @@ pub enum Came {
         /// When it is, as people write it.
         at: String,
     },
+    /// There is no conflict.
+    Nothing {
+        /// How so.
+        why: String,
+    },
     /// There is nothing that a resolver could do now.
     Waits {
         /// Why.

@@ -15,7 +15,7 @@ use crate::style::printable;
 #[derive(Debug, Serialize)]
 pub(in crate::command) struct Row {
     id: String,
-    /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `busy` or `due`.
+    /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `nothing`, `busy` or `due`.
     outcome: &'static str,
     /// How often the resolver was asked.
     attempts: u32,
@@ -75,6 +75,7 @@ pub(in crate::command) fn lines(
             Came::Failed { .. } | Came::Later { .. } | Came::Waits { .. } | Came::Busy { .. } => {
                 p.warn(word)
             }
+            Came::Nothing { .. } => p.faint(word),
             Came::Blocked { .. } => p.bad(word),
         };
         let id = p.strong(&item.told.id);
@@ -98,6 +99,7 @@ fn row(item: &Item) -> Row {
         | Came::Skipped { .. }
         | Came::Blocked { .. }
         | Came::Later { .. }
+        | Came::Nothing { .. }
         | Came::Waits { .. }
         | Came::Busy { .. } => None,
     };
@@ -122,6 +124,7 @@ fn word(came: &Came) -> &'static str {
         Came::Failed { .. } => "failed",
         Came::Blocked { .. } => "blocked_conflict",
         Came::Later { .. } => "later",
+        Came::Nothing { .. } => "nothing",
         Came::Waits { .. } => "waits",
         Came::Busy { .. } => "busy",
     }
@@ -135,6 +138,7 @@ fn due(came: &Came) -> Option<&str> {
         | Came::Skipped { .. }
         | Came::Failed { .. }
         | Came::Blocked { .. }
+        | Came::Nothing { .. }
         | Came::Waits { .. }
         | Came::Busy { .. } => None,
     }
@@ -150,7 +154,7 @@ fn text(item: &Item) -> String {
             Some(state) => format!("{said}: resolved by {by}, and now {state}"),
             None => format!("{said}: resolved by {by}, not checked yet"),
         },
-        Came::Skipped { why } | Came::Waits { why } => why.clone(),
+        Came::Skipped { why } | Came::Nothing { why } | Came::Waits { why } => why.clone(),
         Came::Failed { what, due: Due::At(at), .. } => {
             format!("{said}; {count}: {what}; the next is due at {at}")
         }
@@ -176,6 +180,7 @@ fn next(item: &Item) -> Option<String> {
         | Came::Skipped { .. }
         | Came::Failed { .. }
         | Came::Later { .. }
+        | Came::Nothing { .. }
         | Came::Waits { .. }
         | Came::Busy { .. } => None,
     }
@@ -191,6 +196,7 @@ pub(super) fn exit(items: &[Item]) -> Exit {
         | Came::Busy { .. } => Exit::MergeConflict,
         Came::Resolved { .. } | Came::Waits { .. } => Exit::Waiting,
         Came::Skipped { .. } => Exit::Done,
+        Came::Nothing { .. } => Exit::NothingToDo,
     };
     let codes: Vec<Exit> = items.iter().map(code).collect();
     let grave = [Exit::MergeConflict, Exit::Waiting, Exit::Done];
