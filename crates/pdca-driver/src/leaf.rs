@@ -157,3 +157,29 @@ pub(crate) fn without_ground(error: LeafError) -> Result<GroundError, Box<LeafEr
         Err(source) => Err(Box::new(LeafError::Prepare(source))),
     }
 }
+
+/// Whether a failure says something about the leaf, so that a person should weigh it, rather than
+/// about the host, where trying again is all that helps.
+pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
+    match error {
+        LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => true,
+        LeafError::Stage(_)
+        | LeafError::NoProgram { .. }
+        | LeafError::Template(_)
+        | LeafError::NoValue(_)
+        | LeafError::Prompt { .. }
+        | LeafError::Writable { .. }
+        | LeafError::NoSandbox { .. }
+        | LeafError::Prepare(_)
+        | LeafError::Fingerprint(_)
+        | LeafError::Digest(_)
+        | LeafError::Sweep(_)
+        | LeafError::Job(_)
+        | LeafError::Log(_)
+        | LeafError::Run(_)
+        | LeafError::NotStarted { .. }
+        | LeafError::Host { .. }
+        | LeafError::Cancelled
+        | LeafError::Throttled { .. } => false,
+    }
+}

@@ -391,3 +391,25 @@ fn a_conflict_without_markers_is_resolved_by_changing_what_git_left() {
     scene.integrate(&[]).expect(0);
     assert_eq!(show(&scene, "hello.txt"), "two\n");
 }
+
+#[test]
+fn a_fault_of_the_host_is_no_attempt_and_changes_nothing() {
+    let scene = meeting(UNION);
+    rivals(&scene);
+    let config = scene.scene.workspace.read("pdca.toml");
+    let argv = "argv = [\"sh\", \"{workspace}/leaves/resolver.sh\"";
+    assert!(config.contains(argv));
+    scene.scene.workspace.config(&config.replace(argv, "argv = [\"no-such-program\", \"\""));
+    let ran = scene.integrate(&[]).expect(102);
+    assert!(ran.err.contains("the resolver's program is not there"), "{}", ran.err);
+    assert_eq!(scene.subjects().len(), 3, "the rest landed");
+    let refused = scene.pdca(&["resolve", "2"]).expect(2);
+    assert!(refused.err.contains("pdca.toml:"), "{}", refused.err);
+    // One that is known only when it is started.
+    scene.scene.workspace.config(&config.replace(argv, "argv = [\"{worktree}/none\", \"\""));
+    let failed = scene.pdca(&["resolve", "2"]).expect(1);
+    assert!(failed.err.contains("no attempt was counted"), "{}", failed.err);
+    scene.scene.workspace.config(&config);
+    resolve(&scene, "2").expect(3);
+    assert_eq!(case(&scene)["attempts"], 1);
+}

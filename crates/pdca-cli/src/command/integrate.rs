@@ -196,9 +196,11 @@ fn resolve_conflicts(
     if args.no_resolve || ids.is_empty() || !site.has_resolver() {
         return Ok(Resolving::default());
     }
-    if let Err(failure) = resolve::require_program(cx, site) {
-        // What landed has landed, and is told first.
-        return Ok(Resolving { failure: Some(failure), ..Resolving::default() });
+    if !resolve::has_program(cx, site) {
+        // What landed has landed: this is no reason to end as if nothing had been done.
+        let text = "the resolver's program is not there, so conflicts are left; see `pdca doctor`";
+        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        return Ok(Resolving::default());
     }
     // The branches are where they are now: what landed just now is the other side.
     let now = site.fronts()?;

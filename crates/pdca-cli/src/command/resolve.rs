@@ -127,12 +127,18 @@ fn candidates(fronts: &[Front], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId
     ids.map(|change| change.bundle.id().clone()).collect()
 }
 
+/// Whether the resolver's program is there, as far as that can be known before it is started.
+pub(super) fn has_program(cx: &Context<'_>, site: &Site) -> bool {
+    let program = site.leaves.resolver.argv.first();
+    program.is_none_or(|program| session::has_program(cx, &site.workspace, program))
+}
+
 /// Refuses where the resolver's program is not there: that would be no attempt.
-pub(super) fn require_program(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
-    let Some(program) = site.leaves.resolver.argv.first() else { return Ok(()) };
-    if session::has_program(cx, &site.workspace, program) {
+fn require_program(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
+    if has_program(cx, site) {
         return Ok(());
     }
+    let program = site.leaves.resolver.argv.first().map_or("", String::as_str);
     let problem = Problem::new(format!("the resolver's program `{program}` is not there"))
         .hint("install it, or mend its `argv`");
     let place = cx.workspace()?.sources.place("leaves.resolver.argv");

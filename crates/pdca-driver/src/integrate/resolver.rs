@@ -12,7 +12,7 @@ use pdca_state::{Artifact, Bundle, chain};
 use crate::attempt::Tenancy;
 use crate::drive::{DriveError, Driver};
 use crate::ground::{COMMITTER, Ground, GroundError, message};
-use crate::leaf::Guarded;
+use crate::leaf::{Guarded, speaks_of_the_leaf, without_ground};
 use crate::seat::Seat;
 
 use super::case::CaseFile;
@@ -156,7 +156,13 @@ impl Driver<'_> {
         let Guarded { answer, planted } = self.guarded(ask.bundle, &request)?;
         let outcome = match answer {
             Ok(outcome) => outcome,
-            Err(error) => return self.unanswered(ask, error),
+            Err(error) => {
+                for one in wire.breaches().iter().chain(&planted) {
+                    let text = format!("while the resolver ran, this changed: {one}");
+                    self.warn(ask.bundle, text);
+                }
+                return self.unanswered(ask, error);
+            }
         };
         if !outcome.guard.is_enforced() {
             let inside = outcome.bundle_changed.iter();
@@ -249,37 +255,16 @@ impl Driver<'_> {
         if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
             return Err(DriveError::Interrupted);
         }
-        let error = match crate::leaf::without_ground(error) {
+        let error = match without_ground(error) {
             Ok(ground) => return Err(DriveError::Ground(ground)),
             Err(error) => *error,
         };
-        match error {
-            LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => {
-                let log = error.error_log().map_or_else(String::new, str::to_owned);
-                Ok(Attempted::Failed { what: chain(&error), log })
-            }
-            error @ (LeafError::Stage(_)
-            | LeafError::NoProgram { .. }
-            | LeafError::Template(_)
-            | LeafError::NoValue(_)
-            | LeafError::Prompt { .. }
-            | LeafError::Writable { .. }
-            | LeafError::NoSandbox { .. }
-            | LeafError::Prepare(_)
-            | LeafError::Fingerprint(_)
-            | LeafError::Digest(_)
-            | LeafError::Sweep(_)
-            | LeafError::Job(_)
-            | LeafError::Log(_)
-            | LeafError::Run(_)
-            | LeafError::NotStarted { .. }
-            | LeafError::Host { .. }
-            | LeafError::Cancelled
-            | LeafError::Throttled { .. }) => {
-                let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
-                Err(DriveError::Leaf { role, log, source: Box::new(error) })
-            }
+        if speaks_of_the_leaf(&error) {
+            let log = error.error_log().map_or_else(String::new, str::to_owned);
+            return Ok(Attempted::Failed { what: chain(&error), log });
         }
+        let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
+        Err(DriveError::Leaf { role, log, source: Box::new(error) })
     }
 }
 
