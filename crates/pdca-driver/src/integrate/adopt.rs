@@ -27,7 +27,7 @@ impl Driver<'_> {
         let Ok((change, sealed)) = find(front, id)? else { return Ok(false) };
         let bundle = &change.bundle;
         let _taken = self.site.take(id)?;
-        if !is_as_it_was(change, sealed)? {
+        if !is_as_it_was(change, sealed)? || self.site.is_put_away(bundle) {
             return Ok(false);
         }
         let file = self.site.case_file(id, &sealed.record().head.to_string());

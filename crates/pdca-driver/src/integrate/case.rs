@@ -156,6 +156,14 @@ impl Case {
         }
     }
 
+    /// The commit of the branch on which nothing was left of the change, if it ended so.
+    pub(super) fn skipped_on(&self) -> Option<&str> {
+        match &self.end {
+            Some(End::Skipped { tip, .. }) => Some(tip),
+            Some(End::Blocked { .. } | End::Resolved { .. }) | None => None,
+        }
+    }
+
     /// How far it is, for people.
     pub fn progress(&self) -> String {
         format!("attempts {}/{MOST_ATTEMPTS}", self.attempts)
@@ -299,6 +307,13 @@ impl CaseFile {
     pub(super) fn clear_jobs(&self) -> io::Result<()> {
         let jobs = Jobs::new(self.dir.join(JOBS));
         jobs.remove(jobs.root())
+    }
+
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        match fs_err::remove_file(self.dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {

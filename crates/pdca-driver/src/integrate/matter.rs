@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pdca_integrate::{Engine, Merged, ObjectId, Sealed, StoreError, contains};
 use pdca_leaves::Mode;
 use pdca_process::Cancel;
-use pdca_state::{Artifact, BundleId, LoadError, State};
+use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
 
 use crate::site::Site;
 
@@ -30,8 +30,8 @@ impl Site {
         !self.force_stubs && self.leaves.resolver.mode == Mode::Command
     }
 
-    /// Says what [`Driver::resolve`](crate::Driver::resolve) would do about an accepted change. Nothing is written but objects
-    /// that nothing refers to.
+    /// Says what [`Driver::resolve`](crate::Driver::resolve) would do about an accepted change. Nothing is
+    /// written but objects that nothing refers to.
     pub fn rehearse_resolution(
         &self,
         front: &Front,
@@ -66,14 +66,22 @@ impl Site {
         let mut matter = Matter { file: file.clone(), case, sides: None, known: None };
         matter.known = match &matter.case.end {
             Some(End::Resolved { by, .. }) => Some(Came::Resolved { by: by.clone() }),
-            Some(End::Skipped { why, .. }) => Some(Came::Skipped { why: why.clone() }),
+            Some(End::Skipped { why, .. }) if holds(front, &matter.case, tip)? => {
+                Some(Came::Skipped { why: why.clone() })
+            }
             Some(End::Blocked { evidence }) => {
                 Some(Came::Blocked { evidence: evidence.clone(), new: false })
             }
-            None => None,
+            Some(End::Skipped { .. }) | None => None,
         };
         if matter.known.is_some() {
             return Ok(matter);
+        }
+        // The branch was rewound since: what was found there does not hold any more.
+        matter.case.end = None;
+        if self.is_put_away(&change.bundle) {
+            let why = "it was put away; move it back to have it resolved".to_owned();
+            return Ok(Matter { known: Some(Came::Waits { why }), ..matter });
         }
         if let Some(behind) = self.unlanded(front, change, tip, task)? {
             let why = format!("it needs {behind}, which has not landed");
@@ -135,15 +143,16 @@ impl Site {
         let Standing::Sealed(sealed) = &change.standing else { return Ok(false) };
         let head = sealed.record().head.to_string();
         let Some(case) = self.conflict_case(change.bundle.id(), &head) else { return Ok(false) };
-        let Some(End::Skipped { tip, .. }) = &case.end else { return Ok(false) };
-        match ObjectId::from_hex(tip.as_bytes()) {
-            Ok(tip) => contains(&front.store, now, tip),
-            Err(_) => Ok(false),
-        }
+        Ok(case.skipped_on().is_some() && holds(front, &case, now)?)
     }
 }
 
 impl Site {
+    /// Whether a bundle lies where nobody drives it.
+    pub(super) fn is_put_away(&self, bundle: &Bundle) -> bool {
+        bundle.dir() != self.bundles.bundle(bundle.id()).dir()
+    }
+
     /// The changes of which a resolver found that nothing is left to land.
     pub(super) fn skipped(
         &self,
@@ -157,6 +166,17 @@ impl Site {
             }
         }
         Ok(skipped)
+    }
+}
+
+/// Whether the branch has the commit on which it was found that it has the effect of the change.
+fn holds(front: &Front, case: &Case, now: ObjectId) -> Result<bool, StoreError> {
+    let found = case.skipped_on().and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
+    let Some(tip) = found else { return Ok(false) };
+    match contains(&front.store, now, tip) {
+        // It was collected as garbage, so no branch has it.
+        Err(StoreError::NoSuchCommit { commit }) if commit == tip => Ok(false),
+        answer => answer,
     }
 }
 
@@ -224,6 +244,8 @@ fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<Came, StoreError
         return Ok(Came::Nothing { why: format!("it does not conflict with {branch} as it is") });
     }
     let waiting = waiting.join(", ");
-    let why = format!("what it conflicts with is not in {branch} yet: merge {waiting} first");
+    let why = format!(
+        "{branch} as it is has no conflict with it: what waits in {waiting} has to be merged first"
+    );
     Ok(Came::Waits { why })
 }

@@ -199,6 +199,12 @@ impl Driver<'_> {
             }
             taken => taken?,
         };
+        // A driver before this one may have died while the resolver ran: compare before anything is derived
+        // from the bundle.
+        let planted = self.relieve_guard(&change.bundle)?;
+        for one in &planted {
+            self.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
+        }
         if !is_as_it_was(change, sealed)? {
             let why = "somebody went on with it meanwhile".to_owned();
             return Ok(told(id, Came::Waits { why }));
@@ -224,8 +230,6 @@ impl Driver<'_> {
             file: &file,
             attempt: case.attempts,
         };
-        // A driver before this one may have died while the resolver ran.
-        let planted = self.relieve_guard(&change.bundle)?;
         let attempted = if planted.is_empty() {
             self.attempt_resolution(&ask)?
         } else {
@@ -269,8 +273,11 @@ impl Driver<'_> {
             Attempted::Resolved { patch, notes } => {
                 case.close(now);
                 write(Artifact::Patch.file_name(), &patch)?;
-                if let Some(notes) = notes {
-                    write(Artifact::BuildNotes.file_name(), &notes)?;
+                let name = Artifact::BuildNotes.file_name();
+                match notes {
+                    Some(notes) => write(name, &notes)?,
+                    // An attempt that died at this point may have left some.
+                    None => file.remove(name).map_err(|source| unusable(file, source))?,
                 }
                 case.end = Some(End::Resolved {
                     attempt: case.attempts,
