@@ -319,3 +319,38 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    #[test]
+    fn where_nobody_resolves_it_says_what_to_configure() {
+        insta::assert_snapshot!(Desk::new().run(&["resolve"]), @r#"
+        --- stderr
+        error: no resolver is configured
+        hint: set `mode = "command"` and `argv` of [leaves.resolver] in pdca.toml
+        --- exit 2
+        "#);
+    }
+
+    #[test]
+    fn where_nothing_is_accepted_nothing_conflicts() {
+        let desk = Desk::new();
+        desk.workspace.config("[leaves.resolver]\nmode = \"command\"\nargv = [\"{id}\"]\n");
+        insta::assert_snapshot!(desk.run(&["resolve"]), @"
+        --- stderr
+        nothing that is accepted conflicts with its branch
+        --- exit 4
+        ");
+        insta::assert_snapshot!(desk.run(&["resolve", "--json"]), @r#"
+        {
+          "schema": 1,
+          "kind": "resolve",
+          "dry_run": false,
+          "conflicts": []
+        }
+        --- exit 4
+        "#);
+    }
+}

@@ -174,7 +174,7 @@ fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, 
     for one in &told.unblocked {
         match one {
             Some(id) if told.run.is_none() => {
-                writeln!(out, "the conflict of {id} {does} to the resolver  pdca resolve {id}")?;
+                writeln!(out, "{id} {does} with its conflict  pdca resolve {id}")?;
             }
             Some(id) => writeln!(out, "{id} {does} where it was blocked  pdca run {id}")?,
             None => {

@@ -74,8 +74,8 @@ impl Driver<'_> {
         };
         let store = || self.site.attempts().store(bundle.id(), &attempt);
         self.effects.perform("attempt", store).map_err(GroundError::Record)?;
-        let text = format!("{}: the resolution is taken", case.said);
-        self.tell(bundle, What::Warning { text });
+        let text = format!("{}: takes the resolution", case.said);
+        self.tell(bundle, What::Integration { text });
         if let Some(notes) = read(Artifact::BuildNotes)? {
             self.publish(bundle, Artifact::BuildNotes, &notes)?;
         }

@@ -26,6 +26,7 @@ use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
 use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
+use crate::event::What;
 use crate::run::Clock;
 
 use super::IntegrateError;
@@ -223,6 +224,8 @@ impl Driver<'_> {
         }
         case.begin(&tip.to_string());
         self.keep_case(&file, &case, "conflict-attempt")?;
+        let text = format!("{}: the resolver is asked, {}", case.said, case.progress());
+        self.tell(&change.bundle, What::Integration { text });
         let ask = Ask {
             front,
             bundle: &change.bundle,

@@ -261,7 +261,12 @@ impl Driver<'_> {
         };
         if speaks_of_the_leaf(&error) {
             let log = error.error_log().map_or_else(String::new, str::to_owned);
-            return Ok(Attempted::Failed { what: chain(&error), log });
+            let what = if let LeafError::Failed { ending, .. } = &error {
+                format!("the resolver failed: {ending}")
+            } else {
+                chain(&error)
+            };
+            return Ok(Attempted::Failed { what, log });
         }
         let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
         Err(DriveError::Leaf { role, log, source: Box::new(error) })

@@ -202,3 +202,74 @@ pub(super) fn exit(items: &[Item]) -> Exit {
     let grave = [Exit::MergeConflict, Exit::Waiting, Exit::Done];
     grave.into_iter().find(|exit| codes.contains(exit)).unwrap_or(Exit::NothingToDo)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(came: Came) -> Item {
+        let id = "2".parse().unwrap();
+        let said = Some("2 conflicts with 1 in f:1".to_owned());
+        Item { told: Told { id, said, attempts: 2, came }, state: None }
+    }
+
+    fn failed(due: Due) -> Came {
+        Came::Failed { what: "the resolver failed".into(), log: "/w/log".into(), due }
+    }
+
+    fn all_of_them() -> Vec<Item> {
+        let at = "2026-01-02T03:04:05Z".to_owned();
+        let resolved = item(Came::Resolved { by: "the resolver".into() });
+        let checked = pdca_state::State::AwaitingSignoff;
+        vec![
+            item(Came::Due),
+            Item { state: Some(checked), ..item(Came::Resolved { by: "the resolver".into() }) },
+            resolved,
+            item(Came::Skipped { why: "main has its effect".into() }),
+            item(failed(Due::At(at.clone()))),
+            item(failed(Due::Now)),
+            item(Came::Blocked { evidence: "attempts 5/5".into(), new: true }),
+            item(Came::Blocked { evidence: "attempts 5/5".into(), new: false }),
+            item(Came::Later { at }),
+            item(Came::Waits { why: "it needs 1".into() }),
+            item(Came::Nothing { why: "it has landed".into() }),
+            item(Came::Busy { holder: "process 7".into() }),
+        ]
+    }
+
+    #[test]
+    fn each_outcome_has_its_word_its_exit_code_and_a_sentence() {
+        let lines: Vec<String> = all_of_them()
+            .iter()
+            .map(|item| {
+                let code = exit(std::slice::from_ref(item)).code();
+                format!("{} {code} {}", word(&item.told.came), text(item))
+            })
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        due 102 2 conflicts with 1 in f:1; attempt 3/5 is due
+        resolved 3 2 conflicts with 1 in f:1: resolved by the resolver, and now AWAITING_SIGNOFF
+        resolved 3 2 conflicts with 1 in f:1: resolved by the resolver, not checked yet
+        skipped 0 main has its effect
+        failed 102 2 conflicts with 1 in f:1; attempt 2/5: the resolver failed; the next is due at 2026-01-02T03:04:05Z
+        failed 102 2 conflicts with 1 in f:1; attempt 2/5: the resolver failed
+        blocked_conflict 102 attempts 5/5; it is not tried any more
+        blocked_conflict 102 attempts 5/5
+        later 102 2 conflicts with 1 in f:1; attempts 2/5; the next is due at 2026-01-02T03:04:05Z
+        waits 3 it needs 1
+        nothing 4 it has landed
+        busy 102 process 7 is at it
+        ");
+    }
+
+    #[test]
+    fn a_conflict_that_stays_is_graver_than_one_that_waits_for_a_sign_off() {
+        assert_eq!(exit(&all_of_them()), Exit::MergeConflict);
+        let (resolved, skipped) = (
+            item(Came::Resolved { by: "the resolver".into() }),
+            item(Came::Skipped { why: "it is there".into() }),
+        );
+        assert_eq!(exit(&[skipped, resolved]), Exit::Waiting);
+        assert_eq!(exit(&[]), Exit::NothingToDo);
+    }
+}
