@@ -58,7 +58,7 @@ fn show(scene: &Meeting, file: &str) -> String {
 /// Says that it is there, and waits until the test lets it go.
 fn patient() -> String {
     format!(
-        "echo up > \"$PDCA_WORKSPACE/calls/at\"\n\
+        "echo up > \"$PDCA_WORKSPACE/calls/at-$1\"\n\
          while [ ! -e \"$PDCA_WORKSPACE/go\" ]; do sleep 0.02; done\n{UNION}"
     )
 }
@@ -188,7 +188,7 @@ fn d10_nobody_is_locked_out_while_a_resolver_works() {
     scene.accepted("1", "greeting.txt", "one\n");
     scene.accepted("2", "greeting.txt", "two\n");
     let started = scene.scene.start(&["integrate"]);
-    scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at"));
+    scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at-2"));
     // Another bundle is built, checked and accepted, and lands.
     scene.accepted("3", "c.txt", "c\n");
     let told = scene.integrate(&["--json"]).expect(102);
@@ -419,4 +419,55 @@ fn a_fault_of_the_host_is_no_attempt_and_changes_nothing() {
     scene.scene.workspace.config(&config);
     resolve(&scene, "2").expect(3);
     assert_eq!(case(&scene)["attempts"], 1);
+}
+
+#[test]
+fn two_resolvers_work_at_the_same_time_and_what_is_not_checked_at_once_is_checked_next() {
+    let scene = meeting(&patient());
+    for (id, text) in [("1", "one\n"), ("2", "two\n"), ("3", "three\n")] {
+        scene.accepted(id, "greeting.txt", text);
+    }
+    scene.integrate(&["--no-resolve"]).expect(102);
+    let second = scene.scene.start(&["resolve", "2"]);
+    let third = scene.scene.start(&["resolve", "3"]);
+    for id in ["2", "3"] {
+        let at = format!("calls/at-{id}");
+        scene.scene.wait_until("both resolvers work", |scene| scene.workspace.says(&at));
+    }
+    // Whoever is admitted at the end of the other is not waited for.
+    let elsewhere = scene.scene.workspace.path().join(".pdca/driver.lock");
+    let lock = fs_err::File::open(elsewhere).unwrap().into_parts().0;
+    lock.lock().unwrap();
+    scene.scene.workspace.write("go", "");
+    assert_eq!((second.wait(), third.wait()), (3, 3));
+    for id in ["2", "3"] {
+        assert_eq!(scene.scene.state(id), "COMPLETE", "nothing is changed without being admitted");
+    }
+    drop(lock);
+    let told = scene.pdca(&["resolve", "--json"]).expect(3).json();
+    for told in told["conflicts"].as_array().unwrap() {
+        assert_eq!(told["state"], "AWAITING_SIGNOFF", "{told}");
+    }
+    assert_eq!(resolver_calls(&scene), 2, "nobody is asked twice");
+    // What both made on the same commit conflicts again, and is another case.
+    scene.scene.accept("2");
+    scene.scene.accept("3");
+    let told = first(&scene.integrate(&["--json"]).expect(3));
+    assert_eq!((&told["outcome"], &told["attempts"]), (&"resolved".into(), &1.into()));
+    scene.scene.accept("3");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(show(&scene, "greeting.txt"), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn a_damaged_record_is_an_error_that_names_it_and_nobody_is_asked() {
+    let scene = meeting("exit 3");
+    rivals(&scene);
+    scene.integrate(&[]).expect(102);
+    let head = scene.seal("2")["head"].as_str().unwrap().to_owned();
+    scene.scene.workspace.write(format!(".pdca/conflicts/issue_2/{head}/case.json"), "{");
+    let refused = scene.pdca(&["resolve", "2"]).expect(1);
+    assert!(refused.err.contains(&head) && refused.err.contains("case.json"), "{}", refused.err);
+    assert_eq!(resolver_calls(&scene), 1);
+    scene.pdca(&["status"]).expect(0);
 }

@@ -281,11 +281,14 @@ impl CaseFile {
     /// The record. A missing one is none; one that cannot be read is an error, because attempts are
     /// counted in it.
     pub(super) fn load(&self) -> io::Result<Option<Case>> {
-        let read = files::read_bounded(self.dir.join(RECORD), LARGEST);
-        match read.map_err(io::Error::other)? {
-            None => Ok(None),
-            Some(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
-        }
+        let path = self.dir.join(RECORD);
+        let Some(text) = files::read_bounded(&path, LARGEST).map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&text).map(Some).map_err(|source| {
+            let what = format!("{path}:{}: {source}", source.line().max(1));
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
     }
 
     pub(super) fn store(&self, case: &Case) -> io::Result<()> {

@@ -97,7 +97,7 @@ fn a_resolver_whose_driver_dies_or_is_stopped_goes_on_under_its_number() {
         rivals(&scene);
         scene.integrate(&["--no-resolve"]).expect(102);
         let started = scene.scene.start(&["resolve", "2"]);
-        scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at"));
+        scene.scene.wait_until("the resolver works", |scene| scene.workspace.says("calls/at-2"));
         started.signal(signal);
         assert_eq!(started.wait(), code);
         scene.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
