@@ -131,10 +131,15 @@ impl Scene {
     }
 
     /// Starts `pdca` and does not wait for it.
-    #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
     pub fn start(&self, args: &[&str]) -> Started {
+        self.start_with(&[], args)
+    }
+
+    /// Starts `pdca` with further variables and does not wait for it.
+    #[expect(clippy::disallowed_methods, reason = "the test plays the person who sends it signals")]
+    pub fn start_with(&self, env: &[(&str, &str)], args: &[&str]) -> Started {
         let mut command = Command::new(pdca_bin());
-        command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(&[]));
+        command.args(args).current_dir(self.workspace.path()).envs(self.surroundings(env));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Started(command.spawn().expect("pdca can be started"))
     }

@@ -18,6 +18,7 @@ mod man;
 mod new;
 mod next;
 mod plan;
+mod publish;
 mod queue;
 mod recover;
 mod resolve;
@@ -99,6 +100,7 @@ enum Command {
     Forecast(forecast::Args),
     Integrate(integrate::Args),
     Resolve(resolve::Args),
+    Publish(publish::Args),
     Verify(verify::Args),
     Act(act::Args),
     #[command(hide = true)]
@@ -207,6 +209,7 @@ pub(crate) fn dispatch(
         Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
         Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
         Some(Command::Resolve(args)) => resolve::run(args, &cx, out, err),
+        Some(Command::Publish(args)) => publish::run(args, &cx, out, err),
         Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
         Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
@@ -242,6 +245,7 @@ impl Line {
                 | Command::Signoff(_)
                 | Command::Integrate(_)
                 | Command::Resolve(_)
+                | Command::Publish(_)
                 | Command::Verify(_)
                 | Command::Lanes(_)
                 | Command::Sweep(_)
@@ -288,6 +292,7 @@ impl Command {
             | Command::Forecast(_)
             | Command::Integrate(_)
             | Command::Resolve(_)
+            | Command::Publish(_)
             | Command::Act(_)
             | Command::ActIndex(_)
             | Command::ActLog(_)

@@ -48,6 +48,8 @@ pub struct Config {
     pub gates: pdca_gates::Checks,
     /// `[integrate]`: how accepted changes come together.
     pub integrate: pdca_driver::integrate::Settings,
+    /// `[publish]`: how accepted changes become known outside.
+    pub publish: pdca_publish::Settings,
     /// `[leaves]`: the outside commands that fill one artifact each.
     pub leaves: pdca_leaves::Leaves,
 }

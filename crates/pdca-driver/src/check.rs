@@ -1,7 +1,8 @@
 //! Check: the gates over exactly base + patch.
 
 use pdca_gates::{
-    Cwd, GateEvent, GatesError, Outcome, Purpose, Scene, Tree, Warning, close_report, run_checks,
+    Cwd, GateEvent, GatesError, Outcome, Purpose, Rows, Scene, Tree, Warning, close_report,
+    run_checks,
 };
 use pdca_journal::Verdict;
 use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
@@ -58,7 +59,7 @@ impl Driver<'_> {
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let (outcome, patch) = match &ground {
-            None => (self.run_rows(bundle, &scene, None)?, patch),
+            None => (self.run_rows(&self.site.rows, bundle, &scene, None)?, patch),
             Some(ground) => {
                 let mut patched = Patched::stand(self, bundle, ground, patch)?;
                 scene.worktree = Some(ground.lane.path());
@@ -93,13 +94,13 @@ impl Driver<'_> {
         tree: &mut Patched<'_>,
     ) -> Result<Outcome, DriveError> {
         if self.are_gates_confined() {
-            return self.run_rows(bundle, scene, Some(tree));
+            return self.run_rows(&self.site.rows, bundle, scene, Some(tree));
         }
         // How the primary was is kept with the jobs, so that a driver that takes over compares with
         // what was before the gates, not with what they did.
         let watch = self.site.jobs().of(bundle.id()).join("gates-watch");
         let wire = self.watch_from(ground, &watch)?;
-        let checked = self.run_rows(bundle, scene, Some(tree));
+        let checked = self.run_rows(&self.site.rows, bundle, scene, Some(tree));
         if matches!(checked, Err(DriveError::Interrupted)) {
             return checked;
         }
@@ -142,19 +143,21 @@ impl Driver<'_> {
         patch.ok_or(DriveError::EmptyPatch)
     }
 
-    fn run_rows(
+    /// Runs rows with a guard at the bundle.
+    pub(crate) fn run_rows(
         &self,
+        rows: &Rows,
         bundle: &Bundle,
         scene: &Scene<'_>,
         tree: Option<&mut dyn Tree>,
     ) -> Result<Outcome, DriveError> {
         let mut tell = |event| self.follow_gate(bundle, event);
-        if self.site.rows.is_empty() {
-            return run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell)
+        if rows.is_empty() {
+            return run_checks(rows, scene, tree, self.cancel, &mut tell)
                 .map_err(DriveError::Gates);
         }
         self.stand_guard(bundle)?;
-        let checked = run_checks(&self.site.rows, scene, tree, self.cancel, &mut tell);
+        let checked = run_checks(rows, scene, tree, self.cancel, &mut tell);
         let written = self.relieve_guard(bundle)?;
         if !written.is_empty() {
             let text =

@@ -36,7 +36,7 @@ impl Driver<'_> {
     }
 
     /// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
-    fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, DriveError> {
+    pub(crate) fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, DriveError> {
         let failed = |source: LeafError| {
             if matches!(source, LeafError::Cancelled) {
                 return DriveError::Interrupted;

@@ -14,7 +14,7 @@
 mod adopt;
 mod case;
 mod chronicle;
-mod gate;
+pub(crate) mod gate;
 mod held;
 mod hunt;
 mod landing;

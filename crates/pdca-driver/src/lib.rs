@@ -55,6 +55,7 @@ mod drift;
 mod review;
 
 pub mod integrate;
+pub mod publish;
 
 pub use admission::{AdmissionError, Held};
 pub use batch::{Batch, Remark};

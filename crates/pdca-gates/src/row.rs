@@ -30,6 +30,12 @@ impl Rows {
         &self.0
     }
 
+    /// Those of the rows that are wanted, in the same order.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(&Row) -> bool) -> Self {
+        Self(self.0.iter().filter(|row| is_wanted(row)).cloned().collect())
+    }
+
     /// Whether nothing at all is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -219,6 +225,19 @@ pub(crate) mod tests {
         assert_eq!(row("label = 'T1 lint'").check(), "T1 lint");
         assert_eq!(row("label = 'T10 rules'").check(), "T1 T10 rules");
         assert_eq!(row("").check(), "T1 a");
+    }
+
+    #[test]
+    fn some_of_the_rows_keep_their_order_and_have_a_digest_of_their_own() {
+        let text = ["a", "b", "c"]
+            .map(|id| format!("[[checks]]\nid = '{id}'\ntier = 'T1'\ncmd = 'true'\n"))
+            .concat();
+        let rows = toml::from_str::<Checks>(&text).unwrap().rows().unwrap();
+        let some = rows.only(|row| row.id != "b");
+        let ids: Vec<&str> = some.as_slice().iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["a", "c"]);
+        assert_ne!(some.digest(), rows.digest());
+        assert!(rows.only(|_| false).is_empty());
     }
 
     #[test]

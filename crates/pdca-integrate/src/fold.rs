@@ -15,7 +15,7 @@ use gix::ObjectId;
 use pdca_state::BundleId;
 use thiserror::Error;
 
-pub(crate) use self::commit::TRAILER;
+pub(crate) use self::commit::{SIGNED, TRAILER, with_trailer, write};
 use crate::{
     candidate::{AppliedCommit, Candidate, Taken},
     conflict::Conflict,

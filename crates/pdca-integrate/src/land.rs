@@ -8,6 +8,7 @@
 //! A branch that somebody has checked out does not move, see [`Holder`].
 
 mod holder;
+pub(crate) mod offer;
 pub(crate) mod proof;
 pub(crate) mod push;
 pub(crate) mod remote;

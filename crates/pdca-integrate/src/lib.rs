@@ -66,6 +66,7 @@ pub use forecast::{Forecast, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
+    offer::{Offer, OfferError, OfferOutcome, offer},
     push::{PushError, PushOutcome, push},
     remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };

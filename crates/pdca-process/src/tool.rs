@@ -17,6 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::cancel::Cancel;
 use crate::environment;
 use crate::poll::{nonblocking, poll_until};
 
@@ -26,6 +27,9 @@ const MAX_STDERR: usize = 256 << 10;
 const CHUNK: usize = 64 << 10;
 /// How long to wait between looks at a tool whose end cannot be polled for.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// How long to wait between looks at whether an end is asked for.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// A helper program, described.
 ///
@@ -43,6 +47,7 @@ pub struct Tool {
     stdin: Vec<u8>,
     timeout: Duration,
     max_stdout: usize,
+    cancel: Option<Cancel>,
 }
 
 /// What a tool that ended by itself left.
@@ -98,6 +103,12 @@ pub enum ToolError {
         /// What it may write.
         limit: usize,
     },
+    /// An immediate end was asked for, and the program was killed.
+    #[error("{} was killed because an end was asked for", program.display())]
+    Cancelled {
+        /// The program.
+        program: OsString,
+    },
     /// The program was ended by a signal that is not ours.
     #[error("{} was ended by signal {signal}", program.display())]
     Signaled {
@@ -119,6 +130,7 @@ impl Tool {
             stdin: Vec::new(),
             timeout: Duration::from_secs(60),
             max_stdout: 256 << 20,
+            cancel: None,
         }
     }
 
@@ -172,6 +184,14 @@ impl Tool {
         self
     }
 
+    /// Has the program killed when an immediate end is asked for. An orderly one lets it finish what it
+    /// is about, which is not long.
+    #[must_use]
+    pub fn killed_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
     /// Runs the program to its end.
     pub fn run(&self) -> Result<ToolOutput, ToolError> {
         let deadline = Instant::now() + self.timeout;
@@ -180,12 +200,15 @@ impl Tool {
             .spawn()
             .map_err(|source| ToolError::Start { program: self.program.clone(), source })?;
         let mut running = Running::new(child, &self.stdin);
-        let stopped = running.exchange(deadline, self.max_stdout);
+        let stopped = running.exchange(deadline, self.max_stdout, self.cancel.as_ref());
         let status = running.finish(!matches!(stopped, Ok(Stopped::Ended)));
         match (stopped, status) {
             (Ok(Stopped::Ended), Ok(status)) => self.report(status, running),
             (Ok(Stopped::Late), _) => {
                 Err(ToolError::TimedOut { program: self.program.clone(), timeout: self.timeout })
+            }
+            (Ok(Stopped::Cancelled), _) => {
+                Err(ToolError::Cancelled { program: self.program.clone() })
             }
             (Ok(Stopped::Flooded), _) => Err(ToolError::TooMuchOutput {
                 program: self.program.clone(),
@@ -231,6 +254,7 @@ enum Stopped {
     Ended,
     Late,
     Flooded,
+    Cancelled,
 }
 
 /// A tool that was started and not yet waited for.
@@ -261,7 +285,12 @@ impl<'a> Running<'a> {
     }
 
     /// Feeds and drains the tool until it ended.
-    fn exchange(&mut self, deadline: Instant, max_stdout: usize) -> io::Result<Stopped> {
+    fn exchange(
+        &mut self,
+        deadline: Instant,
+        max_stdout: usize,
+        cancel: Option<&Cancel>,
+    ) -> io::Result<Stopped> {
         self.set_nonblocking()?;
         let end = end_of(&self.child);
         loop {
@@ -275,11 +304,15 @@ impl<'a> Running<'a> {
             if ended && !more {
                 return Ok(Stopped::Ended);
             }
+            if cancel.is_some_and(Cancel::is_killed) {
+                return Ok(Stopped::Cancelled);
+            }
             if Instant::now() >= deadline {
                 return Ok(Stopped::Late);
             }
             if !more {
-                self.wait_for_news(end.as_ref(), deadline)?;
+                let look = cancel.map_or(deadline, |_| deadline.min(Instant::now() + GLANCE));
+                self.wait_for_news(end.as_ref(), look)?;
             }
         }
     }

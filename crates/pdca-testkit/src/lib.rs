@@ -31,6 +31,6 @@ mod program;
 mod repo;
 mod workspace;
 
-pub use program::{fake_leaf, pdca_bin, supervisor};
+pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
 pub use repo::Repo;
 pub use workspace::Workspace;

@@ -32,6 +32,12 @@ pub fn fake_leaf() -> &'static Utf8Path {
     PATH.get_or_init(|| require("pdca-testkit", "fake-leaf"))
 }
 
+/// The forge of this crate; how it is told what goes wrong is documented with the binary.
+pub fn fake_gh() -> &'static Utf8Path {
+    static PATH: OnceLock<Utf8PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| require("pdca-testkit", "fake-gh"))
+}
+
 /// Finds the binary of this build, building it first where it is absent or older than its sources.
 fn require(package: &str, bin: &str) -> Utf8PathBuf {
     let dir = profile_dir();

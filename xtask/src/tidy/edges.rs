@@ -69,9 +69,8 @@ pub(super) fn place(name: &str) -> Option<Place> {
     Some(match name {
         "pdca-state" | "pdca-process" => Place::Level(0),
         "pdca-dag" | "pdca-journal" => Place::Level(1),
-        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-integrate" | "pdca-act" => {
-            Place::Level(2)
-        }
+        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-integrate" | "pdca-publish"
+        | "pdca-act" => Place::Level(2),
         "pdca-driver" => Place::Level(3),
         "pdca-cli" => Place::Level(4),
         "pdca-testkit" => Place::Testkit,

@@ -167,6 +167,11 @@ mod tests {
         paths.bundle_root = "results"  # default
         paths.process_dir = "process"  # default
         paths.templates_dir = "templates"  # default
+        publish.branch = "pdca/{id}"  # default
+        publish.comments = "gh"  # default
+        publish.gh = "gh"  # default
+        publish.remote = "origin"  # default
+        publish.timeout_secs = 60  # default
         schedule.drift = "warn"  # default
         schedule.durations = "unit"  # default
         schedule.untouched = "free"  # default

@@ -51,6 +51,7 @@ fn the_short_help_names_every_command() {
       forecast     Show which changes will not go together
       integrate    Gate accepted changes together and land what is green
       resolve      Have the resolver work on accepted changes that conflict with their branch
+      publish      Push accepted bundles, open a draft pull request for each, and comment
       verify       Find out again, bit for bit, what a certificate says
       act          Look back over the cycles that ended, and record what the process learns
       lanes        Make, list, reset and remove the private checkouts that work is done in

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pdca_gates::{ConfigFault, ConfigProblem};
 use pdca_lanes::HydrateFault;
 use pdca_leaves::ConfigFlaw;
+use pdca_publish::SettingsFault;
 
 use super::{Config, MAX_LANES, Sources};
 use crate::failure::Problem;
@@ -42,6 +43,10 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         at(sources, &format!("lanes.hydrate.{}", problem.key), told)
     }));
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
+    problems.extend(config.publish.validate().iter().map(|problem| {
+        let told = Problem::new(problem.to_string()).hint(publish_hint(&problem.fault));
+        at(sources, &format!("publish.{}", problem.key), told)
+    }));
     problems.extend(config.leaves.validate().iter().map(|problem| {
         let told = Problem::new(format!("`{}`: {}", problem.key, problem.flaw))
             .hint(leaf_hint(&problem.flaw));
@@ -66,6 +71,20 @@ pub(crate) fn hydrate_hint(fault: &HydrateFault) -> &'static str {
         }
         HydrateFault::Empty => "write a command, or remove the line",
         HydrateFault::Timeout => "write a number of seconds, such as 600",
+    }
+}
+
+fn publish_hint(fault: &SettingsFault) -> &'static str {
+    match fault {
+        SettingsFault::Empty | SettingsFault::Option | SettingsFault::Control => {
+            "write a name, or remove the line to get the default"
+        }
+        SettingsFault::Zero => "write a number of seconds, such as 60",
+        SettingsFault::Branch(_) => "write a pattern such as `pdca/{id}`",
+        SettingsFault::Needed => {
+            "add it: `comment_cmd` posts a comment and `list_cmd` prints those there are, so that none is there twice"
+        }
+        SettingsFault::Unused => "remove the line, or write `comments = \"command\"`",
     }
 }
 

@@ -28,6 +28,21 @@ fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() {
 }
 
 #[test]
+fn what_could_not_be_published_is_refused_with_its_line() {
+    insta::assert_snapshot!(refused("[publish]\nbranch = \"pdca\"\nremote = \"-x\"\ncomments = \"command\"\nlist_cmd = \"x\"\n"), @r#"
+    error: `remote` in [publish] begins with `-`
+      --> pdca.toml:3:1
+    hint: write a name, or remove the line to get the default
+    error: `branch` in [publish] cannot name branches: without `{id}` two bundles would have the same
+      --> pdca.toml:2:1
+    hint: write a pattern such as `pdca/{id}`
+    error: `comment_cmd` in [publish] is needed with `comments = "command"`
+      --> pdca.toml:1:2
+    hint: add it: `comment_cmd` posts a comment and `list_cmd` prints those there are, so that none is there twice
+    "#);
+}
+
+#[test]
 fn every_mistake_of_a_file_is_told_at_once() {
     insta::assert_snapshot!(refused(
         "colour = true\n\
@@ -38,7 +53,7 @@ fn every_mistake_of_a_file_is_told_at_once() {
     ), @r#"
     error: unknown key `colour` at the top level
       --> pdca.toml:1:1
-    hint: known here: project, paths, driver, schedule, lanes, tracker, targets, gates, integrate, leaves; `--compat` makes unknown keys warnings
+    hint: known here: project, paths, driver, schedule, lanes, tracker, targets, gates, integrate, publish, leaves; `--compat` makes unknown keys warnings
     error: `lanes` in [driver] must be a whole number that is not negative, not string "two"
       --> pdca.toml:3:9
     hint: write a whole number that is not negative there, or remove the line to get the default

@@ -29,12 +29,12 @@ pub(super) struct Ruling {
 
 /// What is gated, and where.
 #[derive(Debug, Clone)]
-pub(super) struct Bench {
-    pub(super) slot: u32,
-    pub(super) commit: String,
-    pub(super) tree: String,
+pub(crate) struct Bench {
+    pub(crate) slot: u32,
+    pub(crate) commit: String,
+    pub(crate) tree: String,
     /// Where the rows leave their verdicts. A run that is asked anew has another one.
-    pub(super) jobs: Utf8PathBuf,
+    pub(crate) jobs: Utf8PathBuf,
 }
 
 impl Site {
@@ -128,8 +128,8 @@ impl Ruling {
     }
 }
 
-/// The checkout of a combination.
-struct Standing<'g> {
+/// The checkout of a combination, or of another commit that is not to be changed.
+pub(crate) struct Standing<'g> {
     ground: &'g Ground,
     commit: String,
     tree: String,
@@ -138,7 +138,7 @@ struct Standing<'g> {
 
 impl<'g> Standing<'g> {
     /// Brings the checkout to the commit, or finds it as a driver that was killed there left it.
-    fn stand(
+    pub(crate) fn stand(
         driver: &Driver<'_>,
         told: &Bundle,
         ground: &'g Ground,

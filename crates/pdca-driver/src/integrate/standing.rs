@@ -155,7 +155,7 @@ impl Site {
     }
 
     /// The same, with some of the changes only.
-    pub(super) fn fronts_of(
+    pub(crate) fn fronts_of(
         &self,
         is_wanted: impl Fn(&BundleId) -> bool,
     ) -> Result<Fronts, RootError> {

@@ -11,7 +11,7 @@ use crate::{failure::StoreError, store::Store};
 /// What the trailer is called that names the bundle.
 pub(crate) const TRAILER: &str = "Pdca-Sealed";
 /// Headers that are true of the sealed commit alone.
-const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
+pub(crate) const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
 
 /// Makes a sealed commit again on another parent.
 pub(super) fn again(
@@ -62,14 +62,14 @@ fn trailer(id: &BundleId) -> String {
     format!("{TRAILER}: {id}")
 }
 
-fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {
+pub(crate) fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {
     let repo = store.repo();
     let written = repo.write_object(commit);
     Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
 }
 
 /// The message with the trailer at its end: in the last paragraph where that has trailers only.
-fn with_trailer(message: &[u8], id: &BundleId) -> BString {
+pub(crate) fn with_trailer(message: &[u8], id: &BundleId) -> BString {
     let body = message.trim_end();
     let wanted = trailer(id);
     let mut paragraphs = body.rsplitn_str(2, "\n\n");

@@ -116,7 +116,7 @@ pub fn push(
 /// What a push that left the remote where it was has to say.
 ///
 /// A line with `!` is the answer of a remote that was reached; without one it was not.
-fn refusal(said: &Said, reference: &str) -> PushOutcome {
+pub(super) fn refusal(said: &Said, reference: &str) -> PushOutcome {
     let ours = format!(":{reference}\t");
     let answer = said
         .stdout

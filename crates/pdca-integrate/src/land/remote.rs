@@ -80,7 +80,8 @@ impl Destination<'_> {
             return bad("remote", remote);
         }
         let full = format!("refs/heads/{}", self.branch);
-        if gix::refs::FullName::try_from(full.as_str()).is_err() {
+        // As a ref it would be legal; as the name of a branch git takes it for an option.
+        if self.branch.starts_with('-') || gix::refs::FullName::try_from(full.as_str()).is_err() {
             return bad("branch", self.branch);
         }
         Ok(())

@@ -11,6 +11,8 @@ mod forecasts;
 #[cfg(test)]
 mod landings;
 #[cfg(test)]
+mod offers;
+#[cfg(test)]
 mod pushes;
 #[cfg(test)]
 mod scene;

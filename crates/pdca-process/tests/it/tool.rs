@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pdca_process::{Tool, ToolError};
+use pdca_process::{Cancel, Tool, ToolError};
 
 use crate::support::Scene;
 
@@ -67,4 +67,27 @@ fn a_tool_runs_in_the_directory_it_was_given() {
     let scene = Scene::new();
     let output = Tool::new("pwd").cwd(scene.path()).run().unwrap();
     assert_eq!(output.stdout, format!("{}\n", scene.path()).into_bytes());
+}
+
+#[test]
+fn a_tool_comes_to_its_end_when_an_orderly_end_is_asked_for() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let output = Tool::new("sh").args(["-c", "echo done"]).killed_by(&cancel).run().unwrap();
+    assert_eq!(output.stdout, b"done\n");
+}
+
+#[test]
+fn a_tool_is_killed_with_its_group_when_an_immediate_end_is_asked_for() {
+    let scene = Scene::new();
+    let cancel = Cancel::new();
+    cancel.kill();
+    let error = Tool::new("sh")
+        .args(["-c", "sleep 1000 & sleep 1000"])
+        .env("SCENE_TOKEN", &scene.token)
+        .killed_by(&cancel)
+        .run()
+        .unwrap_err();
+    assert!(matches!(error, ToolError::Cancelled { .. }), "{error:?}");
+    crate::support::eventually("nothing is alive", || scene.alive().is_empty());
 }

@@ -205,13 +205,17 @@ fn a14_an_accepted_attempt_that_does_not_fit_is_archived_and_goes_on_from_do_whe
         assert_eq!(bundle.load().unwrap().state, State::Complete);
         let plan = archive_superseded(&bundle, said).unwrap();
         let (first, rest) = plan.steps.split_at(stop.min(plan.steps.len()));
-        first.iter().for_each(|step| step.apply().unwrap());
+        for step in first {
+            step.apply().unwrap();
+        }
         if (1..plan.steps.len()).contains(&stop) {
             assert_eq!(bundle.load().unwrap().state, State::Iterate(Reentry::Do));
             // Whoever finds it half done need not know why it was begun.
             archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap();
         } else {
-            rest.iter().for_each(|step| step.apply().unwrap());
+            for step in rest {
+                step.apply().unwrap();
+            }
         }
         let after = bundle.load().unwrap();
         assert_eq!((after.state, after.iterations), (State::Planned, 2));

@@ -97,6 +97,21 @@ name = {name}
 # How many seconds after a failed attempt to resolve a conflict the next may be; it doubles.
 #resolve_pause_secs = 5
 
+[publish]
+# `pdca publish` pushes accepted changes there, each to a branch of its own: {id}, {slug}, {run}.
+#remote = "origin"
+#branch = "pdca/{id}"
+# The program that opens draft pull requests, in the `repo` of the target.
+#gh = "gh"
+# Where people are told: "gh" on the forge's own issues (if unset), "command" by the two commands below,
+# "off" nowhere.
+#comments = "command"
+# Posts its standard input to $PDCA_ISSUE, and prints the comments there are. Exit code 75: try again.
+#comment_cmd = "tracker comment \"$PDCA_ISSUE\""
+#list_cmd = "tracker show \"$PDCA_ISSUE\""
+# How long one call of such a program may take.
+#timeout_secs = 60
+
 [tracker]
 # The address of an issue, shown by `pdca status <id>`.
 #issue_url_pattern = "https://github.com/owner/repo/issues/{id}"

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use pdca_publish::{PullState, Record};
 use pdca_state::{
     Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
     Snapshot, State, Summary,
@@ -27,6 +28,8 @@ struct Document<'a> {
     gates: Option<&'a GateReport>,
     needs_human: Option<NeedsHuman>,
     signoff: Option<Signoff>,
+    /// What publishing left outside; none where nothing was ever published.
+    published: Option<Published>,
     artifacts: Vec<&'static str>,
     problems: Vec<ProblemRow>,
 }
@@ -53,6 +56,15 @@ struct Signoff {
     note: Option<String>,
 }
 
+/// What `publish.json` says was seen.
+#[derive(Serialize)]
+struct Published {
+    url: Option<String>,
+    state: Option<&'static str>,
+    remote: Option<String>,
+    branch: Option<String>,
+}
+
 #[derive(Serialize)]
 struct ProblemRow {
     file: String,
@@ -76,9 +88,18 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
                 snapshot.id.dir_name()
             )));
         };
-        return cx.emit_json(out, "bundle", &document(&snapshot, Row::of(entry, &overview), url));
+        return cx.emit_json(
+            out,
+            "bundle",
+            &document(bundle, &snapshot, Row::of(entry, &overview), url),
+        );
     }
     heading(cx, &snapshot, &overview, url.as_deref(), out)?;
+    if let Some(published) = published(bundle) {
+        let state = published.state.unwrap_or("not seen yet");
+        let url = published.url.as_deref().or(published.branch.as_deref()).unwrap_or_default();
+        writeln!(out, "  published  {}", printable(&format!("{url} ({state})")))?;
+    }
     if let Some(brief) = &snapshot.brief {
         fields(cx, brief, out)?;
     }
@@ -95,7 +116,21 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
     Ok(())
 }
 
-fn document<'a>(snapshot: &'a Snapshot, row: Row<'a>, url: Option<String>) -> Document<'a> {
+/// What is out, as far as the record is one that was written here.
+fn published(bundle: &Bundle) -> Option<Published> {
+    let record = Record::parse(&bundle.read(Artifact::Publish).ok()??).ok()?;
+    let (remote, branch) = record.branch.map(|branch| (branch.remote, branch.name)).unzip();
+    let pull = record.pull_request;
+    let state = pull.as_ref().and_then(|pull| pull.state).map(PullState::as_str);
+    Some(Published { url: pull.and_then(|pull| pull.url), state, remote, branch })
+}
+
+fn document<'a>(
+    bundle: &Bundle,
+    snapshot: &'a Snapshot,
+    row: Row<'a>,
+    url: Option<String>,
+) -> Document<'a> {
     let summary = snapshot.summary.as_ref();
     let field = |label: &Label| {
         let field = snapshot.brief.as_ref()?.known(*label)?;
@@ -119,6 +154,7 @@ fn document<'a>(snapshot: &'a Snapshot, row: Row<'a>, url: Option<String>) -> Do
                 note,
             },
         ),
+        published: published(bundle),
         artifacts: snapshot.artifacts.iter().map(Artifact::file_name).collect(),
         problems: snapshot
             .problems

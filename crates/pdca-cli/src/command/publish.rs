@@ -1,0 +1,116 @@
+//! `pdca publish`: accepted changes become known outside.
+
+mod explain;
+mod told;
+
+use std::io::Write;
+
+use pdca_driver::publish::{Order, PublishError, Published, Rehearsal};
+use pdca_state::BundleId;
+
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session;
+
+/// Push accepted bundles, open a draft pull request for each, and comment
+///
+/// Each thing is looked up by its key before it is asked for, so doing it again does nothing twice, however the last
+/// time ended. The commit is made in the object store and gates run in a lane: your checkout, index and branch are not
+/// touched. `commit-msg.txt`, `pr-description.md` and `tracker-comment.md` of the bundle are used as they are; those that
+/// are not there are written by [leaves.publisher], or made from the brief and the summary.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca publish 36                # branch, draft pull request, comment
+  pdca publish 36 37 --dry-run   # what would be done
+  pdca publish 36 --ready        # and mark the pull request as ready
+  pdca publish 36 --json
+
+[publish] in pdca.toml names the remote, the pattern of branches and the tracker; `repo` in [[targets]] the repository.
+`gh` must be there and logged in (`gh auth login`). Exit codes: 0 published, 3 not accepted yet or a person must decide,
+4 everything was out already, 100 a gate with `at_publish` is red, 104 the branch or the pull request is somebody else's.")]
+pub(crate) struct Args {
+    /// The bundles
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<IdArg>,
+
+    /// Mark the pull request as ready for review, too
+    #[arg(long)]
+    ready: bool,
+
+    #[command(flatten)]
+    events: session::EventsArg,
+}
+
+/// What came of one bundle.
+struct Ended {
+    id: BundleId,
+    came: Came,
+}
+
+enum Came {
+    Out(Published),
+    Would(Rehearsal),
+    Failed(Failure),
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let bundles = cx.require_bundles(&args.ids)?;
+    let site = session::site(cx)?;
+    let settings = &cx.workspace()?.config.publish;
+    let order = Order { settings, ready: args.ready };
+    let events = args.events.path(cx);
+    let dry_run = cx.globals.dry_run;
+    let ended = session::work(cx, &site, events.as_deref(), err, |driver| {
+        let mut ended = Vec::new();
+        for bundle in &bundles {
+            let failed = |error: PublishError| {
+                let is_last = matches!(error, PublishError::Interrupted);
+                (Came::Failed(explain::failed(error, bundle)), is_last)
+            };
+            let (came, is_last) = if dry_run {
+                let said = driver.rehearse_publishing(bundle, &order);
+                said.map_or_else(failed, |said| (Came::Would(said), false))
+            } else {
+                let done = driver.publish_accepted(bundle, &order);
+                done.map_or_else(failed, |done| (Came::Out(done), false))
+            };
+            ended.push(Ended { id: bundle.id().clone(), came });
+            if is_last {
+                break;
+            }
+        }
+        ended
+    })?;
+    told::told(cx, &ended, out, err)?;
+    Ok(exit_of(&ended))
+}
+
+/// The gravest of what came.
+fn exit_of(ended: &[Ended]) -> Exit {
+    let exits: Vec<Exit> = ended
+        .iter()
+        .map(|one| match &one.came {
+            Came::Failed(failure) => failure.exit,
+            Came::Would(said) if said.would.is_empty() => Exit::NothingToDo,
+            Came::Out(done) if done.news.is_empty() => Exit::NothingToDo,
+            Came::Would(_) | Came::Out(_) => Exit::Done,
+        })
+        .collect();
+    let grave = [
+        Exit::Interrupted,
+        Exit::RecoveryBlocked,
+        Exit::GateRed,
+        Exit::Unexpected,
+        Exit::Usage,
+        Exit::Waiting,
+        Exit::Done,
+    ];
+    grave.into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::NothingToDo)
+}

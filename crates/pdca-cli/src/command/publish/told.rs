@@ -1,0 +1,211 @@
+//! What came of publishing, for a person and for a script.
+
+use std::io::Write;
+
+use pdca_driver::publish::{News, Published, Rehearsal, Told, Would};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::style::printable;
+
+use super::{Came, Ended};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    dry_run: bool,
+    published: Vec<Item<'a>>,
+    would: Vec<WouldItem<'a>>,
+    failed: Vec<FailedItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    id: &'a str,
+    key: &'a str,
+    remote: &'a str,
+    branch: &'a str,
+    commit: &'a str,
+    pull_request: PullItem<'a>,
+    comment: CommentItem<'a>,
+    done: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct PullItem<'a> {
+    number: u64,
+    url: &'a str,
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct CommentItem<'a> {
+    state: &'static str,
+    url: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct WouldItem<'a> {
+    id: &'a str,
+    key: &'a str,
+    remote: &'a str,
+    branch: &'a str,
+    commit: Option<&'a str>,
+    repo: &'a str,
+    base: &'a str,
+    texts: &'a [&'static str],
+    by_leaf: bool,
+    rows: &'a [String],
+    would: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct FailedItem<'a> {
+    id: &'a str,
+    exit: u8,
+    error: String,
+    hint: Option<&'a str>,
+}
+
+/// Tells what is out, and what is not.
+pub(super) fn told(
+    cx: &Context<'_>,
+    ended: &[Ended],
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
+    if cx.globals.json {
+        cx.emit_json(out, "publish", &document(cx, ended))?;
+    }
+    for one in ended {
+        match &one.came {
+            Came::Failed(failure) => failure.render(cx.err, &cx.ambient.cwd, err)?,
+            Came::Out(_) | Came::Would(_) if cx.globals.json => {}
+            Came::Out(done) => published(cx, done, out)?,
+            Came::Would(said) => rehearsed(cx, one, said, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn document<'a>(cx: &Context<'_>, ended: &'a [Ended]) -> Document<'a> {
+    let mut document = Document {
+        dry_run: cx.globals.dry_run,
+        published: Vec::new(),
+        would: Vec::new(),
+        failed: Vec::new(),
+    };
+    for one in ended {
+        match &one.came {
+            Came::Out(done) => document.published.push(item(done)),
+            Came::Would(said) => document.would.push(would_item(one, said)),
+            Came::Failed(failure) => {
+                let problem = failure.problems.first();
+                document.failed.push(FailedItem {
+                    id: one.id.as_str(),
+                    exit: failure.exit.code(),
+                    error: problem.map(|problem| problem.what.clone()).unwrap_or_default(),
+                    hint: problem.and_then(|problem| problem.hint.as_deref()),
+                });
+            }
+        }
+    }
+    document
+}
+
+fn item(done: &Published) -> Item<'_> {
+    let (state, url) = match &done.comment {
+        Told::Posted { url } => ("posted", url.as_deref()),
+        Told::Off => ("off", None),
+        Told::NoIssue => ("no-issue", None),
+    };
+    Item {
+        id: done.id.as_str(),
+        key: &done.key,
+        remote: &done.remote,
+        branch: &done.branch,
+        commit: &done.commit,
+        pull_request: PullItem { number: done.number, url: &done.url, state: done.state.as_str() },
+        comment: CommentItem { state, url },
+        done: done.news.iter().map(|news| news.as_str()).collect(),
+    }
+}
+
+fn would_item<'a>(one: &'a Ended, said: &'a Rehearsal) -> WouldItem<'a> {
+    WouldItem {
+        id: one.id.as_str(),
+        key: &said.key,
+        remote: &said.remote,
+        branch: &said.branch,
+        commit: said.commit.as_deref(),
+        repo: &said.repo,
+        base: &said.base,
+        texts: &said.texts,
+        by_leaf: said.by_leaf,
+        rows: &said.rows,
+        would: said.would.iter().map(Would::as_str).collect(),
+    }
+}
+
+fn published(cx: &Context<'_>, done: &Published, out: &mut dyn Write) -> Result<(), Failure> {
+    let p = cx.out;
+    let (id, state) = (&done.id, done.state.as_str());
+    let word = if done.news.is_empty() { p.faint("out already") } else { p.good("published") };
+    writeln!(out, "{word}  {}  {} ({state})", p.strong(id), printable(&done.url))?;
+    let short = done.commit.get(..12).unwrap_or(&done.commit);
+    writeln!(out, "  branch   {} of {} at {short}", done.branch, printable(&done.remote))?;
+    match &done.comment {
+        Told::Posted { url: Some(url) } => writeln!(out, "  comment  {}", printable(url))?,
+        Told::Posted { url: None } => writeln!(out, "  comment  posted")?,
+        Told::Off => {}
+        Told::NoIssue => {
+            let why = format!("none: {id} is no number of an issue; see `comments` in [publish]");
+            writeln!(out, "  comment  {}", p.warn(why))?;
+        }
+    }
+    let news: Vec<&str> = done.news.iter().copied().map(News::as_str).collect();
+    if !news.is_empty() {
+        writeln!(out, "  {}", p.faint(news.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn rehearsed(
+    cx: &Context<'_>,
+    one: &Ended,
+    said: &Rehearsal,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let p = cx.out;
+    let id = &one.id;
+    if said.would.is_empty() {
+        writeln!(out, "{}  {}", p.faint("out already"), p.strong(id))?;
+        return Ok(());
+    }
+    writeln!(out, "{}  {}", p.accent("would publish"), p.strong(id))?;
+    if !said.texts.is_empty() {
+        let by = if said.by_leaf { "by the publisher" } else { "from the brief and the summary" };
+        writeln!(out, "  write {} {by}", said.texts.join(", "))?;
+    }
+    if !said.rows.is_empty() {
+        writeln!(out, "  run {} over the sealed commit", said.rows.join(", "))?;
+    }
+    for would in &said.would {
+        let text = match would {
+            Would::Push => {
+                let what = said.commit.as_deref().and_then(|commit| commit.get(..12));
+                let what = what.unwrap_or("the sealed change");
+                format!("push {what} to {} of {}", said.branch, said.remote)
+            }
+            Would::Open => {
+                let (repo, base) = (&said.repo, &said.base);
+                format!("open a draft pull request in {repo} onto {base}")
+            }
+            Would::Reopen { url } => format!("open {url} again"),
+            Would::Comment => format!("comment on {id}"),
+            Would::Ready => "mark the pull request as ready".to_owned(),
+        };
+        writeln!(out, "  {}", printable(&text))?;
+    }
+    Ok(())
+}

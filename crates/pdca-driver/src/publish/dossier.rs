@@ -1,0 +1,163 @@
+//! What is published, where, and under which key: known before anything is changed.
+
+use camino::Utf8PathBuf;
+use pdca_integrate::{ObjectId, Sealed};
+use pdca_publish::{Branch, Key, Record, Settings, Words};
+use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
+
+use crate::effect::Effects;
+use crate::integrate::{Accepted, Front, Standing};
+use crate::site::Site;
+
+use super::PublishError;
+
+/// Everything that is known about a change that is to be published.
+pub(super) struct Dossier {
+    pub(super) snapshot: Snapshot,
+    /// The branch that the change is meant for.
+    pub(super) front: Front,
+    pub(super) sealed: Box<Sealed>,
+    /// The commit that brought it, where it is in that branch already.
+    pub(super) landed: Option<ObjectId>,
+    pub(super) key: Key,
+    /// Where the forge has the repository.
+    pub(super) repo: String,
+    /// The name, at the forge, of the branch that the change is meant for.
+    pub(super) base: String,
+    /// The branch of the change.
+    pub(super) branch: Branch,
+    pub(super) record: Record,
+    /// There is a `publish.json` that was not written here.
+    is_foreign: bool,
+}
+
+impl Site {
+    /// What is known about a bundle that is to be published. Changes nothing.
+    pub(super) fn dossier(
+        &self,
+        bundle: &Bundle,
+        settings: &Settings,
+    ) -> Result<Dossier, PublishError> {
+        let id = bundle.id();
+        let snapshot = bundle.load()?;
+        if snapshot.state != State::Complete {
+            return Err(PublishError::NotAccepted { id: id.clone(), state: snapshot.state });
+        }
+        if !snapshot.artifacts.contains(Artifact::Patch) {
+            return Err(PublishError::NoChange { id: id.clone() });
+        }
+        let (front, change) = self.front_of(bundle)?;
+        let (sealed, landed) = match change.standing {
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => (sealed, None),
+            Standing::Landed { sealed, commit } => (sealed, Some(commit)),
+            Standing::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
+            Standing::Drifted { why } => {
+                return Err(PublishError::Drifted { id: id.clone(), why });
+            }
+        };
+        let target = &front.target;
+        let repo = target.repo.clone().filter(|repo| is_repository(repo));
+        let repo =
+            repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?;
+        let run = sealed.record().run.as_str();
+        let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
+        let branch = Branch::of(&settings.branch, id, &slug, run)
+            .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
+        let base = base_of(&front, &settings.remote);
+        if [base.as_str(), &front.branch].contains(&branch.as_str()) {
+            let branch = branch.to_string();
+            return Err(PublishError::OwnTarget { id: id.clone(), branch });
+        }
+        let key = Key::new(run, id, &sealed.to_json());
+        let kept = bundle.read(Artifact::Publish)?;
+        let parsed = kept.as_deref().map(Record::parse);
+        let is_foreign = matches!(parsed, Some(Err(_)));
+        let record = match parsed {
+            Some(Ok(record)) => record.under(&key),
+            Some(Err(_)) | None => Record::new(&key),
+        };
+        Ok(Dossier { snapshot, front, sealed, landed, key, repo, base, branch, record, is_foreign })
+    }
+
+    /// Where the change is meant for, with how it stands.
+    fn front_of(&self, bundle: &Bundle) -> Result<(Front, Accepted), PublishError> {
+        let mut found = self.fronts_of(|id| id == bundle.id())?;
+        if let Some(astray) = found.astray.pop() {
+            return Err(astray.error.into());
+        }
+        let front = found.fronts.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
+        match front {
+            Some((change, front)) => Ok((front, change)),
+            None => Err(PublishError::NoTarget { id: bundle.id().clone() }),
+        }
+    }
+}
+
+impl Dossier {
+    /// Moves a `publish.json` that was not written here out of the way; it is what somebody knows.
+    pub(super) fn set_foreign_record_aside(
+        &self,
+        bundle: &Bundle,
+        effects: &dyn Effects,
+    ) -> Result<Option<Utf8PathBuf>, WriteError> {
+        if !self.is_foreign {
+            return Ok(None);
+        }
+        effects.perform("set-aside", || bundle.set_aside(Artifact::Publish))
+    }
+
+    /// What stands in for a text that nobody wrote.
+    pub(super) fn stand_in(&self, bundle: &Bundle, text: Artifact) -> Result<String, PublishError> {
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let words = Words {
+            id: bundle.id(),
+            brief_text: &String::from_utf8_lossy(&brief),
+            brief: self.snapshot.authored_brief(),
+            gates: self.snapshot.gates.as_ref(),
+            summary: self.snapshot.summary.as_ref(),
+        };
+        Ok(if text == Artifact::CommitMessage {
+            words.message()
+        } else if text == Artifact::PrDescription {
+            words.description()
+        } else {
+            words.comment()
+        })
+    }
+}
+
+/// The name that the forge has for the branch that a change is meant for.
+fn base_of(front: &Front, remote: &str) -> String {
+    let of_remote = front.reference.strip_prefix("refs/remotes/");
+    let bare = of_remote.and_then(|name| name.strip_prefix(remote)?.strip_prefix('/'));
+    bare.unwrap_or(&front.branch).to_owned()
+}
+
+/// Whether a text is `owner/repo` or `host/owner/repo`, and nothing that a program takes for more.
+fn is_repository(text: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let part =
+        |part: &str| !part.is_empty() && !part.starts_with(['-', '.']) && part.bytes().all(legal);
+    (2..=3).contains(&text.split('/').count()) && text.len() <= 200 && text.split('/').all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_repository;
+
+    #[test]
+    fn a_repository_is_an_owner_and_a_name() {
+        for (text, is_one) in [
+            ("team/app", true),
+            ("forge.example/team/app.js", true),
+            ("app", false),
+            ("--web/app", false),
+            ("team/../app", false),
+            ("https://forge.example/team/app", false),
+            ("team/app name", false),
+            ("a/b/c/d", false),
+        ] {
+            assert_eq!(is_repository(text), is_one, "{text}");
+        }
+    }
+}

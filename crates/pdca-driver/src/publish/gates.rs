@@ -1,0 +1,130 @@
+//! The rows that publishing runs again, over exactly the sealed commit.
+
+use pdca_gates::{Purpose, Rows, Scene};
+use pdca_publish::GateRecord;
+use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
+
+use crate::drive::{DriveError, Driver};
+use crate::event::What;
+use crate::integrate::FIRST_SLOT;
+use crate::integrate::gate::{Bench, Standing};
+use crate::site::Site;
+
+use super::PublishError;
+use super::dossier::Dossier;
+use super::texts::Texts;
+
+impl Site {
+    /// The rows that publishing runs again: those that say so, and those that put it off until now.
+    pub(super) fn rows_at_publishing(&self, snapshot: &Snapshot) -> Rows {
+        let was_deferred = |id: &str| {
+            let rows = snapshot.gates.iter().flat_map(|report| &report.rows);
+            rows.into_iter().any(|row| row.rule_id == id && row.result == GateResult::Deferred)
+        };
+        self.rows.only(|row| row.at_publish || (row.may_defer() && was_deferred(&row.id)))
+    }
+}
+
+impl Driver<'_> {
+    /// Runs those rows, unless they passed exactly this before; says whether any ran.
+    pub(super) fn gate_again(
+        &self,
+        bundle: &Bundle,
+        dossier: &mut Dossier,
+        texts: &Texts,
+    ) -> Result<bool, PublishError> {
+        let rows = self.site.rows_at_publishing(&dossier.snapshot);
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let sealed = dossier.sealed.record();
+        // Gates may look at the texts as well, so other texts are another question.
+        let parts = [
+            rows.digest(),
+            sealed.tree.to_string(),
+            sealed.base.to_string(),
+            texts.message.clone(),
+            texts.description.clone(),
+            texts.comment.clone(),
+        ];
+        let digest = sha256_hex(parts.join("\0").as_bytes());
+        if dossier.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {
+            return Ok(false);
+        }
+        let report = self.ask_gates(bundle, dossier, &rows, &digest)?;
+        self.require_green(bundle, &report)?;
+        let ran = rows.as_slice().iter().map(|row| row.id.clone()).collect();
+        dossier.record.gates = Some(GateRecord { digest, rows: ran });
+        Ok(true)
+    }
+
+    fn ask_gates(
+        &self,
+        bundle: &Bundle,
+        dossier: &Dossier,
+        rows: &Rows,
+        digest: &str,
+    ) -> Result<GateReport, PublishError> {
+        // Only as long as the gates run: whoever waits for a forge holds up nobody.
+        let _admitted = self.site.admit()?;
+        let (front, sealed) = (&dossier.front, dossier.sealed.record());
+        let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
+        let jobs = self.site.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
+        let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
+        let bench = Bench { slot, commit: commit.clone(), tree, jobs: jobs.clone() };
+        let ground = self
+            .common_ground(&front.target, &front.branch, &commit, slot)
+            .map_err(DriveError::Ground)?;
+        let mut standing = Standing::stand(self, bundle, &ground, &bench)?;
+        let mut scene = Scene::new(Purpose::Bundle, &self.site.workspace, &jobs);
+        scene.bundle = Some(bundle);
+        scene.brief = dossier.snapshot.authored_brief();
+        scene.worktree = Some(ground.lane.path());
+        scene.base = Some(&base);
+        scene.brief_base = Some(&front.branch);
+        scene.target = Some(&front.target.name);
+        scene.run = Some(&self.site.run);
+        scene.lane = ground.seat.as_ref().map(|seat| &seat.names);
+        scene.sandbox = Some(self.gate_sandbox(&ground));
+        let children = self.site.children();
+        scene.hold = Some(&children);
+        scene.search_path = self.site.search_path.as_deref();
+        scene.supervisor = self.site.supervisor.clone();
+        let wire = if self.are_gates_confined() {
+            None
+        } else {
+            Some(self.watch(&ground).map_err(DriveError::Ground)?)
+        };
+        let outcome = self.run_rows(rows, bundle, &scene, Some(&mut standing))?;
+        // Asked again, a person wants to hear it again.
+        self.site.jobs().remove(&jobs).map_err(DriveError::Own)?;
+        let written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+        if written.is_empty() {
+            return Ok(outcome.report);
+        }
+        let text = format!("Written outside while gates ran:\n- {}\n", written.join("\n- "));
+        let log = self.keep_log(bundle, "gates", &text)?;
+        Err(DriveError::Breach { role: "gates", log, written }.into())
+    }
+
+    /// Refuses where a row that blocks is red, or still says nothing.
+    fn require_green(&self, bundle: &Bundle, report: &GateReport) -> Result<(), PublishError> {
+        let shown = |row: &GateRow| format!("{}: {}", row.rule_id, row.reason());
+        let red: Vec<String> = report.failed_gating().map(shown).collect();
+        if !red.is_empty() {
+            return Err(PublishError::Red { rows: red });
+        }
+        let is_open =
+            |row: &GateRow| matches!(row.result, GateResult::Unverifiable | GateResult::Deferred);
+        let open = report.rows.iter().filter(|row| row.gating && is_open(row));
+        let open: Vec<String> = open.map(shown).collect();
+        if !open.is_empty() {
+            return Err(PublishError::Undecided { rows: open });
+        }
+        for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
+            let text = format!("{} is red and does not block", shown(row));
+            self.tell(bundle, What::Warning { text });
+        }
+        Ok(())
+    }
+}

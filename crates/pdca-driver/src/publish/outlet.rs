@@ -1,0 +1,448 @@
+//! What is there outside, and what is put there.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
+use pdca_publish::{
+    CommentRecord, CommentState, Comments, Gh, Opening, OutsideError, Patience, Posted, Pull,
+    PullRecord, PullState, Settings, Standing, Tracker, comment_body, once, pull_body, subject,
+};
+use pdca_state::{Artifact, Bundle};
+
+use crate::drive::Driver;
+
+use super::dossier::Dossier;
+use super::texts::Texts;
+use super::{News, Order, PublishError, Told};
+
+/// The forge, the tracker and the remote of one bundle, as they were when they were looked at.
+pub(super) struct Outlet<'d> {
+    driver: &'d Driver<'d>,
+    bundle: &'d Bundle,
+    settings: &'d Settings,
+    program: Utf8PathBuf,
+    repo: String,
+    /// The bundle's number in the forge, where it has one.
+    issue: Option<u64>,
+    pub(super) at: Option<ObjectId>,
+    /// The pull request that is ours: an open one before one that is not.
+    pub(super) pull: Option<Pull>,
+    /// One that is open, and is not.
+    rival: Option<Pull>,
+    /// Our comment, where it was looked for.
+    pub(super) comment: Option<Posted>,
+}
+
+/// What is out in the end.
+pub(super) struct Done {
+    pub(super) number: u64,
+    pub(super) url: String,
+    pub(super) state: PullState,
+    pub(super) comment: Told,
+}
+
+impl<'d> Outlet<'d> {
+    /// Looks at the forge and at the remote. Changes nothing.
+    pub(super) fn look(
+        driver: &'d Driver<'d>,
+        bundle: &'d Bundle,
+        dossier: &Dossier,
+        order: &Order<'d>,
+    ) -> Result<Self, PublishError> {
+        let id = bundle.id();
+        let settings = order.settings;
+        // A name is looked for on the path; a path is one of the workspace's.
+        let program = if settings.gh.contains('/') {
+            driver.site.workspace.join(&settings.gh)
+        } else {
+            Utf8PathBuf::from(&settings.gh)
+        };
+        let mut outlet = Self {
+            driver,
+            bundle,
+            settings,
+            program,
+            repo: dossier.repo.clone(),
+            issue: id.as_str().parse().ok().filter(|_| is_number(id.as_str())),
+            at: None,
+            pull: None,
+            rival: None,
+            comment: None,
+        };
+        let pulls = outlet.gh().pulls(&dossier.branch)?;
+        let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
+            pulls.into_iter().partition(|pull| is_ours(dossier, pull));
+        outlet.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
+        outlet.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
+        outlet.at = outlet.look_at_remote(dossier)?;
+        if !is_told(dossier)
+            && let Some(tracker) = outlet.tracker()
+        {
+            outlet.comment = tracker.find(&dossier.key).map_err(of_tracker)?;
+        }
+        Ok(outlet)
+    }
+
+    fn gh(&self) -> Gh<'_> {
+        Gh {
+            program: self.program.as_str(),
+            repo: &self.repo,
+            cwd: &self.driver.site.workspace,
+            timeout: Duration::from_secs(self.settings.timeout_secs),
+            cancel: self.driver.cancel,
+        }
+    }
+
+    fn look_at_remote(&self, dossier: &Dossier) -> Result<Option<ObjectId>, PublishError> {
+        let (remote, branch) = (self.settings.remote.as_str(), dossier.branch.as_str());
+        let mut patience = Patience::new(self.driver.cancel);
+        loop {
+            match remote_tip(&dossier.front.store, Destination { remote, branch })? {
+                RemoteTip::At(at) => return Ok(Some(at)),
+                RemoteTip::NoBranch => return Ok(None),
+                RemoteTip::Silent { said } => {
+                    if !patience.wait() {
+                        self.driver.stop_if_told()?;
+                        return Err(silent(remote, branch, &said));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses where the branch has a pull request of somebody else, where somebody closed ours, and
+    /// where there is nothing left to show.
+    pub(super) fn require_free_way(&self, dossier: &Dossier) -> Result<(), PublishError> {
+        if let Some(rival) = &self.rival {
+            let (branch, url) = (dossier.branch.to_string(), rival.url.clone());
+            return Err(PublishError::ForeignPull { branch, url });
+        }
+        match (&self.pull, dossier.landed) {
+            // A forge closes what lost its branch. What a person closed stays closed.
+            (Some(pull), _)
+                if pull.state() == PullState::Closed
+                    && self.at.is_some()
+                    && !is_to_be_open(dossier, pull) =>
+            {
+                Err(PublishError::Closed { url: pull.url.clone() })
+            }
+            (None, Some(commit)) => Err(PublishError::Landed {
+                id: self.bundle.id().clone(),
+                branch: dossier.front.branch.clone(),
+                commit: commit.to_string(),
+            }),
+            (Some(_), _) | (None, None) => Ok(()),
+        }
+    }
+
+    /// Refuses where the branch is at a commit that we did not put there.
+    pub(super) fn require_branch_is_ours(
+        &self,
+        dossier: &Dossier,
+        commit: Option<ObjectId>,
+    ) -> Result<(), PublishError> {
+        let ours = self.ours(dossier);
+        let is_foreign = |at: &ObjectId| commit != Some(*at) && !ours.contains(at);
+        // Of what was merged nothing is pushed again, so whoever has the name now may have it.
+        match self.at.filter(|at| !self.is_merged() && is_foreign(at)) {
+            None => Ok(()),
+            Some(at) => {
+                let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+                Err(PublishError::Foreign { remote, branch, at: at.to_string() })
+            }
+        }
+    }
+
+    /// Whether there is nothing to show any more.
+    pub(super) fn is_merged(&self) -> bool {
+        self.pull.as_ref().is_some_and(|pull| pull.state() == PullState::Merged)
+    }
+
+    /// The commits at the branch that are ours.
+    fn ours(&self, dossier: &Dossier) -> Vec<ObjectId> {
+        let ours = dossier.record.ours(&self.settings.remote, dossier.branch.as_str());
+        ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
+    }
+
+    /// Puts out what is not there.
+    pub(super) fn send(
+        &self,
+        dossier: &mut Dossier,
+        made: &Offer,
+        texts: &Texts,
+        order: &Order<'_>,
+        news: &mut Vec<News>,
+    ) -> Result<Done, PublishError> {
+        if let Some(pull) = &self.pull
+            && pull.state() == PullState::Closed
+        {
+            // Written down before its branch is there again: from then on it looks as if a person
+            // had closed it.
+            self.note(dossier, pull, None)?;
+        }
+        // What was merged need not be offered again, and its branch is rightly gone.
+        if !self.is_merged() && self.push(dossier, made)? {
+            news.push(News::Pushed);
+        }
+        let mut pull = self.open(dossier, texts, news)?;
+        let comment = self.comment(dossier, texts, &pull, news)?;
+        if order.ready && pull.state() == PullState::Draft {
+            pull = self.mark_ready(dossier, &pull)?;
+            news.push(News::Ready);
+        }
+        self.note(dossier, &pull, Some(pull.state()))?;
+        Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
+    }
+
+    /// Pushes the branch; says whether that was needed.
+    fn push(&self, dossier: &mut Dossier, made: &Offer) -> Result<bool, PublishError> {
+        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+        let commit = made.commit().to_string();
+        let known = dossier.record.branch.as_ref();
+        let was_seen = known.is_some_and(|known| {
+            known.state == Standing::Pushed && known.commit == commit && known.name == branch
+        });
+        if was_seen && self.at == Some(made.commit()) {
+            return Ok(false);
+        }
+        let ours = self.ours(dossier);
+        dossier.record.intend(&remote, &branch, &commit);
+        self.save(dossier)?;
+        self.offer(dossier, made, &ours)?;
+        if let Some(known) = &mut dossier.record.branch {
+            known.state = Standing::Pushed;
+        }
+        self.save(dossier)?;
+        Ok(true)
+    }
+
+    fn offer(
+        &self,
+        dossier: &Dossier,
+        made: &Offer,
+        ours: &[ObjectId],
+    ) -> Result<(), PublishError> {
+        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+        let to = Destination { remote: &remote, branch: &branch };
+        let mut patience = Patience::new(self.driver.cancel);
+        loop {
+            let push = || offer(&dossier.front.store, made, to, ours);
+            let said = match self.driver.effects.perform("publish-push", push)? {
+                OfferOutcome::Pushed | OfferOutcome::AlreadyThere => return Ok(()),
+                OfferOutcome::Foreign { at } => {
+                    return Err(PublishError::Foreign { remote, branch, at: at.to_string() });
+                }
+                OfferOutcome::Transient { said } if patience.wait() => {
+                    self.driver.warn(self.bundle, format!("{remote}: {said}; trying again"));
+                    continue;
+                }
+                OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
+            };
+            self.driver.stop_if_told()?;
+            return Err(silent(&remote, &branch, &said));
+        }
+    }
+
+    /// The pull request, opened where there is none.
+    fn open(
+        &self,
+        dossier: &mut Dossier,
+        texts: &Texts,
+        news: &mut Vec<News>,
+    ) -> Result<Pull, PublishError> {
+        let was_recorded =
+            dossier.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
+        let pull = match self.pull.clone() {
+            Some(pull) if pull.state() == PullState::Closed => {
+                news.push(News::Reopened);
+                self.reopen(dossier, &pull)?
+            }
+            Some(pull) => {
+                if !was_recorded {
+                    news.push(News::Opened);
+                }
+                pull
+            }
+            None => {
+                let repo = self.repo.clone();
+                dossier.record.pull_request =
+                    Some(PullRecord { repo, number: None, url: None, state: None });
+                self.save(dossier)?;
+                news.push(News::Opened);
+                self.create(dossier, texts)?
+            }
+        };
+        self.note(dossier, &pull, Some(pull.state()))?;
+        Ok(pull)
+    }
+
+    fn create(&self, dossier: &Dossier, texts: &Texts) -> Result<Pull, PublishError> {
+        let opening = Opening {
+            head: &dossier.branch,
+            base: &dossier.base,
+            title: &subject(&texts.message),
+            body: &pull_body(&texts.description, &dossier.key),
+        };
+        let gh = self.gh();
+        let look = || self.find(dossier, |_| true);
+        let act = || self.driver.effects.perform("pull-request", || gh.open(&opening));
+        Ok(once("the pull request", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    fn reopen(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
+        let gh = self.gh();
+        let is_open =
+            |found: &Pull| found.number == pull.number && found.state() != PullState::Closed;
+        let look = || self.find(dossier, is_open);
+        let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
+        Ok(once("the open pull request", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    fn mark_ready(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
+        let gh = self.gh();
+        let is_ready =
+            |found: &Pull| found.number == pull.number && found.state() != PullState::Draft;
+        let look = || self.find(dossier, is_ready);
+        let act =
+            || self.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number));
+        Ok(once("the ready mark", Patience::new(self.driver.cancel), look, act)?)
+    }
+
+    /// The pull request that is ours and as wanted, as it is now.
+    fn find(
+        &self,
+        dossier: &Dossier,
+        is_wanted: impl Fn(&Pull) -> bool,
+    ) -> Result<Option<Pull>, OutsideError> {
+        let pulls = self.gh().pulls(&dossier.branch)?;
+        Ok(pulls.into_iter().find(|pull| is_ours(dossier, pull) && is_wanted(pull)))
+    }
+
+    /// The comment, posted where there is none.
+    fn comment(
+        &self,
+        dossier: &mut Dossier,
+        texts: &Texts,
+        pull: &Pull,
+        news: &mut Vec<News>,
+    ) -> Result<Told, PublishError> {
+        let Some(tracker) = self.tracker() else {
+            return Ok(match self.settings.comments {
+                Comments::Off => Told::Off,
+                Comments::Gh | Comments::Command => Told::NoIssue,
+            });
+        };
+        // Once it was seen there, somebody who takes it away again means it.
+        if let Some(known) = dossier.record.comment.as_ref().filter(|_| is_told(dossier)) {
+            return Ok(Told::Posted { url: known.url.clone() });
+        }
+        let issue = dossier.snapshot.id.to_string();
+        let posted = if let Some(posted) = &self.comment {
+            posted.clone()
+        } else {
+            let (issue, state) = (issue.clone(), CommentState::Intended);
+            dossier.record.comment = Some(CommentRecord { issue, url: None, state });
+            self.save(dossier)?;
+            let body = comment_body(&texts.comment, &pull.url, &dossier.key);
+            let look = || tracker.find(&dossier.key);
+            let post = || tracker.post(&dossier.key, &body);
+            let act = || self.driver.effects.perform("comment", post);
+            once("the comment", Patience::new(self.driver.cancel), look, act).map_err(of_tracker)?
+        };
+        let (url, state) = (posted.url.clone(), CommentState::Posted);
+        dossier.record.comment = Some(CommentRecord { issue, url, state });
+        self.save(dossier)?;
+        news.push(News::Commented);
+        Ok(Told::Posted { url: posted.url })
+    }
+
+    /// Who keeps the comments, where there is anybody.
+    pub(super) fn tracker(&self) -> Option<Tracker<'_>> {
+        match self.settings.comments {
+            Comments::Off => None,
+            Comments::Gh => self.issue.map(|issue| Tracker::Forge { gh: self.gh(), issue }),
+            Comments::Command => Some(Tracker::Commands {
+                id: self.bundle.id(),
+                repo: &self.repo,
+                comment: self.settings.comment_cmd.as_deref()?,
+                list: self.settings.list_cmd.as_deref()?,
+                cwd: &self.driver.site.workspace,
+                timeout: Duration::from_secs(self.settings.timeout_secs),
+                cancel: self.driver.cancel,
+            }),
+        }
+    }
+
+    /// Writes down the pull request as it was seen, or that it is to be open.
+    fn note(
+        &self,
+        dossier: &mut Dossier,
+        pull: &Pull,
+        state: Option<PullState>,
+    ) -> Result<(), PublishError> {
+        dossier.record.pull_request = Some(PullRecord {
+            repo: self.repo.clone(),
+            number: Some(pull.number),
+            url: Some(pull.url.clone()),
+            state,
+        });
+        self.save(dossier)
+    }
+
+    /// Keeps the record, unless it is kept already.
+    fn save(&self, dossier: &Dossier) -> Result<(), PublishError> {
+        let text = dossier.record.to_json();
+        if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
+            return Ok(());
+        }
+        let publish = || self.bundle.publish(Artifact::Publish, &text);
+        Ok(self.driver.effects.perform(Artifact::Publish.file_name(), publish)?)
+    }
+}
+
+/// Whether a pull request carries a key of the bundle, or is the one that we once saw with it.
+fn is_ours(dossier: &Dossier, pull: &Pull) -> bool {
+    let known = dossier.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
+    known == Some(&pull.url) || dossier.record.is_marked(&pull.body)
+}
+
+fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
+    PublishError::Remote {
+        remote: remote.to_owned(),
+        branch: branch.to_owned(),
+        said: said.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Whether a driver before this one was about to open it again.
+fn is_to_be_open(dossier: &Dossier, pull: &Pull) -> bool {
+    let known = dossier.record.pull_request.as_ref();
+    known.is_some_and(|known| known.url.as_ref() == Some(&pull.url) && known.state.is_none())
+}
+
+/// Whether our comment was seen.
+pub(super) fn is_told(dossier: &Dossier) -> bool {
+    let known = dossier.record.comment.as_ref();
+    known.is_some_and(|known| known.state == CommentState::Posted)
+}
+
+/// Which of several pull requests counts: one that is open, else one that was merged.
+fn rank(state: PullState) -> u8 {
+    match state {
+        PullState::Draft | PullState::Ready => 0,
+        PullState::Merged => 1,
+        PullState::Closed => 2,
+    }
+}
+
+fn of_tracker(error: OutsideError) -> PublishError {
+    if matches!(error, OutsideError::Interrupted) {
+        return PublishError::Interrupted;
+    }
+    PublishError::Tracker(error)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,132 @@
+//! What publishing would do.
+
+use pdca_integrate::{ObjectId, Offer};
+use pdca_publish::{Pull, PullState};
+use pdca_state::{Artifact, Bundle};
+
+use crate::drive::Driver;
+
+use super::dossier::Dossier;
+use super::outlet::{Outlet, is_told};
+use super::{Order, PublishError, texts};
+
+/// What publishing a bundle would do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// The key.
+    pub key: String,
+    /// Where the branch would be pushed to.
+    pub remote: String,
+    /// The branch.
+    pub branch: String,
+    /// The commit, where the words are known already.
+    pub commit: Option<String>,
+    /// The repository of the pull request.
+    pub repo: String,
+    /// The branch that the pull request would be for.
+    pub base: String,
+    /// The texts that would be written.
+    pub texts: Vec<&'static str>,
+    /// Whether a leaf would write them.
+    pub by_leaf: bool,
+    /// The rows that would run again.
+    pub rows: Vec<String>,
+    /// What would be done outside, in order; nothing where all is out.
+    pub would: Vec<Would>,
+}
+
+/// Something that would be done outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Would {
+    /// The branch would be pushed.
+    Push,
+    /// A draft would be opened.
+    Open,
+    /// A pull request would be opened again.
+    Reopen {
+        /// Which.
+        url: String,
+    },
+    /// A comment would be posted, unless it is there.
+    Comment,
+    /// The pull request would be marked as ready.
+    Ready,
+}
+
+impl Would {
+    /// In one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Open => "open",
+            Self::Reopen { .. } => "reopen",
+            Self::Comment => "comment",
+            Self::Ready => "ready",
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// Finds out what [`Driver::publish_accepted`] would do, and changes nothing.
+    pub fn rehearse_publishing(
+        &self,
+        bundle: &Bundle,
+        order: &Order<'_>,
+    ) -> Result<Rehearsal, PublishError> {
+        let dossier = self.site.dossier(bundle, order.settings)?;
+        let outlet = Outlet::look(self, bundle, &dossier, order)?;
+        outlet.require_free_way(&dossier)?;
+        let absent = texts::absent(bundle)?;
+        let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
+        let by_leaf = !texts.is_empty() && self.site.has_publisher();
+        let message = match bundle.read(Artifact::CommitMessage)? {
+            Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            None if by_leaf => None,
+            None => Some(dossier.stand_in(bundle, Artifact::CommitMessage)?),
+        };
+        let make = |message: &String| Offer::make(&dossier.front.store, &dossier.sealed, message);
+        let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
+        outlet.require_branch_is_ours(&dossier, commit)?;
+        let rows = self.site.rows_at_publishing(&dossier.snapshot);
+        let would = would(&dossier, &outlet, commit, order);
+        Ok(Rehearsal {
+            key: dossier.key.to_string(),
+            remote: order.settings.remote.clone(),
+            branch: dossier.branch.to_string(),
+            commit: commit.map(|commit| commit.to_string()),
+            repo: dossier.repo.clone(),
+            base: dossier.base.clone(),
+            texts,
+            by_leaf,
+            rows: rows.as_slice().iter().map(|row| row.id.clone()).collect(),
+            would,
+        })
+    }
+}
+
+fn would(
+    dossier: &Dossier,
+    outlet: &Outlet<'_>,
+    commit: Option<ObjectId>,
+    order: &Order<'_>,
+) -> Vec<Would> {
+    let mut would = Vec::new();
+    let state = outlet.pull.as_ref().map(Pull::state);
+    if !outlet.is_merged() && (outlet.at.is_none() || outlet.at != commit) {
+        would.push(Would::Push);
+    }
+    match &outlet.pull {
+        None => would.push(Would::Open),
+        Some(pull) if pull.state() == PullState::Closed => {
+            would.push(Would::Reopen { url: pull.url.clone() });
+        }
+        Some(_) => {}
+    }
+    if outlet.tracker().is_some() && !is_told(dossier) && outlet.comment.is_none() {
+        would.push(Would::Comment);
+    }
+    if order.ready && state.is_none_or(|state| state == PullState::Draft) {
+        would.push(Would::Ready);
+    }
+    would
+}

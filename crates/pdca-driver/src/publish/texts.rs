@@ -1,0 +1,94 @@
+//! The texts that go with a change: a person's, the publisher's, or what stands in for them.
+
+use pdca_leaves::{Mode, Output, Role};
+use pdca_state::{Artifact, Bundle};
+
+use crate::drive::Driver;
+use crate::site::Site;
+
+use super::PublishError;
+use super::dossier::Dossier;
+
+/// The files of the texts, in the order of [`Texts`].
+pub(super) const TEXTS: [Artifact; 3] =
+    [Artifact::CommitMessage, Artifact::PrDescription, Artifact::TrackerComment];
+
+/// The texts that go with a change, as the bundle has them.
+#[derive(Debug, Clone)]
+pub(super) struct Texts {
+    pub(super) message: String,
+    pub(super) description: String,
+    pub(super) comment: String,
+}
+
+impl Texts {
+    /// Reads them. Each must be there, and say something.
+    pub(super) fn load(bundle: &Bundle) -> Result<Self, PublishError> {
+        let [message, description, comment] = TEXTS;
+        Ok(Self {
+            message: text(bundle, message)?,
+            description: text(bundle, description)?,
+            comment: text(bundle, comment)?,
+        })
+    }
+}
+
+fn text(bundle: &Bundle, artifact: Artifact) -> Result<String, PublishError> {
+    let bad = |flaw| {
+        let (id, file) = (bundle.id().clone(), artifact.file_name());
+        PublishError::Text { id, file, flaw }
+    };
+    let bytes = bundle.read(artifact)?.ok_or_else(|| bad("is not there"))?;
+    let text = String::from_utf8(bytes).map_err(|_| bad("is not UTF-8"))?;
+    if text.contains('\0') {
+        return Err(bad("has a zero byte in it"));
+    }
+    if text.trim().is_empty() { Err(bad("is empty")) } else { Ok(text) }
+}
+
+/// The texts that nobody has written yet.
+pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
+    let mut absent = Vec::new();
+    for artifact in TEXTS {
+        if bundle.read(artifact)?.is_none() {
+            absent.push(artifact);
+        }
+    }
+    Ok(absent)
+}
+
+impl Driver<'_> {
+    /// Fills the texts that are not there; says whether there were any. What is there stays as it is.
+    pub(super) fn fill_texts(
+        &self,
+        bundle: &Bundle,
+        dossier: &Dossier,
+    ) -> Result<bool, PublishError> {
+        let absent = absent(bundle)?;
+        if absent.is_empty() {
+            return Ok(false);
+        }
+        let said = if self.site.has_publisher() {
+            Some(self.consult(bundle, Role::Publisher)?)
+        } else {
+            None
+        };
+        for artifact in absent {
+            let of_leaf = said.as_ref().and_then(|said| said.get(Output::Artifact(artifact)));
+            let text = match of_leaf {
+                Some(text) => text.to_vec(),
+                None => dossier.stand_in(bundle, artifact)?.into_bytes(),
+            };
+            self.publish(bundle, artifact, &text)?;
+        }
+        Ok(true)
+    }
+}
+
+impl Site {
+    /// Whether a leaf writes the texts that nobody wrote.
+    pub(super) fn has_publisher(&self) -> bool {
+        let leaf = self.leaves.of(Role::Publisher);
+        !self.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)
+    }
+}

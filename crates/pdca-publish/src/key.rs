@@ -1,0 +1,105 @@
+//! The mark by which something outside is found again.
+
+use std::fmt;
+
+use pdca_state::{BundleId, sha256_hex};
+
+/// What stands before a key in a mark.
+pub(crate) const LABEL: &str = "pdca-key:";
+
+/// The key of one accepted change: the run that sealed it, the bundle, and the seal.
+///
+/// Nobody outside knows it before something with it is out, so whatever carries it is ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// The key of a change that was sealed in `run` with the text `seal`.
+    pub fn new(run: &str, id: &BundleId, seal: &[u8]) -> Self {
+        Self(format!("{run}/{id}/{}", &sha256_hex(seal)[..16]))
+    }
+
+    /// A key that was made before.
+    pub(crate) fn known(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The line that carries it, which no reader of a page sees.
+    pub fn marker(&self) -> String {
+        format!("<!-- {LABEL} {self} -->")
+    }
+
+    /// Whether a text carries it, on a line of its own.
+    pub fn is_in(&self, text: &str) -> bool {
+        let marker = self.marker();
+        text.lines().any(|line| line.trim() == marker)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A text in which no line is a mark, nor ever becomes one.
+pub(crate) fn without_marks(text: &str) -> String {
+    // ASCII alone changes its case here, so the places are those of the text itself.
+    let lower = text.to_ascii_lowercase();
+    let mut tamed = String::with_capacity(text.len());
+    let mut end = 0;
+    for (at, found) in lower.match_indices(LABEL) {
+        tamed.push_str(&text[end..at]);
+        tamed.push_str("pdca key:");
+        end = at + found.len();
+    }
+    tamed + &text[end..]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> Key {
+        Key::new("01JC", &"36".parse().unwrap(), b"seal")
+    }
+
+    #[test]
+    fn another_seal_is_another_key() {
+        let other = Key::new("01JC", &"36".parse().unwrap(), b"another seal");
+        assert_ne!(key(), other);
+        assert!(!key().is_in(&other.marker()));
+    }
+
+    #[test]
+    fn a_mark_in_the_middle_of_a_line_is_a_quotation() {
+        let marker = key().marker();
+        assert!(key().is_in(&format!("text\n  {marker}\r\nmore")));
+        assert!(!key().is_in(&format!("> {marker}")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_carries_a_mark_after_it_was_tamed(before in any::<String>(), after in any::<String>()) {
+            for label in ["pdca-key:", "PDCA-key:"] {
+                let text = format!("{before}\n{}\n{after}", key().marker().replace(LABEL, label));
+                let tamed = without_marks(&text);
+                prop_assert!(!key().is_in(&tamed));
+                prop_assert!(!tamed.to_ascii_lowercase().contains(LABEL));
+            }
+        }
+
+        #[test]
+        fn a_text_without_a_mark_stays_as_it_is(text in any::<String>()) {
+            prop_assume!(!text.to_ascii_lowercase().contains(LABEL));
+            prop_assert_eq!(without_marks(&text), text);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Asking for something once, although answers get lost.
+
+use std::time::{Duration, Instant};
+
+use pdca_process::Cancel;
+
+use crate::outside::OutsideError;
+
+/// How often something that may pass is tried.
+const TRIES: u32 = 4;
+/// How long to wait before the second try; twice as long before each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How often to look whether it was told to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long one goes on trying.
+#[derive(Debug)]
+pub struct Patience<'c> {
+    cancel: &'c Cancel,
+    left: u32,
+    pause: Duration,
+}
+
+impl<'c> Patience<'c> {
+    /// The usual patience.
+    pub fn new(cancel: &'c Cancel) -> Self {
+        Self { cancel, left: TRIES - 1, pause: PAUSE }
+    }
+
+    /// Waits for the next try; `false` where there is none, or where it is told to stop.
+    pub fn wait(&mut self) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        let until = Instant::now() + self.pause;
+        self.pause *= 2;
+        while !self.cancel.is_cancelled() {
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return true;
+            }
+            std::thread::park_timeout(rest.min(LOOK));
+        }
+        false
+    }
+
+    /// Does something that changes nothing, again where that may help.
+    pub fn read<T>(
+        mut self,
+        mut read: impl FnMut() -> Result<T, OutsideError>,
+    ) -> Result<T, OutsideError> {
+        loop {
+            match read() {
+                Err(error) if error.is_passing() && self.wait() => {}
+                Err(error) if error.is_passing() && self.cancel.is_cancelled() => {
+                    return Err(OutsideError::Interrupted);
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// Sees to it that something is there, and there once: `act` is done only after `look` did not find it,
+/// and what counts afterwards is what `look` finds, whatever `act` said.
+///
+/// `what` stands for it where it was said to be there and is not found.
+pub fn once<T>(
+    what: &'static str,
+    mut patience: Patience<'_>,
+    mut look: impl FnMut() -> Result<Option<T>, OutsideError>,
+    mut act: impl FnMut() -> Result<(), OutsideError>,
+) -> Result<T, OutsideError> {
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        let done = act();
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        match done {
+            // It may take a moment until it is seen; asking again would make a second one.
+            Ok(()) => {
+                while patience.wait() {
+                    if let Some(found) = look()? {
+                        return Ok(found);
+                    }
+                }
+                return Err(OutsideError::Unseen { what });
+            }
+            Err(error) if error.is_passing() && patience.wait() => {}
+            Err(error) if error.is_passing() && patience.cancel.is_cancelled() => {
+                return Err(OutsideError::Interrupted);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    /// Somebody outside, with what comes of each time something is asked for: whether it is done, and
+    /// whether that is said.
+    struct World {
+        there: Cell<u32>,
+        answers: RefCell<Vec<(bool, Result<(), bool>)>>,
+    }
+
+    fn world(answers: &[(bool, Result<(), bool>)]) -> World {
+        let answers = answers.iter().rev().copied().collect();
+        World { there: Cell::new(0), answers: RefCell::new(answers) }
+    }
+
+    impl World {
+        fn ask(&self) -> Result<u32, OutsideError> {
+            let cancel = Cancel::new();
+            let look = || Ok(Some(self.there.get()).filter(|there| *there > 0));
+            let act = || {
+                let (done, said) = self.answers.borrow_mut().pop().expect("it is not asked again");
+                self.there.set(self.there.get() + u32::from(done));
+                said.map_err(|passes| {
+                    let said = "no".to_owned();
+                    if passes {
+                        OutsideError::Passing { doing: "ask", said }
+                    } else {
+                        OutsideError::Refused { doing: "ask", said }
+                    }
+                })
+            };
+            once("it", Patience::new(&cancel), look, act)
+        }
+    }
+
+    #[test]
+    fn whatever_the_answer_what_is_there_counts() {
+        for said in [Ok(()), Err(true), Err(false)] {
+            let world = world(&[(true, said)]);
+            assert_eq!(world.ask().unwrap(), 1);
+            assert_eq!(world.ask().unwrap(), 1, "asked for again it is found");
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
+        assert_eq!(world(&[(false, Err(true)), (true, Ok(()))]).ask().unwrap(), 1);
+        assert!(matches!(world(&[(false, Err(false))]).ask(), Err(OutsideError::Refused { .. })));
+    }
+
+    #[test]
+    fn what_is_said_to_be_there_is_never_asked_for_twice() {
+        assert!(matches!(world(&[(false, Ok(()))]).ask(), Err(OutsideError::Unseen { .. })));
+    }
+
+    #[test]
+    fn told_to_stop_nobody_waits() {
+        let cancel = Cancel::new();
+        cancel.cancel();
+        assert!(!Patience::new(&cancel).wait());
+    }
+}
