@@ -317,8 +317,10 @@ enum CrashAt {
 
 struct Crash {
     at: CrashAt,
-    seen: AtomicU64,
 }
+
+/// How many points the process has come to. A command may have several drivers, one after the other.
+static SEEN: AtomicU64 = AtomicU64::new(0);
 
 impl Effects for Crash {
     fn reached(&self, point: Point) {
@@ -331,7 +333,7 @@ impl Effects for Crash {
             }
             CrashAt::Effect(..) => return,
         };
-        if self.seen.fetch_add(1, Ordering::SeqCst) + 1 == last {
+        if SEEN.fetch_add(1, Ordering::SeqCst) + 1 == last {
             pdca_process::end_self_with_sigkill();
         }
     }
@@ -352,7 +354,7 @@ pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failu
             None => CrashAt::Effect(text.to_owned(), 1),
         }
     };
-    Ok(Box::new(Crash { at, seen: AtomicU64::new(0) }))
+    Ok(Box::new(Crash { at }))
 }
 
 /// `--events FILE`, for the commands that drive.

@@ -10,4 +10,5 @@ mod landing;
 mod meeting;
 mod outlook;
 mod push;
+mod resolve;
 mod targets;
