@@ -21,6 +21,7 @@ mod plan;
 mod publish;
 mod queue;
 mod recover;
+mod resolve;
 mod run;
 mod signoff;
 mod status;
@@ -98,6 +99,7 @@ enum Command {
     Signoff(signoff::Args),
     Forecast(forecast::Args),
     Integrate(integrate::Args),
+    Resolve(resolve::Args),
     Publish(publish::Args),
     Verify(verify::Args),
     Act(act::Args),
@@ -206,6 +208,7 @@ pub(crate) fn dispatch(
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
         Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
         Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
+        Some(Command::Resolve(args)) => resolve::run(args, &cx, out, err),
         Some(Command::Publish(args)) => publish::run(args, &cx, out, err),
         Some(Command::Verify(args)) => verify::run(args, &cx, out),
         Some(Command::Act(args)) => act::run(args, &cx, out, err),
@@ -241,6 +244,7 @@ impl Line {
                 | Command::Gates(_)
                 | Command::Signoff(_)
                 | Command::Integrate(_)
+                | Command::Resolve(_)
                 | Command::Publish(_)
                 | Command::Verify(_)
                 | Command::Lanes(_)
@@ -287,6 +291,7 @@ impl Command {
             | Command::Signoff(_)
             | Command::Forecast(_)
             | Command::Integrate(_)
+            | Command::Resolve(_)
             | Command::Publish(_)
             | Command::Act(_)
             | Command::ActIndex(_)

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_driver::Site;
-use pdca_driver::integrate::{Accepted, FEW, HeldBack, Standing};
+use pdca_driver::integrate::{Accepted, Case, End, FEW, Held, HeldBack, Standing};
 use pdca_integrate::Outlook;
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
@@ -20,7 +20,7 @@ pub struct Meeting {
 /// Where an accepted change stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// `sealed`, `staged`, `landed`, `held`, `drifted` or `unsealed`.
+    /// `sealed`, `staged`, `landed`, `held`, `blocked_conflict`, `skipped`, `drifted` or `unsealed`.
     pub word: &'static str,
     /// What else there is to say: a branch, or why it is held.
     pub text: Option<String>,
@@ -42,7 +42,7 @@ impl Meeting {
             let held = site.held_back();
             let fronts = site.fronts().unwrap_or_default().fronts;
             for change in fronts.iter().flat_map(|front| &front.changes) {
-                found.marks.insert(change.bundle.id().clone(), mark(change, &held));
+                found.marks.insert(change.bundle.id().clone(), mark(site, change, &held));
             }
         }
         let is_landed = |id: &BundleId| found.mark(id).is_some_and(|mark| mark.word == "landed");
@@ -91,19 +91,40 @@ fn has_change(state: Option<State>) -> bool {
     }
 }
 
-fn mark(change: &Accepted, known: &HeldBack) -> Mark {
+fn mark(site: &Site, change: &Accepted, known: &HeldBack) -> Mark {
     match &change.standing {
         Standing::Sealed(sealed) => {
             let head = sealed.record().head.to_string();
-            match known.of(change.bundle.id(), Some(&head)) {
-                Some(why) => Mark { word: "held", text: Some(why.sentence()) },
-                None => Mark { word: "sealed", text: None },
+            let case = site.conflict_case(change.bundle.id(), &head);
+            let why = known.of(change.bundle.id(), Some(&head)).map(Held::sentence);
+            match (case, why) {
+                (Some(case), why) => of_case(&case, why),
+                (None, Some(why)) => Mark { word: "held", text: Some(why) },
+                (None, None) => Mark { word: "sealed", text: None },
             }
         }
         Standing::Staged { branch, .. } => Mark { word: "staged", text: Some(branch.clone()) },
         Standing::Drifted { why } => Mark { word: "drifted", text: Some(why.clone()) },
         Standing::Landed { .. } | Standing::Unsealed => {
             Mark { word: change.standing.as_str(), text: None }
+        }
+    }
+}
+
+/// What a resolver was asked about, and how often.
+fn of_case(case: &Case, held: Option<String>) -> Mark {
+    let progress = case.progress();
+    match &case.end {
+        Some(End::Blocked { evidence }) => {
+            Mark { word: "blocked_conflict", text: Some(evidence.clone()) }
+        }
+        Some(End::Skipped { why, .. }) => Mark { word: "skipped", text: Some(why.clone()) },
+        Some(End::Resolved { .. }) => {
+            Mark { word: "held", text: Some(format!("{}; resolved, not checked yet", case.said)) }
+        }
+        None => {
+            let why = held.unwrap_or_else(|| case.said.clone());
+            Mark { word: "held", text: Some(format!("{why}; {progress}")) }
         }
     }
 }

@@ -336,8 +336,10 @@ impl At {
 struct Fault {
     at: At,
     befall: fn(),
-    seen: AtomicU64,
 }
+
+/// How many points the process has come to. A command may have several drivers, one after the other.
+static SEEN: AtomicU64 = AtomicU64::new(0);
 
 impl Effects for Fault {
     fn reached(&self, point: Point) {
@@ -350,7 +352,7 @@ impl Effects for Fault {
             }
             At::Effect(..) => return,
         };
-        if self.seen.fetch_add(1, Ordering::SeqCst) + 1 == last {
+        if SEEN.fetch_add(1, Ordering::SeqCst) + 1 == last {
             (self.befall)();
         }
     }
@@ -370,7 +372,7 @@ pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failu
             Failure::usage(format!("{name} is `{text}`"))
                 .hint("write `@k` or `name[:n]`, or unset it")
         })?;
-        return Ok(Box::new(Fault { at, befall, seen: AtomicU64::new(0) }));
+        return Ok(Box::new(Fault { at, befall }));
     }
     Ok(Box::new(Unwatched))
 }

@@ -37,8 +37,11 @@ impl Driver<'_> {
             MissingReview::NotRun
         };
         let forecast = self.forecast(bundle, snapshot);
+        let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
+        let resolution = resolution.map_err(DriveError::Own)?;
         let inputs = SummaryInputs {
             forecast_conflicts: &forecast,
+            resolution: resolution.as_deref(),
             review: review.as_deref(),
             missing_review,
             advisories: &advisories,

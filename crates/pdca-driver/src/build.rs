@@ -23,6 +23,9 @@ struct BuilderJob {
 
 impl Driver<'_> {
     pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+        if self.take_resolution(bundle, snapshot)? {
+            return Ok(());
+        }
         let ground = self.ground(bundle, snapshot, true)?;
         if ground.is_none() {
             let text = "no target is configured: the builder has no checkout".to_owned();
@@ -105,7 +108,8 @@ impl Driver<'_> {
         };
         let jobs = self.site.jobs();
         let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
-        let owner = ground.map_or(String::new(), |ground| ground.builder_name(bundle, &key));
+        let owner =
+            ground.map_or(String::new(), |ground| ground.work_name(bundle, Role::Builder, &key));
         if let Some(ground) = ground
             && !ground.is_of(&owner)?
         {

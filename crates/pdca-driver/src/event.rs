@@ -159,7 +159,7 @@ pub enum What {
         /// The whole sentence.
         text: String,
     },
-    /// A step of an integration, which is no single bundle's.
+    /// A step of an integration, which is no single bundle's, or of resolving the conflict of one.
     Integration {
         /// The whole sentence.
         text: String,

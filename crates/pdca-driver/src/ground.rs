@@ -4,10 +4,12 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
+use pdca_integrate::StoreError;
 use pdca_lanes::{
     ApplyError, ArmError, ClaimError, Hydrate, HydrateError, Hydrated, Lane, LaneError, Private,
     PrivateError, ResolveError, Signature, Target, TargetError, Tripwire, WorkspaceId,
 };
+use pdca_leaves::Role;
 use pdca_process::Env;
 use pdca_state::{Artifact, Bundle, Snapshot, sha256_hex};
 
@@ -91,6 +93,12 @@ pub enum GroundError {
         /// Where it was.
         path: Utf8PathBuf,
     },
+    /// The objects of the target cannot be written.
+    #[error("the target's objects cannot be written")]
+    Objects(#[source] StoreError),
+    /// The merged tree of a conflict cannot be put into the checkout.
+    #[error("the merged tree cannot be put into the checkout")]
+    Conflicted(#[source] ApplyError),
     /// The primary checkout cannot be watched.
     #[error("the primary checkout cannot be watched")]
     Watch(#[from] ArmError),
@@ -322,9 +330,9 @@ impl Ground {
         Ok(self.tenancy()?.is_some_and(|tenancy| tenancy.job == job))
     }
 
-    /// The name under which a builder's work lies in the checkout.
-    pub(crate) fn builder_name(&self, bundle: &Bundle, key: &Key) -> String {
-        format!("{}-{}-builder-{key}", self.workspace, bundle.id())
+    /// The name under which the work of a leaf lies in the checkout.
+    pub(crate) fn work_name(&self, bundle: &Bundle, role: Role, key: &Key) -> String {
+        format!("{}-{}-{role}-{key}", self.workspace, bundle.id())
     }
 
     /// Commits what is in the checkout on top of the base, and derives the patch and the commit.

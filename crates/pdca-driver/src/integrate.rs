@@ -4,23 +4,30 @@
 //! accept ─► Site::seal ─► seal.json and refs/pdca/<run>/seal/<id>
 //! Site::fronts ─► Front: one branch of one target and where each accepted change stands
 //! Driver::integrate ─► plan ─ fold ─► hunt over the integration checkouts ─► land ─► certificate
+//! Driver::resolve ─► what conflicts with the branch, in a checkout ─► Driver::adopt ─► Check
 //! ```
 //!
 //! What is in a branch is read from git each time, so a driver that died anywhere is followed by one
 //! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
 //! and lands nothing twice.
 
+mod adopt;
 mod anchors;
+mod case;
 mod chronicle;
 pub(crate) mod gate;
 mod held;
 mod hunt;
 mod landing;
 mod left;
+mod matter;
 mod outlook;
 mod rehearsal;
+mod resolve;
+mod resolver;
 mod sealing;
 mod settings;
+mod sides;
 mod standing;
 mod tip;
 mod work;
@@ -42,6 +49,7 @@ use crate::run::Clock;
 use tip::Tip;
 
 pub use anchors::{Anchor, AnchorError, Stay};
+pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
@@ -49,6 +57,7 @@ pub(crate) use landing::has_pending_certificate;
 pub use left::Follows;
 pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
+pub use resolve::{Came, ResolveError, Task, Told};
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{Land, Settings};
 pub use standing::{Accepted, Astray, Front, Fronts, Standing, StandingError};
@@ -60,7 +69,7 @@ pub struct Order<'a> {
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
     pub only: &'a BTreeSet<BundleId>,
-    /// Accepted changes of other branches and targets that have not landed.
+    /// Changes of other branches and targets that have not landed, and those that are not finished.
     pub elsewhere: &'a BTreeSet<BundleId>,
     /// In how many checkouts combinations are gated at once.
     pub lanes: NonZeroU32,
@@ -246,10 +255,12 @@ impl Driver<'_> {
         }
         let said = |text| self.tell(&work::told(self.site), What::Integration { text });
         let tip = Tip::find(front, order.settings, self.cancel, &said)?;
-        let chosen = work::choose(front, order, &tip)?;
+        let skipped = self.site.skipped(front, tip.at)?;
+        let chosen = work::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
         let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;
+        work.done.present = order.wanted(skipped);
         let ended = work.run(chosen);
         let kept = work.keep(&ended);
         // What went wrong first is what a person must know.

@@ -59,7 +59,8 @@ impl Driver<'_> {
         };
         let children = self.site.children();
         let max_memory = self.site.limits.leaf_memory;
-        let request = Call { hold: Some(&children), max_memory, ..*request };
+        let hold = request.hold.or(Some(&children));
+        let request = Call { hold, max_memory, ..*request };
         let outcome = call(&request, &mut tell, self.cancel)?;
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {
@@ -167,10 +168,36 @@ impl Driver<'_> {
 }
 
 /// That there is no checkout is no fault of the leaf's: what kept it from being there, or the leaf's own failure.
-fn without_ground(error: LeafError) -> Result<GroundError, Box<LeafError>> {
+pub(crate) fn without_ground(error: LeafError) -> Result<GroundError, Box<LeafError>> {
     let LeafError::Prepare(source) = error else { return Err(Box::new(error)) };
     match source.downcast::<GroundError>() {
         Ok(ground) => Ok(*ground),
         Err(source) => Err(Box::new(LeafError::Prepare(source))),
+    }
+}
+
+/// Whether a failure says something about the leaf, so that a person should weigh it, rather than
+/// about the host, where trying again is all that helps.
+pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
+    match error {
+        LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => true,
+        LeafError::Stage(_)
+        | LeafError::NoProgram { .. }
+        | LeafError::Template(_)
+        | LeafError::NoValue(_)
+        | LeafError::Prompt { .. }
+        | LeafError::Writable { .. }
+        | LeafError::NoSandbox { .. }
+        | LeafError::Prepare(_)
+        | LeafError::Fingerprint(_)
+        | LeafError::Digest(_)
+        | LeafError::Sweep(_)
+        | LeafError::Job(_)
+        | LeafError::Log(_)
+        | LeafError::Run(_)
+        | LeafError::NotStarted { .. }
+        | LeafError::Host { .. }
+        | LeafError::Cancelled
+        | LeafError::Throttled { .. } => false,
     }
 }

@@ -6,7 +6,7 @@ use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::drive::{DriveError, Driver, REVIEW_LOG};
 use crate::ground::{Ground, GroundError, Patched};
-use crate::leaf::Guarded;
+use crate::leaf::{Guarded, speaks_of_the_leaf};
 use crate::seat::Seat;
 
 impl Driver<'_> {
@@ -166,30 +166,4 @@ fn lay_out(ground: &Ground, copy: &Utf8Path) -> Result<(), BoxError> {
         Ok(()) | Err(_) => {}
     }
     Ok(ground.lane.copy_to(copy).map_err(GroundError::from)?)
-}
-
-/// Whether a failure says something about the leaf, so that a person should weigh it, rather than
-/// about the host, where trying again is all that helps.
-fn speaks_of_the_leaf(error: &LeafError) -> bool {
-    match error {
-        LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => true,
-        LeafError::Stage(_)
-        | LeafError::NoProgram { .. }
-        | LeafError::Template(_)
-        | LeafError::NoValue(_)
-        | LeafError::Prompt { .. }
-        | LeafError::Writable { .. }
-        | LeafError::NoSandbox { .. }
-        | LeafError::Prepare(_)
-        | LeafError::Fingerprint(_)
-        | LeafError::Digest(_)
-        | LeafError::Sweep(_)
-        | LeafError::Job(_)
-        | LeafError::Log(_)
-        | LeafError::Run(_)
-        | LeafError::NotStarted { .. }
-        | LeafError::Host { .. }
-        | LeafError::Cancelled
-        | LeafError::Throttled { .. } => false,
-    }
 }

@@ -16,6 +16,7 @@ use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::{Attempts, Tenancy};
 use crate::batch::Pace;
 use crate::ground::CLEARING;
+use crate::integrate::FIRST_SLOT;
 use crate::job::Jobs;
 use crate::schedule::Schedule;
 
@@ -204,6 +205,9 @@ impl Site {
         let mut notes = self.lent().notes().unwrap_or_default();
         notes.sort_by_key(|note| note.written);
         let home = |note: Note| {
+            if note.slot >= FIRST_SLOT {
+                return None;
+            }
             let job = Tenancy::from_note(&note.text)?.job;
             Some((owner(&job, &workspace)?, note.slot))
         };
@@ -228,7 +232,9 @@ impl Site {
         let workspace = self.mark();
         let of = |note: Note| {
             let tenancy = Tenancy::from_note(&note.text)?;
-            let is_unfinished = tenancy.head.is_none() && tenancy.job != CLEARING;
+            // The slots above are those of integrations and resolvers, which keep their own.
+            let is_unfinished =
+                tenancy.head.is_none() && tenancy.job != CLEARING && note.slot < FIRST_SLOT;
             let bundle = owner(&tenancy.job, &workspace).filter(|_| is_unfinished)?;
             let (slot, target) = (note.slot, note.target);
             Some(Unfinished { bundle, slot, target, job: tenancy.job })

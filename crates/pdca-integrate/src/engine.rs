@@ -57,7 +57,7 @@ pub struct Engine<'a> {
 /// What is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Question {
-    /// The difference of two trees, brought to a third: a pick.
+    /// The difference of two trees, or of the trees of two commits, brought to a third: a pick.
     Trees { base: ObjectId, ours: ObjectId, theirs: ObjectId },
     /// Two commits, from what they have in common.
     Commits { ours: ObjectId, theirs: ObjectId },
@@ -73,6 +73,8 @@ pub enum Merged {
     },
     /// It did not.
     Conflicted {
+        /// What git came to, with markers in the files where both sides changed the same lines.
+        tree: ObjectId,
         /// Every file that needs somebody to decide, in the order of their names.
         conflicts: Vec<Conflict>,
     },
@@ -182,6 +184,21 @@ impl<'a> Engine<'a> {
         self.ask(Question::Trees { base, ours, theirs: self.store.tree_of(commit)? })
     }
 
+    /// Brings a change of several commits to another commit as one, with the attributes of the latter.
+    ///
+    /// The markers of a conflict carry the ids of `onto` and `head`.
+    pub fn bring(
+        &mut self,
+        (base, head): (ObjectId, ObjectId),
+        onto: ObjectId,
+    ) -> Result<Merged, EngineError> {
+        for commit in [base, head] {
+            self.store.require_commit(commit)?;
+        }
+        self.set_attributes(self.store.tree_of(onto)?);
+        self.ask(Question::Trees { base, ours: onto, theirs: head })
+    }
+
     /// Makes one merge.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Merged, EngineError> {
         if let Some(merged) = self.foreseen.remove(&(self.attributes, question)) {
@@ -256,7 +273,7 @@ impl<'a> Engine<'a> {
                 return Ok(Merged::Clean { tree: answer.tree });
             }
             let conflicts = conflict::describe(self.store, &answer, question.sides())?;
-            Ok(Merged::Conflicted { conflicts })
+            Ok(Merged::Conflicted { tree: answer.tree, conflicts })
         })
         .collect()
     }

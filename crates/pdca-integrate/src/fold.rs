@@ -307,7 +307,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         }
         let tree = match self.engine.ask(question) {
             Ok(Merged::Clean { tree }) => tree,
-            Ok(Merged::Conflicted { conflicts }) => return Ok(Pick::Conflict(conflicts)),
+            Ok(Merged::Conflicted { conflicts, .. }) => return Ok(Pick::Conflict(conflicts)),
             Err(error @ EngineError::NoAnswer { .. }) => {
                 return Ok(Pick::Failed(pdca_state::chain(&error)));
             }

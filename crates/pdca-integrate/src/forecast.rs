@@ -161,7 +161,7 @@ impl Outlook {
 fn outlook(answer: Result<Merged, EngineError>) -> Outlook {
     match answer {
         Ok(Merged::Clean { .. }) => Outlook::Clear,
-        Ok(Merged::Conflicted { conflicts }) => Outlook::Conflict { conflicts },
+        Ok(Merged::Conflicted { conflicts, .. }) => Outlook::Conflict { conflicts },
         Err(error) => Outlook::Unknown { why: pdca_state::chain(&error) },
     }
 }

@@ -48,6 +48,16 @@ impl Store {
     pub fn rebuild(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
         self.require_commit(change.base)?;
         let tree = self.patched_tree(change)?;
+        Ok(self.commit_tree(change, tree)?)
+    }
+
+    /// Makes a commit of a tree that is here already, in place of a patch. Nothing refers to it yet.
+    pub fn commit_tree(
+        &self,
+        change: &Ingredients<'_>,
+        tree: ObjectId,
+    ) -> Result<ObjectId, StoreError> {
+        self.require_commit(change.base)?;
         let who = gix::actor::Signature {
             name: change.name.into(),
             email: change.email.into(),

@@ -79,7 +79,7 @@ pub enum Allowance {
     Exhausted,
 }
 
-/// The present moment, and the boot it belongs to.
+/// A moment, and the boot it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now<'a> {
     /// The moment.
@@ -101,13 +101,25 @@ impl Limits {
     /// Whether there may be another attempt after those that were counted.
     pub fn allowance(&self, count: Option<&Count>, total: u32, now: Now<'_>) -> Allowance {
         let attempts = count.map_or(0, |count| count.attempts);
+        let last = count.map(|count| Now { at: count.last.at, boot: &count.boot });
+        self.after(attempts, last, total, now)
+    }
+
+    /// The same for attempts that no journal counts: how many there were, and when the last one was.
+    pub fn after(
+        &self,
+        attempts: u32,
+        last: Option<Now<'_>>,
+        total: u32,
+        now: Now<'_>,
+    ) -> Allowance {
         if attempts >= self.attempts || total >= self.absolute {
             return Allowance::Exhausted;
         }
-        let Some(count) = count else {
+        let Some(last) = last else {
             return Allowance::Now;
         };
-        match self.pause(attempts).checked_sub(passed(count, now)) {
+        match self.pause(attempts).checked_sub(passed(last, now)) {
             None | Some(Duration::ZERO) => Allowance::Now,
             Some(left) => Allowance::After(left),
         }
@@ -115,12 +127,8 @@ impl Limits {
 }
 
 /// How much time has passed for certain since the last attempt.
-fn passed(count: &Count, now: Now<'_>) -> Duration {
-    if count.boot == now.boot {
-        now.at.uptime.saturating_sub(count.last.at.uptime)
-    } else {
-        now.at.uptime
-    }
+fn passed(last: Now<'_>, now: Now<'_>) -> Duration {
+    if last.boot == now.boot { now.at.uptime.saturating_sub(last.at.uptime) } else { now.at.uptime }
 }
 
 impl Tally {

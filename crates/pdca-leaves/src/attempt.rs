@@ -128,14 +128,15 @@ fn collect(call: &Call<'_>, view: &Utf8Path, log: &Log) -> Result<Vec<Produced>,
     }
     let wanted = match role {
         // What a builder did is in its checkout; whether that is a change is not seen here.
-        Role::Builder if call.places.worktree.is_some() => return Ok(produced),
+        Role::Builder | Role::Resolver if call.places.worktree.is_some() => return Ok(produced),
         Role::Builder => Output::Artifact(Artifact::Patch),
         Role::Planner
         | Role::Reviewer
         | Role::Adviser
         | Role::Signoff
         | Role::Publisher
-        | Role::Act => role.output(),
+        | Role::Act
+        | Role::Resolver => role.output(),
     };
     match flaws.into_iter().find(|(output, _)| *output == wanted) {
         None => Ok(produced),

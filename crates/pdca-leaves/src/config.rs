@@ -42,6 +42,8 @@ pub struct Leaves {
     pub publisher: LeafConfig,
     /// Fills an entry of the Act log.
     pub act: LeafConfig,
+    /// Resolves what conflicts with the branch, in a checkout of its own.
+    pub resolver: LeafConfig,
     /// Further advisers beside the reviewer, as independent as it is.
     pub advisory: Vec<LeafConfig>,
 }
@@ -57,6 +59,7 @@ impl Leaves {
             Role::Signoff => Some(&self.signoff),
             Role::Publisher => Some(&self.publisher),
             Role::Act => Some(&self.act),
+            Role::Resolver => Some(&self.resolver),
         }
     }
 }

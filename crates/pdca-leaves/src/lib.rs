@@ -80,6 +80,6 @@ pub use error::LeafError;
 pub use outcome::{Found, Guard, LeafEvent, LeafOutcome, Produced};
 pub use problem::{ConfigFlaw, Problem};
 pub use proposal::{Proposal, ProposalError};
-pub use role::{Output, Role, inputs};
+pub use role::{CONFLICT, Output, Role, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};

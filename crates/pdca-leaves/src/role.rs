@@ -26,6 +26,8 @@ pub enum Role {
     Publisher,
     /// Looks for patterns across finished cycles.
     Act,
+    /// Makes an accepted change and what landed since fit together.
+    Resolver,
 }
 
 impl Role {
@@ -38,6 +40,7 @@ impl Role {
         Self::Signoff,
         Self::Publisher,
         Self::Act,
+        Self::Resolver,
     ];
 
     /// The name, as in `[leaves.<name>]` and `PDCA_ROLE`.
@@ -50,6 +53,7 @@ impl Role {
             Self::Signoff => "signoff",
             Self::Publisher => "publisher",
             Self::Act => "act",
+            Self::Resolver => "resolver",
         }
     }
 
@@ -57,7 +61,12 @@ impl Role {
     pub fn is_independent(self) -> bool {
         match self {
             Self::Reviewer | Self::Adviser => true,
-            Self::Planner | Self::Builder | Self::Signoff | Self::Publisher | Self::Act => false,
+            Self::Planner
+            | Self::Builder
+            | Self::Signoff
+            | Self::Publisher
+            | Self::Act
+            | Self::Resolver => false,
         }
     }
 
@@ -77,6 +86,7 @@ impl Role {
                 Output::Artifact(Artifact::TrackerComment),
             ],
             Self::Act => &[Output::ActEntry],
+            Self::Resolver => &[Output::Artifact(Artifact::BuildNotes)],
         }
     }
 
@@ -95,6 +105,7 @@ impl Role {
             Self::Signoff => include_str!("../prompts/signoff.md"),
             Self::Publisher => include_str!("../prompts/publisher.md"),
             Self::Act => include_str!("../prompts/act.md"),
+            Self::Resolver => include_str!("../prompts/resolver.md"),
         }
     }
 }
@@ -105,9 +116,13 @@ impl fmt::Display for Role {
     }
 }
 
+/// The file in a resolver's view that names both sides of the conflict. Never part of a bundle.
+pub const CONFLICT: &str = "conflict.md";
+
 /// What a role may see of the bundle. The shipped test comes on top, and the checkout.
 ///
-/// Act looks at many bundles: what it sees is what the driver puts together for it.
+/// Act looks at many bundles: what it sees is what the driver puts together for it. A resolver also
+/// sees [`CONFLICT`], in which the driver names both sides.
 pub fn inputs(role: Role) -> &'static [Artifact] {
     match role {
         Role::Planner => &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],
@@ -134,6 +149,7 @@ pub fn inputs(role: Role) -> &'static [Artifact] {
             Artifact::Notes,
         ],
         Role::Act => &[],
+        Role::Resolver => &[Artifact::Brief, Artifact::Patch],
     }
 }
 

@@ -11,15 +11,15 @@ use fs_err as fs;
 use pdca_state::{Artifact, Brief, Bundle, sha256_hex};
 use thiserror::Error;
 
-use crate::role::{Role, inputs};
+use crate::role::{CONFLICT, Role, inputs};
 
 /// The largest test that is staged.
 const MAX_TEST: u64 = 16 * 1024 * 1024;
 
 /// What a leaf of one role may see of one bundle.
 ///
-/// The only ways to make one are the role's list in code and, for Act, what the driver puts
-/// together: a reviewer's inputs cannot hold anything that is not on the reviewer's list.
+/// The only ways to make one are the role's list in code and, for Act and the resolver, what the driver
+/// puts together: a reviewer's inputs cannot hold anything that is not on the reviewer's list.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     role: Role,
@@ -97,6 +97,14 @@ impl Inputs {
             Some((path, _)) => Err(StageError::Path { path: path.clone() }),
             None => Ok(Self { role: Role::Act, bundle: None, files }),
         }
+    }
+
+    /// What a resolver may see of `bundle`, and the text in which the driver names both sides.
+    pub fn for_resolver(bundle: &Bundle, conflict: Vec<u8>) -> Result<Self, StageError> {
+        let mut inputs = Self::gather(Role::Resolver, bundle)?;
+        inputs.files.retain(|(name, _)| name != CONFLICT);
+        inputs.files.push((CONFLICT.into(), conflict));
+        Ok(inputs)
     }
 
     /// The role they are for.
@@ -322,5 +330,17 @@ mod tests {
         inputs.write_to(&view).unwrap();
         assert!(!view.is_symlink());
         assert_eq!(fs::read(bundle.path(Artifact::BuildNotes)).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_resolver_sees_the_brief_the_sealed_patch_and_both_sides_and_no_notes() {
+        let (_dir, bundle) = bundle("none");
+        for artifact in [Artifact::Patch, Artifact::BuildNotes, Artifact::Summary] {
+            bundle.publish(artifact, b"text\n").unwrap();
+        }
+        let inputs = Inputs::for_resolver(&bundle, b"both sides\n".to_vec()).unwrap();
+        let names: Vec<&Utf8Path> = inputs.names().collect();
+        assert_eq!(names, ["brief.md", "patch.diff", "conflict.md"]);
+        assert_eq!(inputs.get("conflict.md"), Some(b"both sides\n".as_slice()));
     }
 }

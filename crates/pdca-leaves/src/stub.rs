@@ -2,8 +2,8 @@
 //!
 //! A stub is deterministic, says that it is one, and claims nothing. The builder's change adds one
 //! file that has no effect. The reviewer's table passes nothing: every row says that nothing was
-//! reviewed, and one finding asks a person to do it. Planner, sign-off and Act leave nothing, as
-//! what they fill in is a person's to decide.
+//! reviewed, and one finding asks a person to do it. Planner, sign-off, Act and the resolver leave
+//! nothing, as what they fill in is a person's to decide.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -30,9 +30,15 @@ pub(crate) fn fill(call: &Call<'_>) -> Result<LeafOutcome, LeafError> {
         (Role::Reviewer, _) => vec![(role.output(), review())],
         (Role::Adviser, _) => vec![(role.output(), advise())],
         (Role::Publisher, Some(id)) => publish(id),
-        (Role::Planner | Role::Builder | Role::Signoff | Role::Publisher | Role::Act, _) => {
-            Vec::new()
-        }
+        (
+            Role::Planner
+            | Role::Builder
+            | Role::Signoff
+            | Role::Publisher
+            | Role::Act
+            | Role::Resolver,
+            _,
+        ) => Vec::new(),
     };
     let produced = made.into_iter().map(|(output, text)| Produced {
         output,

@@ -115,6 +115,20 @@ enum Action {
 
 /// Plans the archive of the attempt that lies in the bundle; one that was begun is resumed.
 pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, ArchiveError> {
+    plan(bundle, reentry, None)
+}
+
+/// As [`archive_plan`], for an attempt that was accepted and does not fit what landed since. `said` is
+/// what conflicts with what; the next attempt is told so. It goes on from Do.
+pub fn archive_superseded(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
+    plan(bundle, Reentry::Do, Some(said))
+}
+
+fn plan(
+    bundle: &Bundle,
+    reentry: Reentry,
+    superseded: Option<&str>,
+) -> Result<ArchivePlan, ArchiveError> {
     let contents = bundle.contents()?;
     if let Some(pending) = contents.pending()? {
         return Ok(ArchivePlan::new(bundle, pending));
@@ -137,11 +151,12 @@ pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, Ar
     let tests = text(Artifact::Brief)?
         .map(|text| BTreeSet::from_iter(Brief::parse(&text).test_files()))
         .unwrap_or_default();
-    let manifest = Manifest {
-        reentry,
-        carry_forward: carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()),
-        moves: moves(bundle.dir(), &contents, reentry, &tests),
+    let carry_forward = match superseded {
+        Some(said) => carry_forward::superseded(number, said),
+        None => carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()),
     };
+    let manifest =
+        Manifest { reentry, carry_forward, moves: moves(bundle.dir(), &contents, reentry, &tests) };
     Ok(ArchivePlan::new(bundle, Pending { number, reentry, manifest }))
 }
 

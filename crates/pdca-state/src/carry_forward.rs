@@ -36,6 +36,15 @@ pub(crate) fn section(
     text
 }
 
+/// The same section for an attempt that was accepted and does not fit what landed since.
+pub(crate) fn superseded(number: u32, said: &str) -> String {
+    let mut text = format!(
+        "## Iteration {number} — carry-forward\n\nAccepted, and in conflict with what landed since. The whole attempt is in `iteration-v{number}/`.\n\nConflict:\n\n"
+    );
+    quote(&mut text, cut(said));
+    text
+}
+
 /// One line for each row that failed, gating or not, with its evidence.
 fn failing(gates: &GateReport) -> String {
     gates.rows.iter().filter(|row| row.result == GateResult::Fail).fold(
@@ -80,6 +89,20 @@ mod tests {
         Failing gates:
 
         > (none)
+        ");
+    }
+
+    #[test]
+    fn an_accepted_attempt_that_does_not_fit_says_what_it_conflicts_with() {
+        insta::assert_snapshot!(superseded(1, "2 conflicts with 1\n## in f"), @r"
+        ## Iteration 1 — carry-forward
+
+        Accepted, and in conflict with what landed since. The whole attempt is in `iteration-v1/`.
+
+        Conflict:
+
+        > 2 conflicts with 1
+        > ## in f
         ");
     }
 

@@ -59,7 +59,10 @@ mod close;
 #[cfg(test)]
 mod testing;
 
-pub use archive::{ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, resume_archive};
+pub use archive::{
+    ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, archive_superseded,
+    resume_archive,
+};
 pub use artifact::{Artifact, Artifacts};
 pub use brief::{Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
 pub use bundle::{Bundle, CreateError, WriteError};

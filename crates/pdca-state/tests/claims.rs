@@ -87,5 +87,5 @@ fn what_no_gate_has_shown_is_not_proven() {
     ");
     let all = Element::ALL.map(|element| row(element, element.title(), GateResult::Pass));
     let gates = GateReport::assemble("issue_36", all.to_vec(), Provenance::default());
-    assert!(proof(&gates).ends_with("- Not proven: nothing (and whatever §6 lists)"));
+    assert!(proof(&gates).contains("\n- Not proven: nothing (and whatever §6 lists)\n"));
 }

@@ -11,4 +11,5 @@ mod leftovers;
 mod meeting;
 mod outlook;
 mod push;
+mod resolve;
 mod targets;

@@ -19,6 +19,7 @@ const fn row(number: &'static str, title: &'static str) -> Row {
 
 impl Row {
     /// No test carries it, for this reason.
+    #[expect(dead_code, reason = "every row has its test; one that is added may come before it")]
     const fn without(self, why: &'static str) -> Self {
         Self { without: Some(why), ..self }
     }
@@ -28,8 +29,6 @@ impl Row {
         Self { note: Some(what), ..self }
     }
 }
-
-const CAP: &str = "a conflict is not tried again by itself: it is held once, with its evidence, so no cap is reached";
 
 /// The groups, in order.
 pub(crate) const GROUPS: &[(char, &str)] = &[
@@ -175,7 +174,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("f4", "another time zone: no effect"),
     row("f5", "equal times: ordered by sequence"),
     row("f6", "the run's time is up during a gate: an orderly stop, and the same command goes on"),
-    row("f7", "conflicts up to the cap: blocked once").without(CAP),
+    row("f7", "conflicts up to the cap: blocked once"),
     row("f8", "recoveries up to the cap: blocked"),
     row("f9", "success in one phase leaves the counters of others alone"),
     row("f10", "a leaf is throttled: asked again later, no attempt spent"),

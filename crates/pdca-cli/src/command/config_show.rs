@@ -144,6 +144,7 @@ mod tests {
         integrate.max_base_drift_commits = 50  # default
         integrate.max_batch = 64  # default
         integrate.remote = "origin"  # default
+        integrate.resolve_pause_secs = 5  # default
         integrate.strategy = "rebase-ff"  # default
         lanes.kind = "reference"  # default
         lanes.ports = "20000-29999"  # default
@@ -160,6 +161,7 @@ mod tests {
         leaves.builder.writable = []  # default
         leaves.planner.mode = "stub"  # default
         leaves.publisher.mode = "stub"  # default
+        leaves.resolver.mode = "stub"  # default
         leaves.reviewer.mode = "stub"  # default
         leaves.signoff.mode = "stub"  # default
         paths.bundle_root = "results"  # default

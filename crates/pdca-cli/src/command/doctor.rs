@@ -355,7 +355,14 @@ fn leaves(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
     let advisers =
         config.advisory.iter().map(|leaf| (leaf.id.as_deref().unwrap_or("adviser"), leaf));
     let named = [("builder", &config.builder), ("reviewer", &config.reviewer)];
-    named.into_iter().chain(advisers).map(|(name, leaf)| self::leaf(name, leaf, site, cx)).collect()
+    // Without one conflicts are held, which is nothing to warn of.
+    let resolver = site.has_resolver().then_some(("resolver", &config.resolver));
+    named
+        .into_iter()
+        .chain(advisers)
+        .chain(resolver)
+        .map(|(name, leaf)| self::leaf(name, leaf, site, cx))
+        .collect()
 }
 
 fn leaf(name: &str, leaf: &LeafConfig, site: &Site, cx: &Context<'_>) -> Row {

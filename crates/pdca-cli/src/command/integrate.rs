@@ -9,14 +9,15 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use pdca_driver::integrate::{
-    Astray, ChronicleError, Follows, Front, Fronts, Hand, IntegrateError, Integrated, Land, Order,
-    Reason, Sealing, Settings, Standing,
+    Astray, ChronicleError, Follows, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land,
+    Order, Reason, Sealing, Settings, Standing,
 };
 use pdca_driver::{Site, integrations};
 use pdca_integrate::Run;
 use pdca_journal::RunId;
 use pdca_state::BundleId;
 
+use super::resolve::{self, Resolving};
 use crate::ambient;
 use crate::config::MAX_LANES;
 use crate::context::{Context, IdArg};
@@ -42,7 +43,7 @@ Examples:
   pdca integrate --seal          # first seal what was accepted without a seal
 
 `land` in [integrate] says what moves: `branch` leaves pdca/integration-<run> for you to merge, `target` moves the branch,
-`push` pushes. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
+`push` pushes. What conflicts with the branch goes to [leaves.resolver], where one is configured. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
 or a seal is not what it was.")]
 pub(crate) struct Args {
     /// The bundles; all that are accepted where none is named
@@ -60,6 +61,10 @@ pub(crate) struct Args {
     /// Seal what was accepted without a seal, if it is still what was checked
     #[arg(long)]
     seal: bool,
+
+    /// Leave conflicts to `pdca resolve`, also where a resolver is configured
+    #[arg(long)]
+    no_resolve: bool,
 
     #[command(flatten)]
     events: session::EventsArg,
@@ -96,14 +101,14 @@ pub(crate) fn run(
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
     let dry_run = cx.globals.dry_run;
-    let _admitted =
+    let admitted =
         if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
     if args.seal && !dry_run {
         seal_old(cx, &site, &only, &new_run()?, err)?;
     }
     let settings = settings(args, cx)?;
-    let Fronts { fronts, astray } = site.fronts()?;
-    let mut unlanded = Unlanded::of(&fronts, &astray);
+    let Fronts { fronts, astray, open } = site.fronts()?;
+    let mut unlanded = Unlanded::of(&fronts, &astray, open);
     let fronts = arranged(fronts);
     let mut ended = tell_astray(cx, &astray, &only, err)?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
@@ -117,6 +122,7 @@ pub(crate) fn run(
             }
         }
     }
+    let mut landed: Vec<(&Front, Integrated)> = Vec::new();
     for front in fronts.iter().filter(|front| has_work(front, &only)) {
         let elsewhere = unlanded.elsewhere(front);
         let order = Order {
@@ -145,13 +151,30 @@ pub(crate) fn run(
             driver.integrate(front, &order)
         })?;
         let done = done.map_err(|error| explain::failed(&error, front))?;
-        told::told(cx, front, &settings, &done, out)?;
+        if !cx.globals.json {
+            told::told(cx, front, &settings, &done, &[], out)?;
+        }
         let there = done.present.iter().map(|(id, _)| id);
         unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
-        ended.push(exit_of(&done));
+        landed.push((front, done));
     }
     if !dry_run {
         end_left(cx, &site, err)?;
+    }
+    // Nobody is kept waiting while a resolver works.
+    drop(admitted);
+    let resolving = resolve_conflicts(args, cx, &site, &settings, &landed, err)?;
+    for (front, done) in &landed {
+        if cx.globals.json {
+            told::told(cx, front, &settings, done, &resolving.items, out)?;
+        }
+        ended.push(exit_of(done, &resolving));
+    }
+    if !cx.globals.json {
+        resolve::lines(cx, &resolving.items, out)?;
+    }
+    if let Some(failure) = resolving.failure {
+        return Err(failure);
     }
     if ended.is_empty() {
         told::nothing(cx, &fronts, out, err)?;
@@ -184,6 +207,33 @@ fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Fa
 pub(crate) fn ending(error: &ChronicleError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
+}
+
+/// Has the resolver work on what conflicts, where one is configured.
+fn resolve_conflicts(
+    args: &Args,
+    cx: &Context<'_>,
+    site: &Site,
+    settings: &Settings,
+    landed: &[(&Front, Integrated)],
+    err: &mut dyn Write,
+) -> Result<Resolving, Failure> {
+    let held = landed.iter().flat_map(|(_, done)| &done.held);
+    let held = held.filter(|held| held.reason == Reason::Conflict);
+    let ids: BTreeSet<BundleId> = held.map(|held| held.id.clone()).collect();
+    if args.no_resolve || ids.is_empty() || !site.has_resolver() {
+        return Ok(Resolving::default());
+    }
+    if !resolve::has_program(cx, site) {
+        // What landed has landed: this is no reason to end as if nothing had been done.
+        let text = "the resolver's program is not there, so conflicts are left; see `pdca doctor`";
+        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        return Ok(Resolving::default());
+    }
+    // The branches are where they are now: what landed just now is the other side.
+    let now = site.fronts()?;
+    let work = resolve::Work { cx, site, settings, now: &now };
+    work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
 }
 
 /// Tells about changes that nobody knows where to put. They stop the others only where they were asked
@@ -245,15 +295,22 @@ fn wanted<'f>(
     changes.map(|change| &change.standing)
 }
 
-fn exit_of(done: &Integrated) -> Exit {
-    let has = |reasons: &[Reason]| done.held.iter().any(|held| reasons.contains(&held.reason));
+fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
+    let is_settled =
+        |held: &&Held| held.reason == Reason::Conflict && resolving.has_settled(&held.id);
+    let has = |reasons: &[Reason]| {
+        let left = done.held.iter().filter(|held| !is_settled(held));
+        left.into_iter().any(|held| reasons.contains(&held.reason))
+    };
     if has(&[Reason::Drift]) {
         Exit::RecoveryBlocked
     } else if has(&[Reason::Red]) {
         Exit::CombinationRed
     } else if has(&[Reason::Conflict]) {
         Exit::MergeConflict
-    } else if has(&[Reason::Needs, Reason::Unsealed]) {
+    } else if has(&[Reason::Needs, Reason::Unsealed])
+        || done.held.iter().any(|held| is_settled(&held))
+    {
         Exit::Waiting
     } else {
         Exit::Done

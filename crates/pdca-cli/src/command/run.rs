@@ -292,7 +292,7 @@ impl Line {
 }
 
 /// What stopped the run, where it was no signal.
-fn stopped(stop: &Stop) -> Failure {
+pub(super) fn stopped(stop: &Stop) -> Failure {
     match stop {
         Stop::Duration(longest) => {
             let span = crate::progress::span(*longest);
@@ -315,7 +315,7 @@ fn stopped(stop: &Stop) -> Failure {
 }
 
 /// The worst failure among the bundles, if any failed: an interruption first, and then what is nobody's mistake.
-fn first_failure(batched: Batched) -> Option<Failure> {
+pub(super) fn first_failure(batched: Batched) -> Option<Failure> {
     let mut failures: Vec<Failure> = batched
         .driven
         .into_iter()

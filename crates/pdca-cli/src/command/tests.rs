@@ -50,6 +50,7 @@ fn the_short_help_names_every_command() {
       signoff      Record your decision about a bundle
       forecast     Show which changes will not go together
       integrate    Gate accepted changes together and land what is green
+      resolve      Have the resolver work on accepted changes that conflict with their branch
       publish      Push accepted bundles, open a draft pull request for each, and comment
       verify       Find out again, bit for bit, what a certificate says
       act          Look back over the cycles that ended, and record what the process learns

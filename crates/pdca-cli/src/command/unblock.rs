@@ -20,7 +20,8 @@ use crate::session;
 ///
 /// For when the cause was mended. Nothing is done again that was done: it goes on from the step that was blocked, with
 /// the next `pdca run` or `pdca batch`. A driver that is at work is told, and takes it once. Without an id: the run
-/// itself where it is blocked, and otherwise every bundle of it that is.
+/// itself where it is blocked, and otherwise every bundle of it that is. A bundle that is accepted and
+/// `blocked_conflict` goes to the resolver again, with the counting begun anew.
 ///
 /// Exit codes: 0 unblocked, 2 it is not blocked, 4 no run is active.
 #[derive(clap::Args, Debug)]
@@ -44,7 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Serialize)]
 struct Document {
     dry_run: bool,
-    run: String,
+    /// The run; none where the conflict of an accepted change was blocked.
+    run: Option<String>,
     /// `here`, or `driver` where one that is at work was told.
     by: &'static str,
     /// What goes on; the run itself is `null`.
@@ -59,6 +61,11 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let id = args.id.as_ref().map(IdArg::parse).transpose()?;
     let site = session::site(cx)?;
+    if let Some(id) = &id
+        && let Some(done) = unblock_conflict(id, args.note.as_deref(), cx, &site)?
+    {
+        return tell(&done, cx, out);
+    }
     let seen = sightings(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active, so nothing is blocked")?;
@@ -87,8 +94,27 @@ pub(crate) fn run(
         }
     }
     let by = if alive { "driver" } else { "here" };
-    let (dry_run, run) = (cx.globals.dry_run, sighting.id.to_string());
+    let (dry_run, run) = (cx.globals.dry_run, Some(sighting.id.to_string()));
     tell(&Document { dry_run, run, by, unblocked: chosen }, cx, out)
+}
+
+/// Lets the resolver be asked again about an accepted change, where it was asked often enough.
+fn unblock_conflict(
+    id: &BundleId,
+    note: Option<&str>,
+    cx: &Context<'_>,
+    site: &Site,
+) -> Result<Option<Document>, Failure> {
+    if site.blocked_conflicts(id).is_empty() {
+        return Ok(None);
+    }
+    let dry_run = cx.globals.dry_run;
+    if !dry_run {
+        let _taken = site.take_within(id, PATIENCE).map_err(|error| session::refused(&error))?;
+        let effects = session::effects(cx)?;
+        site.unblock_conflicts(id, note, effects.as_ref())?;
+    }
+    Ok(Some(Document { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))
 }
 
 /// What is to go on: a bundle, or the run itself as `None`. It must be blocked.
@@ -152,8 +178,14 @@ fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, 
     let does = if told.dry_run { "would go on" } else { "goes on" };
     for one in &told.unblocked {
         match one {
+            Some(id) if told.run.is_none() => {
+                writeln!(out, "{id} {does} with its conflict  pdca resolve {id}")?;
+            }
             Some(id) => writeln!(out, "{id} {does} where it was blocked  pdca run {id}")?,
-            None => writeln!(out, "run {} {does} where it was blocked  pdca batch", told.run)?,
+            None => {
+                let run = told.run.as_deref().unwrap_or_default();
+                writeln!(out, "run {run} {does} where it was blocked  pdca batch")?;
+            }
         }
     }
     Ok(Exit::Done)

@@ -4,7 +4,7 @@ mod schedule;
 
 use std::io::Write;
 
-use pdca_state::{Artifact, Bundle, Coverage, Reentry, Snapshot, State};
+use pdca_state::{Artifact, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
@@ -42,7 +42,18 @@ struct Explanation {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let snapshot = bundle.load()?;
-    let overview = Overview::load(cx.workspace()?)?;
+    let overview = match snapshot.state {
+        // Only of what was accepted is there something to tell that is not in the bundles.
+        State::Complete => Overview::load_at_work(cx)?,
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::AwaitingSignoff
+        | State::Iterate(_)
+        | State::Discontinued => Overview::load(cx.workspace()?)?,
+    };
     let entry = overview.get(bundle.id());
     let mut reasons = Explanation {
         id: snapshot.id.to_string(),
@@ -128,7 +139,7 @@ fn explain(
                     say(format!("note: {note}"));
                 }
             }
-            None
+            accepted(cx, overview, id, &mut say)
         }
     };
     for name in &snapshot.leftovers {
@@ -136,6 +147,28 @@ fn explain(
     }
     to.next = next;
     Ok(())
+}
+
+/// Where an accepted change stands on its way to the branch, and what a person could do about it.
+fn accepted(
+    cx: &Context<'_>,
+    overview: &Overview,
+    id: &BundleId,
+    say: &mut dyn FnMut(String),
+) -> Option<String> {
+    let mark = overview.meeting.mark(id)?;
+    let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
+    say(format!("{}{text}", mark.word));
+    if mark.word != "blocked_conflict" {
+        return None;
+    }
+    if let Ok(site) = crate::session::site(cx) {
+        for failure in site.blocked_conflicts(id).iter().flat_map(|case| &case.failures) {
+            let (attempt, what) = (failure.attempt, &failure.what);
+            say(format!("attempt {attempt}: {what}; see {}", cx.show(&failure.log)));
+        }
+    }
+    Some(format!("pdca unblock {id}"))
 }
 
 fn work_left(snapshot: &Snapshot) -> String {

@@ -121,9 +121,11 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
             GroundError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
                 "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
             )),
-            GroundError::Lane(_) | GroundError::Watch(_) | GroundError::Record(_) => {
-                told(Exit::Unexpected).hint(again)
-            }
+            GroundError::Lane(_)
+            | GroundError::Objects(_)
+            | GroundError::Conflicted(_)
+            | GroundError::Watch(_)
+            | GroundError::Record(_) => told(Exit::Unexpected).hint(again),
         },
         DriveError::Leaf { log, .. } => {
             told(Exit::Unexpected).at(Place::file(log)).hint(format!("mend it, then {again}"))

@@ -44,13 +44,15 @@ impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
         let tip = Tip::find(front, order.settings, &Cancel::new(), &|_| ())?;
-        let Chosen { entries, held: mut out, landed } = choose(front, order, &tip)?;
+        let skipped = self.skipped(front, tip.at)?;
+        let Chosen { entries, held: mut out, landed } = choose(front, order, &tip, &skipped)?;
         let strategy = order.settings.strategy;
         let plan = Plan::new(tip.at, strategy, entries)?;
         let mut engine = Engine::new(&front.store, order.settings.drivers()?);
         let mut told = |_: &_| Ok(());
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
-        let mut present: Vec<_> = landed.into_iter().map(|(id, _)| (id, None)).collect();
+        let landed = landed.into_iter().map(|(id, _)| (id, None));
+        let mut present: Vec<_> = order.wanted(skipped).into_iter().chain(landed).collect();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {
                 Fate::Applied { .. } => {}

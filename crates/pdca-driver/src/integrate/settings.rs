@@ -1,6 +1,7 @@
 //! `[integrate]` of `pdca.toml`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pdca_integrate::{Driver, Drivers, EngineError, Oracle, Strategy};
 use pdca_state::sha256_hex;
@@ -24,6 +25,9 @@ pub struct Settings {
     pub lanes: u32,
     /// Where `land = "push"` pushes to.
     pub remote: String,
+    /// How many seconds after a failed attempt to resolve a conflict the next one may be; twice as many
+    /// after each further one.
+    pub resolve_pause_secs: u64,
     /// The merge drivers that the project's attributes may use: name and command.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub merge_drivers: BTreeMap<String, String>,
@@ -51,12 +55,18 @@ impl Default for Settings {
             max_base_drift_commits: 50,
             lanes: 1,
             remote: "origin".to_owned(),
+            resolve_pause_secs: 5,
             merge_drivers: BTreeMap::new(),
         }
     }
 }
 
 impl Settings {
+    /// The pause after the first failed attempt to resolve a conflict.
+    pub(super) fn resolve_pause(&self) -> Duration {
+        Duration::from_secs(self.resolve_pause_secs)
+    }
+
     /// The declared merge drivers, as git takes them.
     pub fn drivers(&self) -> Result<Drivers, EngineError> {
         let mut drivers = Drivers::default();

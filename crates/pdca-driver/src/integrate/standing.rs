@@ -1,6 +1,6 @@
 //! Where accepted changes stand: sealed, landed, or not as they were sealed. Told from git.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
     ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
@@ -34,6 +34,8 @@ pub struct Fronts {
     pub fronts: Vec<Front>,
     /// The changes about which it is not known where they stand.
     pub astray: Vec<Astray>,
+    /// The bundles that are not finished: what needs one of them waits for it.
+    pub open: BTreeSet<BundleId>,
 }
 
 /// Changes about which it is not known where they stand.
@@ -159,7 +161,7 @@ impl Site {
     ) -> Result<Fronts, RootError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
-        let mut astray = Vec::new();
+        let (mut astray, mut open) = (Vec::new(), BTreeSet::new());
         for bundle in self.accepted()?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
             match self.place_of(&bundle) {
                 Ok(Some((target, branch, snapshot))) => {
@@ -167,7 +169,11 @@ impl Site {
                     specs.insert(name.clone(), target);
                     places.entry((name, branch)).or_default().push((bundle, snapshot));
                 }
-                Ok(None) => {}
+                Ok(None) => {
+                    if bundle.glance().is_ok_and(|glance| glance.state.is_open()) {
+                        open.insert(bundle.id().clone());
+                    }
+                }
                 Err(error) => astray.push(Astray { ids: vec![bundle.id().clone()], error }),
             }
         }
@@ -192,7 +198,7 @@ impl Site {
         for front in &mut fronts {
             front.changes.sort_by(|a, b| a.bundle.id().cmp(b.bundle.id()));
         }
-        Ok(Fronts { fronts, astray })
+        Ok(Fronts { fronts, astray, open })
     }
 
     /// Where an accepted change belongs; none where the bundle has no accepted change.

@@ -383,6 +383,14 @@ impl Order<'_> {
     fn wants(&self, id: &BundleId) -> bool {
         self.only.is_empty() || self.only.contains(id)
     }
+
+    /// Those that were asked for, as changes whose effect is there already.
+    pub(super) fn wanted(
+        &self,
+        ids: impl IntoIterator<Item = BundleId>,
+    ) -> Vec<(BundleId, Option<BundleId>)> {
+        ids.into_iter().filter(|id| self.wants(id)).map(|id| (id, None)).collect()
+    }
 }
 
 pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
@@ -415,10 +423,13 @@ pub(super) struct Chosen {
 }
 
 /// The changes that take part, and those that cannot.
+///
+/// Those in `skipped` have nothing to land, and nobody waits for them.
 pub(super) fn choose(
     front: &Front,
     order: &Order<'_>,
     tip: &Tip,
+    skipped: &BTreeSet<BundleId>,
 ) -> Result<Chosen, IntegrateError> {
     let seals: Vec<&Sealed> = front.changes.iter().filter_map(super::Accepted::sealed).collect();
     // What the branch here has is known already; only a remote may have more.
@@ -432,7 +443,7 @@ pub(super) fn choose(
     let mut out = Vec::new();
     for change in &front.changes {
         let id = change.bundle.id();
-        if !order.wants(id) {
+        if !order.wants(id) || skipped.contains(id) {
             continue;
         }
         match &change.standing {
@@ -461,6 +472,7 @@ pub(super) fn choose(
         change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
             && !entries.contains_key(id)
             && !there.contains_key(id)
+            && !skipped.contains(id)
     };
     while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
         let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;

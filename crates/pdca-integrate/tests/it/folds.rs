@@ -1,8 +1,8 @@
 //! Sealed changes come onto a base.
 
 use pdca_integrate::{
-    Conflict, Drift, Driver, Drivers, Effect, Engine, Entry, Fate, Plan, Recorded, Sealed, Skip,
-    StepState, Strategy, fold,
+    Conflict, Drift, Driver, Drivers, Effect, Engine, Entry, Fate, Merged, Plan, Recorded, Sealed,
+    Skip, StepState, Strategy, fold,
 };
 use pdca_testkit::Repo;
 
@@ -475,4 +475,22 @@ fn a_fold_of_many_at_once_is_the_fold_of_each_onto_the_one_before() {
         }
         assert_eq!(whole.candidate().commit(), tip, "{strategy:?}");
     }
+}
+
+#[test]
+fn a_change_that_does_not_fit_is_brought_with_markers_that_carry_both_commits() {
+    let scene = Scene::new(&[("f", "1\n2\n3\n"), ("g", "g\n")]);
+    let ours = scene.commit(scene.base, "ours", |lane| lane.write("f", "1\nours\n3\n"));
+    let theirs = scene.commit(scene.base, "theirs", |lane| {
+        lane.write("f", "1\ntheirs\n3\n");
+        lane.write("g", "G\n");
+    });
+    let mut engine = Engine::new(&scene.store, Drivers::default());
+    let brought = engine.bring((scene.base, theirs), ours).unwrap();
+    let Merged::Conflicted { tree, conflicts } = brought else { panic!("{brought:?}") };
+    assert_eq!(conflicts.len(), 1);
+    let marked = scene.repo.git(&["show", &format!("{tree}:f")]);
+    let expected = format!("1\n<<<<<<< {ours}\nours\n=======\ntheirs\n>>>>>>> {theirs}\n3\n");
+    assert_eq!(marked, expected);
+    assert_eq!(scene.repo.git(&["show", &format!("{tree}:g")]), "G\n");
 }

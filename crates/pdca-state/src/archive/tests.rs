@@ -197,6 +197,39 @@ fn the_section_is_folded_once_however_often_the_step_runs() {
 }
 
 #[test]
+fn a14_an_accepted_attempt_that_does_not_fit_is_archived_and_goes_on_from_do_wherever_it_stops() {
+    let said = "7 conflicts with 3 in f:1";
+    for stop in 0..100 {
+        let scene = Scene::new();
+        let bundle = attempt(&scene, "7", "accepted");
+        assert_eq!(bundle.load().unwrap().state, State::Complete);
+        let plan = archive_superseded(&bundle, said).unwrap();
+        let (first, rest) = plan.steps.split_at(stop.min(plan.steps.len()));
+        for step in first {
+            step.apply().unwrap();
+        }
+        if (1..plan.steps.len()).contains(&stop) {
+            assert_eq!(bundle.load().unwrap().state, State::Iterate(Reentry::Do));
+            // Whoever finds it half done need not know why it was begun.
+            archive_plan(&bundle, Reentry::Do).unwrap().apply().unwrap();
+        } else {
+            for step in rest {
+                step.apply().unwrap();
+            }
+        }
+        let after = bundle.load().unwrap();
+        assert_eq!((after.state, after.iterations), (State::Planned, 2));
+        let brief = fs_err::read_to_string(bundle.path(Artifact::Brief)).unwrap();
+        assert_eq!(brief.matches("> 7 conflicts with 3 in f:1\n").count(), 1, "{brief}");
+        assert!(bundle.dir().join("iteration-v2/seal.json").is_file());
+        if stop >= plan.steps.len() {
+            return;
+        }
+    }
+    panic!("there are more steps than anybody thought");
+}
+
+#[test]
 fn a14_an_archive_interrupted_after_any_step_ends_as_an_undisturbed_one() {
     for reentry in [Reentry::Do, Reentry::Plan] {
         let scene = Scene::new();

@@ -31,6 +31,8 @@ pub struct SummaryInputs<'a> {
     pub close_disposition: Option<&'a str>,
     /// External dependencies that some configured check covers, so nobody need confirm them.
     pub covered_dependencies: &'a [String],
+    /// What an earlier, accepted attempt conflicted with and who resolved it, on one line.
+    pub resolution: Option<&'a str>,
     /// What other bundles will probably collide with this one, one line each.
     pub forecast_conflicts: &'a [String],
     /// The files that ship with an acceptance.
@@ -75,6 +77,7 @@ impl<'a> SummaryInputs<'a> {
             build_notes: None,
             close_disposition: None,
             covered_dependencies: &[],
+            resolution: None,
             forecast_conflicts: &[],
             attachments: &[],
             act_candidates: &[],
@@ -92,6 +95,8 @@ impl<'a> SummaryInputs<'a> {
         let mut items = NeedsHuman::default();
         let row_item = |row: &GateRow, word| format!("{} {word} — {}", row.check, row.reason());
         let mut texts: Vec<String> = Vec::new();
+        // It was accepted as another change: whoever signs must know that this is not that one.
+        texts.extend(self.resolution.map(|said| format!("resolved conflict: {said}")));
         texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
         texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
         if let Some(text) = self.review() {
@@ -198,6 +203,9 @@ fn disposition(out: &mut String, inputs: &SummaryInputs<'_>) {
     if let Some(close) = inputs.close_disposition {
         let close = quoting::inline(close);
         line(out, format_args!("- Closed without a change: {close}"));
+    }
+    if let Some(said) = inputs.resolution.map(quoting::inline) {
+        line(out, format_args!("- Resolved conflict: {said}"));
     }
 }
 

@@ -277,3 +277,19 @@ proptest! {
         prop_assert_eq!(summary.items().len(), summary.open_items().len() + summary.cleared_items().len());
     }
 }
+
+#[test]
+fn a_resolved_conflict_is_said_and_has_to_be_cleared() {
+    let id: crate::BundleId = "7".parse().unwrap();
+    let brief = crate::Brief::parse(crate::testing::BRIEF);
+    let gates = crate::GateReport::parse(crate::testing::GATES.as_bytes()).unwrap();
+    let said = "7 conflicts with 3 in f:1\n- [x] nothing\n## 9. Check sign-off";
+    let inputs =
+        SummaryInputs { resolution: Some(said), ..SummaryInputs::new(&id, &brief, &gates) };
+    let text = assemble(&inputs);
+    assert!(text.contains("- Resolved conflict: 7 conflicts with 3 in f:1 "), "{text}");
+    let summary = Summary::parse(&text);
+    assert!(summary.open_items()[0].starts_with("- [ ] resolved conflict: 7 conflicts with 3"));
+    assert_eq!(summary.cleared_items().len(), 0);
+    assert_eq!(summary.flaws(), []);
+}

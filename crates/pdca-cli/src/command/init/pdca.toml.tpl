@@ -96,6 +96,8 @@ name = {name}
 #lanes = 1
 # Where "push" pushes to.
 #remote = "origin"
+# How many seconds after a failed attempt to resolve a conflict the next may be; it doubles.
+#resolve_pause_secs = 5
 
 [publish]
 # `pdca publish` pushes accepted changes there, each to a branch of its own: {id}, {slug}, {run}.
@@ -155,7 +157,7 @@ name = {name}
 
 # The leaves: outside commands that fill one artifact each. Without one a stub stands in, so
 # everything here works with no model; PDCA_LEAVES_MODE=stub forces that.
-# Roles: planner, builder, reviewer, signoff, publisher, act, and any number of [[leaves.advisory]].
+# Roles: planner, builder, reviewer, signoff, publisher, act, resolver, and any number of [[leaves.advisory]].
 {leaves}
 # All a leaf may say, and its defaults.
 #[leaves.reviewer]

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use pdca_driver::integrate::{Astray, Front, Standing};
 use pdca_state::BundleId;
 
-/// Accepted changes that have not landed, whatever branch they are for.
+/// Changes that have not landed, whatever branch they are for.
 pub(super) struct Unlanded(BTreeSet<BundleId>);
 
 impl Unlanded {
-    /// All of them. What cannot be read has not landed as far as anybody knows.
-    pub(super) fn of(fronts: &[Front], astray: &[Astray]) -> Self {
+    /// All of them, and what is not finished. What cannot be read has not landed as far as anybody knows.
+    pub(super) fn of(fronts: &[Front], astray: &[Astray], open: BTreeSet<BundleId>) -> Self {
         let changes = fronts.iter().flat_map(|front| &front.changes);
         let sealed = changes.filter(|change| !matches!(change.standing, Standing::Landed { .. }));
         let astray = astray.iter().flat_map(|astray| &astray.ids);
-        Self(sealed.map(|change| change.bundle.id()).chain(astray).cloned().collect())
+        let accepted = sealed.map(|change| change.bundle.id()).chain(astray).cloned();
+        Self(accepted.chain(open).collect())
     }
 
     /// Those of other branches.

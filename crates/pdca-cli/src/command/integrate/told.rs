@@ -7,6 +7,7 @@ use pdca_integrate::{Light, ObjectId};
 use pdca_state::BundleId;
 use serde::Serialize;
 
+use super::super::resolve::{self, Item, Row};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -26,6 +27,7 @@ struct Document<'a> {
     cached: u32,
     flakes: u32,
     certificates: Vec<&'a str>,
+    resolutions: Vec<Row>,
 }
 
 #[derive(Serialize)]
@@ -50,10 +52,11 @@ pub(super) fn told(
     front: &Front,
     settings: &Settings,
     done: &Integrated,
+    resolved: &[Item],
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if cx.globals.json {
-        return cx.emit_json(out, "integrate", &document(front, done));
+        return cx.emit_json(out, "integrate", &document(front, done, resolved));
     }
     let p = cx.out;
     let word = match settings.land {
@@ -121,7 +124,8 @@ fn landed_item((id, commit): &(BundleId, ObjectId)) -> LandedItem<'_> {
     LandedItem { id: id.as_str(), commit: commit.to_string() }
 }
 
-fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
+fn document<'a>(front: &'a Front, done: &'a Integrated, resolved: &[Item]) -> Document<'a> {
+    let of_it = |item: &&Item| done.held.iter().any(|held| held.id == item.told.id);
     Document {
         target: &front.target.name,
         branch: &front.branch,
@@ -137,6 +141,7 @@ fn document<'a>(front: &'a Front, done: &'a Integrated) -> Document<'a> {
         cached: done.cached,
         flakes: done.flakes,
         certificates: done.certificates.iter().map(|path| path.as_str()).collect(),
+        resolutions: resolve::rows(resolved.iter().filter(of_it)),
     }
 }
 

@@ -1,0 +1,356 @@
+//! `pdca resolve`: what conflicts with its branch is given to the resolver.
+
+mod told;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::num::NonZeroU32;
+
+use camino::Utf8Path;
+use pdca_driver::integrate::{
+    Astray, Came, Front, Fronts, ResolveError, Settings, Standing, Task, Told,
+};
+use pdca_driver::{AdmissionError, Batch, Site};
+use pdca_leaves::Role;
+use pdca_state::{BundleId, State};
+
+pub(super) use told::{Row, lines, rows};
+
+use super::integrate::unknown;
+use super::plan::rejected;
+use super::run;
+use crate::ambient;
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::{Failure, Problem};
+use crate::session;
+
+/// Have the resolver work on accepted changes that conflict with their branch
+///
+/// The resolver gets a private checkout with the conflict in it. What it leaves is checked as any other attempt and
+/// waits for a sign-off; the accepted attempt is archived. `pdca integrate` does this by itself at its end. One attempt
+/// is made each time, at most 5 for one accepted change, with a pause between them that grows; then it is
+/// `blocked_conflict` until `pdca unblock ID`. Nobody else is kept waiting meanwhile.
+///
+/// Exit codes: 0 nothing is left of the change, 3 resolved and waiting for a sign-off, 4 nothing conflicts, 102 a
+/// conflict stays.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca resolve              # everything that conflicts with its branch
+  pdca resolve 15           # only this one
+  pdca resolve --dry-run    # what would be tried, and when the next attempt is due
+
+[leaves.resolver] in pdca.toml says who resolves.")]
+pub(crate) struct Args {
+    /// The bundles; all that conflict where none is named
+    #[arg(value_name = "ID")]
+    ids: Vec<IdArg>,
+
+    #[command(flatten)]
+    events: session::EventsArg,
+}
+
+/// What became of one conflict.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) told: Told,
+    /// Where the bundle is after Check, where it came so far.
+    pub(super) state: Option<State>,
+}
+
+/// What became of all of them.
+#[derive(Debug, Default)]
+pub(super) struct Resolving {
+    pub(super) items: Vec<Item>,
+    /// Why one of them is not at its sign-off, though it is resolved.
+    pub(super) failure: Option<Failure>,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    session::require_leaf(cx, Role::Resolver)?;
+    let named: BTreeSet<BundleId> =
+        cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
+    let site = session::site(cx)?;
+    require_program(cx, &site)?;
+    let settings = cx.workspace()?.config.integrate.clone();
+    let now = site.fronts()?;
+    tell_astray(&now.astray, &named)?;
+    let begun = site.resolving(&named).map_err(|error| explain(&error))?;
+    let work = Work { cx, site: &site, settings: &settings, now: &now };
+    let ids = candidates(&now.fronts, &named);
+    let mut resolving = if cx.globals.dry_run {
+        work.rehearse(&ids)?
+    } else {
+        work.carry_out(&ids, begun, args.events.path(cx).as_deref(), err)?
+    };
+    if named.is_empty() {
+        let is_nothing = |came: &Came| matches!(came, Came::Nothing { .. } | Came::Waits { .. });
+        resolving.items.retain(|item| !is_nothing(&item.told.came));
+    } else if resolving.failure.is_none() {
+        let known = |id: &&BundleId| resolving.items.iter().any(|item| item.told.id == **id);
+        if let Some(id) = named.iter().find(|id| !known(id)) {
+            return Err(Failure::usage(format!(
+                "{id} is not accepted, so it conflicts with nothing"
+            ))
+            .hint(format!("`pdca why {id}` says where it stands")));
+        }
+    }
+    told::all(cx, &resolving.items, out, err)?;
+    match resolving.failure {
+        Some(failure) => Err(failure),
+        None => Ok(told::exit(&resolving.items)),
+    }
+}
+
+/// Refuses a bundle that was named and about which it is not known where it stands.
+fn tell_astray(astray: &[Astray], named: &BTreeSet<BundleId>) -> Result<(), Failure> {
+    let found = astray.iter().find(|astray| astray.ids.iter().any(|id| named.contains(id)));
+    found.map_or(Ok(()), |astray| Err(unknown(&astray.error)))
+}
+
+/// The sealed changes among those named, or all of them.
+fn candidates(fronts: &[Front], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
+    let changes = fronts.iter().flat_map(|front| &front.changes);
+    let ids = changes.filter(|change| {
+        if named.is_empty() {
+            matches!(change.standing, Standing::Sealed(_))
+        } else {
+            named.contains(change.bundle.id())
+        }
+    });
+    ids.map(|change| change.bundle.id().clone()).collect()
+}
+
+/// Whether the resolver's program is there, as far as that can be known before it is started.
+pub(super) fn has_program(cx: &Context<'_>, site: &Site) -> bool {
+    let program = site.leaves.resolver.argv.first();
+    program.is_none_or(|program| session::has_program(cx, &site.workspace, program))
+}
+
+/// Refuses where the resolver's program is not there: that would be no attempt.
+fn require_program(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
+    if has_program(cx, site) {
+        return Ok(());
+    }
+    let program = site.leaves.resolver.argv.first().map_or("", String::as_str);
+    let problem = Problem::new(format!("the resolver's program `{program}` is not there"))
+        .hint("install it, or mend its `argv`");
+    let place = cx.workspace()?.sources.place("leaves.resolver.argv");
+    let problem = match place {
+        Some(place) => problem.at(place),
+        None => problem,
+    };
+    Err(Failure::of(Exit::Usage, vec![problem]))
+}
+
+/// What conflicts are resolved with.
+pub(super) struct Work<'a> {
+    pub(super) cx: &'a Context<'a>,
+    pub(super) site: &'a Site,
+    pub(super) settings: &'a Settings,
+    /// The branches as they are now.
+    pub(super) now: &'a Fronts,
+}
+
+impl Work<'_> {
+    fn task(&self) -> Task<'_> {
+        Task { settings: self.settings, open: &self.now.open, clock: ambient::moment }
+    }
+
+    /// The branch that each bundle is accepted for.
+    fn places<'w>(&'w self, ids: &'w BTreeSet<BundleId>) -> Vec<(&'w Front, &'w BundleId)> {
+        let of = |front: &'w Front| {
+            let changes = front.changes.iter().map(|change| change.bundle.id());
+            changes.filter(|id| ids.contains(*id)).map(move |id| (front, id))
+        };
+        self.now.fronts.iter().flat_map(of).collect()
+    }
+
+    fn rehearse(&self, ids: &BTreeSet<BundleId>) -> Result<Resolving, Failure> {
+        let mut items = Vec::new();
+        for (front, id) in self.places(ids) {
+            let told = self.site.rehearse_resolution(front, id, self.task());
+            items.push(Item { told: told.map_err(|error| explain(&error))?, state: None });
+        }
+        Ok(Resolving { items, failure: None })
+    }
+
+    /// One attempt at each that is due, and then Check of what was resolved, now or before. Whoever calls
+    /// this holds no lock: a resolver may take its time.
+    pub(super) fn carry_out(
+        &self,
+        ids: &BTreeSet<BundleId>,
+        begun: Vec<Told>,
+        events: Option<&Utf8Path>,
+        err: &mut dyn Write,
+    ) -> Result<Resolving, Failure> {
+        let (places, task) = (self.places(ids), self.task());
+        let (told, failed) = session::work(self.cx, self.site, events, err, |driver| {
+            let (mut told, mut failed) = (begun, None);
+            for (front, id) in places {
+                match driver.resolve(front, id, task) {
+                    Ok(one) => told.push(one),
+                    Err(error) => {
+                        let stops = matches!(error, ResolveError::Interrupted);
+                        failed = failed.or(Some(error));
+                        if stops {
+                            break;
+                        }
+                    }
+                }
+            }
+            (told, failed)
+        })?;
+        let items = told.into_iter().map(|told| Item { told, state: None }).collect();
+        let failure = failed.as_ref().map(explain);
+        let mut resolving = Resolving { items, failure };
+        let stopped = matches!(failed, Some(ResolveError::Interrupted));
+        if !stopped && resolving.ready().next().is_some() {
+            // What was resolved is told all the same.
+            if let Err(failure) = self.check(&mut resolving, events, err) {
+                resolving.failure = Some(failure);
+            }
+        }
+        Ok(resolving)
+    }
+
+    /// Archives what was resolved and has it checked, in a run of its own.
+    fn check(
+        &self,
+        resolving: &mut Resolving,
+        events: Option<&Utf8Path>,
+        err: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let (cx, site) = (self.cx, self.site);
+        let _admitted = match site.admit() {
+            Err(AdmissionError::Taken { holder, .. }) => {
+                let text = format!("resolved, and not checked yet: {holder} is at work");
+                cx.note(err, &format!("{text}; `pdca resolve` goes on when it is done"))?;
+                return Ok(());
+            }
+            admitted => admitted.map_err(|error| session::refused(&error))?,
+        };
+        session::require_programs(cx, site)?;
+        let ids: BTreeSet<BundleId> = resolving.ready().cloned().collect();
+        let places = self.places(&ids);
+        let adopted = session::work(cx, site, events, err, |driver| {
+            places.iter().try_for_each(|(front, id)| driver.adopt(front, id).map(drop))
+        })?;
+        adopted.map_err(|error| explain(&error))?;
+        let batch = Batch::of(site, &ids)?;
+        let plan = batch.plan().map_err(|rejection| rejected(&rejection, cx))?;
+        let lanes = NonZeroU32::new(cx.workspace()?.config.driver.lanes);
+        let lanes = lanes.unwrap_or(NonZeroU32::MIN);
+        let batched = session::drive(cx, site, &batch, &plan, lanes, events, err)?;
+        for item in &mut resolving.items {
+            if let Some(bundle) = batch.bundle(&item.told.id) {
+                item.state = Some(bundle.load()?.state);
+            }
+        }
+        let stopped = batched.stopped.as_ref().map(run::stopped);
+        let failure = stopped.or_else(|| run::first_failure(batched));
+        resolving.failure = resolving.failure.take().or(failure);
+        Ok(())
+    }
+}
+
+impl Resolving {
+    /// What is resolved and not at its sign-off yet.
+    fn ready(&self) -> impl Iterator<Item = &BundleId> {
+        let is_ready = |item: &&Item| matches!(item.told.came, Came::Resolved { .. });
+        self.items.iter().filter(is_ready).map(|item| &item.told.id)
+    }
+
+    /// Whether the conflict of a bundle is not one any more.
+    pub(super) fn has_settled(&self, id: &BundleId) -> bool {
+        let of_it = |item: &&Item| item.told.id == *id;
+        self.items.iter().filter(of_it).any(|item| match item.told.came {
+            Came::Resolved { .. } | Came::Skipped { .. } => true,
+            Came::Due
+            | Came::Failed { .. }
+            | Came::Blocked { .. }
+            | Came::Later { .. }
+            | Came::Nothing { .. }
+            | Came::Waits { .. }
+            | Came::Busy { .. } => false,
+        })
+    }
+}
+
+/// Why a conflict was not looked at to its end.
+pub(super) fn explain(error: &ResolveError) -> Failure {
+    let exit = match error {
+        ResolveError::Interrupted => Exit::Interrupted,
+        ResolveError::Unknown { .. } => Exit::Usage,
+        ResolveError::Admission(_) => Exit::Waiting,
+        ResolveError::Tip(_)
+        | ResolveError::Engine(_)
+        | ResolveError::Store(_)
+        | ResolveError::Root(_)
+        | ResolveError::Load(_)
+        | ResolveError::Drive(_)
+        | ResolveError::Case { .. } => Exit::Unexpected,
+    };
+    let failure = Failure::from_error(exit, error);
+    match error {
+        ResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
+        ResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
+        ResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
+        ResolveError::Tip(_) => {
+            failure.hint("no attempt was made; does the remote answer, and has it the branch?")
+        }
+        ResolveError::Drive(_) => failure
+            .detail("no attempt was counted")
+            .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
+        ResolveError::Case { dir, .. } => {
+            failure.hint(format!("attempts are counted in {dir}; restore its case.json, or move the directory away to count anew"))
+        }
+        ResolveError::Engine(_)
+        | ResolveError::Store(_)
+        | ResolveError::Root(_)
+        | ResolveError::Load(_) => {
+            failure.hint("nothing was changed; `pdca doctor` looks at the repositories")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Desk;
+
+    #[test]
+    fn where_nobody_resolves_it_says_what_to_configure() {
+        insta::assert_snapshot!(Desk::new().run(&["resolve"]), @r#"
+        --- stderr
+        error: no resolver is configured
+        hint: set `mode = "command"` and `argv` of [leaves.resolver] in pdca.toml
+        --- exit 2
+        "#);
+    }
+
+    #[test]
+    fn where_nothing_is_accepted_nothing_conflicts() {
+        let desk = Desk::new();
+        desk.workspace.config("[leaves.resolver]\nmode = \"command\"\nargv = [\"{id}\"]\n");
+        insta::assert_snapshot!(desk.run(&["resolve"]), @"
+        --- stderr
+        nothing that is accepted conflicts with its branch
+        --- exit 4
+        ");
+        insta::assert_snapshot!(desk.run(&["resolve", "--json"]), @r#"
+        {
+          "schema": 1,
+          "kind": "resolve",
+          "dry_run": false,
+          "conflicts": []
+        }
+        --- exit 4
+        "#);
+    }
+}

@@ -1,0 +1,154 @@
+//! A resolution takes the place of the accepted attempt that did not fit any more.
+//!
+//! The accepted attempt is archived as one that a person sent back is. Then the bundle is where Do begins,
+//! and Do finds the resolution under the number of that archive: it takes it in place of calling the
+//! builder. So whoever goes on with the bundle, whenever, comes to the same files; and an attempt after
+//! this one has another number, and is built as any other.
+
+use std::collections::BTreeSet;
+
+use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded, sha256_hex};
+
+use crate::attempt::Attempt;
+use crate::drive::{DriveError, Driver};
+use crate::event::What;
+use crate::ground::GroundError;
+use crate::site::Site;
+
+use super::case::{Case, CaseFile, End};
+use super::matter::{find, is_as_it_was};
+use super::resolve::{Came, ResolveError, Told, unusable};
+use super::standing::Front;
+
+impl Driver<'_> {
+    /// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
+    /// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
+    pub fn adopt(&self, front: &Front, id: &BundleId) -> Result<bool, ResolveError> {
+        let Ok((change, sealed)) = find(front, id)? else { return Ok(false) };
+        let bundle = &change.bundle;
+        let _taken = self.site.take(id)?;
+        if !is_as_it_was(change, sealed)? || self.site.is_put_away(bundle) {
+            return Ok(false);
+        }
+        let file = self.site.case_file(id, &sealed.record().head.to_string());
+        let case = file.load().map_err(|source| unusable(&file, source))?;
+        let Some(mut case) = case else { return Ok(false) };
+        let Some(said) = summary_of(&case) else { return Ok(false) };
+        let plan = archive_superseded(bundle, &said).map_err(DriveError::from)?;
+        if let Some(End::Resolved { iteration, .. }) = &mut case.end {
+            *iteration = Some(plan.number);
+        }
+        // Before the archive begins: from then on anybody may go on with the bundle.
+        self.keep_case(&file, &case, "conflict-adopt")?;
+        for step in plan.steps {
+            self.effects.perform(step.name(), || step.apply()).map_err(DriveError::from)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts a resolution in place as the result of Do, where there is one for this attempt. Says whether
+    /// there was.
+    pub(crate) fn take_resolution(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<bool, DriveError> {
+        let found = self.site.resolution(bundle.id(), snapshot.iterations);
+        let Some((file, case)) = found.map_err(DriveError::Own)? else { return Ok(false) };
+        let brief = snapshot.authored_brief();
+        let target = brief.map(|brief| self.site.target_of(brief)).transpose()?.flatten();
+        let read = |artifact: Artifact| file.read(artifact.file_name()).map_err(DriveError::Own);
+        let patch = read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
+        let (Some(patch), Some(base)) = (patch, base_of(&case)) else { return Ok(false) };
+        if target.is_none_or(|target| target.name != case.target) {
+            let text = "the brief names another target now: the resolution is not used".to_owned();
+            self.warn(bundle, text);
+            return Ok(false);
+        }
+        let attempt = Attempt {
+            iterations: snapshot.iterations,
+            brief: sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default()),
+            target: case.target.clone(),
+            branch: case.branch.clone(),
+            base: base.to_owned(),
+        };
+        let store = || self.site.attempts().store(bundle.id(), &attempt);
+        self.effects.perform("attempt", store).map_err(GroundError::Record)?;
+        let text = format!("{}: takes the resolution", case.said);
+        self.tell(bundle, What::Integration { text });
+        if let Some(notes) = read(Artifact::BuildNotes)? {
+            self.publish(bundle, Artifact::BuildNotes, &notes)?;
+        }
+        self.set_aside_verdicts(bundle, snapshot)?;
+        self.publish(bundle, Artifact::Patch, &patch)?;
+        Ok(true)
+    }
+}
+
+impl Site {
+    /// The resolution that is the attempt after this many archived ones.
+    fn resolution(
+        &self,
+        id: &BundleId,
+        iterations: u32,
+    ) -> std::io::Result<Option<(CaseFile, Case)>> {
+        let is_it = |case: &Case| match &case.end {
+            Some(End::Resolved { iteration, .. }) => *iteration == Some(iterations),
+            Some(End::Skipped { .. } | End::Blocked { .. }) | None => false,
+        };
+        Ok(self.cases(id)?.into_iter().find(|(_, case)| is_it(case)))
+    }
+
+    /// What the attempt after this many archived ones resolved, for the person who signs it off.
+    pub(crate) fn resolved(
+        &self,
+        id: &BundleId,
+        iterations: u32,
+    ) -> std::io::Result<Option<String>> {
+        let found = self.resolution(id, iterations)?;
+        Ok(found.and_then(|(_, case)| summary_of(&case)))
+    }
+
+    /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
+    /// that is named may be there already.
+    pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<Told>, ResolveError> {
+        let mut found = Vec::new();
+        let conflicts = self.private().join("conflicts");
+        for bundle in self.bundles.list()? {
+            let id = bundle.id();
+            let has_case = conflicts.join(id.dir_name()).is_dir();
+            if !has_case || !(named.is_empty() || named.contains(id)) {
+                continue;
+            }
+            let snapshot = bundle.load()?;
+            let is_under_way = match snapshot.state {
+                State::Iterate(_) | State::Planned | State::Built | State::Checked => true,
+                State::AwaitingSignoff => !named.is_empty(),
+                State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
+            };
+            let failed = |source| ResolveError::Case { dir: conflicts.join(id.dir_name()), source };
+            let case = self.resolution(id, snapshot.iterations).map_err(failed)?;
+            if let (true, Some((_, case))) = (is_under_way, case)
+                && let Some(End::Resolved { by, .. }) = case.end
+            {
+                let (said, attempts) = (Some(case.said), case.attempts);
+                found.push(Told { id: id.clone(), said, attempts, came: Came::Resolved { by } });
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn base_of(case: &Case) -> Option<&str> {
+    match &case.end {
+        Some(End::Resolved { base, .. }) => Some(base),
+        Some(End::Skipped { .. } | End::Blocked { .. }) | None => None,
+    }
+}
+
+/// What conflicted with what, and who resolved it.
+fn summary_of(case: &Case) -> Option<String> {
+    let Some(End::Resolved { attempt, base, by, .. }) = &case.end else { return None };
+    let (said, branch) = (&case.said, &case.branch);
+    Some(format!("{said}; resolved on {branch} at {base:.12} by {by}, attempt {attempt}"))
+}

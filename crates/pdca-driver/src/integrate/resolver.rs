@@ -1,0 +1,347 @@
+//! One attempt of the resolver: the conflicted tree in a private checkout, and what became of it.
+//!
+//! No lock of the workspace or of the target is held meanwhile: only the bundle's own, and that of the
+//! checkout. So the user, another integration and any run of other bundles go on.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::{Ingredients, StoreError};
+use pdca_lanes::ClaimError;
+use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
+use pdca_state::{Artifact, Bundle, chain};
+
+use crate::attempt::Tenancy;
+use crate::drive::{DriveError, Driver};
+use crate::ground::{COMMITTER, Ground, GroundError, message};
+use crate::leaf::{Guarded, speaks_of_the_leaf, without_ground};
+use crate::seat::Seat;
+
+use super::case::CaseFile;
+use super::gate::FIRST_SLOT;
+use super::sides::Sides;
+use super::standing::Front;
+
+/// The first slot that conflicts are resolved in: above those that combinations are gated in.
+const FIRST_RESOLVER_SLOT: u32 = 2 * FIRST_SLOT;
+/// More of a file than anybody resolves by hand.
+const LARGEST: u64 = 64 << 20;
+/// How many resolvers work at the same time at most.
+const SLOTS: u32 = 64;
+
+/// What the resolver is asked.
+pub(super) struct Ask<'a> {
+    pub(super) front: &'a Front,
+    pub(super) bundle: &'a Bundle,
+    pub(super) sides: &'a Sides,
+    /// Where the case lies.
+    pub(super) file: &'a CaseFile,
+    /// Which attempt this is, from 1.
+    pub(super) attempt: u32,
+}
+
+/// What an attempt came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Attempted {
+    /// It is resolved.
+    Resolved {
+        /// The change on the new base.
+        patch: Vec<u8>,
+        /// What the resolver says about it.
+        notes: Option<Vec<u8>>,
+    },
+    /// Nothing is left of the change: the branch has its effect.
+    Empty,
+    /// It failed, and counts.
+    Failed {
+        /// In one sentence.
+        what: String,
+        /// All that is known.
+        log: String,
+    },
+}
+
+/// A checkout with the conflict in it, and the resolver's job.
+struct Bench<'b> {
+    ground: &'b Ground,
+    /// The commit with markers in its files.
+    marked: String,
+    job: Utf8PathBuf,
+    owner: String,
+}
+
+impl Driver<'_> {
+    /// Has the resolver work on a conflict, and looks at what it left.
+    ///
+    /// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
+    pub(super) fn attempt_resolution(&self, ask: &Ask<'_>) -> Result<Attempted, DriveError> {
+        let document = ask.sides.document(&ask.front.branch).into_bytes();
+        let inputs = match Inputs::for_resolver(ask.bundle, document) {
+            Ok(inputs) => inputs,
+            Err(error) => return self.unanswered(ask, error.into()),
+        };
+        let ground = self.resolver_ground(ask)?;
+        let kept = self.site.kept();
+        let hold = ask.file.hold();
+        let request = Call { hold: Some(&hold), ..self.resolver_request(&ground, &inputs, &kept) };
+        let attempt = ask.attempt.to_string();
+        let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
+        let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
+        let key = match Self::leaf_key(&request, &parts) {
+            Ok(key) => key,
+            Err(error) => return self.unanswered(ask, error),
+        };
+        let job = ask.file.job(&key);
+        let owner = ground.work_name(ask.bundle, Role::Resolver, &key);
+        if !ground.is_of(&owner)? {
+            // The end of a resolver whose work is no longer in the checkout is worth nothing.
+            self.site.jobs().remove(&job).map_err(DriveError::Own)?;
+        }
+        let marked = mark(ask).map_err(GroundError::Objects)?;
+        let bench = Bench { ground: &ground, marked, job, owner };
+        self.work_on(ask, &request, &bench)
+    }
+
+    /// The call, all but where it lies.
+    fn resolver_request<'a>(
+        &'a self,
+        ground: &'a Ground,
+        inputs: &'a Inputs,
+        kept: &'a [Utf8PathBuf],
+    ) -> Call<'a> {
+        let places = Places {
+            workspace: &self.site.workspace,
+            bundle_root: self.site.bundles.path(),
+            worktree: Some(ground.lane.path()),
+            tmp: self.seat_of(Some(ground)).and_then(Seat::tmp),
+            fix: None,
+            primary: Some(ground.target.path()),
+            kept,
+            hidden: &[],
+        };
+        let config = &self.site.leaves.resolver;
+        Call {
+            facts: self.facts(Some(ground)),
+            ..Call::new(config, inputs, Utf8Path::new(""), places)
+        }
+    }
+
+    /// A free checkout at the tip of the branch.
+    fn resolver_ground(&self, ask: &Ask<'_>) -> Result<Ground, GroundError> {
+        let (target, branch) = (&ask.front.target, &ask.front.branch);
+        let tip = ask.sides.tip.to_string();
+        let mut slot = FIRST_RESOLVER_SLOT;
+        loop {
+            match self.common_ground(target, branch, &tip, slot) {
+                Err(GroundError::Claim { source: ClaimError::Held { .. }, .. })
+                    if slot < FIRST_RESOLVER_SLOT + SLOTS =>
+                {
+                    slot += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn work_on(
+        &self,
+        ask: &Ask<'_>,
+        request: &Call<'_>,
+        bench: &Bench<'_>,
+    ) -> Result<Attempted, DriveError> {
+        let prepare = |_try: u32| -> Result<(), BoxError> {
+            self.clear(ask.bundle, bench.ground, &bench.owner)?;
+            Ok(self.lay_out(bench)?)
+        };
+        let request = Call { job: &bench.job, prepare: Some(&prepare), ..*request };
+        let wire = self.watch_from(bench.ground, &bench.job)?;
+        let Guarded { answer, planted } = self.guarded(ask.bundle, &request)?;
+        let outcome = match answer {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                for one in wire.breaches().iter().chain(&planted) {
+                    let text = format!("while the resolver ran, this changed: {one}");
+                    self.warn(ask.bundle, text);
+                }
+                return self.unanswered(ask, error);
+            }
+        };
+        if !outcome.guard.is_enforced() {
+            let inside = outcome.bundle_changed.iter();
+            let inside = inside.map(|path| ask.bundle.dir().join(path).into_string());
+            let outside = self.breaches(ask, wire.breaches());
+            let written: Vec<String> = outside.into_iter().chain(inside).chain(planted).collect();
+            if !written.is_empty() {
+                let what = "the resolver wrote outside its checkout".to_owned();
+                let log = format!("Written outside the checkout:\n- {}\n", written.join("\n- "));
+                return Ok(Attempted::Failed { what, log });
+            }
+        }
+        self.take_resolution_of(ask, bench, &outcome)
+    }
+
+    /// Puts the merged tree into the checkout, uncommitted, with its markers.
+    fn lay_out(&self, bench: &Bench<'_>) -> Result<(), GroundError> {
+        let lane = &bench.ground.lane;
+        let patch = lane.diff(&bench.ground.attempt.base, &bench.marked)?;
+        if patch.is_empty() {
+            return Ok(());
+        }
+        self.effects
+            .perform("conflict-tree", || lane.apply(&patch))
+            .map_err(GroundError::Conflicted)
+    }
+
+    /// What was written outside. The branch and the branches of integrations may move meanwhile, by
+    /// anybody: nothing is locked, and whoever lands compares first.
+    fn breaches(&self, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
+        let branch = format!("ref {} ", ask.front.reference);
+        let (moved, written): (Vec<String>, Vec<String>) = found
+            .into_iter()
+            .partition(|one| one.starts_with(&branch) || one.starts_with("ref refs/heads/pdca/"));
+        for one in moved {
+            self.warn(ask.bundle, format!("while the resolver ran, this moved: {one}"));
+        }
+        written
+    }
+
+    /// Commits what the resolver left, and finds out what it is.
+    fn take_resolution_of(
+        &self,
+        ask: &Ask<'_>,
+        bench: &Bench<'_>,
+        outcome: &LeafOutcome,
+    ) -> Result<Attempted, DriveError> {
+        let failed = |what: &str, log: String| {
+            Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
+        };
+        let lane = &bench.ground.lane;
+        let nested = lane.nested().map_err(GroundError::from)?;
+        if !nested.is_empty() {
+            let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
+            let log = format!("No patch can hold:\n- {}\n", names.join("\n- "));
+            return failed("left a repository inside the checkout", log);
+        }
+        let commit = || bench.ground.harvest(&message(ask.bundle));
+        let (patch, head) = self.effects.perform("commit", commit)?;
+        let tree_of = |commit: &str| lane.tree_of(commit).map_err(GroundError::from);
+        let tree = tree_of(&head)?;
+        let given = ask.sides.tree.to_string();
+        if tree == given {
+            let log = "The checkout is as git left it.\n".to_owned();
+            return failed("changed nothing", log);
+        }
+        if tree == tree_of(&bench.ground.attempt.base)? {
+            self.settle(bench, head)?;
+            return Ok(Attempted::Empty);
+        }
+        let left = markers_left(ask, bench, &patch);
+        if !left.is_empty() {
+            let log = format!("Markers are left:\n- {}\n", left.join("\n- "));
+            return failed("left conflict markers", log);
+        }
+        self.settle(bench, head)?;
+        let notes = outcome.get(Output::Artifact(Artifact::BuildNotes)).map(<[u8]>::to_vec);
+        Ok(Attempted::Resolved { patch, notes })
+    }
+
+    /// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
+    fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), GroundError> {
+        let tenancy = Tenancy { job: bench.owner.clone(), head: Some(head) };
+        self.occupy(bench.ground, &tenancy)
+    }
+
+    /// What a call without an answer is: a failed attempt, or nothing that the resolver did.
+    fn unanswered(&self, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, DriveError> {
+        // What fails while everything is being stopped was stopped.
+        if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
+            return Err(DriveError::Interrupted);
+        }
+        let error = match without_ground(error) {
+            Ok(ground) => return Err(DriveError::Ground(ground)),
+            Err(error) => *error,
+        };
+        if speaks_of_the_leaf(&error) {
+            let log = error.error_log().map_or_else(String::new, str::to_owned);
+            let what = if let LeafError::Failed { ending, .. } = &error {
+                format!("the resolver failed: {ending}")
+            } else {
+                chain(&error)
+            };
+            return Ok(Attempted::Failed { what, log });
+        }
+        let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
+        Err(DriveError::Leaf { role, log, source: Box::new(error) })
+    }
+}
+
+/// The markers of this conflict that are left: in the files that were in conflict, and wherever else the
+/// patch adds them.
+fn markers_left(ask: &Ask<'_>, bench: &Bench<'_>, patch: &[u8]) -> Vec<String> {
+    let sides = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
+    let mut left = Vec::new();
+    for conflict in &ask.sides.conflicts {
+        let file = conflict.path.to_string();
+        // What is gone, or no plain file, has no markers.
+        let root = bench.ground.lane.path();
+        let text = pdca_state::files::read_within(root, Utf8Path::new(&file), LARGEST);
+        let text = text.ok().flatten().unwrap_or_default();
+        let lines = text.split(|byte| *byte == b'\n').zip(1_usize..);
+        let found = lines.filter(|(line, _)| is_marker(line, &sides));
+        left.extend(found.map(|(_, number)| format!("{file}:{number}")));
+    }
+    if left.is_empty() {
+        let lines = patch.split(|byte| *byte == b'\n').zip(1_usize..);
+        let added = lines.filter_map(|(line, number)| Some((line.strip_prefix(b"+")?, number)));
+        let found = added.filter(|(line, _)| is_marker(line, &sides));
+        left.extend(found.map(|(_, number)| format!("line {number} of the patch")));
+    }
+    left
+}
+
+/// Whether a line is a marker of this conflict: any number of angle brackets, and the id of a side.
+fn is_marker(line: &[u8], (ours, theirs): &(String, String)) -> bool {
+    let of = |letter: u8, side: &str| {
+        let width = line.iter().take_while(|byte| **byte == letter).count();
+        let rest = line.get(width..).and_then(|rest| rest.strip_prefix(b" "));
+        width > 0 && rest.is_some_and(|rest| rest.starts_with(side.as_bytes()))
+    };
+    of(b'<', ours) || of(b'>', theirs)
+}
+
+/// Makes a commit of the tree with markers, so that a checkout can be brought there. Nothing refers to
+/// it; it is made again where it is missing.
+fn mark(ask: &Ask<'_>) -> Result<String, StoreError> {
+    let made = ask.front.store.commit_tree(
+        &Ingredients {
+            base: ask.sides.tip,
+            patch: b"",
+            message: "pdca: a conflict\n",
+            name: COMMITTER.name,
+            email: COMMITTER.email,
+            seconds: COMMITTER.seconds,
+        },
+        ask.sides.tree,
+    )?;
+    Ok(made.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_marker;
+
+    #[test]
+    fn a_marker_is_known_by_the_id_that_it_carries() {
+        let sides = ("aaaa".to_owned(), "bbbb".to_owned());
+        for (line, expected) in [
+            ("<<<<<<< aaaa", true),
+            ("<<<<<<<<<< aaaa:old/name", true),
+            (">>>>>>> bbbb\r", true),
+            (">>>>>>> aaaa", false),
+            ("<<<<<<< HEAD", false),
+            (" <<<<<<< aaaa", false),
+            ("=======", false),
+            (" aaaa", false),
+        ] {
+            assert_eq!(is_marker(line.as_bytes(), &sides), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Both sides of a conflict: an accepted change, and the branch it does not fit any more.
+
+use std::fmt::Write as _;
+
+use pdca_integrate::{Conflict, ObjectId, Sealed, StoreError, contains};
+use pdca_state::BundleId;
+
+use super::held::{Held, Reason};
+use super::standing::{Accepted, Front, Standing};
+
+/// A conflict, with both sides named.
+#[derive(Debug)]
+pub(super) struct Sides {
+    /// The sealed change.
+    pub(super) sealed: Sealed,
+    /// Where the branch is.
+    pub(super) tip: ObjectId,
+    /// The merged tree, with markers in it.
+    pub(super) tree: ObjectId,
+    /// The files.
+    pub(super) conflicts: Vec<Conflict>,
+    /// The bundles that landed in those files since; none where somebody else changed them.
+    pub(super) partners: Vec<BundleId>,
+}
+
+impl Sides {
+    pub(super) fn new(
+        front: &Front,
+        sealed: &Sealed,
+        (tip, tree): (ObjectId, ObjectId),
+        conflicts: Vec<Conflict>,
+    ) -> Result<Self, StoreError> {
+        let mut partners = Vec::new();
+        for change in &front.changes {
+            if is_partner(front, sealed, change, &conflicts)? {
+                partners.push(change.bundle.id().clone());
+            }
+        }
+        Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners })
+    }
+
+    /// What conflicts with what, in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let (partners, conflicts) = (self.partners.clone(), self.conflicts.clone());
+        let blank = Held::blank(self.sealed.id(), Reason::Conflict);
+        Held { partners, conflicts, ..blank }.sentence()
+    }
+
+    /// What the resolver is told. The text of others is indented, so that no line of it is a heading.
+    pub(super) fn document(&self, branch: &str) -> String {
+        let record = self.sealed.record();
+        let partners: Vec<&str> = self.partners.iter().map(BundleId::as_str).collect();
+        let others = if partners.is_empty() {
+            format!("{branch} as it is now")
+        } else {
+            format!("{branch} as it is now, with what landed of {}", partners.join(", "))
+        };
+        let id = self.sealed.id();
+        let mut text = format!(
+            "# Conflict — issue {id}\n\n{}.\n\n| side | commit | what it is |\n|---|---|---|\n\
+             | base | {} | what the accepted change was made on |\n\
+             | ours | {} | {others} |\n\
+             | theirs | {} | the accepted change of {id} |\n\n\
+             The checkout is at `ours` with `theirs` merged into it. Markers carry these ids: `<<<<<<<` that of ours, \
+             `>>>>>>>` that of theirs.\n",
+            self.sentence(),
+            record.base,
+            self.tip,
+            record.head,
+        );
+        for conflict in &self.conflicts {
+            describe(&mut text, conflict);
+        }
+        text
+    }
+}
+
+/// Whether a bundle landed, after the change was made, in a file that is in conflict.
+fn is_partner(
+    front: &Front,
+    sealed: &Sealed,
+    change: &Accepted,
+    conflicts: &[Conflict],
+) -> Result<bool, StoreError> {
+    let Standing::Landed { sealed: other, commit } = &change.standing else { return Ok(false) };
+    let footprint = &other.record().footprint;
+    let touches = conflicts.iter().any(|conflict| footprint.contains(&conflict.path));
+    Ok(touches && !contains(&front.store, sealed.record().base, *commit)?)
+}
+
+fn describe(text: &mut String, conflict: &Conflict) {
+    let infallible = "because writing to a string cannot fail";
+    writeln!(text, "\n## {}\n\n{}", conflict.path, conflict.kind).expect(infallible);
+    for hunk in &conflict.hunks {
+        for (side, lines) in [("ours", &hunk.ours), ("theirs", &hunk.theirs)] {
+            writeln!(text, "\nLine {}, {side}:\n", hunk.line).expect(infallible);
+            for line in lines.lines() {
+                writeln!(text, "    {line}").expect(infallible);
+            }
+        }
+    }
+}
