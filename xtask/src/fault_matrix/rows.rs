@@ -13,14 +13,17 @@ pub(crate) struct Row {
     pub(crate) note: Option<&'static str>,
 }
 
-const fn row(number: &'static str, title: &'static str) -> Row {
+pub(super) const fn row(number: &'static str, title: &'static str) -> Row {
     Row { number, title, without: None, note: None }
 }
 
 impl Row {
     /// No test carries it, for this reason.
-    #[expect(dead_code, reason = "every row has its test; one that is added may come before it")]
-    const fn without(self, why: &'static str) -> Self {
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "every row has its test; one that is added may come before it")
+    )]
+    pub(super) const fn without(self, why: &'static str) -> Self {
         Self { without: Some(why), ..self }
     }
 
