@@ -182,6 +182,13 @@ fn landed(scene: &Scene) -> Landed {
     let mut left: Vec<String> = Vec::new();
     for slot in lanes.read_dir_utf8().expect("lanes have a root").flatten() {
         let Ok(inner) = slot.path().read_dir_utf8() else { continue };
+        if slot.file_name() == "rescued" {
+            // What a builder had half done when its driver died outlives its lane, whole.
+            for kept in inner.flatten() {
+                scene.repo.git(&["bundle", "verify", "--quiet", kept.path().as_str()]);
+            }
+            continue;
+        }
         left.extend(inner.flatten().map(|entry| entry.file_name().to_owned()));
     }
     left.sort();
