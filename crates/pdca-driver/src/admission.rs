@@ -6,14 +6,26 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::HoldError;
 
+/// How often to look before somebody is refused, and how long between: whoever asks who is at work has the
+/// lock for a moment, and a refusal comes within a tenth of a second.
+const LOOKS: u32 = 25;
+const LOOK: Duration = Duration::from_millis(2);
+
 /// A lock that is held; dropping it gives it back.
 #[derive(Debug)]
 pub struct Held {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        release(&self.file);
+    }
 }
 
 /// Why a lock was not to be had.
@@ -57,9 +69,32 @@ pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> 
         Err(error) => return Err(unusable(error)),
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(None),
+        Ok(()) => {
+            release(&file);
+            Ok(None)
+        }
         Err(TryLockError::WouldBlock) => Ok(Some(name(file))),
         Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
+}
+
+/// Gives a lock back. Closing the file is not enough: a child that is being started has a copy of it for
+/// a moment. That it cannot be unlocked can only mean that it is not locked.
+fn release(file: &File) {
+    drop(file.unlock());
+}
+
+/// Takes the lock if nobody holds it for longer than it takes to look who does.
+fn take(file: &File) -> Result<(), TryLockError> {
+    let mut looks = 1;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if looks < LOOKS => {
+                looks += 1;
+                std::thread::sleep(LOOK);
+            }
+            taken => return taken,
+        }
     }
 }
 
@@ -90,7 +125,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
     let mut file = open(path, true).map_err(unusable)?;
-    match file.try_lock() {
+    match take(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Err(AdmissionError::Taken {
@@ -104,7 +139,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
     file.set_len(0).map_err(unusable)?;
     file.rewind().map_err(unusable)?;
     file.write_all(holder.as_bytes()).map_err(unusable)?;
-    Ok(Held { _file: file })
+    Ok(Held { file })
 }
 
 #[cfg(test)]
@@ -136,6 +171,35 @@ mod tests {
         assert_eq!(holder(&path).unwrap().as_deref(), Some("first"));
         drop(held);
         assert_eq!(holder(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn nobody_who_looks_keeps_a_driver_out() {
+        let (_dir, path) = place();
+        drop(admit(&path, "the workspace", "first").unwrap());
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    holder(&path).unwrap();
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            });
+            for _ in 0..200 {
+                drop(admit(&path, "the workspace", "again").unwrap());
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_lock_that_was_given_back_is_free_though_a_child_has_a_copy_of_it() {
+        let (_dir, path) = place();
+        let held = admit(&path, "the workspace", "first").unwrap();
+        let copy = held.file.try_clone().unwrap();
+        drop(held);
+        admit(&path, "the workspace", "second").unwrap();
+        drop(copy);
     }
 
     #[test]
