@@ -214,19 +214,6 @@ impl Site {
         notes.into_iter().filter_map(home).collect()
     }
 
-    /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
-    /// Whoever calls this is admitted to the workspace.
-    pub fn forget_lost_checkout(&self, id: &BundleId) -> std::io::Result<()> {
-        let (lanes, workspace) = (self.lent(), self.mark());
-        for note in lanes.notes()? {
-            let job = Tenancy::from_note(&note.text).map(|tenancy| tenancy.job);
-            if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
-                lanes.forget_lost(&note)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Work in lanes that no commit of ours holds, of the bundles of this workspace.
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
         let workspace = self.mark();
@@ -409,7 +396,7 @@ pub(crate) struct Unfinished {
 }
 
 /// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
-fn owner(job: &str, workspace: &str) -> Option<BundleId> {
+pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
     let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
     let mut parts = rest.rsplitn(3, '-');
     let (_digest, _kind) = (parts.next()?, parts.next()?);
