@@ -17,6 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Tool, ToolError};
 use pdca_testkit::{Repo, Workspace, pdca_bin};
 
+mod namespace;
 mod oracle;
 
 pub use oracle::{Before, cast};
@@ -242,6 +243,13 @@ impl Started {
     /// Its process id.
     pub fn pid(&self) -> rustix::process::Pid {
         rustix::process::Pid::from_child(&self.0)
+    }
+
+    /// Whether it stands still.
+    pub fn is_stopped(&self) -> bool {
+        let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
+        let stat = fs_err::read_to_string(stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
     /// Sends it a signal.

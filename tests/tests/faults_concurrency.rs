@@ -47,6 +47,31 @@ fn c1_c2_a_second_driver_is_refused_by_every_way_to_the_same_repository() {
     scene.check_oracles(&before);
 }
 
+#[test]
+fn c2_a_second_driver_through_a_bind_mount_is_refused_and_told_who_is_at_work() {
+    let scene = patient(&["7"], "");
+    let before = scene.before();
+    let driver = at_work(&scene);
+    let other = scene.workspace.around().join("other");
+    fs_err::create_dir_all(other.join("results/issue_1")).expect("a directory can be made");
+    fs_err::create_dir_all(scene.workspace.around().join("mounted")).expect("the same");
+    let config = "[[targets]]\nname = \"app\"\npath = \"../mounted\"\nbranch = \"main\"\n";
+    fs_err::write(other.join("pdca.toml"), config).expect("a file can be written");
+    let brief = "- **Slug:** other\n- **Repo + branch target:** app @ main\n";
+    fs_err::write(other.join("results/issue_1/brief.md"), brief).expect("the same");
+    let script = "mount --bind $AROUND/app $AROUND/mounted && exec $PDCA -C $AROUND/other run 1";
+    if let Some(second) = scene.with_mounts(script) {
+        let pid = driver.pid().as_raw_nonzero().to_string();
+        assert_eq!(second.code, 2, "{second:?}");
+        assert!(second.err.contains("pdca.lock is held by process"), "{}", second.err);
+        assert!(second.err.contains(&pid), "{}", second.err);
+        assert!(!other.join(".pdca/runs").exists(), "nothing was begun");
+    }
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 0);
+    scene.check_oracles(&before);
+}
+
 /// Now, by the clock of the machine.
 fn moment() -> Moment {
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -146,6 +171,42 @@ fn c9_c11_the_user_may_collect_garbage_and_switch_branches_while_a_run_works() {
 }
 
 #[test]
+fn c12_a_checkout_that_is_removed_while_it_is_worked_in_stops_its_bundle_until_a_person_decides() {
+    let scene = patient(&["7", "8"], "");
+    let before = scene.before();
+    let driver = scene.start(&["batch", "--lanes", "2"]);
+    scene.wait_until("both are in work", |scene| is_at("7")(scene) && is_at("8")(scene));
+    let has = |slot: u32, id: &str| scene.lane(slot).path().join(format!("half-{id}.txt")).exists();
+    let slot = u32::from(!has(0, "7"));
+    fs_err::remove_dir_all(scene.lane(slot).path()).expect("it can be removed");
+    scene.workspace.write("go", "");
+    assert_eq!(driver.wait(), 104);
+    assert_eq!((scene.state("7"), scene.state("8")), ("PLANNED".into(), "AWAITING_SIGNOFF".into()));
+    let again = scene.pdca(&["run", "7"]).expect(104);
+    assert!(again.err.contains("removed while it was worked in"), "{}", again.err);
+    assert!(again.err.contains("pdca unblock 7"), "{}", again.err);
+    assert_eq!(scene.calls().iter().filter(|call| *call == "builder 7").count(), 1);
+    scene.check_oracles(&before);
+    scene.pdca(&["unblock", "7"]).expect(0);
+    scene.goes_on(&["7", "8"]);
+}
+
+#[test]
+fn c12_a_checkout_that_goes_with_its_driver_is_blocked_and_made_anew_when_a_person_says_so() {
+    let scene = patient(&["7"], "");
+    let before = scene.before();
+    let driver = at_work(&scene);
+    driver.signal(Signal::KILL);
+    driver.wait();
+    scene.wait_until("nothing of the run is alive", |scene| scene.processes().is_empty());
+    fs_err::remove_dir_all(scene.lane(0).path()).expect("it can be removed");
+    scene.pdca(&["run", "7"]).expect(104);
+    scene.check_oracles(&before);
+    scene.pdca(&["unblock", "7"]).expect(0);
+    scene.goes_on(&["7"]);
+}
+
+#[test]
 fn c13_a_lane_whose_branches_are_deleted_while_it_works_costs_nobody_anything_else() {
     let scene = patient(&["7"], "");
     let before = scene.before();
@@ -168,6 +229,20 @@ fn c17_a_summary_that_a_person_wrote_while_it_was_due_stays_as_it_is() {
     scene.workspace.write("results/issue_7/SUMMARY.md", theirs);
     let before = scene.before();
     scene.pdca(&["run", "7"]).expect(3);
+    assert_eq!(scene.workspace.read("results/issue_7/SUMMARY.md"), theirs);
+    scene.check_oracles(&before);
+}
+
+#[test]
+fn c17_what_a_person_writes_in_the_moment_the_summary_is_put_in_place_wins() {
+    let scene = with("echo $1 > file-$1.txt", &["7"], "");
+    let driver = scene.start_with(&[("PDCA_STOP_AT", "SUMMARY.md")], &["run", "7"]);
+    scene.wait_until("it is about to write the summary", |_| driver.is_stopped());
+    let theirs = "# Mine\n\n## 9. Check sign-off\n\n- Outcome:\n";
+    scene.workspace.write("results/issue_7/SUMMARY.md", theirs);
+    let before = scene.before();
+    driver.signal(Signal::CONT);
+    assert_eq!(driver.wait(), 0);
     assert_eq!(scene.workspace.read("results/issue_7/SUMMARY.md"), theirs);
     scene.check_oracles(&before);
 }

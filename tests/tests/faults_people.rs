@@ -189,3 +189,60 @@ fn cleanup_does_what_its_dry_run_says_and_keeps_what_nobody_else_has() {
     assert_eq!(scene.pdca(&args).code, 4, "nothing is left to do");
     scene.check_oracles(&before);
 }
+
+/// The latest time of a record, in seconds of the machine's uptime.
+fn latest_uptime(journal: &str) -> u64 {
+    let uptime = |line: &str| line.split(' ').nth(5)?.parse::<u64>().ok();
+    journal.lines().skip(1).filter_map(uptime).max().expect("records have a time") / 1000
+}
+
+/// As on a machine that slept for eight hours, `CLOCK_BOOTTIME` is ahead; `CLOCK_MONOTONIC` is not.
+#[test]
+fn f3_hours_of_sleep_are_no_time_of_a_run_nor_of_a_gate() {
+    let gate = "[[gates.checks]]\nid = \"T1\"\ntier = \"T1\"\ntimeout_secs = 60\ncmd = \"true\"\n";
+    let config = format!("[driver]\nmax_duration_secs = 3600\n\n{gate}");
+    let scene = patient(&["7"], &config);
+    let driver = scene.start(&["run", "7"]);
+    scene.wait_until("it is in work", is_at("7"));
+    let run = scene.runs()[0]["id"].as_str().expect("a run has an id").to_owned();
+    driver.signal(Signal::KILL);
+    driver.wait();
+    scene.workspace.write("go", "");
+    let hours = 8 * 3600;
+    let Some(ran) = scene.after_sleep(hours, "cat /proc/uptime; exec $PDCA run 7") else { return };
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let boot = ran.out.split('.').next().and_then(|word| word.parse::<u64>().ok());
+    let monotonic = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic).tv_sec;
+    let monotonic = u64::try_from(monotonic).expect("the machine is up");
+    assert!(boot.is_some_and(|boot| boot > monotonic + 7 * 3600), "it was ahead: {}", ran.out);
+    // Every record was timed by the clock that stands still in sleep.
+    let journal = scene.workspace.read(format!(".pdca/runs/{run}/journal"));
+    let latest = latest_uptime(&journal);
+    assert!(latest <= monotonic + 1, "{latest} {monotonic}");
+    assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+#[test]
+fn f12_on_a_disk_that_runs_short_in_the_run_nothing_new_starts_and_what_runs_comes_to_its_end() {
+    let small = "[lanes]\nroot = \"../small\"\n\n[driver]\nmin_free_gb = 1\n\n";
+    let scene = patient(&["7", "8", "9"], small);
+    let before = scene.before();
+    let lanes = scene.workspace.around().join("small");
+    fs_err::create_dir_all(&lanes).expect("a directory can be made");
+    // A disk with a little more than what has to stay free, until two builders are at work.
+    let script = "mount -t tmpfs -o size=1200m tmpfs $AROUND/small || exit 99
+        $PDCA batch --lanes 2 2> $AROUND/said & driver=$!
+        while [ ! -s calls/at-7 ] || [ ! -s calls/at-8 ]; do sleep 0.02; done
+        head -c 200000000 /dev/zero > $AROUND/small/filler
+        touch go
+        wait $driver";
+    let Some(ran) = scene.with_mounts(script) else { return };
+    let said = fs_err::read_to_string(scene.workspace.around().join("said")).expect("it spoke");
+    assert_eq!(ran.code, 103, "{ran:?} {said}");
+    assert!(said.contains("have to stay free"), "{said}");
+    let states = ["7", "8", "9"].map(|id| scene.state(id));
+    assert_eq!(states, ["AWAITING_SIGNOFF", "AWAITING_SIGNOFF", "PLANNED"], "{said}");
+    assert!(!scene.calls().contains(&"builder 9".to_owned()), "{:?}", scene.calls());
+    scene.check_oracles(&before);
+    scene.goes_on(&["7", "8", "9"]);
+}

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "how long it took is said and not asserted")]
 
 use pdca_e2e::Scene;
-use pdca_e2e::cast::{is_at, patient};
+use pdca_e2e::cast::{is_at, patient, with};
 use rustix::process::Signal;
 
 /// A gate that daemonises twice, closes everything, and ignores the request to end.
@@ -81,4 +81,27 @@ fn b17_a_driver_that_is_stopped_keeps_its_run_and_goes_on_when_it_is_continued()
     assert_eq!(driver.wait(), 0);
     assert_eq!(scene.calls(), ["builder 7", "reviewer 7"]);
     scene.check_oracles(&before);
+}
+
+/// Holds two hundred megabytes in a variable of the shell.
+const GREEDY: &str = r"x=$(head -c 200000000 /dev/zero | tr '\0' x); sleep 60";
+
+#[test]
+fn a_leaf_and_a_gate_with_more_memory_than_their_cap_are_ended_and_it_is_said() {
+    let cap = "[driver]\nleaf_memory_mb = 96\n\n";
+    let leaf = with(GREEDY, &["7"], cap);
+    let before = leaf.before();
+    let ran = leaf.pdca(&["run", "7"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("more memory than its cap of 96 MiB"), "{}", ran.err);
+    leaf.check_oracles(&before);
+
+    let gate = format!("[[gates.checks]]\nid = \"T1\"\ntier = \"T1\"\ncmd = '''{GREEDY}'''\n");
+    let gate = with("echo $1 > file-$1.txt", &["7"], &format!("{cap}{gate}"));
+    gate.pdca(&["run", "7"]);
+    let report = gate.workspace.read("results/issue_7/check-gates.json");
+    assert!(report.contains("more memory than its cap of 96 MiB"), "{report}");
+    assert!(report.contains("\"fail\""), "{report}");
+    let doctor = gate.pdca(&["doctor"]);
+    assert!(doctor.out.contains("leaf memory"), "{}", doctor.out);
 }

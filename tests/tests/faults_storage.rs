@@ -1,8 +1,9 @@
 //! Group E of the fault matrix: storage. What a journal makes of a bad disk is shown beside it.
 
 use pdca_e2e::Scene;
-use pdca_e2e::cast::with;
+use pdca_e2e::cast::{patient, with};
 use pdca_process::Tool;
+use rustix::process::Signal;
 
 /// A run of the bundle 7 whose driver died, and the path of its journal.
 fn left() -> (Scene, camino::Utf8PathBuf) {
@@ -82,4 +83,77 @@ fn e11_with_too_few_open_files_it_fails_in_words_and_the_same_works_afterwards()
     let ran = scene.pdca(&["run", "7"]);
     assert!(ran.code == 0 || ran.code == 3, "{ran:?}");
     assert_eq!(scene.state("7"), "AWAITING_SIGNOFF");
+}
+
+/// Has everything around the workspace read-only, for those who come after.
+const READ_ONLY: &str = "mount --bind $AROUND $AROUND && mount -o remount,ro,bind $AROUND && \
+    cd $AROUND/ws";
+
+#[test]
+fn e5_on_a_read_only_disk_everything_that_writes_is_refused_and_nothing_is_lost() {
+    let (scene, journal) = left();
+    let record = fs_err::read(&journal).expect("it can be read");
+    let before = scene.before();
+    for args in ["run 7", "batch", "recover", "abort", "cleanup", "integrate"] {
+        let Some(ran) = scene.with_mounts(&format!("{READ_ONLY} && exec $PDCA {args}")) else {
+            return;
+        };
+        assert!(![0, 3].contains(&ran.code), "{args}: {ran:?}");
+        let said = ran.err.to_lowercase();
+        assert!(said.contains("error:") && said.contains("read-only"), "{args}: {}", ran.err);
+    }
+    let status = scene.with_mounts(&format!("{READ_ONLY} && exec $PDCA status --json"));
+    assert_eq!(status.expect("it went before").code, 0, "looking needs no room");
+    assert_eq!(fs_err::read(&journal).expect("it can be read"), record);
+    scene.pdca(&["run", "7"]).expect(0);
+    scene.check_oracles(&before);
+}
+
+#[test]
+fn e5_a_disk_that_becomes_read_only_in_the_run_ends_it_and_the_same_command_goes_on() {
+    let scene = patient(&["7"], "");
+    let before = scene.before();
+    // The bundles are read-only from when the builder is at work; the rest is as it was.
+    let script = "$PDCA run 7 2> $AROUND/said & driver=$!
+        while [ ! -s calls/at-7 ]; do sleep 0.02; done
+        mount --bind results results && mount -o remount,ro,bind results
+        touch go
+        wait $driver";
+    let Some(ran) = scene.with_mounts(script) else { return };
+    let said = fs_err::read_to_string(scene.workspace.around().join("said")).expect("it spoke");
+    assert!(![0, 3].contains(&ran.code), "{ran:?} {said}");
+    assert!(said.to_lowercase().contains("read-only"), "{said}");
+    scene.check_oracles(&before);
+    scene.goes_on(&["7"]);
+    assert_eq!(
+        scene.ended().iter().filter(|call| *call == "builder 7").count(),
+        1,
+        "paid for once"
+    );
+}
+
+#[test]
+fn e12_a_driver_whose_disk_does_not_answer_is_not_taken_for_dead_and_ends_well() {
+    let scene = with("echo $1 > file-$1.txt", &["7"], "");
+    let before = scene.before();
+    let driver = scene.start_with(&[("PDCA_STOP_AT", "patch.diff")], &["run", "7"]);
+    scene.wait_until("it stands before the disk", |_| driver.is_stopped());
+    let second = scene.pdca(&["run", "7"]).expect(2);
+    let pid = driver.pid().as_raw_nonzero().to_string();
+    assert!(
+        second.err.contains("is held by process") && second.err.contains(&pid),
+        "{}",
+        second.err
+    );
+    let told = scene.pdca(&["recover", "--json"]).expect(4).json();
+    assert_eq!(
+        (&told["runs"][0]["action"], &told["runs"][0]["driver"]["liveness"]),
+        (&"leave".into(), &"alive".into())
+    );
+    scene.pdca(&["cleanup"]);
+    assert!(scene.lane(0).path().join("file-7.txt").exists(), "what it works in is untouched");
+    driver.signal(Signal::CONT);
+    assert_eq!(driver.wait(), 0);
+    assert_eq!(scene.calls(), ["builder 7", "reviewer 7"], "nothing was done twice");
+    scene.check_oracles(&before);
 }

@@ -1,9 +1,14 @@
-//! The crash sweep: three bundles on two lanes, the driver killed at every effect, then the same command.
+//! The crash sweep: three bundles on two lanes from admission to cleanup, whoever works killed at every
+//! effect, then the same command.
+//!
+//! A scene in which the batch was killed at its point *k* goes on as a person would: each change is
+//! accepted, all are integrated, and what is left is cleaned up, each of these killed at *its* point
+//! *k* where it has as many. So every effect of every command is visited, and the later ones meet what
+//! the earlier deaths left.
 
 #![expect(clippy::print_stdout, reason = "how much was visited is a result as well")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pdca_e2e::Scene;
@@ -14,11 +19,23 @@ const BATCH: [&str; 3] = ["batch", "--lanes", "2"];
 /// Leaves take a moment, so that one that is cut off is cut off before its end.
 const BUILDER: &str = "sleep 0.02\necho \"$1\" > \"file-$1.txt\"";
 
-const GATE: &str = "[[gates.checks]]\nid = \"T1-there\"\ntier = \"T1\"\n\
-    cmd = 'test -f \"file-$PDCA_ISSUE.txt\" && echo \"gate $PDCA_ISSUE\" >> \"$PDCA_WORKSPACE/calls/ended\"'\n";
+/// What landed together has no one bundle whose file must be there.
+const MORE: &str = r#"
+[integrate]
+land = "target"
+
+[[gates.checks]]
+id = "T1-there"
+tier = "T1"
+cmd = 'case $PDCA_ISSUE in [0-9]) ;; *) exit 0;; esac; test -f "file-$PDCA_ISSUE.txt" && echo "gate $PDCA_ISSUE" >> "$PDCA_WORKSPACE/calls/ended"'
+"#;
+
+const IDS: [&str; 3] = ["7", "8", "9"];
 
 fn scene() -> Scene {
-    let scene = Scene::with_leaves(BUILDER, REVIEWER, GATE);
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, MORE);
+    // The user is on another branch, so that the target may move.
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
     scene.brief("7", &[("Touches", "file-7.txt")]);
     scene.brief("8", &[("Touches", "file-8.txt")]);
     scene.brief("9", &[("Conflicts with", "8"), ("Touches", "file-9.txt")]);
@@ -66,8 +83,14 @@ fn for_every(visit: impl Fn(u64) -> bool + Sync) {
 /// Kills the driver at point `k`; false where it comes through before.
 #[track_caller]
 fn is_killed(scene: &Scene, k: u64) -> bool {
-    let ran = scene.pdca_with(&[("PDCA_CRASH_AT", &format!("@{k}"))], &BATCH);
-    assert!([0, 3, 137].contains(&ran.code), "at point {k}: {ran:?}");
+    dies(scene, &BATCH, k)
+}
+
+/// Kills a command at its point `k`; false where it comes through before.
+#[track_caller]
+fn dies(scene: &Scene, args: &[&str], k: u64) -> bool {
+    let ran = scene.pdca_with(&[("PDCA_CRASH_AT", &format!("@{k}"))], args);
+    assert!([0, 3, 137].contains(&ran.code), "{args:?} at point {k}: {ran:?}");
     ran.code == 137
 }
 
@@ -97,26 +120,145 @@ fn check_calls(scene: &Scene, deaths: usize, at: &str) {
     assert!(calls.values().all(|count| *count <= 1 + deaths), "killed at {at}: {calls:?}");
 }
 
+/// How often each command was killed, and did not come through.
+#[derive(Debug, Default)]
+struct Visited {
+    batch: AtomicU64,
+    accept: AtomicU64,
+    integrate: AtomicU64,
+    cleanup: AtomicU64,
+}
+
+/// How it is when all is landed and cleaned up.
+#[derive(Debug, PartialEq, Eq)]
+struct Landed {
+    tree: String,
+    subjects: String,
+    states: Vec<String>,
+    lanes: Vec<String>,
+    /// Refs that kept what was gated.
+    anchors: String,
+    user: String,
+}
+
+const CLEANUP: [&str; 3] = ["cleanup", "--keep-days", "0"];
+
+/// Accepts all, integrates and cleans up, each killed at its point `k`, and then done again.
+/// Says whether any of them was.
+#[track_caller]
+fn is_landed(scene: &Scene, k: u64, visited: &Visited) -> bool {
+    let mut died = false;
+    let mut killed = |args: &[&str], count: &AtomicU64| {
+        let dead = dies(scene, args, k);
+        count.fetch_add(u64::from(dead), Ordering::SeqCst);
+        died |= dead;
+        dead
+    };
+    for id in IDS {
+        // A person ticks the boxes in an editor.
+        let summary = format!("results/issue_{id}/SUMMARY.md");
+        let ticked = scene.workspace.read(&summary).replace("- [ ]", "- [x]");
+        scene.workspace.write(&summary, ticked);
+        let accept = ["signoff", id, "accept", "--date", "2026-11-16"];
+        // Killed after its last effect it is accepted already, and a decision is final.
+        if killed(&accept, &visited.accept) && scene.state(id) != "COMPLETE" {
+            scene.pdca(&accept).expect(0);
+        }
+    }
+    if killed(&["integrate"], &visited.integrate) {
+        let again = scene.pdca(&["integrate"]);
+        assert!([0, 4].contains(&again.code), "point {k}: {again:?}");
+    }
+    scene.pdca(&["verify"]).expect(0);
+    if killed(&CLEANUP, &visited.cleanup) {
+        let again = scene.pdca(&CLEANUP);
+        assert!([0, 4].contains(&again.code), "point {k}: {again:?}");
+    }
+    died
+}
+
+fn landed(scene: &Scene) -> Landed {
+    let lanes = scene.workspace.around().join("ws.lanes");
+    let mut left: Vec<String> = Vec::new();
+    for slot in lanes.read_dir_utf8().expect("lanes have a root").flatten() {
+        let Ok(inner) = slot.path().read_dir_utf8() else { continue };
+        if slot.file_name() == "rescued" {
+            // What a builder had half done when its driver died outlives its lane, whole.
+            for kept in inner.flatten() {
+                scene.repo.git(&["bundle", "verify", "--quiet", kept.path().as_str()]);
+            }
+            continue;
+        }
+        left.extend(inner.flatten().map(|entry| entry.file_name().to_owned()));
+    }
+    left.sort();
+    left.dedup();
+    Landed {
+        tree: scene.repo.git(&["rev-parse", "main^{tree}"]),
+        subjects: scene.repo.git(&["log", "--format=%s", "main"]),
+        states: IDS.iter().map(|id| scene.state(id)).collect(),
+        lanes: left,
+        anchors: scene.repo.git(&["for-each-ref", "refs/pdca/*/int/*"]),
+        user: format!("{}{}", scene.repo.status(), scene.repo.head()),
+    }
+}
+
+/// What was sealed can be reached from a ref, each of them once.
+#[track_caller]
+fn check_seals(scene: &Scene, at: &str) {
+    for id in IDS {
+        let seal: serde_json::Value =
+            serde_json::from_str(&scene.workspace.read(format!("results/issue_{id}/seal.json")))
+                .expect("a seal is JSON");
+        let head = seal["head"].as_str().expect("a seal names a commit");
+        let refs = scene.repo.git(&["for-each-ref", "--contains", head]);
+        assert!(!refs.is_empty(), "{id} is lost, killed at {at}");
+        let seals = scene.repo.git(&["for-each-ref", &format!("refs/pdca/*/seal/{id}*")]);
+        assert_eq!(seals.lines().count(), 1, "{id}, killed at {at}: {seals}");
+    }
+}
+
 #[test]
-fn killed_at_every_effect_of_a_batch_nothing_is_lost_doubled_or_left() {
+fn killed_at_every_effect_from_admission_to_cleanup_nothing_is_lost_doubled_or_left() {
     let undisturbed = scene();
     undisturbed.pdca(&BATCH).expect(0);
     let expected = end(&undisturbed);
     assert_eq!((expected.ended.len(), expected.runs), (9, 0), "{expected:?}");
-    let visited = Mutex::new(Vec::new());
+    assert!(!is_landed(&undisturbed, u64::MAX, &Visited::default()));
+    let whole = landed(&undisturbed);
+    assert_eq!(whole.subjects.lines().count(), 4, "{whole:?}");
+    assert_eq!(whole.lanes, ["lock", "ports"], "no checkout is left");
+    assert_eq!(whole.anchors, "", "what has landed needs no other ref");
+    let visited = Visited::default();
     for_every(|k| {
         let scene = scene();
+        let at = format!("point {k}");
         if !is_killed(&scene, k) {
             return false;
         }
-        goes_on(&scene, &expected, &format!("point {k}"));
-        check_calls(&scene, 1, &format!("point {k}"));
-        visited.lock().expect("nobody panicked").push(k);
+        visited.batch.fetch_add(1, Ordering::SeqCst);
+        goes_on(&scene, &expected, &at);
+        check_calls(&scene, 1, &at);
+        // Beyond the last point of the longest of them there is nothing new to see.
+        if is_landed(&scene, k, &visited) {
+            assert_eq!(landed(&scene), whole, "killed at {at}");
+            check_seals(&scene, &at);
+            assert_eq!(scene.pdca(&CLEANUP).code, 4, "nothing is left to do, killed at {at}");
+            assert_eq!(scene.runs().len(), 0, "killed at {at}");
+            scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
+        }
         true
     });
-    let visited = visited.into_inner().expect("nobody panicked").len();
-    println!("the sweep visited {visited} points");
-    assert!(visited > 100, "only {visited} points were visited");
+    let Visited { batch, accept, integrate, cleanup } = visited;
+    let counts = [batch, accept, integrate, cleanup].map(AtomicU64::into_inner);
+    let [batch, accept, integrate, cleanup] = counts;
+    let all: u64 = counts.iter().sum();
+    println!(
+        "the sweep visited {all} points: {batch} of the batch, {accept} of the sign-offs, \
+         {integrate} of the integration, {cleanup} of the cleanup"
+    );
+    assert!(batch > 100 && accept >= 18, "only {counts:?} points were visited");
+    assert!(integrate > 20 && cleanup > 20, "only {counts:?} points were visited");
 }
 
 #[test]

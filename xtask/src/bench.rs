@@ -64,7 +64,7 @@ struct StatusArgs {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
         What::Status(args) => measure_status(args, root)?,
-        What::Journal(args) => journal::measure(args)?,
+        What::Journal(args) => journal::measure(args, root)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),

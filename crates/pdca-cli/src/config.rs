@@ -106,6 +106,9 @@ pub struct Driver {
     pub min_free_gb: u64,
     /// How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
     pub lane_memory_mb: u64,
+    /// How much memory a leaf or a gate with all that it starts may have, in MiB; no cap if unset or 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaf_memory_mb: Option<u64>,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,
 }
@@ -128,6 +131,7 @@ impl Default for Driver {
             max_leaf_calls: None,
             min_free_gb: 1,
             lane_memory_mb: 256,
+            leaf_memory_mb: None,
             close_dispositions: words.map(str::to_owned).to_vec(),
         }
     }

@@ -79,6 +79,11 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             max_leaf_calls: config.driver.max_leaf_calls,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
             lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
+            leaf_memory: config
+                .driver
+                .leaf_memory_mb
+                .filter(|mib| *mib > 0)
+                .map(|mib| mib.saturating_mul(1 << 20)),
         },
     })
 }
@@ -307,54 +312,69 @@ impl Record {
     }
 }
 
-/// Crash injection for the end-to-end suite: the process kills itself at one effect.
-enum CrashAt {
+/// Fault injection for the end-to-end suite: at which effect something befalls the process.
+enum At {
     /// The k-th point of the run, from 1.
     Point(u64),
     /// The n-th time an effect of that name is about to happen, from 1.
     Effect(String, u64),
 }
 
-struct Crash {
-    at: CrashAt,
+impl At {
+    /// `@k` or `name[:n]`.
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(k) = text.strip_prefix('@') {
+            return k.parse().ok().map(Self::Point);
+        }
+        match text.rsplit_once(':') {
+            Some((name, n)) => Some(Self::Effect(name.to_owned(), n.parse().ok()?)),
+            None => Some(Self::Effect(text.to_owned(), 1)),
+        }
+    }
+}
+
+struct Fault {
+    at: At,
+    befall: fn(),
 }
 
 /// How many points the process has come to. A command may have several drivers, one after the other.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
-impl Effects for Crash {
+impl Effects for Fault {
     fn reached(&self, point: Point) {
         let last = match &self.at {
-            CrashAt::Point(k) => *k,
-            CrashAt::Effect(name, n)
+            At::Point(k) => *k,
+            At::Effect(name, n)
                 if point.name == name && point.when == pdca_driver::When::Before =>
             {
                 *n
             }
-            CrashAt::Effect(..) => return,
+            At::Effect(..) => return,
         };
         if SEEN.fetch_add(1, Ordering::SeqCst) + 1 == last {
-            pdca_process::end_self_with_sigkill();
+            (self.befall)();
         }
     }
 }
 
-/// `PDCA_CRASH_AT=@k` or `name[:n]`, for tests of recovery.
+/// What may befall a driver in tests of recovery: it is killed, or stands still until it is continued.
+const FAULTS: [(&str, fn()); 2] = [
+    ("PDCA_CRASH_AT", || pdca_process::end_self_with_sigkill()),
+    ("PDCA_STOP_AT", pdca_process::stop_self),
+];
+
+/// `PDCA_CRASH_AT` or `PDCA_STOP_AT`, each `@k` or `name[:n]`.
 pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
-    let Some(text) = cx.ambient.env_text("PDCA_CRASH_AT") else { return Ok(Box::new(Unwatched)) };
-    let wrong = || {
-        Failure::usage(format!("PDCA_CRASH_AT is `{text}`"))
-            .hint("write `@k` or `name[:n]`, or unset it")
-    };
-    let at = if let Some(k) = text.strip_prefix('@') {
-        CrashAt::Point(k.parse().map_err(|_| wrong())?)
-    } else {
-        match text.rsplit_once(':') {
-            Some((name, n)) => CrashAt::Effect(name.to_owned(), n.parse().map_err(|_| wrong())?),
-            None => CrashAt::Effect(text.to_owned(), 1),
-        }
-    };
-    Ok(Box::new(Crash { at }))
+    for (name, befall) in FAULTS {
+        let Some(text) = cx.ambient.env_text(name) else { continue };
+        let at = At::parse(text).ok_or_else(|| {
+            Failure::usage(format!("{name} is `{text}`"))
+                .hint("write `@k` or `name[:n]`, or unset it")
+        })?;
+        return Ok(Box::new(Fault { at, befall }));
+    }
+    Ok(Box::new(Unwatched))
 }
 
 /// `--events FILE`, for the commands that drive.

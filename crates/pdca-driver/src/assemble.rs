@@ -4,6 +4,7 @@ use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInp
 
 use crate::drive::{DriveError, Driver, REVIEW_LOG};
 use crate::event::What;
+use crate::run::Run;
 use crate::step::Step;
 
 impl Driver<'_> {
@@ -49,7 +50,14 @@ impl Driver<'_> {
             attachments: &attachments,
             ..SummaryInputs::new(bundle.id(), brief, gates)
         };
-        self.publish(bundle, Artifact::Summary, assemble(&inputs).as_bytes())
+        self.run.map_or(Ok(()), Run::require_ours)?;
+        let (summary, text) = (Artifact::Summary, assemble(&inputs));
+        let publish = || bundle.publish_new(summary, text.as_bytes());
+        if !self.effects.perform(summary.file_name(), publish)? {
+            let name = summary.file_name();
+            self.warn(bundle, format!("somebody wrote {name} meanwhile; it stays as it is"));
+        }
+        Ok(())
     }
 
     /// What the change does not merge with, among all that are built.

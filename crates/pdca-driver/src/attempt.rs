@@ -11,6 +11,8 @@ use camino::Utf8PathBuf;
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
+use crate::site::{Site, owner};
+
 /// What one attempt at one bundle starts from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attempt {
@@ -102,6 +104,21 @@ impl Tenancy {
         let job = lines.next().filter(|job| !job.is_empty())?.to_owned();
         let head = lines.next().filter(|head| !head.is_empty()).map(str::to_owned);
         Some(Self { job, head })
+    }
+}
+
+impl Site {
+    /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
+    /// Whoever calls this is admitted to the workspace.
+    pub fn forget_lost_checkout(&self, id: &BundleId) -> io::Result<()> {
+        let (lanes, workspace) = (self.lent(), self.mark());
+        for note in lanes.notes()? {
+            let job = Tenancy::from_note(&note.text).map(|tenancy| tenancy.job);
+            if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
+                lanes.forget_lost(&note)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -56,6 +56,7 @@ impl Driver<'_> {
         scene.may_fix = keep;
         let children = self.site.children();
         scene.hold = Some(&children);
+        scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let (outcome, patch) = match &ground {
@@ -159,6 +160,7 @@ impl Driver<'_> {
         self.stand_guard(bundle)?;
         let checked = run_checks(rows, scene, tree, self.cancel, &mut tell);
         let written = self.relieve_guard(bundle)?;
+        self.require_there(bundle, scene.worktree)?;
         if !written.is_empty() {
             let text =
                 format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));

@@ -39,7 +39,7 @@ impl Effects for Unwatched {
 
 impl dyn Effects + '_ {
     /// Carries out `effect`, announced before and after under `name`.
-    pub(crate) fn perform<T, E>(
+    pub fn perform<T, E>(
         &self,
         name: &'static str,
         effect: impl FnOnce() -> Result<T, E>,

@@ -87,6 +87,12 @@ pub enum GroundError {
     /// The checkout does not do as it is told.
     #[error("the private checkout fails")]
     Lane(#[from] LaneError),
+    /// Somebody removed the checkout while it was worked in. What was in it and in no commit is gone.
+    #[error("the private checkout {path} was removed while it was worked in")]
+    Lost {
+        /// Where it was.
+        path: Utf8PathBuf,
+    },
     /// The objects of the target cannot be written.
     #[error("the target's objects cannot be written")]
     Objects(#[source] StoreError),
@@ -260,6 +266,7 @@ impl Driver<'_> {
             env: Env { set, ..Env::default() },
             sandbox: Some(self.gate_sandbox(ground)),
             hold: Some(&children),
+            max_memory: self.site.limits.leaf_memory,
             supervisor: self.site.supervisor.clone(),
             ..Hydrate::new(&ground.target, &self.site.lanes.hydrate)
         };

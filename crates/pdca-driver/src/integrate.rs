@@ -12,12 +12,14 @@
 //! and lands nothing twice.
 
 mod adopt;
+mod anchors;
 mod case;
 mod chronicle;
 pub(crate) mod gate;
 mod held;
 mod hunt;
 mod landing;
+mod left;
 mod matter;
 mod outlook;
 mod rehearsal;
@@ -46,10 +48,13 @@ use crate::run::Clock;
 
 use tip::Tip;
 
+pub use anchors::{Anchor, AnchorError, Stay};
 pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
 pub use chronicle::ChronicleError;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
+pub(crate) use landing::has_pending_certificate;
+pub use left::Follows;
 pub use outlook::{FEW, Sky, Trouble};
 pub use rehearsal::Rehearsal;
 pub use resolve::{Came, ResolveError, Task, Told};

@@ -1,6 +1,6 @@
 //! What calling a leaf is like from the driver's side, whatever its role.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{Call, Facts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError, chain};
 
@@ -32,6 +32,8 @@ impl Driver<'_> {
         self.stand_guard(bundle)?;
         let answer = self.leaf(bundle, request);
         let planted = self.relieve_guard(bundle)?;
+        // Who judges works in a copy; the checkout is what is judged.
+        self.require_there(bundle, request.places.fix.or(request.places.worktree))?;
         Ok(Guarded { answer, planted })
     }
 
@@ -56,7 +58,9 @@ impl Driver<'_> {
             self.tell_leaf(bundle, role, event);
         };
         let children = self.site.children();
-        let request = Call { hold: request.hold.or(Some(&children)), ..*request };
+        let max_memory = self.site.limits.leaf_memory;
+        let hold = request.hold.or(Some(&children));
+        let request = Call { hold, max_memory, ..*request };
         let outcome = call(&request, &mut tell, self.cancel)?;
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {
@@ -64,6 +68,20 @@ impl Driver<'_> {
             self.tell(bundle, What::Notice { text });
         }
         Ok(outcome)
+    }
+
+    /// Refuses to go on where the checkout that something just ran in is gone: what it came to says
+    /// nothing, and is forgotten. Nothing that runs in a checkout can remove the checkout itself where
+    /// the kernel confines it, so that was somebody's hand, and a person decides.
+    pub(crate) fn require_there(
+        &self,
+        bundle: &Bundle,
+        checkout: Option<&Utf8Path>,
+    ) -> Result<(), DriveError> {
+        let Some(path) = checkout.filter(|path| !path.is_dir()) else { return Ok(()) };
+        self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
+        self.site.forget_lost_checkout(bundle.id()).map_err(DriveError::Own)?;
+        Err(GroundError::Lost { path: path.to_owned() }.into())
     }
 
     /// What every leaf is told about the change.

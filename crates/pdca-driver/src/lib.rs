@@ -66,8 +66,8 @@ pub use ground::GroundError;
 pub use job::Jobs;
 pub use preflight::{Fit, Room, Short};
 pub use run::{
-    AbortError, Begun, Clock, Observed, Prune, RecordError, Recovered, Run, RunError, Salvage,
-    Sighting, TakeOverError, has_work, integrations, prune, sightings, sightings_in_lanes,
+    AbortError, Begun, Clock, Observed, Prune, RecordError, RecordOf, Recovered, Run, RunError,
+    Salvage, Sighting, TakeOverError, has_work, integrations, prune, sightings, sightings_in_lanes,
     to_prune,
 };
 pub use schedule::{Drift, Durations, Schedule};

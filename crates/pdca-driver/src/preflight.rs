@@ -8,6 +8,8 @@ use std::num::NonZeroU32;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use pdca_process::memory_support;
+
 use crate::site::Site;
 
 /// What is free, in bytes; an error where that cannot be told.
@@ -79,8 +81,19 @@ impl Site {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let processors = u32::try_from(processors).ok().and_then(NonZeroU32::new);
         let limits = (self.limits.min_free, self.limits.lane_memory);
-        fit(lanes, &self.room(), limits, processors.unwrap_or(NonZeroU32::MIN))
+        let mut fit = fit(lanes, &self.room(), limits, processors.unwrap_or(NonZeroU32::MIN));
+        fit.remarks.extend(uncapped(self.limits.leaf_memory, memory_support()));
+        fit
     }
+}
+
+/// What a person should know who asked for a cap on the memory of a leaf that cannot be held here.
+fn uncapped(cap: Option<u64>, support: Result<(), String>) -> Option<String> {
+    let (cap, why) = (cap?, support.err()?);
+    Some(format!(
+        "the memory of leaves and gates is to be capped at {} MiB, and cannot be seen here ({why}): nothing holds it",
+        cap >> 20
+    ))
 }
 
 fn below(free: u64, floor: u64) -> Option<Short> {
@@ -183,6 +196,15 @@ mod tests {
         available(&file).unwrap_err();
         fs_err::write(&file, "MemTotal: 7 kB\nMemAvailable:       5 kB\n").unwrap();
         assert_eq!(available(&file).unwrap(), 5 * 1024);
+    }
+
+    #[test]
+    fn a_cap_on_memory_that_cannot_be_held_is_said() {
+        let blind = || Err("no process table".to_owned());
+        assert_eq!(uncapped(None, blind()), None);
+        assert_eq!(uncapped(Some(64 * MIB), Ok(())), None);
+        let said = uncapped(Some(64 * MIB), blind()).unwrap();
+        assert!(said.contains("64 MiB") && said.contains("(no process table)"), "{said}");
     }
 
     #[test]

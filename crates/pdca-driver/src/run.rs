@@ -30,11 +30,13 @@ use pdca_state::{BundleId, BundleRoot, LoadError, State};
 pub use abort::{AbortError, Salvage};
 pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
-pub use prune::{Prune, prune, to_prune};
+pub(crate) use prune::is_past;
+pub use prune::{Prune, RecordOf, prune, to_prune};
 pub use sighting::{Sighting, integrations, sightings, sightings_in_lanes};
 pub use takeover::TakeOverError;
 
 use crate::drive::{Drive, DriveError};
+use crate::ground::GroundError;
 use crate::site::Site;
 
 /// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
@@ -208,7 +210,13 @@ impl Run {
         }
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
-        exhaust(&mut journal, id, result, at)?;
+        if let Err(DriveError::Ground(error @ GroundError::Lost { .. })) = result {
+            let (bundle, reason) = (Some(id.clone()), Reason::Recovery);
+            let evidence = error.to_string();
+            journal.append(at, vec![Record::Blocked { bundle, reason, evidence }])?;
+        } else {
+            exhaust(&mut journal, id, result, at)?;
+        }
         project_bundle(&self.runs, journal.run(), journal.state(), id)?;
         Ok(())
     }

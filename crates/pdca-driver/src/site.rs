@@ -75,6 +75,8 @@ pub struct RunLimits {
     pub min_free: u64,
     /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
     pub lane_memory: u64,
+    /// How many bytes of memory a leaf, a gate or a command of hydration may have; none is no cap.
+    pub leaf_memory: Option<u64>,
 }
 
 impl Default for RunLimits {
@@ -84,6 +86,7 @@ impl Default for RunLimits {
             max_leaf_calls: None,
             min_free: 1 << 30,
             lane_memory: 256 << 20,
+            leaf_memory: None,
         }
     }
 }
@@ -233,6 +236,9 @@ impl Site {
         match note.and_then(|note| Tenancy::from_note(&note.text)) {
             None => Tenant::Nobody,
             Some(tenancy) if tenancy.job == CLEARING => Tenant::Nobody,
+            Some(tenancy) if tenancy.job.starts_with(&format!("{COMBINED}{}-", self.mark())) => {
+                Tenant::Combination
+            }
             Some(tenancy) => {
                 owner(&tenancy.job, &self.mark()).map_or(Tenant::Stranger, Tenant::Bundle)
             }
@@ -363,6 +369,9 @@ impl Site {
     }
 }
 
+/// What begins the name of a combination that lies in a lane.
+pub(crate) const COMBINED: &str = "combined-";
+
 /// Whose work lies in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tenant {
@@ -370,6 +379,8 @@ pub enum Tenant {
     Nobody,
     /// That of a bundle of this workspace.
     Bundle(BundleId),
+    /// A combination of accepted changes, which an integration of this workspace gated.
+    Combination,
     /// That of another workspace, or nobody knows whose.
     Stranger,
 }
@@ -385,7 +396,7 @@ pub(crate) struct Unfinished {
 }
 
 /// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
-fn owner(job: &str, workspace: &str) -> Option<BundleId> {
+pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
     let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
     let mut parts = rest.rsplitn(3, '-');
     let (_digest, _kind) = (parts.next()?, parts.next()?);

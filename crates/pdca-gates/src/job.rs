@@ -102,6 +102,7 @@ impl Job {
         // A row that runs in the workspace works there; what it must not write is watched instead.
         spec.sandbox = scene.sandbox.clone().filter(|_| cwd != scene.workspace);
         spec.hold = scene.hold.map(ToOwned::to_owned);
+        spec.max_memory = scene.max_memory;
         spec.supervisor = scene.supervisor.clone();
         Self { spec }
     }

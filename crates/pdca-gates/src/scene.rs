@@ -61,6 +61,8 @@ pub struct Scene<'a> {
     pub sandbox: Option<Sandbox>,
     /// The lock that the supervisor of every row and every fix holds while anything of it is alive.
     pub hold: Option<&'a Utf8Path>,
+    /// How many bytes of memory every row and every fix may have.
+    pub max_memory: Option<u64>,
     /// Where programs are looked for when a row could not be started.
     pub search_path: Option<&'a OsStr>,
     /// How many rows run at the same time at most.
@@ -106,6 +108,7 @@ impl<'a> Scene<'a> {
             may_fix: false,
             sandbox: None,
             hold: None,
+            max_memory: None,
             search_path: None,
             at_once: 4,
             output: OutputCap::default(),

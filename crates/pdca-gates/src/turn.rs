@@ -203,9 +203,11 @@ impl Run<'_, '_> {
     /// What is wrong with the host, where that could be why a row is red.
     fn trouble(&self, row: &Row, job: &Job, ran: &Ran) -> Option<Trouble> {
         match ran.ending {
-            Ending::Exited(0 | 77) | Ending::TimedOut | Ending::Stalled | Ending::Cancelled => {
-                return None;
-            }
+            Ending::Exited(0 | 77)
+            | Ending::TimedOut
+            | Ending::Stalled
+            | Ending::OverMemory { .. }
+            | Ending::Cancelled => return None,
             Ending::Exited(_)
             | Ending::Signaled(_)
             | Ending::NotStarted { .. }

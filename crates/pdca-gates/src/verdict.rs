@@ -6,6 +6,7 @@
 //! | exits 77 | `unverifiable` |
 //! | exits with anything else | `fail` |
 //! | takes too long | `fail`, with `timeout` said |
+//! | has more memory than its cap | `fail`, with the cap said |
 //! | crashes (segmentation fault, abort, …) | `fail`: that is the program's own doing |
 //! | is killed, cannot be started, meets a full disk, has no program | `unverifiable`: the host, not the patch |
 //!
@@ -67,6 +68,7 @@ pub fn classify(ending: &Ending, said: &Said, row: &Row, trouble: Option<&Troubl
             timed_out: true,
             ..red(&format!("timeout after {}s", row.timeout.as_secs()), said)
         },
+        Ending::OverMemory { .. } => red(&ending.to_string(), said),
         Ending::Stalled => Finding { timed_out: true, ..red("timeout: no sign of life", said) },
         Ending::Cancelled => Finding::unverifiable("stopped before it ended"),
         Ending::NotStarted { why, kind: _ } | Ending::Infra { why } => {
@@ -312,5 +314,14 @@ mod tests {
         assert_eq!(evidence(0), "");
         assert_eq!(evidence(3), "exited 3 without output");
         assert_eq!(evidence(77), "exited 77 without saying why");
+    }
+
+    #[test]
+    fn a_gate_over_its_memory_is_red_and_says_the_cap() {
+        let over = Ending::OverMemory { cap: 64 << 20 };
+        let found = classify(&over, &said_by("building\n"), &row(SHELL), None);
+        assert_eq!(found.result, Fail);
+        assert_eq!(found.evidence, "more memory than its cap of 64 MiB: building");
+        assert!(!found.timed_out);
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::RefError,
     fence::{Effect, Fence, Log, Move, ref_at},
+    name::Run,
     path::TreePath,
     plan::{Entry, Strategy},
     store::Store,
@@ -121,4 +122,25 @@ impl Candidate {
         };
         self.bundles.iter().flat_map(of).collect()
     }
+}
+
+/// Removes a ref that kept a tip while it was gated, if it is exactly there.
+///
+/// What it kept must be reachable from elsewhere, or be of no use: that is the caller's to know.
+pub fn drop_fold_ref(
+    store: &Store,
+    fence: &Fence,
+    name: &str,
+    commit: ObjectId,
+    log: Log<'_>,
+) -> Result<Effect, RefError> {
+    if Run::of_fold_ref(name).is_none() {
+        return Err(RefError::Name { name: name.to_owned() });
+    }
+    if ref_at(store, name)?.is_none() {
+        return Ok(Effect::Recognised);
+    }
+    let step = Move { name: name.to_owned(), from: Some(commit), to: None };
+    fence.move_refs(store, &[step], log)?;
+    Ok(Effect::Made)
 }

@@ -38,6 +38,9 @@ const FENCE: &str = "refs/pdca/fence";
 const LOCK: &str = "pdca-fence.lock";
 /// How long another driver's change may take before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a lock of git that somebody else holds is waited for: longer than a git command that moves a
+/// ref takes, and shorter than others wait for us.
+const GIT_PATIENCE: Duration = Duration::from_secs(3);
 /// How long to wait between two looks at the lock.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -182,6 +185,12 @@ fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
     let repo = store.repo();
     let mut result = repo.edit_references_as(edits()?, Some(who));
     if result.is_err() && remove_own_locks(store, moves)? {
+        result = repo.edit_references_as(edits()?, Some(who));
+    }
+    let deadline = Instant::now() + GIT_PATIENCE;
+    let is_locked = || moves.iter().any(|step| lock_file(store, &step.name).exists());
+    while result.is_err() && is_locked() && Instant::now() < deadline {
+        sleep(LOOK);
         result = repo.edit_references_as(edits()?, Some(who));
     }
     let Err(source) = result else {

@@ -52,7 +52,7 @@ mod store;
 pub mod testing;
 mod verdict;
 
-pub use candidate::{AppliedCommit, Candidate};
+pub use candidate::{AppliedCommit, Candidate, drop_fold_ref};
 pub use certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
 pub use combination::{Built, Combination};
 pub use conflict::{Conflict, Hunk, Stage};

@@ -39,6 +39,13 @@ impl Run {
         format!("refs/pdca/{self}/int/{number}")
     }
 
+    /// The run whose fold a ref holds the tip of; none of any other ref.
+    pub fn of_fold_ref(name: &str) -> Option<Self> {
+        let (run, number) = name.strip_prefix("refs/pdca/")?.split_once("/int/")?;
+        number.parse::<u32>().ok()?;
+        run.parse().ok()
+    }
+
     /// The ref that keeps a commit that was found where it must not be.
     pub fn evidence_ref(&self, commit: gix::ObjectId) -> String {
         format!("refs/pdca/{self}/evidence/{commit}")
@@ -94,5 +101,14 @@ mod tests {
             assert!(text.parse::<Run>().is_err(), "{text:?}");
         }
         assert!("01J9Z8-a_b".parse::<Run>().is_ok());
+    }
+
+    #[test]
+    fn only_the_ref_of_a_fold_names_the_run_of_a_fold() {
+        let run: Run = "01J9Z8".parse().unwrap();
+        assert_eq!(Run::of_fold_ref(&run.fold_ref(7)), Some(run));
+        for name in ["refs/pdca/01J9Z8/seal/7", "refs/pdca/01J9Z8/int/x", "refs/heads/int/1"] {
+            assert_eq!(Run::of_fold_ref(name), None, "{name}");
+        }
     }
 }

@@ -219,6 +219,19 @@ impl Lanes {
         Ok(notes)
     }
 
+    /// Forgets whose work lay in a lane whose checkout is gone; says whether it was. Nobody else may be at
+    /// work there.
+    pub fn forget_lost(&self, note: &Note) -> io::Result<bool> {
+        let dir = self.slot_path(note.slot);
+        if fs::symlink_metadata(dir.join(&note.target)).is_ok() {
+            return Ok(false);
+        }
+        match fs::remove_file(dir.join(format!("{}{OCCUPANT}", note.target))) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
+            Ok(()) | Err(_) => Ok(true),
+        }
+    }
+
     /// Refuses a root that is inside any repository, the target's own among them.
     fn refuse_repository(&self) -> Result<(), ClaimError> {
         let made = self.root.ancestors().find(|above| above.exists()).unwrap_or(&self.root);

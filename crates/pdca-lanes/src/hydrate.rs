@@ -73,6 +73,8 @@ pub struct Hydrate<'a> {
     pub sandbox: Option<Sandbox>,
     /// The lock that the supervisor of a command holds while anything of it is alive.
     pub hold: Option<&'a Utf8Path>,
+    /// How many bytes of memory each command may have.
+    pub max_memory: Option<u64>,
     /// What supervises the commands.
     pub supervisor: Supervisor,
 }
@@ -86,6 +88,7 @@ impl<'a> Hydrate<'a> {
             env: Env::default(),
             sandbox: None,
             hold: None,
+            max_memory: None,
             supervisor: Supervisor::default(),
         }
     }
@@ -269,6 +272,7 @@ impl Lane {
             spec.timeout = Some(how.config.timeout());
             spec.sandbox.clone_from(&how.sandbox);
             spec.hold = how.hold.map(ToOwned::to_owned);
+            spec.max_memory = how.max_memory;
             spec.supervisor = how.supervisor.clone();
             let verdict = pdca_process::run(&spec, cancel, &mut |sign| watch(phase, sign))
                 .map_err(|source| HydrateError::Run { phase, source })?;
@@ -278,6 +282,7 @@ impl Lane {
                 ending @ (Ending::Exited(_)
                 | Ending::Signaled(_)
                 | Ending::TimedOut
+                | Ending::OverMemory { .. }
                 | Ending::Stalled
                 | Ending::NotStarted { .. }
                 | Ending::Infra { .. }) => {

@@ -82,7 +82,7 @@ pub use patch::{PatchError, PatchFault, footprint};
 pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};
 pub use private::{Private, PrivateError};
 pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
-pub use remove::{Kept, RemoveError, Removed};
+pub use remove::{Kept, RemovalStep, RemoveError, Removed};
 pub use sweep::{Decision, Reason, Stays, SweepItem, SweepPlan, SweepPolicy};
 pub use target::{Base, ResolveError, Target, TargetError};
 pub use tripwire::{ArmError, Tripwire};

@@ -54,6 +54,21 @@ pub struct Removed {
     pub moved_aside: Option<Utf8PathBuf>,
 }
 
+/// A step of a removal that is done. Between any two of them it may be cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemovalStep {
+    /// What was uncommitted is a commit.
+    Rescued,
+    /// What the primary does not have is in a bundle.
+    Kept,
+    /// The checkout has the name of one that goes.
+    Renamed,
+    /// The checkout is gone.
+    Cleared,
+    /// One of the files beside it is gone.
+    Left,
+}
+
 /// Work that outlives its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -106,12 +121,24 @@ impl Lanes {
     ///
     /// What was [rescued](Lane::rescue) beside the checkout stays where it is.
     pub fn remove(&self, slot: u32, target: &Target) -> Result<Removed, RemoveError> {
+        self.remove_told(slot, target, &|_| ())
+    }
+
+    /// The same, and says each step when it is done; a test's listener may not return.
+    pub fn remove_told(
+        &self,
+        slot: u32,
+        target: &Target,
+        tell: &dyn Fn(RemovalStep),
+    ) -> Result<Removed, RemoveError> {
         let path = self.checkout_path(slot, target);
         let left = Utf8PathBuf::from(format!("{path}{REMOVED}"));
         let marker = self.marker_path(slot, target);
         let known = Marker::load(&marker).map_err(failed("read", &marker))?;
         let Some(known) = known else {
-            return self.finish_removal(slot, target, path, &left);
+            let finished = self.finish_removal(slot, target, path, &left)?;
+            tell(RemovalStep::Cleared);
+            return Ok(finished);
         };
         let lane = self.clone().of_kind(known.kind).claim(slot, target)?;
         let extra = self.slot_path(slot).join(format!("{}{EXTRA}", target.name()));
@@ -119,10 +146,12 @@ impl Lanes {
             return Err(RemoveError::Extra { slot, path: extra });
         }
         let rescued = lane.rescue(&format!("lane-{slot}"))?;
+        tell(RemovalStep::Rescued);
         let kept = lane.keep(slot, self.root(), target)?;
+        tell(RemovalStep::Kept);
         let moved_aside = lane.moved_aside().map(Utf8Path::to_owned);
         dir::remove_at(&left).map_err(failed("remove", &left))?;
-        lane.leave(&left)?;
+        lane.leave(&left, tell)?;
         Ok(Removed { path, rescued, kept, moved_aside })
     }
 
@@ -217,17 +246,22 @@ impl Lane {
     }
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
-    fn leave(self, left: &Utf8Path) -> Result<(), RemoveError> {
+    fn leave(self, left: &Utf8Path, tell: &dyn Fn(RemovalStep)) -> Result<(), RemoveError> {
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
+        tell(RemovalStep::Renamed);
         if self.kind() == Kind::Worktree {
             let registered = self.room.git_dir();
             worktree::forget(&registered).map_err(failed("remove", &registered))?;
         }
         dir::remove_at(left).map_err(failed("remove", left))?;
+        tell(RemovalStep::Cleared);
+        let slot = self.slot_dir();
+        files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it is there, whoever comes next knows that something may be left.
         for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
+            tell(RemovalStep::Left);
         }
         Ok(())
     }

@@ -80,6 +80,7 @@ pub(crate) fn judge(
         Ending::Exited(_)
         | Ending::Signaled(_)
         | Ending::TimedOut
+        | Ending::OverMemory { .. }
         | Ending::Stalled
         | Ending::Cancelled
         | Ending::NotStarted { .. }

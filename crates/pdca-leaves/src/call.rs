@@ -40,6 +40,8 @@ pub struct Call<'a> {
     /// A lock that is held while anything of the leaf is alive; see
     /// [`Spec::hold`](pdca_process::Spec::hold).
     pub hold: Option<&'a Utf8Path>,
+    /// How many bytes of memory the leaf may have; see [`Spec::max_memory`](pdca_process::Spec::max_memory).
+    pub max_memory: Option<u64>,
     /// What the kernel can enforce; asked where absent.
     pub support: Option<&'a Held>,
     /// Called before each try that is really started, with its number from 1: the place to bring a
@@ -67,6 +69,7 @@ impl<'a> Call<'a> {
             force_stub: false,
             model: None,
             hold: None,
+            max_memory: None,
             support: None,
             prepare: None,
             fingerprint: None,

@@ -103,6 +103,7 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     });
     spec.output = OUTPUT;
     spec.hold = call.hold.map(Utf8Path::to_owned);
+    spec.max_memory = call.max_memory;
     spec.sandbox = Some(sandbox);
     if let Some(prompt) = prompt {
         fs::create_dir_all(call.job).map_err(LeafError::Job)?;

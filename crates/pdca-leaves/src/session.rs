@@ -244,6 +244,7 @@ impl<'a> Session<'a> {
             Ending::Exited(_)
             | Ending::Signaled(_)
             | Ending::TimedOut
+            | Ending::OverMemory { .. }
             | Ending::Stalled
             | Ending::NotStarted { .. }
             | Ending::Infra { .. } => Ok(verdict),

@@ -194,7 +194,8 @@ impl Duty {
         }
         let alive = self.alive();
         let stragglers = alive.iter().filter(|process| Some(process.pid) != self.child).count();
-        let at_once = matches!(ending, Ending::Infra { .. });
+        // A tree that has too much memory would use its grace to have more.
+        let at_once = matches!(ending, Ending::Infra { .. } | Ending::OverMemory { .. });
         if !at_once {
             self.terminate(&alive, limits);
         }

@@ -17,6 +17,11 @@ pub enum Ending {
     TimedOut,
     /// The child showed no sign of life for too long.
     Stalled,
+    /// The child's tree had more memory than its cap.
+    OverMemory {
+        /// The cap, in bytes.
+        cap: u64,
+    },
     /// The driver cancelled it, or the driver died.
     Cancelled,
     /// The program was never started.
@@ -41,9 +46,11 @@ impl Ending {
     /// thing again would only say the same.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Exited(_) | Self::Signaled(_) | Self::TimedOut | Self::Stalled => {
-                !self.is_host_fault()
-            }
+            Self::Exited(_)
+            | Self::Signaled(_)
+            | Self::TimedOut
+            | Self::Stalled
+            | Self::OverMemory { .. } => !self.is_host_fault(),
             Self::Cancelled | Self::NotStarted { .. } | Self::Infra { .. } => false,
         }
     }
@@ -57,6 +64,7 @@ impl Ending {
             | Self::Signaled(_)
             | Self::TimedOut
             | Self::Stalled
+            | Self::OverMemory { .. }
             | Self::Cancelled => false,
         }
     }
@@ -69,6 +77,9 @@ impl fmt::Display for Ending {
             Self::Signaled(signal) => write!(f, "ended by signal {signal}"),
             Self::TimedOut => f.write_str("timeout"),
             Self::Stalled => f.write_str("stalled"),
+            Self::OverMemory { cap } => {
+                write!(f, "more memory than its cap of {} MiB", cap >> 20)
+            }
             Self::Cancelled => f.write_str("cancelled"),
             Self::NotStarted { why, kind: _ } => write!(f, "not started: {why}"),
             Self::Infra { why } => f.write_str(why),

@@ -56,6 +56,7 @@ mod limit;
 mod link;
 mod log;
 mod mark;
+mod memory;
 mod orphan;
 mod poll;
 mod protocol;
@@ -74,6 +75,7 @@ pub use cancel::Cancel;
 pub use ending::{Ending, Held, Obstacle};
 pub use hold::{HoldError, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, read_log};
+pub use memory::memory_support;
 pub use run::{RunError, Sign, run};
 pub use sandbox::sandbox_support;
 pub use spec::{Env, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};
@@ -81,6 +83,21 @@ pub use supervise::maybe_supervise;
 pub use supervisor::Supervisor;
 pub use tool::{Tool, ToolError, ToolOutput};
 pub use verdict::{OutputSummary, Verdict, VerdictError, load_verdict};
+
+/// Has this process stand still, as it does before a disk that does not answer, until somebody continues it.
+///
+/// A signal to oneself is taken by any thread, and this one may run on for a moment; so it goes on only
+/// when the process was continued.
+pub fn stop_self() {
+    let continued = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&continued);
+    let heard = signal_hook::flag::register(signal_hook::consts::SIGCONT, flag);
+    let _sent =
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    while heard.is_ok() && !continued.load(std::sync::atomic::Ordering::SeqCst) {
+        std::thread::park_timeout(std::time::Duration::from_millis(1));
+    }
+}
 
 /// Ends this process as a crash would: at once, and with nothing cleared up.
 pub fn end_self_with_sigkill() -> ! {

@@ -1,4 +1,4 @@
-//! The limits of a running child: its time, its signs of life, its number of processes.
+//! The limits of a running child: its time, its signs of life, its processes, its memory.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 
 use crate::ending::Ending;
+use crate::memory::Memory;
 use crate::spec::{Spec, Stall};
 use crate::tree;
 
@@ -27,6 +28,7 @@ pub(crate) struct Limits {
     timeout: Option<Instant>,
     stall: Option<Quiet>,
     census: Census,
+    memory: Option<Memory>,
 }
 
 impl Limits {
@@ -35,6 +37,7 @@ impl Limits {
             timeout: spec.timeout.map(|timeout| now + timeout.min(LONGEST)),
             stall: spec.stall.clone().map(|stall| Quiet::new(stall, now)),
             census: Census::new(spec.max_processes.unwrap_or(Spec::MAX_PROCESSES), now),
+            memory: spec.max_memory.map(|cap| Memory::new(cap, now)),
         }
     }
 
@@ -52,6 +55,9 @@ impl Limits {
         }
         if self.stall.as_mut().is_some_and(|quiet| quiet.exceeded(now)) {
             return Some(Ending::Stalled);
+        }
+        if let Some(cap) = self.memory.as_mut().and_then(|memory| memory.exceeded(now)) {
+            return Some(Ending::OverMemory { cap });
         }
         self.crowded(now)
             .then(|| Ending::Infra { why: format!("more than {} processes", self.census.cap) })
@@ -71,7 +77,8 @@ impl Limits {
     pub(crate) fn next_look(&self) -> Option<Instant> {
         let stall = self.stall.as_ref().map(Quiet::next_look);
         let census = Some(self.census.next);
-        [self.timeout, stall, census].into_iter().flatten().min()
+        let memory = self.memory.as_ref().map(Memory::next_look);
+        [self.timeout, stall, census, memory].into_iter().flatten().min()
     }
 }
 
@@ -232,5 +239,43 @@ mod tests {
         assert_eq!(quiet.next_look(), start + Duration::from_secs(100));
         assert!(!quiet.exceeded(start + Duration::from_secs(99)));
         assert!(quiet.exceeded(start + Duration::from_secs(100)));
+    }
+
+    /// The seconds that an instant was read as.
+    fn seconds(instant: Instant) -> i64 {
+        let text = format!("{instant:?}");
+        let rest = text.split("tv_sec: ").nth(1).unwrap_or_default();
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or_else(|_| panic!("an instant is {text}"))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_clock_of_every_limit_is_the_one_that_stands_still_in_sleep() {
+        use rustix::time::{ClockId, clock_gettime};
+        let read = || clock_gettime(ClockId::Monotonic).tv_sec;
+        let (before, now, after) = (read(), seconds(Instant::now()), read());
+        assert!(before <= now && now <= after, "{before} {now} {after}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn f3_after_hours_of_sleep_no_more_time_has_passed_for_a_limit() {
+        use crate::Tool;
+        use std::io::Write as _;
+        // The other clock is eight hours ahead there, as after a sleep of that length.
+        let asleep = ["--map-root-user", "--time", "--boottime", "28800", "--fork"];
+        let tried = Tool::new("unshare").args(asleep).arg("true").run();
+        if !matches!(&tried, Ok(said) if said.code == 0) {
+            let said = "f3: not shown here: this host allows no clock of one's own\n";
+            std::io::stderr().write_all(said.as_bytes()).unwrap();
+            return;
+        }
+        let own = std::env::current_exe().unwrap();
+        let test = "limit::tests::the_clock_of_every_limit_is_the_one_that_stands_still_in_sleep";
+        let said =
+            Tool::new("unshare").args(asleep).arg(own).args(["--exact", test]).run().unwrap();
+        let out = String::from_utf8_lossy(&said.stdout);
+        assert!(said.code == 0 && out.contains("1 passed"), "{out}");
     }
 }

@@ -42,6 +42,11 @@ pub struct Spec {
     pub sandbox: Option<Sandbox>,
     /// How many processes the child's tree may have at a time; `None` is [`Spec::MAX_PROCESSES`].
     pub max_processes: Option<u32>,
+    /// How many bytes of memory the child's tree may have; `None` is no cap. The supervisor looks a few
+    /// times a second, so a tree can be over it for a moment; what it has is what it does not share
+    /// with files. See [`memory_support`](crate::memory_support).
+    #[serde(default)]
+    pub max_memory: Option<u64>,
     /// The child keeps the terminal: it stays in the driver's process group and its output is not
     /// captured. Usually together with [`Stdin::Inherit`].
     pub interactive: bool,
@@ -79,6 +84,7 @@ impl Spec {
             markers: Vec::new(),
             sandbox: None,
             max_processes: None,
+            max_memory: None,
             interactive: false,
             hold: None,
             supervisor: Supervisor::default(),

@@ -204,6 +204,7 @@ mod tests {
             any::<i32>().prop_map(Ending::Signaled),
             Just(Ending::TimedOut),
             Just(Ending::Stalled),
+            any::<u64>().prop_map(|cap| Ending::OverMemory { cap }),
             Just(Ending::Cancelled),
             any::<String>().prop_map(|why| Ending::NotStarted { kind: Obstacle::NotFound, why }),
             any::<String>().prop_map(|why| Ending::Infra { why }),

@@ -137,6 +137,15 @@ impl Bundle {
             .map_err(|source| Self::write_error(&path, source))
     }
 
+    /// As [`Bundle::publish`], where nobody else may have put anything: false where somebody has, and
+    /// then that stays.
+    pub fn publish_new(&self, artifact: Artifact, bytes: &[u8]) -> Result<bool, WriteError> {
+        let path = self.writable(artifact)?;
+        files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
+            .and_then(|()| files::create(&path, bytes))
+            .map_err(|source| Self::write_error(&path, source))
+    }
+
     /// As [`Bundle::publish`], for what can be made again from other artifacts: not synced.
     pub fn publish_derived(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.writable(artifact)?;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 /// Puts a file in place whole: temporary beside it, sync, rename, sync the directory.
 ///
@@ -24,6 +25,17 @@ pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
 /// lose it.
 pub fn replace_unsynced(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     write_and_rename(path.as_ref(), bytes, false)
+}
+
+/// As [`replace`], where nothing may be replaced: false where something has the name already, which
+/// stays as it is, whoever made it and however shortly before.
+pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<bool> {
+    let path = path.as_ref();
+    match write_and_put(path, bytes, true, rename_onto_nothing) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+        Ok(()) => sync_dir(parent(path)).map(|()| true),
+    }
 }
 
 /// Why a file was not read.
@@ -233,6 +245,11 @@ fn temp_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Removes from a directory what a crash left of replacements. One whose writer lives stays.
+pub fn clear_abandoned(dir: impl AsRef<Utf8Path>) -> io::Result<()> {
+    sweep(dir.as_ref(), is_temp_name)
+}
+
 /// Removes from a directory what a crash left of the replacements that `is_stale` picks by name.
 pub(crate) fn sweep(dir: &Utf8Path, is_stale: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     for entry in fs_err::read_dir(dir)? {
@@ -294,11 +311,32 @@ fn parent(path: &Path) -> &Path {
 }
 
 fn write_and_rename(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
+    write_and_put(path, bytes, sync, |temp, path| fs_err::rename(temp, path))
+}
+
+fn rename_onto_nothing(temp: &Path, path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, temp, CWD, path, RenameFlags::NOREPLACE) {
+        // A filesystem that cannot do it in one step knows links.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            fs_err::hard_link(temp, path)?;
+            fs_err::remove_file(temp)
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
+fn write_and_put(
+    path: &Path,
+    bytes: &[u8],
+    sync: bool,
+    put: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
     let (temp, mut file) = create_temp(path)?;
     let written = file
         .write_all(bytes)
         .and_then(|()| if sync { file.sync_all() } else { Ok(()) })
-        .and_then(|()| fs_err::rename(&temp, path));
+        .and_then(|()| put(&temp, path));
     if written.is_err() {
         // The first error is the one to report; what stays is swept later.
         drop(std::fs::remove_file(&temp));

@@ -1,5 +1,8 @@
 //! What others do meanwhile, and what is not as it was.
 
+use pdca_integrate::{Fence, Store};
+use rustix::process::Signal;
+
 use crate::meeting::Meeting;
 
 /// Waits, where `a.txt` is there and the test wants it to, until the test lets it go.
@@ -187,4 +190,64 @@ fi"#;
     assert!(scene.scene.workspace.has("calls/first"), "another one was at work");
     scene.scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
     fs_err::remove_file(&written).unwrap();
+}
+
+#[test]
+fn c4_an_integration_that_stood_still_through_a_takeover_is_refused_by_the_fence_when_it_wakes() {
+    let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let main = scene.at("main");
+    let driver = scene.scene.start_with(&[("PDCA_STOP_AT", "land")], &["integrate"]);
+    scene.scene.wait_until("it is about to land", |_| driver.is_stopped());
+    // Somebody takes the repository over, and lets the old driver live.
+    let room = scene.scene.workspace.around().join("room");
+    let store = Store::open(scene.scene.repo.path(), &room).expect("it can be opened");
+    let holder = "01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().expect("a name");
+    let fence = Fence::take(&store, &holder, 0).expect("the fence can be taken");
+    driver.signal(Signal::CONT);
+    let code = driver.wait();
+    assert_eq!(code, 104, "it found out");
+    assert_eq!(scene.at("main"), main, "and it moved nothing");
+    fence.verify(&store).expect("nobody took the fence back");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+}
+
+#[test]
+fn d3_a_lock_that_a_live_git_holds_is_told_after_a_while_and_never_removed() {
+    let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let main = scene.at("main");
+    let lock = scene.scene.repo.path().join(".git/refs/heads/main.lock");
+    // As git does it: the file is made, and open while its process is at work.
+    let held = fs_err::File::create(&lock).expect("it can be made");
+    let told = scene.integrate(&[]);
+    assert_eq!(told.code, 104, "{told:?}");
+    assert!(told.err.contains("refs/heads/main.lock"), "{}", told.err);
+    assert!(lock.exists(), "it is not ours to remove");
+    assert_eq!(scene.at("main"), main);
+    let doctor = scene.pdca(&["doctor"]);
+    let pid = std::process::id().to_string();
+    assert!(doctor.out.contains("main.lock") && doctor.out.contains(&pid), "{}", doctor.out);
+    drop(held);
+    fs_err::remove_file(&lock).expect("it can be removed");
+    scene.integrate(&[]).expect(0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+}
+
+#[test]
+fn d3_a_lock_that_a_live_git_gives_back_meanwhile_is_waited_for() {
+    let scene = Meeting::with("true", "[integrate]\nland = \"target\"\n");
+    scene.accepted("1", "a.txt", "a\n");
+    let lock = scene.scene.repo.path().join(".git/refs/heads/main.lock");
+    let driver = scene.scene.start_with(&[("PDCA_STOP_AT", "land")], &["integrate"]);
+    scene.scene.wait_until("it is about to land", |_| driver.is_stopped());
+    let held = fs_err::File::create(&lock).expect("it can be made");
+    driver.signal(Signal::CONT);
+    // A git that takes its time.
+    std::thread::park_timeout(std::time::Duration::from_millis(600));
+    drop(held);
+    fs_err::remove_file(&lock).expect("it is there still");
+    assert_eq!(driver.wait(), 0);
+    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
 }

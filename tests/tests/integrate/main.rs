@@ -7,6 +7,7 @@ mod combination;
 mod crash;
 mod faults;
 mod landing;
+mod leftovers;
 mod meeting;
 mod outlook;
 mod push;

@@ -1,11 +1,13 @@
 //! `cargo xtask bench journal`: what a step of a run costs, beside the same bytes and the same syncs
-//! by a plain loop.
+//! by a plain loop; and what a driver costs beside gates that take a second.
+
+mod batch;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
     Activity, Admission, Admitted, Cause, Effect, Ending, Epoch, Journal, Moment, ObjectId,
     Outcome, Place, Process, Record, RunId, Runs, Target, Verdict,
@@ -17,10 +19,11 @@ use super::ms;
 use super::report::{self, Against, Line, Unit};
 use crate::Stopped;
 
-/// Measure the journal: time, syncs and bytes per step, beside the raw floor
+/// Measure the journal: time, syncs and bytes per step, beside the raw floor, and a batch of 1-second gates
 ///
-/// A step is an intent, and its outcome with the five facts that follow from it: two syncs. Asserts
-/// nothing: the exit code is 0 whatever the numbers are.
+/// A step is an intent, and its outcome with the five facts that follow from it: two syncs. The batch is one of
+/// the release binary, beside plain loops of the same sleeps. Asserts nothing: the exit code is 0 whatever the
+/// numbers are.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// How many bundles the run has
@@ -32,6 +35,21 @@ pub(super) struct Args {
     /// How often all of it is repeated; the median counts
     #[arg(long, default_value_t = 5)]
     repeat: usize,
+    /// How many bundles the batch has; 0 leaves it out
+    #[arg(long, default_value_t = 8)]
+    batch: u32,
+    /// How many gates of a second each of them has
+    #[arg(long, default_value_t = 3)]
+    gates: u32,
+    /// On how many lanes
+    #[arg(long, default_value_t = 2)]
+    lanes: u32,
+    /// How often the batch is repeated; the median counts
+    #[arg(long, default_value_t = 3)]
+    batches: u32,
+    /// Measure this binary and build none
+    #[arg(long, value_name = "FILE")]
+    binary: Option<Utf8PathBuf>,
     /// Print JSON in place of the table
     #[arg(long)]
     json: bool,
@@ -46,7 +64,12 @@ struct Round {
     bytes: u32,
 }
 
-pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
+pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
+    let binary = match &args.binary {
+        _ if args.batch == 0 => None,
+        Some(binary) => Some(binary.canonicalize_utf8()?),
+        None => Some(super::build(root)?),
+    };
     super::note_load();
     let mut rounds = Vec::new();
     // The first round warms up and does not count.
@@ -59,7 +82,10 @@ pub(super) fn measure(args: &Args) -> Result<(), Stopped> {
             rounds.push(measured);
         }
     }
-    let lines = lines(f64::from(args.bundles.max(1) * args.steps.max(1)), &rounds);
+    let mut lines = lines(f64::from(args.bundles.max(1) * args.steps.max(1)), &rounds);
+    if let Some(binary) = binary {
+        lines.extend(batch::measure(args, &binary)?);
+    }
     if args.json {
         println!("{:#}", report::json(&lines));
     } else {

@@ -8,7 +8,7 @@ use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase};
 use serde::Serialize;
 
 use super::lanes::sh_word;
-use super::recover::{take_up, unexpected};
+use super::recover::{take_up, unexpected, unfinished};
 use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -71,6 +71,7 @@ pub(crate) fn run(
     let seen = sightings(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active")?;
+        unfinished::mention(&site, err)?;
         return Ok(Exit::NothingToDo);
     };
     let bundles = require_known(sighting, &site)?;

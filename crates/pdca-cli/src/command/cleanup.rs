@@ -1,12 +1,17 @@
 //! `pdca cleanup`: what runs left behind and nobody needs any more.
 
+mod left;
+
 use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_driver::{Prune, Sighting, Site, Tenant, has_work, prune, sightings, to_prune};
+use pdca_driver::{
+    Effects, Point, Prune, RecordOf, Sighting, Site, Tenant, When, has_work, prune, sightings,
+    to_prune,
+};
 use pdca_journal::Liveness;
-use pdca_lanes::{LaneReport, Target};
+use pdca_lanes::{LaneReport, RemovalStep, Target};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
@@ -22,10 +27,11 @@ const DAY: u64 = 24 * 3600;
 
 /// Remove what finished work left: private checkouts, and records of old runs
 ///
-/// A run in which nothing is left to do is ended first. A checkout goes if nobody works in it and the bundle whose
+/// A run or an integration in which nothing is left to do is ended first. A checkout goes if nobody works in it and the bundle whose
 /// work lies there is complete, resolved or discontinued; what is in it and not in the target is kept in a bundle that
-/// `git fetch` reads. Records of runs that are over go after `--keep-days`; the newest stays. It can be interrupted
-/// anywhere and repeated. With `-n` it says exactly what it would do.
+/// `git fetch` reads. Records of runs and integrations that are over go after `--keep-days`; the newest of each stays.
+/// Refs that kept what an integration gated go when a branch has their commit, or with its record when the seals make
+/// it again. It can be interrupted anywhere and repeated. With `-n` it says exactly what it would do.
 ///
 /// Exit codes: 0 done, 1 something could not be removed, 4 nothing to clean up.
 #[derive(clap::Args, Debug)]
@@ -43,7 +49,7 @@ pub(crate) struct Args {
 /// One thing that goes or stays.
 #[derive(Debug, Serialize)]
 struct Step {
-    /// `end-run`, `checkout` or `record`.
+    /// `end-run`, `end-integration`, `checkout`, `anchor` or `record`.
     what: &'static str,
     name: String,
     /// `remove`, `end` or `keep`.
@@ -80,18 +86,31 @@ struct Document {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
     let dry_run = cx.globals.dry_run;
-    let (mut steps, active) = runs(&site, dry_run)?;
+    let effects = session::effects(cx)?;
+    let effects: &dyn Effects = effects.as_ref();
+    let (mut steps, active) = runs(&site, effects, dry_run)?;
     let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };
-    steps.extend(checkouts(cx, &site, active.as_deref(), dry_run)?);
+    let watched = (!dry_run).then_some(effects);
+    steps.extend(checkouts(cx, &site, active.as_deref(), watched)?);
+    let (ended, ending) = left::integrations(&site, watched)?;
+    steps.extend(ended);
     let keep = Duration::from_secs(args.keep_days.saturating_mul(DAY));
+    steps.extend(left::anchors(cx, &site, keep, &ending, watched)?);
     for one in to_prune(&site, ambient::moment(), keep)? {
-        steps.push(record(&one, args.keep_days, dry_run));
+        // What is ended only now is looked at the next time, as `-n` says.
+        if one.run.as_ref().is_none_or(|(run, _)| !ending.contains(run)) {
+            steps.push(record(&one, args.keep_days, watched));
+        }
     }
     finish(&Document { dry_run, steps }, cx, out)
 }
 
 /// Ends runs in which nothing is left to do, and says which one is not over.
-fn runs(site: &Site, dry_run: bool) -> Result<(Vec<Step>, Option<String>), Failure> {
+fn runs(
+    site: &Site,
+    effects: &dyn Effects,
+    dry_run: bool,
+) -> Result<(Vec<Step>, Option<String>), Failure> {
     let mut steps = Vec::new();
     let mut active = None;
     for sighting in sightings(site)? {
@@ -107,7 +126,8 @@ fn runs(site: &Site, dry_run: bool) -> Result<(Vec<Step>, Option<String>), Failu
         let mut step = Step::new("end-run", name, "end", "nothing is left to do in it");
         if !dry_run {
             let (begun, _admitted) = take_up(&sighting, site)?;
-            step.done = begun.run.finish().map_err(|error| unexpected(&error))?;
+            let end = || begun.run.finish();
+            step.done = effects.perform("end-run", end).map_err(|error| unexpected(&error))?;
         }
         steps.push(step);
     }
@@ -118,7 +138,7 @@ fn checkouts(
     cx: &Context<'_>,
     site: &Site,
     active: Option<&str>,
-    dry_run: bool,
+    effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
     if cx.workspace()?.targets.is_empty() {
         return Ok(Vec::new());
@@ -137,15 +157,34 @@ fn checkouts(
             }
             (None, Some(target)) => {
                 let step = Step::new("checkout", name, "remove", "nothing unfinished lies in it");
-                steps.push(if dry_run { step } else { removed(step, lane, &place, target) });
+                steps.push(match effects {
+                    None => step,
+                    Some(effects) => removed(step, lane, (&place, target), effects),
+                });
             }
         }
     }
     Ok(steps)
 }
 
-fn removed(step: Step, lane: &LaneReport, place: &Place<'_>, target: &Target) -> Step {
-    let row = remove::row(lane, place.lanes.remove(lane.slot, target), target.path());
+fn removed(
+    step: Step,
+    lane: &LaneReport,
+    (place, target): (&Place<'_>, &Target),
+    effects: &dyn Effects,
+) -> Step {
+    let tell = |step: RemovalStep| {
+        let name = match step {
+            RemovalStep::Rescued => "lane-rescued",
+            RemovalStep::Kept => "lane-kept",
+            RemovalStep::Renamed => "lane-renamed",
+            RemovalStep::Cleared => "lane-cleared",
+            RemovalStep::Left => "lane-left",
+        };
+        effects.reached(Point { name, when: When::After });
+    };
+    let go = || place.lanes.remove_told(lane.slot, target, &tell);
+    let row = remove::row(lane, effects.perform("checkout", go), target.path());
     Step { done: row.removed, kept: row.bundle, fetch: row.fetch, error: row.kept_because, ..step }
 }
 
@@ -158,7 +197,8 @@ fn stays(lane: &LaneReport, site: &Site, active: Option<&str>) -> Option<String>
         return Some(format!("run {run} is not over"));
     }
     match site.tenant(lane.slot, &lane.target) {
-        Tenant::Nobody => None,
+        // A combination is made again from the seals, where an integration is not over.
+        Tenant::Nobody | Tenant::Combination => None,
         Tenant::Stranger => Some("work of another workspace lies in it".to_owned()),
         Tenant::Bundle(id) => unfinished(site, &id).map(|state| format!("{id} is {state}")),
     }
@@ -182,16 +222,20 @@ fn unfinished(site: &Site, id: &BundleId) -> Option<&'static str> {
     }
 }
 
-fn record(one: &Prune, days: u64, dry_run: bool) -> Step {
+fn record(one: &Prune, days: u64, effects: Option<&dyn Effects>) -> Step {
     let mut step = if let Some((run, phase)) = &one.run {
         let reason = format!("it is {phase} for more than {days} days");
-        Step::new("record", format!("run {run}"), "remove", reason)
+        let of = match one.of {
+            RecordOf::Run => "run",
+            RecordOf::Integration => "integration",
+        };
+        Step::new("record", format!("{of} {run}"), "remove", reason)
     } else {
         let name = one.dir.file_name().unwrap_or_default();
         Step::new("record", name, "remove", "a crash left it")
     };
-    if !dry_run {
-        match prune(one) {
+    if let Some(effects) = effects {
+        match effects.perform("record", || prune(one)) {
             Ok(()) => step.done = true,
             Err(error) => step.error = Some(error.to_string()),
         }

@@ -217,6 +217,7 @@ fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row
         }
     }
     rows.push(room(site));
+    rows.push(leaf_memory(site));
     rows.push(driver(site));
     rows.extend(runs::rows(site));
     rows.extend(gates(site));
@@ -287,6 +288,24 @@ fn room(site: &Site) -> Row {
         return Row::broken("room", found, remedy);
     }
     Row::ok("room", found)
+}
+
+/// Whether what a leaf or a gate has of the memory is held, and by what.
+fn leaf_memory(site: &Site) -> Row {
+    let what = "leaf memory";
+    match (site.limits.leaf_memory, pdca_process::memory_support()) {
+        (None, Ok(())) => Row::ok(what, "no cap; `leaf_memory_mb` in [driver] sets one"),
+        (None, Err(why)) => Row::ok(what, format!("no cap, and none could be held here: {why}")),
+        (Some(cap), Ok(())) => {
+            let found = format!("{} for each with all it starts, by looking", size(cap));
+            Row::ok(what, found)
+        }
+        (Some(_), Err(why)) => {
+            let remedy =
+                "nothing holds `leaf_memory_mb` here; use fewer lanes, or cap it from outside";
+            Row::warning(what, format!("cannot be seen: {why}"), remedy)
+        }
+    }
 }
 
 fn driver(site: &Site) -> Row {

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroU32;
 
-use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Astray, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land, Order, Reason, Sealing,
-    Settings, Standing,
+    Astray, ChronicleError, Follows, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land,
+    Order, Reason, Sealing, Settings, Standing,
 };
+use pdca_driver::{Site, integrations};
 use pdca_integrate::Run;
 use pdca_journal::RunId;
 use pdca_state::BundleId;
@@ -158,6 +158,9 @@ pub(crate) fn run(
         unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
         landed.push((front, done));
     }
+    if !dry_run {
+        end_left(cx, &site, err)?;
+    }
     // Nobody is kept waiting while a resolver works.
     drop(admitted);
     let resolving = resolve_conflicts(args, cx, &site, &settings, &landed, err)?;
@@ -179,6 +182,31 @@ pub(crate) fn run(
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
     Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+}
+
+/// Ends integrations that were cut short after the last of their changes had landed.
+fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Failure> {
+    if integrations(site)?.is_empty() {
+        return Ok(());
+    }
+    let fronts = site.fronts()?;
+    for (sighting, follows) in site.left_integrations(&fronts)? {
+        if follows == Follows::End {
+            let id = &sighting.id;
+            site.end_integration(id, &fronts, ambient::moment).map_err(|error| ending(&error))?;
+            cx.note(
+                err,
+                &format!("integration {id} was cut short with nothing left to do: ended"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Why an integration that was left could not be ended.
+pub(crate) fn ending(error: &ChronicleError) -> Failure {
+    Failure::from_error(Exit::RecoveryBlocked, error)
+        .hint("`pdca doctor` says more; nothing was landed or lost")
 }
 
 /// Has the resolver work on what conflicts, where one is configured.

@@ -1,5 +1,7 @@
 //! `pdca recover`: what a run left behind, set right or shown.
 
+pub(super) mod unfinished;
+
 use std::io::Write;
 
 use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings_in_lanes};
@@ -18,7 +20,8 @@ use crate::session;
 /// For every run that is not over: the part of its work it is in and since when, whether its driver lives, and for
 /// each bundle what the record says, what is found, and what follows. Then the run of a driver that died is taken up
 /// and set right; `pdca batch` goes on with it. A driver that lives is left alone, unless `--take-over` takes the run
-/// from it: its record is closed to it first, then it is ended.
+/// from it: its record is closed to it first, then it is ended. An integration that was cut short is shown with what
+/// `pdca integrate` will do, and ended where nothing of it is left to do.
 ///
 /// Exit codes: 0 everything can go on, 4 nothing to recover, 104 a person must decide first.
 #[derive(clap::Args, Debug)]
@@ -45,8 +48,11 @@ struct Recovery {
     #[serde(flatten)]
     run: RunRow,
     bundles: Vec<FoundRow>,
-    /// What is done, or, with `--dry-run`, would be: `take-up`, `take-over` or `leave`.
+    /// What is done, or, with `--dry-run`, would be: `take-up`, `take-over` or `leave`; of an integration
+    /// `end`, `integrate` (by that command) or `leave`.
     action: &'static str,
+    /// What `pdca integrate` will do with an integration.
+    follows: Option<String>,
     /// Whether it was done.
     done: bool,
     /// Whether the run is over now.
@@ -71,6 +77,7 @@ pub(crate) fn run(
         }
         runs.push(recovery);
     }
+    runs.extend(unfinished::recover(&site, cx)?);
     let exit = if runs.iter().any(|run| !run.decide.is_empty()) {
         Exit::RecoveryBlocked
     } else if runs.iter().all(|run| run.action == "leave") {
@@ -109,7 +116,7 @@ impl Recovery {
             (Ok(_), Liveness::Alive) => ("leave", Vec::new()),
             (Ok(state), Liveness::Dead) => ("take-up", decisions(state, sighting)),
         };
-        Self { run, bundles, action, done: false, over: false, decide }
+        Self { run, bundles, action, follows: None, done: false, over: false, decide }
     }
 
     fn carry_out(
@@ -148,10 +155,16 @@ impl Recovery {
         }
         let p = cx.out;
         let said = match (self.action, self.done) {
+            ("leave", _) if self.decide.is_empty() && self.run.kind == "integration" => {
+                p.faint("its driver is at work").to_string()
+            }
             ("leave", _) if self.decide.is_empty() => p
                 .faint("its driver is at work; `--take-over` would take the run from it")
                 .to_string(),
             ("leave", _) => p.warn("nothing was touched").to_string(),
+            ("integrate", _) => self.follows.clone().unwrap_or_default(),
+            ("end", false) => "nothing is left to do: it would be ended".to_owned(),
+            ("end", true) => p.good("nothing was left to do: it is ended").to_string(),
             (_, false) => format!("would be taken up ({})", self.action),
             (_, true) if self.over => p.good("nothing was left to do: the run is over").to_string(),
             (_, true) if self.decide.is_empty() => {

@@ -7,6 +7,7 @@ mod tests;
 use std::io::Write;
 use std::time::Duration;
 
+use pdca_driver::Effects;
 use pdca_driver::integrate::{Hand, Sealing};
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
@@ -200,14 +201,13 @@ impl Case<'_> {
 
     /// Seals the reviewed commit. The decision is recorded only after that: whoever is cut short between
     /// the two accepts again and finds the same seal.
-    fn seal(&self, err: &mut dyn Write) -> Result<(), Failure> {
+    fn seal(&self, effects: &dyn Effects, err: &mut dyn Write) -> Result<(), Failure> {
         let Case { cx, bundle, snapshot, .. } = *self;
         let site = session::site(cx)?;
         let run = super::integrate::new_run()?;
         let hand = Hand { run: &run, seconds: cx.ambient.now() };
-        let effects = session::effects(cx)?;
         let sealed = site
-            .seal(bundle, snapshot, hand, effects.as_ref())
+            .seal(bundle, snapshot, hand, effects)
             .map_err(|error| super::integrate::unsealable(&error, bundle))?;
         if let Sealing::Unknown { what } = sealed {
             let text = format!(
@@ -248,15 +248,17 @@ impl Case<'_> {
             )?;
             return Ok(Exit::Done);
         }
+        let effects = session::effects(cx)?;
+        let effects: &dyn Effects = effects.as_ref();
         if action == Action::Accept {
-            self.seal(err)?;
+            self.seal(effects, err)?;
         }
-        bundle.publish(Artifact::Summary, signed.as_bytes())?;
+        effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
         // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
         let archived = match action {
             Action::Accept | Action::Discontinue => None,
-            Action::IterateDo => Some(archive(bundle, Reentry::Do)?),
-            Action::IteratePlan => Some(archive(bundle, Reentry::Plan)?),
+            Action::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),
+            Action::IteratePlan => Some(archive(bundle, Reentry::Plan, effects)?),
         };
         let state = bundle.load()?.state;
         if cx.globals.json {
@@ -354,10 +356,10 @@ fn summary_text(bundle: &Bundle) -> Result<String, Failure> {
     })
 }
 
-fn archive(bundle: &Bundle, reentry: Reentry) -> Result<String, Failure> {
+fn archive(bundle: &Bundle, reentry: Reentry, effects: &dyn Effects) -> Result<String, Failure> {
     let plan = archive_plan(bundle, reentry)?;
     for step in &plan.steps {
-        step.apply()?;
+        effects.perform(step.name(), || step.apply())?;
     }
     Ok(format!("iteration-v{}", plan.number))
 }

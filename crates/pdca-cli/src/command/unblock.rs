@@ -9,7 +9,7 @@ use pdca_state::BundleId;
 use serde::Serialize;
 
 use super::abort::{ask, require_known, wait};
-use super::recover::{take_up, unexpected};
+use super::recover::{take_up, unexpected, unfinished};
 use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -69,6 +69,7 @@ pub(crate) fn run(
     let seen = sightings(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active, so nothing is blocked")?;
+        unfinished::mention(&site, err)?;
         return Ok(Exit::NothingToDo);
     };
     require_known(sighting, &site)?;
@@ -85,6 +86,10 @@ pub(crate) fn run(
                 let name = RunId::generate(ambient::moment().wall)?;
                 let unblocked = begun.run.unblock(&name, one.as_ref(), args.note.clone());
                 unblocked.map_err(|error| unexpected(&error))?;
+                // Where its checkout was lost, it begins in one that is made anew.
+                if let Some(id) = one {
+                    site.forget_lost_checkout(id)?;
+                }
             }
         }
     }

@@ -118,6 +118,9 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
                     told
                 }
             }
+            GroundError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
+                "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
+            )),
             GroundError::Lane(_)
             | GroundError::Objects(_)
             | GroundError::Conflicted(_)

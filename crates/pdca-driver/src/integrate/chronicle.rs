@@ -99,8 +99,7 @@ impl Chronicle {
         let common_dir = front.store.common_dir().to_owned();
         let admission = Admission::take([common_dir.join(LOCK)])?;
         let runs = Runs::new(site.private().join("integrations"));
-        let me = Process::of(&Place::here()?, std::process::id())
-            .ok_or_else(|| io::Error::other("this process is not in the process table"))?;
+        let me = myself()?;
         let mut taken = None;
         for run in runs.active()? {
             let found =
@@ -116,7 +115,7 @@ impl Chronicle {
                     source: Box::new(source),
                 })?;
             let mut journal = opened.journal;
-            settle(&mut journal, front, tip, clock)?;
+            settle(&mut journal, Some((front, tip)), clock)?;
             if taken.is_none() && is_of(&journal, front, entries, &terms) {
                 taken = Some(journal);
             } else {
@@ -429,6 +428,11 @@ impl Chronicle {
         self.journal.append((self.clock)(), records)?;
         Ok(())
     }
+}
+
+fn myself() -> Result<Process, ChronicleError> {
+    let me = Process::of(&Place::here()?, std::process::id());
+    Ok(me.ok_or_else(|| io::Error::other("this process is not in the process table"))?)
 }
 
 fn next(runs: &Runs) -> Result<Epoch, ChronicleError> {

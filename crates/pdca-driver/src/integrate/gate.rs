@@ -9,7 +9,7 @@ use crate::attempt::Tenancy;
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::ground::Ground;
-use crate::site::Site;
+use crate::site::{COMBINED, Site};
 
 use super::standing::Front;
 
@@ -80,6 +80,7 @@ impl Driver<'_> {
         scene.sandbox = Some(self.gate_sandbox(&ground));
         let children = self.site.children();
         scene.hold = Some(&children);
+        scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
         scene.supervisor = self.site.supervisor.clone();
         let wire = if self.are_gates_confined() { None } else { Some(self.watch(&ground)?) };
@@ -144,7 +145,8 @@ impl<'g> Standing<'g> {
         ground: &'g Ground,
         bench: &Bench,
     ) -> Result<Self, DriveError> {
-        let name = format!("combined-{}", sha256_hex(bench.jobs.as_str().as_bytes()));
+        let digest = sha256_hex(bench.jobs.as_str().as_bytes());
+        let name = format!("{COMBINED}{}-{digest}", driver.site.mark());
         let left = ground.tenancy()?.filter(|left| left.job == name);
         let as_left = left.is_some_and(|left| left.head.as_ref() == Some(&bench.commit))
             && ground.head()? == bench.commit;

@@ -203,6 +203,12 @@ impl Site {
     }
 }
 
+/// Whether a certificate waits in the directory of an integration until its landing is known.
+pub(crate) fn has_pending_certificate(dir: &Utf8Path) -> bool {
+    let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().starts_with(PENDING))
+}
+
 /// What became of a landing that was announced.
 enum Became {
     /// It is there: this is its certificate.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fs_err as fs;
-use pdca_lanes::{ClaimError, Decision, Kind, Reason, RemoveError, Removed, Stays, SweepPolicy};
+use pdca_lanes::{
+    ClaimError, Decision, Kind, Reason, RemovalStep, RemoveError, Removed, Stays, SweepPolicy,
+};
 use pdca_testkit::Repo;
 
 use crate::scene::{BY, Scene, seen};
@@ -292,4 +294,29 @@ fn a_sweep_does_what_its_plan_says() {
     let full = SweepPolicy { min_free: Some(u64::MAX), max_age: None, now: later };
     let plan = lanes.plan_sweep(std::slice::from_ref(&target), &full).unwrap();
     assert!(matches!(plan.items[..], [ref item] if matches!(item.decision, Decision::Keep(_))));
+}
+
+#[test]
+fn a_removal_says_its_steps_when_they_are_done() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    drop(scene.lane());
+    let said = std::cell::RefCell::new(Vec::new());
+    let slot = scene.lanes().root().join("lane-0");
+    let tell = |step: RemovalStep| {
+        let has = |name: &str| slot.join(name).exists();
+        said.borrow_mut().push((step, has("app"), has("app.removed"), has("app.lane.json")));
+    };
+    scene.lanes().remove_told(0, &scene.target(), &tell).unwrap();
+    let said = said.into_inner();
+    assert_eq!(
+        said[..5],
+        [
+            (RemovalStep::Rescued, true, false, true),
+            (RemovalStep::Kept, true, false, true),
+            (RemovalStep::Renamed, false, true, true),
+            (RemovalStep::Cleared, false, false, true),
+            (RemovalStep::Left, false, false, true),
+        ]
+    );
+    assert_eq!(said.last(), Some(&(RemovalStep::Left, false, false, false)), "the marker last");
 }

@@ -7,6 +7,8 @@ mod ending;
 #[cfg(test)]
 mod hold;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod output;
 #[cfg(test)]
 mod sandbox;

@@ -173,3 +173,28 @@ fn only_what_a_replacement_left_is_called_a_temporary() {
         assert_eq!(is_temp_name(name.as_bytes()), any, "{name}");
     }
 }
+
+#[test]
+fn what_a_crash_left_of_replacements_is_cleared_and_nothing_else() {
+    let (_guard, dir) = dir();
+    for name in [".app.json.pdca-tmp-1-0", "app.json", ".app.json", "app.pdca-tmp-1-0"] {
+        fs_err::write(dir.join(name), "half").unwrap();
+    }
+    clear_abandoned(&dir).unwrap();
+    let mut left: Vec<String> =
+        dir.read_dir_utf8().unwrap().map(|entry| entry.unwrap().file_name().to_owned()).collect();
+    left.sort();
+    assert_eq!(left, [".app.json", "app.json", "app.pdca-tmp-1-0"]);
+}
+
+#[test]
+fn what_is_created_never_takes_the_place_of_what_is_there() {
+    let (_guard, dir) = dir();
+    let path = dir.join("a.md");
+    assert!(create(&path, b"ours").unwrap());
+    assert!(!create(&path, b"again").unwrap());
+    assert_eq!(fs_err::read(&path).unwrap(), b"ours");
+    symlink("nowhere", dir.join("link")).unwrap();
+    assert!(!create(dir.join("link"), b"ours").unwrap(), "a link that leads nowhere is there too");
+    assert_eq!(dir.read_dir_utf8().unwrap().count(), 2, "nothing is left beside them");
+}

@@ -8,21 +8,41 @@ use crate::overview::runs::RunRow;
 
 /// A row for each run that is not over; one that says so where there is none.
 pub(super) fn rows(site: &Site) -> Vec<Row> {
-    let unreadable = |(id, error): (String, String)| {
-        let dir = site.private().join("integrations").join(&id);
-        let remedy = format!("restore {dir}/journal, or move the directory away");
-        Row::broken(format!("integration {id}"), error, remedy)
-    };
     let mut rows = batches(site);
-    rows.extend(broken_integrations(site).into_iter().map(unreadable));
+    let seen = integrations(site).unwrap_or_default();
+    rows.extend(seen.iter().map(|sighting| integration(sighting, site)));
     rows
 }
 
-/// The integrations whose record cannot be read, and why.
-fn broken_integrations(site: &Site) -> Vec<(String, String)> {
-    let seen = integrations(site).unwrap_or_default().into_iter();
-    seen.filter_map(|seen| Some((seen.id.to_string(), pdca_state::chain(&seen.state.err()?))))
-        .collect()
+/// An integration that is not over.
+fn integration(sighting: &Sighting, site: &Site) -> Row {
+    let what = format!("integration {}", sighting.id);
+    let state = match &sighting.state {
+        Ok(state) => state,
+        Err(error) => {
+            let dir = site.integrations().dir(&sighting.id);
+            let remedy = format!("restore {dir}/journal, or move the directory away");
+            return Row::broken(what, pdca_state::chain(error), remedy);
+        }
+    };
+    let (since, driver) = (state.since.at.wall, &state.driver);
+    if let Some(block) = &state.block {
+        let found = format!("{} since {since}: {}", state.phase, block.evidence);
+        return Row::warning(what, found, "mend it, and `pdca integrate` goes on");
+    }
+    match sighting.driver {
+        Liveness::Alive => Row::ok(what, format!("{} since {since}, by {driver}", state.phase)),
+        Liveness::Unknown => Row::warning(
+            what,
+            format!("{} since {since}; whether {driver} lives cannot be told", state.phase),
+            "look at it where it was started; nothing is touched until it is known to be dead",
+        ),
+        Liveness::Dead => Row::warning(
+            what,
+            format!("{} since {since}, left by {driver}, which is dead", state.phase),
+            "`pdca integrate` goes on with it; `pdca recover -n` says with what",
+        ),
+    }
 }
 
 fn batches(site: &Site) -> Vec<Row> {

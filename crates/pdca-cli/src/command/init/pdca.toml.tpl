@@ -33,6 +33,8 @@ name = {name}
 #min_free_gb = 1
 # How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
 #lane_memory_mb = 256
+# How much memory a leaf or a gate may have together with all it starts, in MiB; no cap if unset.
+#leaf_memory_mb = 4096
 # A brief whose `Disposition hint` contains one of these words (in any case) needs no builder and
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]

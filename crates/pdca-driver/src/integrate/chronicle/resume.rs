@@ -2,14 +2,53 @@
 
 use pdca_integrate as git;
 use pdca_integrate::Entry;
-use pdca_journal::{Cause, Effect, Journal, Landing, Status};
+use pdca_journal::{
+    Admission, Cause, Effect, Journal, Landing, Record, RunId, RunPhase, RunState, Status,
+    Workstream,
+};
 use pdca_state::BundleId;
 
 use crate::integrate::standing::Front;
 use crate::integrate::tip::Tip;
 use crate::run::Clock;
+use crate::site::Site;
 
-use super::{ChronicleError, back, seal_of};
+use super::{Chronicle, ChronicleError, LOCK, back, myself, next, seal_of};
+
+impl Chronicle {
+    /// Ends an integration that was left and has nothing to do any more.
+    pub(in crate::integrate) fn close(
+        site: &Site,
+        front: Option<&Front>,
+        state: &RunState,
+        run: &RunId,
+        clock: Clock,
+    ) -> Result<(), ChronicleError> {
+        let targets = &state.admitted.targets;
+        let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
+        let (runs, at) = (site.integrations(), clock());
+        let opened = Journal::open(&runs, &admission, run, next(&runs)?, at, myself()?, false);
+        let opened = opened.map_err(|source| ChronicleError::TakeUp {
+            run: run.clone(),
+            source: Box::new(source),
+        })?;
+        let mut journal = opened.journal;
+        let tip = front.map(|front| Tip { reference: front.reference.clone(), at: front.tip });
+        settle(&mut journal, front.zip(tip.as_ref()), clock)?;
+        let (phase, target) = (journal.state().phase, targets.first());
+        let target = target.map(|target| target.name.clone()).unwrap_or_default();
+        let is_landed = |work: &Workstream| matches!(work.status, Status::Landed);
+        if phase == RunPhase::Integrating && journal.state().bundles.values().all(is_landed) {
+            let (applying, landing) = (None, None);
+            let mut left =
+                Self { journal, clock, target, applying, landing, _admission: admission };
+            return left.finish(&[], &[]);
+        }
+        let why = "nothing of it was left to do".to_owned();
+        journal.append(clock(), vec![Record::Aborted { why }])?;
+        Ok(())
+    }
+}
 
 /// Whether an integration that was left is the one that is asked for, and can go on.
 pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: &str) -> bool {
@@ -41,18 +80,20 @@ pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: 
     nothing_else && entries.iter().all(is_there)
 }
 
-/// Looks what became of everything that a driver was at when it died.
+/// Looks what became of everything that a driver was at when it died. Without a branch to look at,
+/// nothing is known to have landed.
 pub(super) fn settle(
     journal: &mut Journal,
-    front: &Front,
-    tip: &Tip,
+    place: Option<(&Front, &Tip)>,
     clock: Clock,
 ) -> Result<(), ChronicleError> {
     for intent in journal.open_intents() {
         let at = clock();
         let is_done = match intent.effect() {
             Effect::Seal(_) => true,
-            Effect::Land(landing) => has_landed(front, tip, landing),
+            Effect::Land(landing) => {
+                place.is_some_and(|(front, tip)| has_landed(front, tip, landing))
+            }
             Effect::Prepare { .. }
             | Effect::Rescue { .. }
             | Effect::Apply { .. }

@@ -1,0 +1,77 @@
+//! What integrations left: those that were cut short with nothing to do, and refs that nobody needs.
+
+use std::time::Duration;
+
+use pdca_driver::integrate::Follows;
+use pdca_driver::{Effects, Site};
+use pdca_journal::RunId;
+
+use super::Step;
+use crate::ambient;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Ends integrations in which nothing is left to do, and says which.
+pub(super) fn integrations(
+    site: &Site,
+    effects: Option<&dyn Effects>,
+) -> Result<(Vec<Step>, Vec<RunId>), Failure> {
+    if pdca_driver::integrations(site)?.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let fronts = site.fronts()?;
+    let (mut steps, mut ending) = (Vec::new(), Vec::new());
+    for (sighting, follows) in site.left_integrations(&fronts)? {
+        if follows != Follows::End {
+            continue;
+        }
+        let name = format!("integration {}", sighting.id);
+        let step = Step::new("end-integration", name, "end", "nothing is left to do in it");
+        let end = || site.end_integration(&sighting.id, &fronts, ambient::moment);
+        steps.push(carried_out(step, effects, "end-integration", end));
+        ending.push(sighting.id);
+    }
+    Ok((steps, ending))
+}
+
+/// Removes the refs that kept what was gated, where nobody needs them any more.
+pub(super) fn anchors(
+    cx: &Context<'_>,
+    site: &Site,
+    keep: Duration,
+    ending: &[RunId],
+    effects: Option<&dyn Effects>,
+) -> Result<Vec<Step>, Failure> {
+    let found = site.anchors(ambient::moment(), keep, ending).map_err(|error| {
+        Failure::from_error(Exit::Unexpected, &error)
+            .hint("`pdca doctor` looks at the targets; nothing of an integration was removed")
+    })?;
+    let mut steps = Vec::new();
+    for anchor in found {
+        let name = format!("{} of {}", anchor.name, anchor.target);
+        steps.push(match &anchor.fate {
+            Err(stay) => Step::new("anchor", name, "keep", stay.as_str()),
+            Ok(why) => {
+                let step = Step::new("anchor", name, "remove", why.as_str());
+                let drop = || site.drop_anchor(&anchor, cx.ambient.now());
+                carried_out(step, effects, "anchor", drop)
+            }
+        });
+    }
+    Ok(steps)
+}
+
+/// The step, carried out unless this is a dry run.
+fn carried_out<E: std::error::Error>(
+    step: Step,
+    effects: Option<&dyn Effects>,
+    name: &'static str,
+    carry_out: impl FnOnce() -> Result<(), E>,
+) -> Step {
+    match effects.map(|effects| effects.perform(name, carry_out)) {
+        None => step,
+        Some(Ok(())) => Step { done: true, ..step },
+        Some(Err(error)) => Step { error: Some(pdca_state::chain(&error)), ..step },
+    }
+}

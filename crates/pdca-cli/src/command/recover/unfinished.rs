@@ -1,0 +1,117 @@
+//! Integrations that were cut short, among the runs that are recovered.
+
+use std::io::Write;
+
+use pdca_driver::integrate::Follows;
+use pdca_driver::{Sighting, Site, integrations};
+use pdca_journal::Liveness;
+use pdca_state::BundleId;
+
+use super::Recovery;
+use crate::ambient;
+use crate::command::integrate::ending;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::overview::runs::RunRow;
+use crate::session;
+use crate::style::printable;
+
+/// Shows every integration that is not over, and ends those with nothing left to do.
+pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Failure> {
+    let seen = integrations(site)?;
+    if seen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let fronts = match site.fronts() {
+        Ok(fronts) => fronts,
+        Err(error) => {
+            let why = pdca_state::chain(&error);
+            return Ok(seen.iter().map(|sighting| untold(sighting, site, &why)).collect());
+        }
+    };
+    let mut shown = Vec::new();
+    for sighting in &seen {
+        let follows = Follows::of(sighting, &fronts);
+        let mut recovery = foreseen(sighting, site, &follows);
+        if follows == Follows::End && !cx.globals.dry_run {
+            let _admitted = site.admit().map_err(|error| session::refused(&error))?;
+            let ended = site.end_integration(&sighting.id, &fronts, ambient::moment);
+            ended.map_err(|error| ending(&error))?;
+            (recovery.done, recovery.over) = (true, true);
+        }
+        shown.push(recovery);
+    }
+    Ok(shown)
+}
+
+/// One of which cannot be told where its changes stand.
+fn untold(sighting: &Sighting, site: &Site, why: &str) -> Recovery {
+    let decide = vec![format!("where its changes stand cannot be told: {}", printable(why))];
+    Recovery { decide, ..foreseen(sighting, site, &Follows::Wait) }
+}
+
+fn foreseen(sighting: &Sighting, site: &Site, follows: &Follows) -> Recovery {
+    let run = RunRow::of_integration(sighting, site);
+    let mut decide = Vec::new();
+    let action = match follows {
+        Follows::Wait => {
+            if let (Ok(state), Liveness::Unknown) = (&sighting.state, sighting.driver) {
+                let driver = &state.driver;
+                decide.push(format!("whether {driver} lives cannot be told from here: look there"));
+            }
+            "leave"
+        }
+        Follows::Look => {
+            let dir = site.integrations().dir(&sighting.id);
+            decide.push(format!("restore {dir}/journal, or move the directory away"));
+            "leave"
+        }
+        Follows::End => "end",
+        Follows::GoOn { .. } => {
+            if let Some(block) = &run.block {
+                let evidence = printable(&block.evidence);
+                decide.push(format!("{evidence}: mend it, and `pdca integrate` goes on"));
+            }
+            "integrate"
+        }
+    };
+    let (bundles, done, over) = (Vec::new(), false, false);
+    Recovery { run, bundles, action, follows: sentence(follows), done, over, decide }
+}
+
+/// What `pdca integrate` will do.
+fn sentence(follows: &Follows) -> Option<String> {
+    let list = |ids: &[BundleId]| {
+        let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
+        names.join(", ")
+    };
+    match follows {
+        Follows::Wait | Follows::Look => None,
+        Follows::End => Some("`pdca integrate` ends it: nothing is left to do".to_owned()),
+        Follows::GoOn { landed, left } if landed.is_empty() => {
+            Some(format!("`pdca integrate` goes on with {}; nothing has landed", list(left)))
+        }
+        Follows::GoOn { landed, left } => Some(format!(
+            "`pdca integrate` goes on with {}; {} landed and will not land again",
+            list(left),
+            list(landed)
+        )),
+    }
+}
+
+/// Tells somebody who asked about runs, where none is active, of integrations that are not over.
+pub(in crate::command) fn mention(site: &Site, err: &mut dyn Write) -> Result<(), Failure> {
+    for sighting in integrations(site)? {
+        let id = &sighting.id;
+        let waits = sighting.state.as_ref().ok().and_then(|state| state.block.as_ref());
+        let why = match waits {
+            Some(block) => format!("waits for a person ({})", printable(&block.evidence)),
+            None => "is not over".to_owned(),
+        };
+        writeln!(
+            err,
+            "integration {id} {why}: `pdca integrate` goes on with it, `pdca recover -n` says how"
+        )?;
+    }
+    Ok(())
+}

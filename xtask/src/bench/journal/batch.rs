@@ -1,0 +1,97 @@
+//! A batch whose gates take a second each, beside plain loops of the same sleeps.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+
+use super::Args;
+use crate::bench::measure::{Memory, median};
+use crate::bench::report::{Against, Line, Unit};
+use crate::bench::{bundles, ms, pdca, require_all_awaiting_signoff};
+use crate::{Stopped, program};
+
+/// What the driver may cost beside the gates: five in a hundred.
+const SHARE: f64 = 1.05;
+
+/// Measures whole batches of the binary, each beside as many shells as there are lanes, which do
+/// nothing but sleep one after the other, and beside the longest chain of the sleeps.
+pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+    let (lanes, gates) = (args.lanes.max(1), args.gates);
+    let rounds = args.batch.div_ceil(lanes);
+    let ideal = Duration::from_secs(u64::from(rounds * gates));
+    eprintln!(
+        "a batch of {} bundles with {gates} gates of 1 s each on {lanes} lanes, {} times",
+        args.batch, args.batches
+    );
+    let (mut loops, mut runs) = (Vec::new(), Vec::new());
+    for _ in 0..args.batches.max(1) {
+        let scratch = tempfile::tempdir()?;
+        let dir =
+            Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+        loops.push(plain_loops(lanes, rounds * gates, dir)?);
+        runs.push(batch(args, binary, dir)?);
+    }
+    let (plain, ran) = (ms(median(&loops)), ms(median(&runs)));
+    let line = |what: String, measured: f64, against: (&str, f64)| Line {
+        what: format!("batch of 1-second gates: {what}"),
+        unit: Unit::Milliseconds,
+        measured,
+        against: Some(Against { what: against.0.to_owned(), measured: against.1 }),
+        aim: Some(SHARE * against.1),
+    };
+    let beyond = Line {
+        against: None,
+        aim: Some((SHARE - 1.0) * 1000.0),
+        ..line("wall time beyond the loops, per gate".to_owned(), 0.0, ("", 0.0))
+    };
+    Ok(vec![
+        line("wall time".to_owned(), ran, ("plain loops of sleep 1", plain)),
+        line("wall time".to_owned(), ran, ("the longest chain of sleeps", ms(ideal))),
+        Line { measured: (ran - plain) / f64::from((rounds * gates).max(1)), ..beyond },
+    ])
+}
+
+/// As many shells as lanes, each with its share of the sleeps.
+fn plain_loops(lanes: u32, sleeps: u32, dir: &Utf8Path) -> Result<Duration, Stopped> {
+    let script = format!("i=0; while [ $i -lt {sleeps} ]; do sleep 1; i=$((i+1)); done");
+    let begun = Instant::now();
+    let children: Vec<_> = (0..lanes)
+        .map(|_| program::command("sh", &["-c", &script], dir).spawn())
+        .collect::<Result<_, _>>()?;
+    for mut child in children {
+        child.wait()?;
+    }
+    Ok(begun.elapsed())
+}
+
+/// The real batch: lanes made, patches built, gates run, reviews and summaries written.
+fn batch(args: &Args, binary: &Utf8Path, dir: &Utf8Path) -> Result<Duration, Stopped> {
+    let (app, workspace) = (dir.join("app"), dir.join("ws"));
+    fs_err::create_dir_all(&app)?;
+    let git = |args: &[&str]| program::output("git", args, &app);
+    git(&["init", "--quiet", "--initial-branch=main"])?;
+    fs_err::write(app.join("part.rs"), "0\n")?;
+    git(&["add", "--all"])?;
+    let who = ["-c", "user.name=bench", "-c", "user.email=bench@bench.invalid"];
+    git(&[&who[..], &["commit", "--quiet", "--message", "first"]].concat())?;
+    let results = workspace.join("results");
+    fs_err::create_dir_all(&results)?;
+    fs_err::write(workspace.join("pdca.toml"), config(args.gates))?;
+    bundles::write_planned(&results, args.batch)?;
+    let lanes = args.lanes.max(1).to_string();
+    let ran = pdca(binary, &["batch", "--lanes", &lanes], &workspace, Memory::NotSampled, &[0, 3])?;
+    require_all_awaiting_signoff(&results, args.batch)?;
+    Ok(ran.wall)
+}
+
+fn config(gates: u32) -> String {
+    let gate = |number: u32| {
+        format!(
+            "[[gates.checks]]\nid = \"C4-sleep-{number}\"\ntier = \"C4\"\ncmd = \"sleep 1\"\n\n"
+        )
+    };
+    let head = "[[targets]]\nname = \"app\"\npath = \"../app\"\nbranch = \"main\"\n\n\
+         [leaves.builder]\nmode = \"command\"\nprompt_via = \"none\"\n\
+         argv = [\"sh\", \"-c\", \"echo changed > file-{id}.txt\"]\n\n";
+    head.to_owned() + &(1..=gates).map(gate).collect::<String>()
+}
