@@ -1,6 +1,6 @@
 //! The gates over a combination, in a checkout that no bundle has.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, GatesError, Purpose, Scene, Scope, Tree, TreeFault, run_checks};
 use pdca_integrate::{Candidate, Light, Oracle};
 use pdca_state::{Bundle, GateReport, GateResult, sha256_hex};
@@ -70,19 +70,9 @@ impl Driver<'_> {
     ) -> Result<Ruling, DriveError> {
         let ground = self.common_ground(&front.target, &front.branch, &bench.commit, bench.slot)?;
         let mut standing = Standing::stand(self, told, &ground, bench)?;
-        let mut scene = Scene::new(Purpose::Combined, &self.site.workspace, &bench.jobs);
-        scene.worktree = Some(ground.lane.path());
-        scene.base = Some(&bench.commit);
-        scene.brief_base = Some(&front.branch);
-        scene.target = Some(&front.target.name);
-        scene.run = Some(&self.site.run);
-        scene.lane = ground.seat.as_ref().map(|seat| &seat.names);
-        scene.sandbox = Some(self.gate_sandbox(&ground));
         let children = self.site.children();
-        scene.hold = Some(&children);
-        scene.max_memory = self.site.limits.leaf_memory;
-        scene.search_path = self.site.search_path.as_deref();
-        scene.supervisor = self.site.supervisor.clone();
+        let mut scene = self.common_scene(Purpose::Combined, front, &ground, bench, &children);
+        scene.base = Some(&bench.commit);
         let wire = if self.are_gates_confined() { None } else { Some(self.watch(&ground)?) };
         let mut tell = |event| self.follow_gate(told, event);
         let outcome =
@@ -94,6 +84,29 @@ impl Driver<'_> {
         let breaches = wire.iter().flat_map(pdca_lanes::Tripwire::breaches).collect();
         let written = self.written_by_gates(told, front, breaches);
         Ok(Ruling { written, ..Ruling::of(&outcome.report) })
+    }
+
+    /// Where gates run over what is in a checkout that no bundle has.
+    pub(crate) fn common_scene<'s>(
+        &'s self,
+        purpose: Purpose,
+        front: &'s Front,
+        ground: &'s Ground,
+        bench: &'s Bench,
+        children: &'s Utf8Path,
+    ) -> Scene<'s> {
+        let mut scene = Scene::new(purpose, &self.site.workspace, &bench.jobs);
+        scene.worktree = Some(ground.lane.path());
+        scene.brief_base = Some(&front.branch);
+        scene.target = Some(&front.target.name);
+        scene.run = Some(&self.site.run);
+        scene.lane = ground.seat.as_ref().map(|seat| &seat.names);
+        scene.sandbox = Some(self.gate_sandbox(ground));
+        scene.hold = Some(children);
+        scene.max_memory = self.site.limits.leaf_memory;
+        scene.search_path = self.site.search_path.as_deref();
+        scene.supervisor = self.site.supervisor.clone();
+        scene
     }
 
     /// What changed in the primary checkout that gates must not write. A branch that moved is told: that

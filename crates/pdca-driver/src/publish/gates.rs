@@ -1,6 +1,6 @@
 //! The rows that publishing runs again, over exactly the sealed commit.
 
-use pdca_gates::{Purpose, Rows, Scene};
+use pdca_gates::{Purpose, Rows};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
@@ -76,20 +76,11 @@ impl Driver<'_> {
             .common_ground(&front.target, &front.branch, &commit, slot)
             .map_err(DriveError::Ground)?;
         let mut standing = Standing::stand(self, bundle, &ground, &bench)?;
-        let mut scene = Scene::new(Purpose::Bundle, &self.site.workspace, &jobs);
+        let children = self.site.children();
+        let mut scene = self.common_scene(Purpose::Bundle, front, &ground, &bench, &children);
         scene.bundle = Some(bundle);
         scene.brief = dossier.snapshot.authored_brief();
-        scene.worktree = Some(ground.lane.path());
         scene.base = Some(&base);
-        scene.brief_base = Some(&front.branch);
-        scene.target = Some(&front.target.name);
-        scene.run = Some(&self.site.run);
-        scene.lane = ground.seat.as_ref().map(|seat| &seat.names);
-        scene.sandbox = Some(self.gate_sandbox(&ground));
-        let children = self.site.children();
-        scene.hold = Some(&children);
-        scene.search_path = self.site.search_path.as_deref();
-        scene.supervisor = self.site.supervisor.clone();
         let wire = if self.are_gates_confined() {
             None
         } else {
