@@ -22,6 +22,7 @@ mod landing;
 mod left;
 mod matter;
 mod outlook;
+mod reach;
 mod rehearsal;
 mod resolve;
 mod resolver;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::ground;
 use crate::site::{Site, TargetSpec};
 
+use super::reach::Reach;
 use super::settings::Settings;
 use super::standing::{Standing, StandingError};
 
@@ -116,20 +117,29 @@ impl Site {
     ///
     /// Where there are more of them than can be looked at in passing, nothing is said.
     pub fn outlook_of(&self, bundle: &BundleId) -> Result<Vec<Trouble>, StandingError> {
-        let mut built = BTreeSet::from([bundle.clone()]);
-        for other in self.bundles.list()? {
-            if other.path(Artifact::Patch).exists() {
-                built.insert(other.id().clone());
-            }
-            if built.len() > FEW {
-                return Ok(Vec::new());
-            }
-        }
-        if built.len() < 2 {
+        let built: Vec<Bundle> = self
+            .bundles
+            .list()?
+            .into_iter()
+            .filter(|other| other.path(Artifact::Patch).exists())
+            .take(FEW + 1)
+            .collect();
+        let own = built.iter().find(|other| other.id() == bundle).map(Site::reach);
+        let Some(own) = own.filter(|_| built.len() <= FEW) else { return Ok(Vec::new()) };
+        // Most of them are apart, which is seen without asking git.
+        let near = built.iter().filter(|other| Site::reach(other).may_meet(&own));
+        let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
+        if !near.iter().any(|other| other != bundle) {
             return Ok(Vec::new());
         }
-        let skies = self.look_out(&built, Some(bundle))?;
+        let only = near.into_iter().chain([bundle.clone()]).collect();
+        let skies = self.look_out(&only, Some(bundle))?;
         Ok(skies.into_iter().flat_map(|sky| sky.troubles).collect())
+    }
+
+    fn reach(bundle: &Bundle) -> Reach {
+        // One that cannot be read is told about by whoever reads it next.
+        Reach::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
     }
 
     /// The outlook among these bundles, or only for one of them with each other one.
