@@ -6,15 +6,9 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::HoldError;
-
-/// How often to look before somebody is refused, and how long between: whoever asks who is at work has the
-/// lock for a moment, and a refusal comes within a tenth of a second.
-const LOOKS: u32 = 25;
-const LOOK: Duration = Duration::from_millis(2);
+use pdca_process::{HoldError, lock_alone};
 
 /// A lock that is held; dropping it gives it back.
 #[derive(Debug)]
@@ -84,20 +78,6 @@ fn release(file: &File) {
     drop(file.unlock());
 }
 
-/// Takes the lock if nobody holds it for longer than it takes to look who does.
-fn take(file: &File) -> Result<(), TryLockError> {
-    let mut looks = 1;
-    loop {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) if looks < LOOKS => {
-                looks += 1;
-                std::thread::sleep(LOOK);
-            }
-            taken => return taken,
-        }
-    }
-}
-
 /// Opens a lock's file; a link in its place is somebody's trap.
 fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -125,7 +105,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
         fs_err::create_dir_all(parent).map_err(unusable)?;
     }
     let mut file = open(path, true).map_err(unusable)?;
-    match take(&file) {
+    match lock_alone(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             return Err(AdmissionError::Taken {
@@ -182,7 +162,7 @@ mod tests {
             scope.spawn(|| {
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     holder(&path).unwrap();
-                    std::thread::sleep(Duration::from_micros(100));
+                    std::thread::yield_now();
                 }
             });
             for _ in 0..200 {

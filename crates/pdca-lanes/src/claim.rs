@@ -8,6 +8,7 @@ use std::{
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
+use pdca_process::lock_alone;
 use thiserror::Error;
 
 use crate::{
@@ -273,21 +274,6 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
         .and_then(|()| writeln!(lock, "{}", std::process::id()));
     noted.map_err(|source| failed("write", path, source))?;
     Ok(lock)
-}
-
-/// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody.
-fn lock_alone(lock: &File) -> Result<(), TryLockError> {
-    /// Longer than any look takes.
-    const LOOKS: u32 = 500;
-    for _ in 0..LOOKS {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => lock.try_lock_shared()?,
-            done => return done,
-        }
-        lock.unlock().map_err(TryLockError::Error)?;
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    Err(TryLockError::WouldBlock)
 }
 
 /// Brings the checkout of a lane to where it can be entered; says where a broken one went.

@@ -55,6 +55,22 @@ pub fn wait_until_free(path: &Utf8Path, patience: Duration) -> Result<(), HoldEr
     file.unlock().map_err(|source| HoldError::Io { path: path.to_owned(), source })
 }
 
+/// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody: one who has it
+/// alone is told apart at once, and no refusal waits.
+pub fn lock_alone(lock: &File) -> Result<(), TryLockError> {
+    /// Longer than any look takes.
+    const LOOKS: u32 = 500;
+    for _ in 0..LOOKS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => lock.try_lock_shared()?,
+            done => return done,
+        }
+        lock.unlock().map_err(TryLockError::Error)?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(TryLockError::WouldBlock)
+}
+
 /// Shares the lock at `path`, for as long as the file given back is open. Gives up without it when
 /// `unwanted` says so.
 pub(crate) fn share(

@@ -73,7 +73,7 @@ mod wire;
 
 pub use cancel::Cancel;
 pub use ending::{Ending, Held, Obstacle};
-pub use hold::{HoldError, wait_until_free};
+pub use hold::{HoldError, lock_alone, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, read_log};
 pub use memory::memory_support;
 pub use run::{RunError, Sign, run};

@@ -215,7 +215,7 @@ enum Became {
     Landed(Vec<u8>),
     /// It is not.
     Nothing,
-    /// Only the remote can say.
+    /// Only the remote can say, or a person.
     Unknown,
 }
 
@@ -224,8 +224,11 @@ fn become_of(
     path: &Utf8Path,
     remote_was_asked: bool,
 ) -> Result<Became, IntegrateError> {
-    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(Became::Nothing) };
-    let said = serde_json::from_slice::<serde_json::Value>(&text).unwrap_or_default();
+    // What nobody can read is not thrown away: it may be all that is known of a landing.
+    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(Became::Unknown) };
+    let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else {
+        return Ok(Became::Unknown);
+    };
     let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
     let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else {
         return Ok(Became::Nothing);
