@@ -117,6 +117,26 @@ fn a_named_remote_is_used_as_configured_and_what_is_known_of_it_stays_the_users(
 }
 
 #[test]
+fn what_the_user_has_not_pushed_is_not_pushed_for_them() {
+    for (strategy, code) in [("rebase-ff", 0), ("merge-commit", 104)] {
+        let scene = Meeting::new("true");
+        let remote = Remote::of(&scene);
+        pushing_to(&scene, &remote);
+        let config = scene.scene.workspace.read("pdca.toml");
+        scene.scene.workspace.config(&format!("{config}strategy = \"{strategy}\"\n"));
+        scene.commit_to_main("own-and-not-pushed.txt", "mine\n");
+        scene.accepted("1", "a.txt", "a\n");
+        let done = scene.integrate(&[]).expect(code);
+        let there = remote.repo().git(&["ls-tree", "--name-only", "main"]);
+        assert!(!there.contains("own-and-not-pushed.txt"), "{strategy}: {there}");
+        assert_eq!(there.contains("a.txt"), code == 0, "{strategy}: {there}");
+        let told =
+            done.err.contains("own-and-not-pushed.txt") && done.err.contains("push those first");
+        assert_eq!(told, code != 0, "{strategy}: {}", done.err);
+    }
+}
+
+#[test]
 fn c3_a_second_driver_in_another_clone_loses_the_race_and_gates_again() {
     let (first, second) = (Meeting::new(PATIENT), Meeting::new(PATIENT));
     assert_eq!(first.at("main"), second.at("main"), "both are clones of the same");

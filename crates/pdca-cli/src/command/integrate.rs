@@ -360,16 +360,17 @@ fn word(error: &IntegrateError) -> Exit {
         | IntegrateError::NotLocal { .. }
         | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
+        IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Stuck { .. }
         | IntegrateError::Breached { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
         | IntegrateError::Unreachable { .. }
-        | IntegrateError::Refused { .. } => Exit::RecoveryBlocked,
-        IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
-        IntegrateError::Land(_) | IntegrateError::NotGated(_) | IntegrateError::Ref(_) => {
-            Exit::RecoveryBlocked
-        }
+        | IntegrateError::Refused { .. }
+        | IntegrateError::Land(_)
+        | IntegrateError::NotGated(_)
+        | IntegrateError::Ref(_)
+        | IntegrateError::Push(pdca_integrate::PushError::Refused(_)) => Exit::RecoveryBlocked,
         IntegrateError::Unfoldable { .. }
         | IntegrateError::Plan(_)
         | IntegrateError::Fold(_)

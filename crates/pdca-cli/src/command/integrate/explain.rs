@@ -1,7 +1,7 @@
 //! What went wrong with an integration or a seal, with the remedy.
 
 use pdca_driver::integrate::{Front, IntegrateError, SealingError, StandingError};
-use pdca_integrate::LandError;
+use pdca_integrate::{LandError, PushError};
 use pdca_state::{Artifact, Bundle};
 
 use crate::exit::Exit;
@@ -66,6 +66,9 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
         IntegrateError::Refused { .. } => failure
             .detail("nothing was forced")
             .hint("the remote must allow it first; or `pdca integrate --land branch` leaves a branch for a person"),
+        IntegrateError::Push(PushError::Refused(_)) => failure
+            .detail("nothing was pushed")
+            .hint(format!("does the remote lack commits that {branch} has here? push those first; `strategy = \"rebase-ff\"` leaves them out")),
         IntegrateError::Chronicle(_) => failure.hint(
             "is another driver at work on this repository? `pdca status` shows it; the journals are in .pdca/integrations",
         ),
