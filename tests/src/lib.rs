@@ -131,6 +131,20 @@ impl Scene {
         }
     }
 
+    /// Types a command line that `pdca` printed into a shell, in the workspace. Its editor changes nothing.
+    pub fn paste(&self, line: &str) -> Ran {
+        let bin = pdca_bin();
+        let bin = bin.parent().expect("a program lies in a directory");
+        let line = format!("PATH={bin}:$PATH; export PATH; {line}");
+        let mut shell = Tool::new("sh").cwd(self.workspace.path()).args(["-c", &line]);
+        for (name, value) in self.surroundings(&[("EDITOR", "true")]) {
+            shell = shell.env(name, value);
+        }
+        let said = shell.timeout(PATIENCE).run().expect("a shell can be run");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ran { code: said.code, out: text(said.stdout), err: text(said.stderr) }
+    }
+
     /// Starts `pdca` and does not wait for it.
     pub fn start(&self, args: &[&str]) -> Started {
         self.start_with(&[], args)
@@ -269,6 +283,10 @@ fn collect(dir: &Utf8Path, prefix: &str, files: &mut BTreeMap<String, String>) {
     let Ok(entries) = dir.read_dir_utf8() else { return };
     for entry in entries.flatten() {
         let name = format!("{prefix}{}", entry.file_name());
+        if entry.file_name() == ".pdca" {
+            // Locks stay behind on purpose: only who holds them means anything.
+            continue;
+        }
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             collect(entry.path(), &format!("{name}/"), files);
         } else {

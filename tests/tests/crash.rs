@@ -18,6 +18,9 @@ printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n| 
 ";
 
 const GATES: &str = r#"
+[driver]
+gate_base = "off"
+
 [[gates.checks]]
 id = "T1-first"
 tier = "T1"

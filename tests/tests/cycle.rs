@@ -10,8 +10,7 @@ echo notes > "$PDCA_BUNDLE/build-notes.md"
 const REVIEWER: &str =
     r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n'";
 
-const GATE: &str =
-    "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = \"grep -q right greeting.txt\"\n";
+const GATE: &str = "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"grep -q right greeting.txt\"\n";
 
 #[test]
 fn a_red_attempt_goes_back_to_do_and_the_next_one_is_accepted() {
@@ -78,7 +77,7 @@ END"#;
     let scene = Scene::with_leaves(
         good,
         REVIEWER,
-        "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\ncmd = \"grep -q hi greeting.txt\"\n",
+        "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"grep -q hi greeting.txt\"\n",
     );
     scene.brief("7", &[]);
     scene.pdca(&["run", "7"]).expect(0);
@@ -192,7 +191,7 @@ fn lesson_06_one_brief_that_is_not_utf_8_is_one_bad_row() {
 
 #[test]
 fn lesson_11_each_gate_sees_base_and_this_patch_and_nothing_of_the_bundle_before() {
-    let gate = "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\ncmd = 'test \"$(cat greeting.txt)\" = \"$PDCA_ISSUE\" && test ! -e left-by-a-gate && touch left-by-a-gate'\n";
+    let gate = "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = 'test \"$(cat greeting.txt)\" = \"$PDCA_ISSUE\" && test ! -e left-by-a-gate && touch left-by-a-gate'\n";
     let scene = Scene::with_leaves("echo $1 > greeting.txt", REVIEWER, gate);
     for id in ["7", "8"] {
         scene.brief(id, &[]);
@@ -201,11 +200,11 @@ fn lesson_11_each_gate_sees_base_and_this_patch_and_nothing_of_the_bundle_before
 }
 
 #[test]
-fn lesson_18_what_git_ignores_stays_between_do_and_check() {
+fn lesson_18_a_declared_cache_stays_between_do_and_check() {
     let scene = Scene::with_leaves(
         "echo target > .gitignore\nmkdir -p target\necho warm > target/cache\necho $1 > greeting.txt",
         REVIEWER,
-        "[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\ncmd = \"grep -q warm target/cache\"\n",
+        "[lanes]\ncache = [\"target/\"]\n[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"grep -q warm target/cache\"\n",
     );
     scene.brief("7", &[]);
     scene.pdca(&["run", "7"]).expect(0);
@@ -218,13 +217,19 @@ fn lesson_20_the_users_checkout_is_the_same_before_and_after_whatever_they_have_
     scene.repo.write("untracked.txt", "mine\n");
     scene.repo.git(&["add", "untracked.txt"]);
     scene.brief("7", &[]);
-    let before =
-        (scene.repo.status(), scene.repo.git(&["for-each-ref"]), scene.repo.read(".git/index"));
+    let before = (
+        scene.repo.status(),
+        scene.repo.git(&["for-each-ref", "refs/heads", "refs/tags", "refs/remotes"]),
+        scene.repo.read(".git/index"),
+    );
     scene.pdca(&["run", "7"]).expect(100);
     scene.pdca(&["signoff", "7", "iterate-do", "--note", "again"]).expect(0);
     scene.pdca(&["run", "7"]).expect(0);
-    let after =
-        (scene.repo.status(), scene.repo.git(&["for-each-ref"]), scene.repo.read(".git/index"));
+    let after = (
+        scene.repo.status(),
+        scene.repo.git(&["for-each-ref", "refs/heads", "refs/tags", "refs/remotes"]),
+        scene.repo.read(".git/index"),
+    );
     assert_eq!(before, after);
 }
 

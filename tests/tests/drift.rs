@@ -12,8 +12,7 @@ echo notes > "$PDCA_BUNDLE/build-notes.md"
 const REVIEWER: &str =
     r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | fine |\n'";
 
-const GATE: &str =
-    "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\ncmd = \"grep -q right greeting.txt\"\n";
+const GATE: &str = "[[gates.checks]]\nid = \"T3-tests\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"grep -q right greeting.txt\"\n";
 
 fn scene(schedule: &str) -> Scene {
     let scene = Scene::with_leaves(BUILDER, REVIEWER, &format!("{GATE}\n[schedule]\n{schedule}\n"));

@@ -88,7 +88,7 @@ fn a8_commits_that_a_builder_made_itself_are_kept_and_it_is_not_called_again() {
 fn a29_a_run_whose_work_was_done_and_that_was_not_marked_is_marked() {
     // Killed after the last effect: everything is done, and nobody wrote it down.
     let mut last = None;
-    for k in (1..60).rev() {
+    for k in (1..120).rev() {
         let scene = with(QUICK, &["7"], "");
         let at = format!("@{k}");
         if scene.pdca_with(&[("PDCA_CRASH_AT", &at)], &["run", "7"]).code == 137 {

@@ -11,6 +11,7 @@ const STUBBORN: &str = r#"
 [[gates.checks]]
 id = "T1-wait"
 tier = "T1"
+scope = "bundle"
 cmd = '''
 test -f "$PDCA_WORKSPACE/go" && exit 0
 trap 'echo asked > "$PDCA_WORKSPACE/calls/asked"' TERM
@@ -88,7 +89,7 @@ const GREEDY: &str = r"x=$(head -c 200000000 /dev/zero | tr '\0' x); sleep 60";
 
 #[test]
 fn a_leaf_and_a_gate_with_more_memory_than_their_cap_are_ended_and_it_is_said() {
-    let cap = "[driver]\nleaf_memory_mb = 96\n\n";
+    let cap = "[driver]\nleaf_memory_mb = 96\ngate_base = \"off\"\n\n";
     let leaf = with(GREEDY, &["7"], cap);
     let before = leaf.before();
     let ran = leaf.pdca(&["run", "7"]);

@@ -133,7 +133,8 @@ fn the_config_of_another_instance_loads_with_compat_and_its_keys_are_told() {
 
 /// A gate row of the scene's only check.
 fn gate(row: &str) -> Scene {
-    let scene = Scene::new(&format!("[[gates.checks]]\nid = \"T1-x\"\ntier = \"T1\"\n{row}\n"));
+    let about = "id = \"T1-x\"\ntier = \"T1\"\nscope = \"bundle\"";
+    let scene = Scene::new(&format!("[[gates.checks]]\n{about}\n{row}\n"));
     scene.brief("7", &[]);
     scene
 }

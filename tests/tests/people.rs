@@ -57,7 +57,7 @@ fn what_was_decided_with_the_sign_off_leaf_is_recorded_under_the_same_rules() {
 fn a_sign_off_leaf_cannot_accept_what_a_person_could_not() {
     let scene = with("signoff", r#"echo '{"action": "accept"}' > "$PDCA_OUTPUT""#);
     let config = scene.workspace.read("pdca.toml")
-        + "\n[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\ncmd = \"false\"\n";
+        + "\n[[gates.checks]]\nid = \"T3\"\ntier = \"T3\"\nscope = \"bundle\"\ncmd = \"false\"\n";
     scene.workspace.config(&config);
     scene.brief("7", &[]);
     scene.pdca(&["run", "7"]).expect(100);

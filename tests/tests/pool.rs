@@ -31,7 +31,7 @@ fn let_go(scene: &Scene, id: &str) {
 
 #[test]
 fn each_lane_has_its_own_checkout_and_says_so() {
-    let gate = "[[gates.checks]]\nid = \"T1-lane\"\ntier = \"T1\"\n\
+    let gate = "[[gates.checks]]\nid = \"T1-lane\"\ntier = \"T1\"\nscope = \"bundle\"\n\
                 cmd = 'echo \"$PDCA_LANE\" > \"$PDCA_WORKSPACE/calls/gate-$PDCA_ISSUE\"; test -f \"file-$PDCA_ISSUE.txt\"'\n";
     let scene = Scene::with_leaves(PATIENT, REVIEWER, gate);
     for id in ["7", "8", "9"] {
@@ -83,6 +83,47 @@ fn one_lane_is_the_serial_driver_without_slot_or_variable() {
         scene.calls().into_iter().filter(|call| call.starts_with("builder")).collect();
     assert_eq!(builders, ["builder 10", "builder 7", "builder 9"], "in name order");
     assert!(!scene.workspace.around().join("ws.lanes/lane-1").exists());
+}
+
+#[test]
+fn no_lane_at_all_is_one_and_auto_is_what_the_machine_carries_and_both_carry_every_bundle() {
+    for (lanes, said) in [("0", "note: --lanes 0: "), ("auto", "auto: ")] {
+        let scene = Scene::with_leaves(PATIENT, REVIEWER, "");
+        scene.workspace.write("go", "");
+        for id in ["7", "8"] {
+            scene.brief(id, &[]);
+        }
+        let ran = scene.pdca(&["batch", "--lanes", lanes]).expect(0);
+        assert!(ran.err.lines().any(|line| line.starts_with(said)), "{}", ran.err);
+        for id in ["7", "8"] {
+            assert_eq!(scene.state(id), "AWAITING_SIGNOFF");
+        }
+        assert_eq!(
+            lane_of(&scene, "7") == "none",
+            ran.err.contains("auto: 1 lane ") || lanes == "0"
+        );
+    }
+}
+
+#[test]
+fn more_lanes_than_the_machine_carries_are_cut_with_words_and_the_work_is_done() {
+    let gate =
+        "[[gates.checks]]\nid = \"T1-all\"\ntier = \"T1\"\nscope = \"repo\"\ncmd = \"true\"\n";
+    let scene = Scene::with_leaves(PATIENT, REVIEWER, gate);
+    scene.workspace.write("go", "");
+    for id in ["7", "8"] {
+        scene.brief(id, &[]);
+    }
+    let untold = ["batch", "--lanes", "4294967296", "--config", "driver.lane_memory_mb=0"];
+    let ran = scene.pdca(&untold).expect(0);
+    assert!(ran.err.contains("909 of 4294967295"), "{}", ran.err);
+    for id in ["7", "8"] {
+        assert_eq!(scene.state(id), "AWAITING_SIGNOFF");
+        scene.accept(id);
+    }
+    let ran = scene.pdca(&["integrate", "--lanes", "auto"]).expect(0);
+    assert!(ran.err.contains("auto: "), "{}", ran.err);
+    assert!(scene.workspace.around().join("ws.lanes/lane-10000").exists());
 }
 
 #[test]

@@ -8,6 +8,7 @@ const STUBBORN: &str = r#"
 [[gates.checks]]
 id = "T1-wait"
 tier = "T1"
+scope = "bundle"
 cmd = '''
 test -f "$PDCA_WORKSPACE/go" && exit 0
 trap "" TERM

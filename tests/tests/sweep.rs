@@ -32,8 +32,11 @@ cmd = 'case $PDCA_ISSUE in [0-9]) ;; *) exit 0;; esac; test -f "file-$PDCA_ISSUE
 
 const IDS: [&str; 3] = ["7", "8", "9"];
 
+const EPOCH: &str = "1794830400";
+
 fn scene() -> Scene {
-    let scene = Scene::with_leaves(BUILDER, REVIEWER, MORE);
+    // One date for all commits, so that scenes can be compared.
+    let scene = Scene::with_leaves(BUILDER, REVIEWER, MORE).env("SOURCE_DATE_EPOCH", EPOCH);
     // The user is on another branch, so that the target may move.
     scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
     scene.brief("7", &[("Touches", "file-7.txt")]);
@@ -287,4 +290,104 @@ fn a30_killed_again_while_it_goes_on_it_ends_the_same() {
     let visited = visited.into_inner();
     println!("the sweep visited {visited} double crashes");
     assert!(visited > 3, "only {visited} double crashes");
+}
+
+/// A chain of three, the first of which is sent back once after it was accepted and built upon.
+fn stacked() -> Scene {
+    let builder = r#"
+sleep 0.02
+echo "$1 by $(cat "$PDCA_WORKSPACE/word")" > "own-$1.txt"
+git add -A
+git -c user.name=B -c user.email=b@example.org commit -q -m "own: $1"
+echo "$1" > "file-$1.txt"
+"#;
+    let scene = Scene::with_leaves(builder, REVIEWER, MORE)
+        .env("SOURCE_DATE_EPOCH", EPOCH)
+        .env("GIT_AUTHOR_DATE", "2026-11-16T00:00:00Z")
+        .env("GIT_COMMITTER_DATE", "2026-11-16T00:00:00Z");
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+    scene.workspace.write("word", "first");
+    scene.brief("1", &[]);
+    scene.brief("2", &[("Depends on", "1")]);
+    scene.brief("3", &[("Depends on", "2")]);
+    scene
+}
+
+/// What everything comes to in the end.
+#[derive(Debug, PartialEq, Eq)]
+struct Stacked {
+    log: String,
+    ended: BTreeSet<String>,
+    user: String,
+}
+
+/// Does it, and if it was killed at its point `k`, does what goes on from there. Says whether it was.
+#[track_caller]
+fn again(scene: &Scene, args: &[&str], k: u64, finish: &[&str], visited: &AtomicU64) -> bool {
+    let ran = scene.pdca_with(&[("PDCA_CRASH_AT", &format!("@{k}"))], args);
+    if ran.code != 137 {
+        assert!([0, 3, 4].contains(&ran.code), "{args:?} at point {k}: {ran:?}");
+        return false;
+    }
+    visited.fetch_add(1, Ordering::SeqCst);
+    let second = scene.pdca(finish);
+    assert!([0, 3, 4].contains(&second.code), "{finish:?} after point {k}: {second:?}");
+    true
+}
+
+fn play_stacked(scene: &Scene, k: u64, visited: &AtomicU64) -> (bool, Stacked) {
+    let batch = ["batch", "--lanes", "2"];
+    let mut died = false;
+    let accept = |id: &str| {
+        scene.pdca(&["signoff", id, "clear", "all", "--note", "seen"]).expect(0);
+        let accept = ["signoff", id, "accept", "--date", "2026-11-16"];
+        let ran = scene.pdca_with(&[("PDCA_CRASH_AT", &format!("@{k}"))], &accept);
+        if scene.state(id) != "COMPLETE" {
+            scene.pdca(&accept).expect(0);
+        }
+        ran.code == 137
+    };
+    died |= again(scene, &batch, k, &batch, visited);
+    died |= accept("1");
+    // 2 is built on 1, which then changes: 2 is folded onto the new one without a builder.
+    died |= again(scene, &batch, k, &batch, visited);
+    scene.workspace.write("word", "second");
+    let reopen = ["reopen", "1", "--note", "once more"];
+    died |= again(scene, &reopen, k, &batch, visited);
+    if scene.state("1") == "COMPLETE" {
+        scene.pdca(&reopen).expect(0);
+    }
+    died |= again(scene, &batch, k, &batch, visited);
+    died |= accept("1");
+    died |= again(scene, &batch, k, &batch, visited);
+    died |= accept("2");
+    died |= again(scene, &batch, k, &batch, visited);
+    died |= accept("3");
+    died |= again(scene, &["integrate"], k, &["integrate"], visited);
+    scene.pdca(&["verify"]).expect(0);
+    scene.wait_until("nothing lives", |scene| scene.processes().is_empty());
+    let stacked = Stacked {
+        log: scene.repo.git(&["log", "--format=%H %an %ae %at %ct %s", "main"]),
+        ended: scene.ended().into_iter().collect(),
+        user: format!("{}{}", scene.repo.status(), scene.repo.head()),
+    };
+    (died, stacked)
+}
+
+#[test]
+fn killed_at_every_effect_stacked_bases_and_send_backs_come_to_the_same_ids() {
+    let visited = AtomicU64::new(0);
+    let (died, whole) = play_stacked(&stacked(), u64::MAX, &visited);
+    assert!(!died);
+    assert_eq!(whole.log.lines().count(), 7, "two commits for each of three changes: {whole:?}");
+    // Every fifth point of every command; the other sweep visits all of them.
+    for_every(|n| {
+        let k = n * 5 - 4;
+        let (died, found) = play_stacked(&stacked(), k, &visited);
+        assert_eq!(found, whole, "killed at point {k} of every command");
+        died
+    });
+    let visited = visited.into_inner();
+    println!("the sweep of stacks visited {visited} points");
+    assert!(visited > 30, "only {visited} points");
 }

@@ -4,7 +4,9 @@
 //! floor that was measured in the same minute: a plain walk over the same files, the start of
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
+mod base;
 mod bundles;
+mod confine;
 mod graphs;
 mod integrate;
 mod journal;
@@ -37,6 +39,7 @@ enum What {
     Pool(pool::Args),
     Lanes(lanes::Args),
     Integrate(integrate::Args),
+    Base(base::Args),
 }
 
 /// Measure `status`, start-up, a batch of trivial bundles, and memory
@@ -69,6 +72,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         What::Pool(args) => pool::measure(args)?,
         What::Lanes(args) => return lanes::run(args),
         What::Integrate(args) => return integrate::run(args),
+        What::Base(args) => return base::run(args),
     }
     Ok(Outcome::Passed)
 }
@@ -85,6 +89,7 @@ fn measure_status(args: &StatusArgs, root: &Utf8Path) -> Result<(), Stopped> {
     let mut lines = Vec::new();
     lines.extend(status(args, &binary, &scratch.join("status"))?);
     lines.push(start_up(args, &binary, scratch)?);
+    lines.extend(confine::measure(args.repeat * 5, scratch)?);
     lines.extend(batch(args, &binary, &scratch.join("batch"))?);
     if args.json {
         println!("{:#}", report::json(&lines));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use clap::ValueEnum;
 
-use crate::{Outcome, Stopped, fault_matrix, program, tidy};
+use crate::{Outcome, Stopped, fault_matrix, program, tidy, walls};
 
 /// Run every check a change has to pass
 ///
@@ -33,11 +33,19 @@ enum Step {
     Rustdoc,
     Tidy,
     FaultMatrix,
+    Walls,
 }
 
 impl Step {
-    const ALL: [Step; 6] =
-        [Step::Fmt, Step::Clippy, Step::Tests, Step::Rustdoc, Step::Tidy, Step::FaultMatrix];
+    const ALL: [Step; 7] = [
+        Step::Fmt,
+        Step::Clippy,
+        Step::Tests,
+        Step::Rustdoc,
+        Step::Tidy,
+        Step::FaultMatrix,
+        Step::Walls,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -47,6 +55,7 @@ impl Step {
             Step::Rustdoc => "rustdoc",
             Step::Tidy => "tidy",
             Step::FaultMatrix => "fault-matrix",
+            Step::Walls => "walls",
         }
     }
 
@@ -60,13 +69,19 @@ impl Step {
             Step::Rustdoc => "cargo doc --workspace --no-deps",
             Step::Tidy => "cargo xtask tidy",
             Step::FaultMatrix => "cargo xtask fault-matrix",
+            Step::Walls => "cargo xtask walls",
         }
     }
 
     fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Step::Rustdoc => &[("RUSTDOCFLAGS", "-D warnings")],
-            Step::Fmt | Step::Clippy | Step::Tests | Step::Tidy | Step::FaultMatrix => &[],
+            Step::Fmt
+            | Step::Clippy
+            | Step::Tests
+            | Step::Tidy
+            | Step::FaultMatrix
+            | Step::Walls => &[],
         }
     }
 
@@ -75,7 +90,7 @@ impl Step {
         match self {
             Step::Fmt => Some(("rustfmt", ["fmt", "--version"])),
             Step::Clippy => Some(("clippy", ["clippy", "--version"])),
-            Step::Tests | Step::Rustdoc | Step::Tidy | Step::FaultMatrix => None,
+            Step::Tests | Step::Rustdoc | Step::Tidy | Step::FaultMatrix | Step::Walls => None,
         }
     }
 }
@@ -154,6 +169,7 @@ fn carry_out(step: Step, root: &Utf8Path) -> Result<bool, Stopped> {
         Step::FaultMatrix => {
             fault_matrix::run(&fault_matrix::Args::default(), root)? == Outcome::Passed
         }
+        Step::Walls => walls::run(&walls::Args::default(), root)? == Outcome::Passed,
         Step::Fmt | Step::Clippy | Step::Tests | Step::Rustdoc => {
             let words: Vec<&str> = step.command_line().split(' ').collect();
             program::succeeds(words[0], &words[1..], step.env(), root)?
@@ -190,20 +206,23 @@ mod tests {
     fn the_first_failure_is_the_last_step() {
         let done = walk(&Step::ALL, false, |step| Ok(step != Step::Clippy)).unwrap();
         assert_eq!(names(&done), ["fmt", "clippy"]);
-        assert!(summary(&done, 6).ends_with("ci: 1 of 6 steps passed"));
+        assert!(summary(&done, 7).ends_with("ci: 1 of 7 steps passed"));
     }
 
     #[test]
     fn keep_going_runs_what_is_left_and_still_counts_the_failure() {
         let done = walk(&Step::ALL, true, |step| Ok(step != Step::Clippy)).unwrap();
-        assert_eq!(names(&done), ["fmt", "clippy", "tests", "rustdoc", "tidy", "fault-matrix"]);
-        assert!(summary(&done, 6).ends_with("ci: 5 of 6 steps passed"));
+        assert_eq!(
+            names(&done),
+            ["fmt", "clippy", "tests", "rustdoc", "tidy", "fault-matrix", "walls"]
+        );
+        assert!(summary(&done, 7).ends_with("ci: 6 of 7 steps passed"));
     }
 
     #[test]
     fn a_skipped_step_is_left_out_and_the_order_stays() {
         let names: Vec<_> = chosen(&[Step::Tests]).iter().map(|s| s.name()).collect();
-        assert_eq!(names, ["fmt", "clippy", "rustdoc", "tidy", "fault-matrix"]);
+        assert_eq!(names, ["fmt", "clippy", "rustdoc", "tidy", "fault-matrix", "walls"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use camino::Utf8Path;
 
 use crate::tidy::{SourceFile, load_sources};
-use crate::{Outcome, Stopped};
+use crate::{Outcome, Stopped, page};
 
 pub(crate) use rows::{GROUPS, ROWS, Row};
 
@@ -23,12 +23,8 @@ const PAGE: &str = "docs/reference/fault-matrix.md";
 /// Fails where a row has neither a test nor a stated reason, or where the page is not what the tests say.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {
-    /// Write the page
-    #[arg(long, conflicts_with = "check")]
-    write: bool,
-    /// Only compare; this is the default
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    page: page::Args,
 }
 
 /// A test that carries rows.
@@ -47,18 +43,15 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     for row in &missing {
         println!("error: row {} has neither a test nor a reason: {}", row.number, row.title);
     }
-    let page = page(&tests);
-    let path = root.join(PAGE);
-    if args.write {
-        fs_err::write(&path, &page)?;
-        println!("{PAGE} is written: {}", sum(&tests));
-    } else if fs_err::read_to_string(&path).unwrap_or_default() == page {
-        println!("{PAGE} is current: {}", sum(&tests));
-    } else {
-        println!("error: {PAGE} is not what the tests say; `cargo xtask fault-matrix --write`");
-        return Ok(Outcome::Failed);
-    }
-    Ok(if missing.is_empty() { Outcome::Passed } else { Outcome::Failed })
+    let made = page::Page {
+        path: PAGE,
+        source: "the list of tests",
+        command: "fault-matrix",
+        text: text(&tests),
+        sum: sum(&tests),
+    };
+    let settled = made.settle(&args.page, root)?;
+    Ok(if missing.is_empty() { settled } else { Outcome::Failed })
 }
 
 /// Every test that carries a row, in the order of files and lines.
@@ -120,7 +113,7 @@ fn sum(tests: &[RowTest<'_>]) -> String {
     format!("{held} of {} rows are shown by {} tests", ROWS.len(), tests.len())
 }
 
-fn page(tests: &[RowTest<'_>]) -> String {
+fn text(tests: &[RowTest<'_>]) -> String {
     let mut page = String::from(
         "# Fault matrix\n\n\
          What the software is held to when something goes wrong, and the test that shows it. This page is made by\n\
@@ -200,7 +193,7 @@ mod unit {
         let missing = missing(&tests);
         assert!(missing.iter().all(|row| row.number != "a1"));
         assert!(missing.iter().any(|row| row.number == "b1"));
-        let page = page(&tests);
+        let page = text(&tests);
         assert!(page.contains("[`a1_shown`](../../a.rs)"), "{page}");
         assert!(page.contains("| B1 |") && page.contains("**missing**"), "{page}");
         assert!(page.contains("1 of 140 rows"), "{page}");

@@ -7,7 +7,10 @@ use std::{
 };
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::{Kind, Lanes, Provision, ProvisionEvent, Provisioned, Target};
+use pdca_driver::{LaneCount, LaneNeeds, RunLimits};
+use pdca_lanes::{
+    Kind, Lanes, MOST_PORT_BLOCKS, PortRange, Provision, ProvisionEvent, Provisioned, Target,
+};
 
 use crate::{Outcome, Stopped};
 
@@ -16,9 +19,9 @@ use crate::{Outcome, Stopped};
 /// Those that are there already are left as they are; asking again completes what was interrupted.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many lanes
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    lanes: u32,
+    /// How many lanes, or `auto` for what the machine carries
+    #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
+    lanes: LaneCount,
     /// The repository: a checkout, a linked worktree or a bare repository
     #[arg(long, value_name = "PATH")]
     repo: Utf8PathBuf,
@@ -61,7 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     for note in target.notes() {
         eprintln!("note: {note}");
     }
-    let request = Provision { slots: 0..args.lanes, target: &target, base: &base, kind };
+    let count = count(args.lanes, &target, &base, &root);
+    let request = Provision { slots: 0..count, target: &target, base: &base, kind };
     let progress = Progress::default();
     let lanes = Lanes::new(root).provision(&request, &|event| progress.show(event))?;
     if args.json {
@@ -73,6 +77,35 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// How many lanes that comes to; what was not written as a number from 1 on is said.
+fn count(asked: LaneCount, target: &Target, base: &str, root: &Utf8Path) -> u32 {
+    match asked {
+        LaneCount::Number(0) => {
+            eprintln!("note: --lanes 0: there is no work without a lane, so 1 is taken");
+            1
+        }
+        LaneCount::Number(number) if number > MOST_PORT_BLOCKS => {
+            eprintln!(
+                "warning: there are ports for {MOST_PORT_BLOCKS} lanes: {MOST_PORT_BLOCKS} of {number}"
+            );
+            MOST_PORT_BLOCKS
+        }
+        LaneCount::Number(number) => number,
+        LaneCount::Auto => {
+            let limits = RunLimits::default();
+            let needs = LaneNeeds {
+                min_free: limits.min_free,
+                lane_memory: limits.lane_memory,
+                checkout: target.checkout_size(base).ok(),
+                ports: PortRange::default(),
+            };
+            let reckoning = needs.reckon([root]);
+            eprintln!("{reckoning}");
+            reckoning.lanes.get()
+        }
+    }
 }
 
 /// Whether it is written as an id, of either length.

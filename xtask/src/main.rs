@@ -1,5 +1,5 @@
-//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix` and
-//! `soak`, run as `cargo xtask <task>`.
+//! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
+//! `soak`, `replay` and `walls`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -16,9 +16,12 @@ mod compare_merge;
 mod corpus;
 mod fault_matrix;
 mod lanes_provision;
+mod page;
 mod program;
+mod replay;
 mod soak;
 mod tidy;
+mod walls;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,8 @@ enum Task {
     LanesProvision(lanes_provision::Args),
     FaultMatrix(fault_matrix::Args),
     Soak(soak::Args),
+    Replay(replay::Args),
+    Walls(walls::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -68,6 +73,8 @@ fn main() -> ExitCode {
         Task::LanesProvision(args) => lanes_provision::run(&args),
         Task::FaultMatrix(args) => fault_matrix::run(&args, &root),
         Task::Soak(args) => soak::run(&args, &root),
+        Task::Replay(args) => replay::run(&args, &root),
+        Task::Walls(args) => walls::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

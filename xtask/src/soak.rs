@@ -194,7 +194,9 @@ impl<'a> Scene<'a> {
         for text in files.values_mut() {
             *text = text.replace(here.trim_end_matches('/'), "<scene>");
         }
-        let refs = self.git(&["for-each-ref", "--format=%(refname) %(tree)"])?;
+        // Refs that keep work carry a mark of the workspace's path, which every scene has its own of.
+        let refs = self
+            .git(&["for-each-ref", "--format=%(refname:rstrip=-2) %(refname:lstrip=-1) %(tree)"])?;
         Ok(End { files, refs, status: self.git(&["status", "--porcelain"])? })
     }
 

@@ -6,6 +6,7 @@
 mod decisions;
 mod edges;
 mod headers;
+mod keys;
 mod links;
 mod matrix;
 mod sources;
@@ -18,8 +19,8 @@ use crate::{Outcome, Stopped, program};
 
 /// Check the rules of this workspace that the compiler does not know
 ///
-/// Crate edges, doc headers, file sizes, forbidden attributes, machine paths, names of fault-matrix
-/// tests, links of the documentation, numbers of the decisions.
+/// Crate edges, doc headers, file sizes, forbidden attributes, machine paths, `Debug` output in keys, names of
+/// fault-matrix tests, links of the documentation, numbers of the decisions.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {}
 
@@ -79,6 +80,7 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     findings.extend(edges::check(&packages));
     findings.extend(headers::check(&headers::roots(&packages), &files));
     findings.extend(sources::check(&files));
+    findings.extend(keys::check(&files));
     findings.extend(matrix::check(&files));
     findings.extend(links::check(&files));
     findings.extend(decisions::check(&files));

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod forecast;
 mod gates;
+mod guard;
 mod help;
 mod init;
 mod integrate;
@@ -21,6 +22,7 @@ mod plan;
 mod publish;
 mod queue;
 mod recover;
+mod reopen;
 mod resolve;
 mod run;
 mod signoff;
@@ -97,6 +99,7 @@ enum Command {
     Queue(queue::Args),
     #[command(alias = "sign-off")]
     Signoff(signoff::Args),
+    Reopen(reopen::Args),
     Forecast(forecast::Args),
     Integrate(integrate::Args),
     Resolve(resolve::Args),
@@ -117,6 +120,7 @@ enum Command {
     Cleanup(cleanup::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
+    Guard(guard::Args),
     Config(config_show::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -206,6 +210,7 @@ pub(crate) fn dispatch(
         Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
         Some(Command::Queue(args)) => queue::run(args, &cx, out),
         Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
+        Some(Command::Reopen(args)) => reopen::run(args, &cx, out, err),
         Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
         Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
         Some(Command::Resolve(args)) => resolve::run(args, &cx, out, err),
@@ -223,6 +228,7 @@ pub(crate) fn dispatch(
         Some(Command::Cleanup(args)) => cleanup::run(args, &cx, out),
         Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
         Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
+        Some(Command::Guard(args)) => guard::run(args, &cx, out, err),
         Some(Command::Config(args)) => config_show::run(args, &cx, out),
         Some(Command::Completions(args)) => completions::run(args, out),
         Some(Command::Man(args)) => man::run(args, &cx, out),
@@ -243,6 +249,7 @@ impl Line {
                 | Command::Batch(_)
                 | Command::Gates(_)
                 | Command::Signoff(_)
+                | Command::Reopen(_)
                 | Command::Integrate(_)
                 | Command::Resolve(_)
                 | Command::Publish(_)
@@ -266,6 +273,7 @@ impl Line {
                 | Command::ActIndex(_)
                 | Command::ActDiff(_)
                 | Command::Doctor(_)
+                | Command::Guard(_)
                 | Command::Config(_)
                 | Command::Completions(_)
                 | Command::Man(_)
@@ -289,6 +297,7 @@ impl Command {
             | Command::Gates(_)
             | Command::Queue(_)
             | Command::Signoff(_)
+            | Command::Reopen(_)
             | Command::Forecast(_)
             | Command::Integrate(_)
             | Command::Resolve(_)
@@ -308,6 +317,7 @@ impl Command {
             | Command::Verify(_)
             | Command::Demo(_)
             | Command::Doctor(_)
+            | Command::Guard(_)
             | Command::Completions(_)
             | Command::Man(_)
             | Command::Help(_) => false,

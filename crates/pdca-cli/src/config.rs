@@ -12,6 +12,7 @@ mod layer;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::collections::BTreeMap;
 
@@ -22,9 +23,7 @@ pub use document::{Document, MAX_BYTES};
 pub(crate) use rules::hydrate_hint;
 
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
-
-/// The most lanes that can be asked for; each is a checkout and a thread.
-pub const MAX_LANES: u32 = 256;
+pub use trust::Trust;
 
 /// Everything `pdca.toml` may say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -95,13 +94,15 @@ impl Default for Paths {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Driver {
-    /// How many bundles may be in flight at once.
-    pub lanes: u32,
+    /// How many bundles may be in flight at once: a number, or `auto` for what the machine carries.
+    pub lanes: pdca_driver::LaneCount,
     /// How long drivers may be at work on one run, in seconds.
     pub max_duration_secs: u64,
     /// How many leaves one run may call; no limit if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_leaf_calls: Option<u64>,
+    /// How often a beat of a bundle may fail in a row before a batch leaves it alone; 0 is no limit.
+    pub max_attempts: u32,
     /// How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
     pub min_free_gb: u64,
     /// How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
@@ -109,6 +110,9 @@ pub struct Driver {
     /// How much memory a leaf or a gate with all that it starts may have, in MiB; no cap if unset or 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_memory_mb: Option<u64>,
+    /// When the branch that bundles are built on is gated by itself: `before` anything starts, `beside` the
+    /// first builders, or `off`.
+    pub gate_base: pdca_driver::integrate::GateBase,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
     pub close_dispositions: Vec<String>,
 }
@@ -121,17 +125,23 @@ impl Default for Driver {
             "by-design",
             "duplicate",
             "not-reproducible",
+            "already-fixed",
+            "can't-reproduce",
+            "cant-reproduce",
+            "cannot-reproduce",
             "manual-verification",
             "upstream",
             "external",
         ];
         Driver {
-            lanes: 1,
+            lanes: pdca_driver::LaneCount::default(),
             max_duration_secs: 4 * 60 * 60,
             max_leaf_calls: None,
+            max_attempts: 3,
             min_free_gb: 1,
             lane_memory_mb: 256,
             leaf_memory_mb: None,
+            gate_base: pdca_driver::integrate::GateBase::default(),
             close_dispositions: words.map(str::to_owned).to_vec(),
         }
     }
@@ -146,8 +156,11 @@ pub struct LaneRoot {
     pub root: Option<Utf8PathBuf>,
     /// What a lane is to its target: `reference` or `worktree`.
     pub kind: pdca_lanes::Kind,
-    /// What a reset between bundles clears: `tracked` keeps ignored files, `pristine` does not.
+    /// What a reset between bundles leaves beside the commit: `clean` the caches, `tracked` everything
+    /// ignored, `pristine` nothing.
     pub reset: pdca_lanes::Reset,
+    /// Caches that outlive a clean reset, as paths or globs: what they hold is trusted across changes.
+    pub cache: Vec<String>,
     /// The ports that lanes may have.
     pub ports: pdca_lanes::PortRange,
     /// `pdca sweep` removes lanes until this many gibibytes are free.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::ambient::{Ambient, Stream};
 use crate::failure::Failure;
 use crate::json::write_json;
-use crate::style::{ColorWhen, Palette, printable};
+use crate::style::{ColorWhen, Palette, printable, shell};
 use crate::workspace::Workspace;
 
 /// The flags every command takes.
@@ -57,6 +57,10 @@ pub struct Globals {
     /// Read the workspace of an older instance: keys that are not known are warnings
     #[arg(long, global = true)]
     pub compat: bool,
+
+    /// Take every key of the user's config file, also one that weakens a wall or names a program
+    #[arg(long, global = true, hide_short_help = true)]
+    pub trust_user_config: bool,
 
     /// Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
     #[arg(long, value_name = "KEY=VALUE", global = true)]
@@ -158,6 +162,16 @@ impl<'a> Context<'a> {
             Ok(below) if below.as_str().is_empty() => ".",
             Ok(below) => below.as_str(),
             Err(_) => path.as_str(),
+        }
+    }
+
+    /// A command as it is to be typed where this one was: in the same workspace.
+    pub fn typed(&self, command: &str) -> String {
+        match (&self.globals.directory, command.strip_prefix("pdca ")) {
+            (Some(directory), Some(rest)) => {
+                format!("pdca -C {} {rest}", shell(directory.as_str()))
+            }
+            (Some(_) | None, _) => command.to_owned(),
         }
     }
 

@@ -5,6 +5,8 @@
 
 mod from_libraries;
 
+pub(crate) use from_libraries::install_git;
+
 use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};

@@ -3,17 +3,20 @@
 pub(crate) mod runs;
 mod work;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pdca_state::{BundleId, Glance, LoadError, RootError, State, Stranger, survey_bundles};
+use pdca_state::{
+    Awaits, Bundle, BundleId, Coverage, Glance, LoadError, Overall, RootError, State, Stranger,
+    survey_bundles,
+};
 
 use camino::Utf8PathBuf;
+use pdca_driver::BeatFailure;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::meeting::Meeting;
 use crate::session;
-use crate::workspace::Workspace;
 
 pub use work::{HeldBy, Work, ago, timestamp};
 
@@ -28,6 +31,8 @@ pub struct Overview {
     pub work: Work,
     /// How they get on with each other, where that was looked for.
     pub meeting: Meeting,
+    /// The bundles that wait in a run until a person unblocks them, where that was looked for.
+    pub blocked: BTreeMap<BundleId, (String, String)>,
 }
 
 /// One bundle among the others.
@@ -39,17 +44,25 @@ pub struct Entry {
     pub dir: Utf8PathBuf,
     /// What it is, or why that cannot be told.
     pub glance: Result<Glance, LoadError>,
-    /// What must be complete before it.
+    /// What it waits for because its brief says that it depends on it.
     pub blocked_by: Vec<Blocker>,
+    /// The bundles that its brief says it conflicts with.
+    pub conflicts_with: Vec<BundleId>,
+    /// What is odd about these declarations, one line each.
+    pub warnings: Vec<String>,
+    /// The failure that it has not got over yet.
+    pub failed: Option<BeatFailure>,
 }
 
-/// A bundle that must be complete first, and is not.
+/// A bundle that must be further than it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
     /// Its id.
     pub id: BundleId,
     /// How far it is.
     pub standing: Standing,
+    /// How far it must be.
+    pub awaits: Awaits,
 }
 
 /// How far a bundle is that others wait for.
@@ -99,7 +112,8 @@ impl Entry {
 
 impl Overview {
     /// Looks at every bundle. One bad bundle is one bad entry; a bundle root that is not there yet is empty.
-    pub fn load(workspace: &Workspace) -> Result<Self, Failure> {
+    pub fn load(cx: &Context<'_>) -> Result<Self, Failure> {
+        let workspace = cx.workspace()?;
         let root = &workspace.bundle_root;
         let listing = match root.scan() {
             Err(RootError::Missing { .. }) => {
@@ -108,6 +122,7 @@ impl Overview {
                     strangers: Vec::new(),
                     work: Work::default(),
                     meeting: Meeting::default(),
+                    blocked: BTreeMap::new(),
                 });
             }
             listing => listing?,
@@ -133,35 +148,69 @@ impl Overview {
                 }
             })
         };
+        let green: BTreeSet<BundleId> = rows
+            .iter()
+            .filter(|row| row.result.as_ref().is_ok_and(is_green))
+            .map(|row| row.id.clone())
+            .collect();
+        let names: BTreeSet<BundleId> = listing
+            .bundles
+            .iter()
+            .chain(&root.list_completed()?)
+            .map(|bundle| bundle.id().clone())
+            .collect();
+        let usual = Awaits::from(workspace.config.schedule.dependants);
         let mut entries: Vec<Entry> = rows
             .into_iter()
             .map(|row| {
-                let blocked_by = match &row.result {
-                    Ok(glance) if glance.state.is_open() => glance
-                        .depends_on
-                        .ids
-                        .iter()
-                        .map(|id| Blocker { id: id.clone(), standing: standing_of(id) })
-                        .filter(|blocker| blocker.standing != Standing::In(State::Complete))
-                        .collect(),
-                    Ok(_) | Err(_) => Vec::new(),
-                };
-                Entry { id: row.id, dir: row.dir, glance: row.result, blocked_by }
+                let declared = Declared::of(&row.result, &names);
+                let mut blocked_by = Vec::new();
+                for id in declared.depends_on {
+                    let awaits = if declared.landed.contains(&id) { Awaits::Landed } else { usual };
+                    let standing = standing_of(&id);
+                    let is_met = match (standing, awaits) {
+                        (Standing::In(State::Complete), Awaits::Built | Awaits::Accepted) => true,
+                        (_, Awaits::Built) => green.contains(&id),
+                        _ => false,
+                    };
+                    if !is_met {
+                        blocked_by.push(Blocker { id, standing, awaits });
+                    }
+                }
+                Entry {
+                    id: row.id,
+                    dir: row.dir,
+                    glance: row.result,
+                    blocked_by,
+                    conflicts_with: declared.conflicts_with,
+                    warnings: declared.warnings,
+                    failed: None,
+                }
             })
             .collect();
+        take_out_landed(cx, &mut entries);
+        if let Ok(site) = session::site(cx) {
+            for entry in &mut entries {
+                let (Ok(glance), Ok(bundle)) = (&entry.glance, Bundle::at(&*entry.dir)) else {
+                    continue;
+                };
+                entry.failed = site.failure_of(&bundle, glance);
+            }
+        }
         entries.sort_by_key(|entry| rank(entry.state()));
         let strangers = listing.strangers;
         let (work, meeting) = (Work::default(), Meeting::default());
-        Ok(Overview { entries, strangers, work, meeting })
+        Ok(Overview { entries, strangers, work, meeting, blocked: BTreeMap::new() })
     }
 
     /// As [`Self::load`], and who is at work. What keeps that from being told keeps nobody from
     /// seeing the rest.
     pub fn load_at_work(cx: &Context<'_>) -> Result<Self, Failure> {
-        let mut overview = Self::load(cx.workspace()?)?;
+        let mut overview = Self::load(cx)?;
         if let Ok(site) = session::site(cx) {
             overview.work = Work::load(&site, &overview.entries);
             overview.meeting = Meeting::load(&site, &overview.entries);
+            overview.blocked = runs::blocked_bundles(&site);
         }
         Ok(overview)
     }
@@ -209,6 +258,58 @@ impl Overview {
             }
         }
         counts
+    }
+}
+
+/// What an open bundle's brief declares about others.
+#[derive(Default)]
+struct Declared {
+    depends_on: Vec<BundleId>,
+    landed: Vec<BundleId>,
+    conflicts_with: Vec<BundleId>,
+    warnings: Vec<String>,
+}
+
+impl Declared {
+    fn of(glance: &Result<Glance, LoadError>, names: &BTreeSet<BundleId>) -> Self {
+        let Ok(glance) = glance else { return Self::default() };
+        let there = |id: &BundleId| names.contains(id);
+        let conflicts_with = glance.conflicts_with.among(&there);
+        let mut declared = Self { conflicts_with: conflicts_with.ids, ..Self::default() };
+        if glance.state.is_open() {
+            let depends_on = glance.depends_on.among(&there);
+            declared.landed = glance.depends_on_landed.among(&there).ids;
+            declared.depends_on = depends_on.ids;
+            declared.warnings = depends_on.warnings;
+            declared.warnings.extend(conflicts_with.warnings);
+        }
+        declared
+    }
+}
+
+/// Whether a bundle is green and waits for its sign-off.
+fn is_green(glance: &Glance) -> bool {
+    glance.state == State::AwaitingSignoff
+        && glance.overall == Some(Overall::Pass)
+        && glance.coverage != Coverage::Changed
+}
+
+/// Takes those out of what bundles wait for that have landed. Git is asked only where somebody waits for
+/// a landing.
+fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
+    let is_accepted = |blocker: &&Blocker| blocker.standing == Standing::In(State::Complete);
+    let accepted: BTreeSet<BundleId> = entries
+        .iter()
+        .flat_map(|entry| entry.blocked_by.iter().filter(is_accepted))
+        .map(|blocker| blocker.id.clone())
+        .collect();
+    if accepted.is_empty() {
+        return;
+    }
+    let Ok(site) = session::site(cx) else { return };
+    let landed = site.landed_of(&accepted);
+    for entry in entries {
+        entry.blocked_by.retain(|blocker| !landed.contains(&blocker.id));
     }
 }
 

@@ -177,8 +177,10 @@ impl Progress {
                 format!("{} {}", p.warn("held by  "), by.join(", "))
             }
             What::Recovered { was, action } => {
+                // Only a driver that died leaves something running behind.
+                let ended = if was == "running" { "died" } else { "stopped" };
                 format!(
-                    "{} was {was} when its driver died: {}",
+                    "{} was {was} when its driver {ended}: {}",
                     p.warn("recovered"),
                     decided(*action)
                 )
@@ -196,7 +198,7 @@ impl Progress {
                     )
                 }
             },
-            What::GateEnded { rule_id, result, evidence, gating, reused, duration } => {
+            What::GateEnded { rule_id, result, evidence, gating, reused, duration, proof: _ } => {
                 let result = self.result(result, *gating);
                 let kept = if *reused { ", verdict kept from before" } else { "" };
                 let evidence = one_line(evidence, 60);
@@ -281,7 +283,11 @@ impl Progress {
 
 /// What a bundle goes by; what is no single bundle's goes by what it is.
 fn name(id: &BundleId) -> String {
-    if id.as_str() == pdca_driver::integrate::TOLD { "integrate".to_owned() } else { id.dir_name() }
+    match id.as_str() {
+        pdca_driver::integrate::TOLD => "integrate".to_owned(),
+        pdca_driver::integrate::BASE_TOLD => "base".to_owned(),
+        _ => id.dir_name(),
+    }
 }
 
 fn word(step: Step) -> &'static str {
@@ -350,6 +356,7 @@ pub(crate) fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pdca_driver::Proof;
 
     fn shown(detail: Detail, terminal: bool, events: Vec<What>) -> String {
         let (to, from) = crossbeam_channel::unbounded();
@@ -373,6 +380,7 @@ mod tests {
             rule_id: "T3-tests".into(),
             result: result.into(),
             evidence: "12 passed".into(),
+            proof: Proof::default(),
             gating,
             reused: false,
             duration: Duration::from_millis(1500),

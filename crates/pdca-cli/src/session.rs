@@ -1,7 +1,11 @@
 //! A driver at work: the workspace turned into a site, signals into a cancellation, events into lines.
 
 mod explain;
+mod programs;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +16,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
-    Batch, Begun, Driver, Effects, Event, LaneSettings, Point, Run, RunLimits, Site, TargetSpec,
-    Unwatched, What,
+    Author, Batch, Begun, Dates, Driver, Effects, Errand, Event, Fit, LaneCount, LaneSettings,
+    Pause, Point, Run, RunLimits, Site, TargetSpec, Unwatched, What,
 };
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
@@ -31,6 +35,7 @@ use crate::progress::{Detail, Progress};
 use crate::workspace::Workspace;
 
 pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
+pub(crate) use programs::tell_changes;
 
 /// The site that a workspace describes.
 pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
@@ -41,11 +46,14 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         Failure::usage(texts.join("; "))
     })?;
     let pid = std::process::id();
-    Ok(Site {
+    let site = Site {
         workspace: workspace.root.clone(),
         bundles: workspace.bundle_root.clone(),
+        configuration: configuration(cx, workspace),
         rows,
         gate_sandbox: config.gates.sandbox,
+        gates_may_write: config.gates.may_write.clone(),
+        gates_env_pass: config.gates.env_pass.clone(),
         leaves: config.leaves.clone(),
         force_stubs: force_stubs(cx)?,
         targets: workspace
@@ -63,20 +71,27 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
             root: workspace.lanes_root.clone(),
             kind: config.lanes.kind,
             reset: config.lanes.reset,
+            cache: config.lanes.cache.iter().filter_map(|glob| cache_pattern(glob).ok()).collect(),
             hydrate: config.lanes.hydrate.clone(),
             ports: config.lanes.ports,
         },
         close_words: config.driver.close_dispositions.clone(),
         schedule: config.schedule,
         integrate: config.integrate.clone(),
+        gate_base: config.driver.gate_base,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
-        config_digest: pdca_state::sha256_hex(format!("{config:?}").as_bytes()),
+        clock: || ambient::moment().wall.as_second(),
+        errand: Errand::default(),
+        config_digest: pdca_state::sha256_hex(&serde_json::to_vec(config).unwrap_or_default()),
+        author: author(cx)?,
+        dates: dates(cx)?,
         limits: RunLimits {
             max_duration: Duration::from_secs(config.driver.max_duration_secs),
             max_leaf_calls: config.driver.max_leaf_calls,
+            max_attempts: config.driver.max_attempts,
             min_free: config.driver.min_free_gb.saturating_mul(1 << 30),
             lane_memory: config.driver.lane_memory_mb.saturating_mul(1 << 20),
             leaf_memory: config
@@ -85,7 +100,65 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
                 .filter(|mib| *mib > 0)
                 .map(|mib| mib.saturating_mul(1 << 20)),
         },
+    };
+    require_open(&site, workspace)?;
+    Ok(site)
+}
+
+/// Refuses `may_write` of what stays closed: silently left out, it would look as if it were open.
+fn require_open(site: &Site, workspace: &Workspace) -> Result<(), Failure> {
+    let Some(path) = site.closed_to_gates() else { return Ok(()) };
+    let failure =
+        Failure::usage(format!("`may_write` in [gates] names `{path}`, which stays closed"))
+            .hint("take it out: bundles, lanes and .pdca are written by the driver alone");
+    Err(match workspace.sources.place("gates.may_write") {
+        Some(place) => failure.at(place),
+        None => failure,
     })
+}
+
+/// Our own configuration that lies outside the workspace, which is closed as a whole.
+fn configuration(cx: &Context<'_>, workspace: &Workspace) -> Vec<Utf8PathBuf> {
+    let user = cx.ambient.config_home().map(|home| home.join("pdca"));
+    let places = [user, Some(workspace.templates_dir.clone()), Some(workspace.process_dir.clone())];
+    places.into_iter().flatten().filter(|path| !path.starts_with(&workspace.root)).collect()
+}
+
+/// A cache of [lanes], as the lanes take it.
+pub(crate) fn cache_pattern(glob: &str) -> Result<pdca_dag::Pattern, pdca_dag::PatternError> {
+    pdca_dag::Pattern::parse(glob, pdca_dag::Case::Sensitive)
+}
+
+/// Who the commits that the driver makes are by: `author` of [leaves.builder], else of [project], where it
+/// has an address. A name alone is for sign-offs; then git knows the user.
+fn author(cx: &Context<'_>) -> Result<Option<Author>, Failure> {
+    let workspace = cx.workspace()?;
+    let config = &workspace.config;
+    let builder = config.leaves.builder.author.as_deref();
+    if let Some(text) = builder {
+        let author = text.parse::<Author>().map_err(|error| {
+            let failure = Failure::from_error(Exit::Usage, &error)
+                .hint("write `author = \"Name <address>\"` in [leaves.builder]");
+            match workspace.sources.place("leaves.builder.author") {
+                Some(place) => failure.at(place),
+                None => failure,
+            }
+        })?;
+        return Ok(Some(author));
+    }
+    Ok(config.project.author.as_deref().and_then(|text| text.parse().ok()))
+}
+
+/// Where the dates of commits come from: the clock, or `SOURCE_DATE_EPOCH`, as reproducible builds set it.
+fn dates(cx: &Context<'_>) -> Result<Dates, Failure> {
+    match (cx.ambient.env_text("SOURCE_DATE_EPOCH"), &cx.ambient.clock) {
+        (None, ambient::Clock::System) => Ok(Dates::Clock(|| ambient::moment().wall.as_second())),
+        (None, ambient::Clock::Fixed(seconds)) => Ok(Dates::Fixed(*seconds)),
+        (Some(text), _) => text.parse().map(Dates::Fixed).map_err(|_| {
+            Failure::usage(format!("SOURCE_DATE_EPOCH is `{text}`, which is no number of seconds"))
+                .hint("set it to seconds since 1970, or unset it")
+        }),
+    }
 }
 
 /// Refuses to start where a gate's or a leaf's program is not there: that would surface in the middle of
@@ -150,16 +223,33 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
     }
 }
 
+/// The bundles that the machine failed a moment ago. What cannot be read is told when a run begins.
+pub(crate) fn pauses(site: &Site) -> BTreeMap<BundleId, Pause> {
+    let Ok(place) = pdca_journal::Place::here() else { return BTreeMap::new() };
+    let now = pdca_journal::Now { at: ambient::moment(), boot: &place.boot };
+    let seen = pdca_driver::sightings(site).unwrap_or_default();
+    let states = seen.iter().filter_map(|sighting| sighting.state.as_ref().ok());
+    states.flat_map(|state| pdca_driver::pauses(state, now)).collect()
+}
+
+/// What is to be driven, and how.
+pub(crate) struct Todo<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) plan: &'a Plan,
+    /// The planning groups, where somebody plans by them.
+    pub(crate) groups: &'a [Vec<BundleId>],
+    pub(crate) lanes: NonZeroU32,
+}
+
 /// Drives a batch in a run, with progress on `err`.
 pub(crate) fn drive(
     cx: &Context<'_>,
     site: &Site,
-    batch: &Batch,
-    plan: &Plan,
-    lanes: NonZeroU32,
+    todo: &Todo<'_>,
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
 ) -> Result<Batched, Failure> {
+    let &Todo { batch, plan, groups, lanes } = todo;
     let lanes = fitting(cx, site, lanes, err)?;
     let ids: Vec<BundleId> = plan.ids().cloned().collect();
     let begun =
@@ -173,8 +263,58 @@ pub(crate) fn drive(
             let what = What::Recovered { was, action };
             (driver.report)(Event { id: recovered.id.clone(), lane: recovered.slot, what });
         }
-        driver.drive_batch(batch, plan, lanes)
+        driver.drive_batch(batch, plan, groups, lanes)
     })
+}
+
+/// How many lanes are asked for: behind the flag, else by the configuration under `key`. What was not
+/// written as a number from 1 on is said, with what it stands for.
+pub(crate) fn lanes(
+    cx: &Context<'_>,
+    site: &Site,
+    flag: Option<LaneCount>,
+    (key, configured): (&str, LaneCount),
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
+    let asked = flag.unwrap_or(configured);
+    let Some(number) = asked.number() else {
+        let reckoning = site.reckon();
+        cx.note(err, &reckoning.to_string())?;
+        return Ok(reckoning.lanes);
+    };
+    if asked == LaneCount::Number(0) {
+        let place = cx.workspace()?.sources.place(key);
+        let wherefrom = match (flag, place) {
+            (Some(_), _) => "--lanes 0".to_owned(),
+            (None, Some(place)) => format!("{}: `{key}` is 0", place.show(&cx.ambient.cwd)),
+            (None, None) => format!("`{key}` is 0"),
+        };
+        let text = format!("{wherefrom}: there is no work without a lane, so 1 is taken");
+        cx.note(err, &format!("{} {text}", cx.err.warn("note:")))?;
+    }
+    Ok(number)
+}
+
+/// As [`lanes`], of `[driver]`.
+pub(crate) fn driver_lanes(
+    cx: &Context<'_>,
+    site: &Site,
+    flag: Option<LaneCount>,
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
+    lanes(cx, site, flag, ("driver.lanes", cx.workspace()?.config.driver.lanes), err)
+}
+
+/// How many lanes fit, where a disk that is short stops nothing. Fewer than were asked for are said aloud.
+pub(crate) fn told_fit(
+    cx: &Context<'_>,
+    fit: &Fit,
+    err: &mut dyn Write,
+) -> Result<NonZeroU32, Failure> {
+    for remark in &fit.remarks {
+        cx.note(err, &format!("{} {remark}", cx.err.warn("warning:")))?;
+    }
+    Ok(fit.lanes)
 }
 
 /// How many of the lanes that were asked for there is room for. Fewer are said aloud, and a disk that is
@@ -186,11 +326,9 @@ fn fitting(
     err: &mut dyn Write,
 ) -> Result<NonZeroU32, Failure> {
     let fit = site.fit(lanes);
-    for remark in &fit.remarks {
-        cx.note(err, &format!("{} {remark}", cx.err.warn("warning:")))?;
-    }
+    let lanes = told_fit(cx, &fit, err)?;
     match fit.short {
-        None => Ok(fit.lanes),
+        None => Ok(lanes),
         Some(short) => Err(no_room(short)),
     }
 }

@@ -131,6 +131,16 @@ pub fn one_line(text: &str, max: usize) -> String {
     cut
 }
 
+/// A word as a shell takes it.
+pub fn shell(word: &str) -> Cow<'_, str> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
 /// Control characters, and the invisible ones that turn the reading direction of what follows.
 fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')

@@ -1,10 +1,10 @@
 //! The directory that holds `pdca.toml`, and what it says.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_state::{Bundle, BundleId, BundleRoot};
+use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
 
 use crate::ambient::Ambient;
-use crate::config::{self, Config, Loaded, Request, Sources};
+use crate::config::{self, Config, Loaded, Request, Sources, Trust};
 use crate::context::Globals;
 use crate::failure::{Failure, Place, Problem};
 
@@ -60,7 +60,10 @@ impl Workspace {
             return Err(Failure::usage(format!("no {FILE} in {start} or in a directory above it"))
                 .hint("`pdca init` makes a workspace here, `-C DIR` names another, `pdca demo` shows one at work"));
         }
+        let root = found.as_ref().map_or_else(|| start.clone(), |found| found.root.clone());
+        let trust = if globals.trust_user_config { Trust::Everything } else { Trust::load(&root) };
         let request = Request {
+            trust: &trust,
             file: found.as_ref().map(|found| found.file.as_path()),
             flags: &globals.config,
             compat: globals.compat,
@@ -70,7 +73,6 @@ impl Workspace {
             // Instances of old run their gates where `pdca.toml` is.
             config.gates.cwd = pdca_gates::Cwd::Workspace;
         }
-        let root = found.as_ref().map_or(start, |found| found.root.clone());
         let lanes_root = if let Some(path) = &config.lanes.root {
             root.join(path)
         } else {
@@ -111,7 +113,10 @@ impl Workspace {
     pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, Failure> {
         let bundle = self.bundle_root.bundle(id);
         if bundle.exists() {
-            return Ok(bundle);
+            return match self.bundle_root.twin_of(id) {
+                Some(twin) => Err(only_case(&id.dir_name(), &twin, self.bundle_root.path())),
+                None => Ok(bundle),
+            };
         }
         let failure = Failure::usage(format!("there is no bundle {}", id.dir_name()))
             .at(Place::file(self.bundle_root.path()));
@@ -119,6 +124,29 @@ impl Workspace {
             Some(near) => failure.hint(format!("did you mean `{near}`? `pdca status` lists all")),
             None => failure.hint(format!("`pdca new {id}` makes one, `pdca status` lists all")),
         })
+    }
+
+    /// Refuses a new id that differs from that of another bundle, archived or not, only in case.
+    pub fn require_distinct(&self, id: &BundleId) -> Result<(), Failure> {
+        for root in [&self.bundle_root, &self.bundle_root.completed()] {
+            if let Some(twin) = root.twin_of(id) {
+                return Err(only_case(&id.dir_name(), &twin, root.path()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a bundle root in which two ids differ only in case.
+    pub fn require_all_distinct(&self) -> Result<(), Failure> {
+        let Ok(listing) = self.bundle_root.scan() else { return Ok(()) };
+        let twins = listing.strangers.iter().find_map(|stranger| match &stranger.why {
+            Strangeness::OnlyCase { other } => Some((&stranger.name, other)),
+            Strangeness::Id(_) | Strangeness::NotUtf8 | Strangeness::NotADirectory => None,
+        });
+        match twins {
+            Some((name, other)) => Err(only_case(name, other, self.bundle_root.path())),
+            None => Ok(()),
+        }
     }
 
     fn nearest_id(&self, id: &BundleId) -> Option<BundleId> {
@@ -130,6 +158,13 @@ impl Workspace {
             .min_by_key(|(distance, _)| *distance)
             .map(|(_, near)| near.clone())
     }
+}
+
+fn only_case(name: &str, other: &str, root: &Utf8Path) -> Failure {
+    let rename = format!("mv {root}/{name} {root}/{name}-2");
+    Failure::usage(format!("`{name}` and `{other}` differ only in case"))
+        .at(Place::file(root.join(other)))
+        .hint(format!("use another id, or rename one of the two: `{rename}`"))
 }
 
 /// The directory the command works in: the current one, or `-C DIR`.

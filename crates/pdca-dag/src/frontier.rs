@@ -1,8 +1,10 @@
 //! Which bundle to start when a lane is free.
 //!
-//! A bundle is *open* until all its prerequisites are complete, then *ready*, then *in flight*,
-//! then complete, halted or failed. Of those that are ready the one with the longest chain of
-//! work behind it starts first, then the first by name, unless a rival is in flight.
+//! A bundle is *open* until all its prerequisites are as far as they must be, then *ready*, then *in
+//! flight*, then complete, halted or failed. Of those that are ready the one with the longest chain of
+//! work behind it starts first, then the first by name, unless a rival is in flight. Where rivals wait
+//! for a sign-off or a landing, a result that has not come that far keeps its rivals waiting as if it
+//! were in flight.
 //!
 //! A bundle with many rivals could lose to lesser ones again and again, because there is always
 //! one of them in flight. So it ages each time a rival that comes after it in order is started
@@ -18,7 +20,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 
 use crate::claims::Claims;
 use crate::item::Standing;
@@ -35,8 +37,12 @@ pub const PATIENCE: u32 = 8;
 pub enum Outcome {
     /// It is complete: what depends on it may start.
     Complete,
-    /// It waits for somebody, for a sign-off for instance. Its rivals may start; what depends on
-    /// it waits on.
+    /// It is green and waits for its sign-off.
+    Built,
+    /// It is red and waits for its sign-off.
+    Red,
+    /// It waits for somebody, and nothing was built. Its rivals may start; what depends on it waits
+    /// on.
     Halted,
     /// It failed. Its rivals may start; what depends on it does not.
     Failed,
@@ -107,7 +113,11 @@ pub struct Frontier<'p> {
     plan: &'p Plan,
     claims: Cow<'p, Claims>,
     status: Vec<Status>,
-    /// Prerequisites that are not complete.
+    /// How far each bundle has come, for what depends on it.
+    reached: Vec<Option<Awaits>>,
+    /// The bundles that are not in flight and whose result keeps rivals from starting.
+    holding: BTreeSet<usize>,
+    /// Prerequisites that are not as far as they must be.
     unmet: Vec<usize>,
     ready: BTreeSet<Turn>,
     /// The ready bundles that are worth a look when a lane is free.
@@ -141,14 +151,17 @@ impl<'p> Frontier<'p> {
         let bundles = plan.items.len();
         let status = plan.items.iter().map(|item| match item.standing {
             Standing::Active => Status::Open,
-            Standing::Waiting => Status::Halted,
-            Standing::Complete => Status::Complete,
+            Standing::Waiting | Standing::Built | Standing::Red => Status::Halted,
+            Standing::Complete | Standing::Landed => Status::Complete,
             Standing::Ended => Status::Ended,
         });
+        let reached = plan.items.iter().map(|item| item.standing.reached());
         let mut frontier = Self {
             plan,
             claims: Cow::Borrowed(&plan.claims),
             status: status.collect(),
+            reached: reached.collect(),
+            holding: BTreeSet::new(),
             unmet: vec![0; bundles],
             ready: BTreeSet::new(),
             candidates: BTreeSet::new(),
@@ -163,12 +176,17 @@ impl<'p> Frontier<'p> {
             waiver,
         };
         for bundle in 0..bundles {
-            let unmet = plan.graph.prerequisites(bundle).filter(|before| {
-                frontier.status[*before] != Status::Complete
+            let unmet = plan.graph.before(bundle).filter(|(before, tie)| {
+                frontier.reached[*before] < Some(tie.awaits)
                     && waiver != Some(Waiver::Edge(*before, bundle))
             });
             frontier.unmet[bundle] = unmet.count();
             frontier.make_ready(bundle);
+        }
+        for (bundle, item) in plan.items.iter().enumerate() {
+            if item.standing.holds(plan.options.rivals) {
+                frontier.hold(bundle);
+            }
         }
         frontier
     }
@@ -219,29 +237,49 @@ impl<'p> Frontier<'p> {
     ///
     /// One in flight goes on, and keeps its rivals waiting, until it is reported as ended.
     pub fn completed_elsewhere(&mut self, id: &BundleId) -> Result<Vec<BundleId>, FrontierError> {
+        self.settle(id, Awaits::Accepted)
+    }
+
+    /// A bundle came into the target branch. Says which bundles became ready by that, in name order.
+    pub fn landed_elsewhere(&mut self, id: &BundleId) -> Result<Vec<BundleId>, FrontierError> {
+        self.settle(id, Awaits::Landed)
+    }
+
+    fn settle(&mut self, id: &BundleId, level: Awaits) -> Result<Vec<BundleId>, FrontierError> {
         let bundle = self.find(id)?;
         match self.status[bundle] {
-            Status::Complete => return Ok(Vec::new()),
-            Status::InFlight if !self.settled.insert(bundle) => return Ok(Vec::new()),
-            Status::InFlight => {}
+            Status::Complete => {}
+            Status::InFlight => drop(self.settled.insert(bundle)),
             Status::Open | Status::Ready | Status::Halted | Status::Failed | Status::Ended => {
                 self.pass_on(bundle);
                 self.leave_ready(bundle);
                 self.status[bundle] = Status::Complete;
             }
         }
-        let freed = self.release_dependants(bundle);
+        let freed = self.reach(bundle, level);
         Ok(self.ids(&freed))
     }
 
-    /// A bundle that halted or failed has work to do again.
+    /// A bundle that halted or failed has work to do again. What it had come to no longer counts.
     pub fn reopened(&mut self, id: &BundleId) -> Result<(), FrontierError> {
         let bundle = self.find(id)?;
         if !matches!(self.status[bundle], Status::Halted | Status::Failed) {
             return Err(FrontierError::NotHalted { id: id.clone() });
         }
+        self.take_back(bundle);
         self.status[bundle] = Status::Open;
         self.make_ready(bundle);
+        Ok(())
+    }
+
+    /// A bundle that halted was given up, or sent back to Plan: its result keeps nobody waiting any
+    /// more, and what depends on it waits on.
+    pub fn withdrawn(&mut self, id: &BundleId) -> Result<(), FrontierError> {
+        let bundle = self.find(id)?;
+        if !matches!(self.status[bundle], Status::Halted | Status::Failed) {
+            return Err(FrontierError::NotHalted { id: id.clone() });
+        }
+        self.take_back(bundle);
         Ok(())
     }
 

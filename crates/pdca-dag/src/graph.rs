@@ -11,16 +11,25 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
+use pdca_state::Awaits;
+
 use crate::item::Place;
+
+/// Why there is an edge: where it is declared, and how far the prerequisite must be.
+#[derive(Debug, Clone)]
+pub(crate) struct Tie {
+    pub(crate) place: Place,
+    pub(crate) awaits: Awaits,
+}
 
 /// Edges lead from a prerequisite to its dependants.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Graph<W = Place> {
+pub(crate) struct Graph<W = Tie> {
     graph: DiGraph<(), W>,
 }
 
 /// One edge: prerequisite, dependant, where it is declared.
-pub(crate) type Link<'g, W = Place> = (usize, usize, &'g W);
+pub(crate) type Link<'g, W = Tie> = (usize, usize, &'g W);
 
 impl<W> Graph<W> {
     pub(crate) fn new(nodes: usize, edges: Vec<(usize, usize, W)>) -> Self {
@@ -46,14 +55,26 @@ impl<W> Graph<W> {
         self.graph.neighbors_directed(NodeIndex::new(node), Outgoing).map(NodeIndex::index)
     }
 
+    /// The prerequisites of a node, each with its edge.
+    pub(crate) fn before(&self, node: usize) -> impl Iterator<Item = (usize, &W)> {
+        let edges = self.graph.edges_directed(NodeIndex::new(node), Incoming);
+        edges.map(|edge| (edge.source().index(), edge.weight()))
+    }
+
+    /// The dependants of a node, each with its edge.
+    pub(crate) fn after(&self, node: usize) -> impl Iterator<Item = (usize, &W)> {
+        let edges = self.graph.edges_directed(NodeIndex::new(node), Outgoing);
+        edges.map(|edge| (edge.target().index(), edge.weight()))
+    }
+
     /// All edges in the order of declaration.
     pub(crate) fn links(&self) -> impl Iterator<Item = Link<'_, W>> {
         let links = self.graph.edge_references();
         links.map(|edge| (edge.source().index(), edge.target().index(), edge.weight()))
     }
 
-    /// Where a dependency is declared.
-    pub(crate) fn place(&self, prerequisite: usize, dependant: usize) -> Option<&W> {
+    /// The edge of a dependency.
+    pub(crate) fn edge(&self, prerequisite: usize, dependant: usize) -> Option<&W> {
         let edge = self.graph.find_edge(NodeIndex::new(prerequisite), NodeIndex::new(dependant))?;
         self.graph.edge_weight(edge)
     }
@@ -93,8 +114,8 @@ impl<W> Graph<W> {
         let mut links = Vec::new();
         let mut node = start;
         while let Some(prerequisite) = towards[node] {
-            let place = self.place(prerequisite, node).expect("the walk followed edges");
-            links.push((prerequisite, node, place));
+            let edge = self.edge(prerequisite, node).expect("the walk followed edges");
+            links.push((prerequisite, node, edge));
             node = prerequisite;
             if node == start {
                 break;

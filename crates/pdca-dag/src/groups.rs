@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use pdca_state::BundleId;
 use petgraph::unionfind::UnionFind;
 
 pub use file::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
@@ -14,6 +15,7 @@ pub use file::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Ru
 use crate::claims::Rivalry;
 use crate::graph::Graph;
 use crate::plan::Plan;
+use crate::problem::Problem;
 use partition::{Partition, Pull};
 
 impl Plan {
@@ -49,6 +51,7 @@ impl Plan {
             group.depth = depth;
             at_depth[depth] += 1;
         }
+        self.keep_left_alone(&mut groups, previous);
         let (collapse_report, apart) = self.report(&partition);
         LanesFile {
             schema: LanesFile::SCHEMA,
@@ -61,6 +64,22 @@ impl Plan {
             critical_path: self.critical_path().into_iter().cloned().collect(),
             next: GroupId::nth(names.next),
         }
+    }
+
+    /// Keeps the bundles that are left alone in the groups they had, behind the others: they come back,
+    /// and work may have begun on them.
+    fn keep_left_alone(&self, groups: &mut Vec<Group>, previous: Option<&LanesFile>) {
+        let left: HashSet<&BundleId> = self.left.iter().map(Problem::id).collect();
+        for before in previous.iter().flat_map(|file| &file.groups) {
+            let kept = before.bundles.iter().filter(|id| left.contains(id));
+            let kept: Vec<BundleId> = kept.cloned().collect();
+            match groups.iter_mut().find(|group| group.id == before.id) {
+                _ if kept.is_empty() => {}
+                Some(group) => group.bundles.extend(kept),
+                None => groups.push(Group { bundles: kept, ..Group::new(before.id.index()) }),
+            }
+        }
+        groups.sort_by(|a, b| a.id.cmp(&b.id));
     }
 
     /// One entry for each two bundles that were joined, by the first rule that joins them, and
@@ -106,7 +125,7 @@ impl Plan {
     /// The dependency between two bundles, in words.
     fn dependency(&self, a: usize, b: usize) -> String {
         let place =
-            |before, after| self.graph.place(before, after).map(|place| (before, after, place));
+            |before, after| self.graph.edge(before, after).map(|tie| (before, after, &tie.place));
         match place(a, b).or_else(|| place(b, a)) {
             Some((before, after, place)) => {
                 format!("{} depends on {} ({place})", self.items[after].id, self.items[before].id)

@@ -1,13 +1,13 @@
 //! From declarations to a plan, or to everything that is wrong with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 use sha2::{Digest, Sha256};
 
 use crate::claims::Claims;
-use crate::graph::Graph;
+use crate::graph::{Graph, Link, Tie};
 use crate::item::{Declared, Item, Options, Outside, Place, Standing, Untouched};
 use crate::pattern::{Case, Pattern};
 use crate::plan::Plan;
@@ -28,12 +28,15 @@ impl Plan {
         let patterns = intake.patterns();
         let graph = Graph::new(intake.items.len(), links);
         intake.cycles(&graph);
-        if !intake.problems.is_empty() {
-            let mut problems = intake.problems;
-            problems.sort_by(|a, b| a.place().cmp(b.place()));
-            return Err(Rejection { problems });
-        }
+        intake.problems.sort_by(|a, b| a.place().cmp(b.place()));
         let digest = digest(&intake.items, options);
+        if !intake.problems.is_empty() {
+            if !options.leave_alone || !intake.problems.iter().all(Problem::is_of_one) {
+                return Err(Rejection { problems: intake.problems });
+            }
+            let (rest, outside, left) = intake.leave_alone(&graph);
+            return Ok(Plan { digest, left, ..Plan::new(rest, &outside, options)? });
+        }
         let claims = Claims::new(patterns, conflicts);
         Ok(Plan::assemble(intake.items, graph, claims, intake.notices, options, digest))
     }
@@ -68,26 +71,74 @@ impl<'a> Intake<'a> {
         Self { items: distinct, outside, options, problems, notices: Vec::new(), suggested: 0 }
     }
 
+    /// Takes out what cannot be started, and all that depends on it: the rest, what is outside of
+    /// that, and why the others are left alone.
+    fn leave_alone(self, graph: &Graph) -> (Vec<Item>, Outside, Vec<Problem>) {
+        let mut left = self.problems;
+        let mut is_left = vec![false; self.items.len()];
+        let index = |id: &BundleId| self.items.binary_search_by(|item| item.id.cmp(id)).ok();
+        let mut todo: Vec<usize> = left.iter().filter_map(|problem| index(problem.id())).collect();
+        for &bundle in &todo {
+            is_left[bundle] = true;
+        }
+        while let Some(bundle) = todo.pop() {
+            for (dependant, tie) in graph.after(bundle) {
+                if is_left[dependant] || self.items[bundle].standing.reached() >= Some(tie.awaits) {
+                    continue;
+                }
+                is_left[dependant] = true;
+                todo.push(dependant);
+                left.push(Problem::Behind {
+                    id: self.items[dependant].id.clone(),
+                    on: self.items[bundle].id.clone(),
+                    place: tie.place.clone(),
+                });
+            }
+        }
+        left.sort_by(|a, b| (a.id(), a.place()).cmp(&(b.id(), b.place())));
+        let known =
+            self.outside.ids().filter_map(|id| Some((id.clone(), self.outside.standing(id)?)));
+        let mut outside: BTreeMap<BundleId, Standing> = known.collect();
+        let mut rest = Vec::new();
+        for (item, is_left) in self.items.into_iter().zip(is_left) {
+            if is_left {
+                outside.insert(item.id, item.standing);
+            } else {
+                rest.push(item);
+            }
+        }
+        (rest, outside.into_iter().collect(), left)
+    }
+
     fn find(&self, id: &BundleId) -> Option<usize> {
         self.items.binary_search_by(|item| item.id.cmp(id)).ok()
     }
 
     /// The edges between bundles of the batch: prerequisite, dependant, place. What a bundle that
     /// is complete or given up once waited for no longer matters.
-    fn dependencies(&mut self) -> Vec<(usize, usize, Place)> {
+    fn dependencies(&mut self) -> Vec<(usize, usize, Tie)> {
         let mut links = Vec::new();
         for dependant in 0..self.items.len() {
             let item = &self.items[dependant];
-            if !item.standing.is_live() {
+            if !item.standing.is_live() || item.guest {
+                continue;
+            }
+            if let Some(why) = &item.unreadable {
+                let (id, place, why) = (item.id.clone(), item.place.clone(), why.clone());
+                self.problems.push(Problem::Unreadable { id, place, why });
                 continue;
             }
             let (id, declared) = (item.id.clone(), distinct(&item.depends_on));
-            for Declared { id: on, place } in declared {
+            for Declared { id: on, place, awaits } in declared {
+                let awaits = match awaits {
+                    Awaits::Landed => Awaits::Landed,
+                    Awaits::Built | Awaits::Accepted => self.options.dependants,
+                };
                 if on == id {
                     self.problems.push(Problem::DependsOnItself { id: id.clone(), place });
                     continue;
                 }
-                let inside = self.find(&on);
+                let inside = self.find(&on).filter(|index| !self.items[*index].guest);
                 let standing = match inside {
                     Some(index) => Some(self.items[index].standing),
                     None => self.outside.standing(&on),
@@ -98,18 +149,20 @@ impl<'a> Intake<'a> {
                         let id = id.clone();
                         self.problems.push(Problem::NoSuchPrerequisite { id, on, place, near });
                     }
-                    (Some(Standing::Complete), None) => {}
-                    (
-                        Some(Standing::Complete | Standing::Active | Standing::Waiting),
-                        Some(index),
-                    ) => {
-                        links.push((index, dependant, place));
+                    (Some(standing), None) if standing.reached() >= Some(awaits) => {}
+                    (Some(standing), Some(index)) if standing != Standing::Ended => {
+                        links.push((index, dependant, Tie { place, awaits }));
                     }
                     (Some(standing), inside) => {
                         let (id, in_batch) = (id.clone(), inside.is_some());
-                        let problem =
-                            Problem::PrerequisiteNotComplete { id, on, standing, in_batch, place };
-                        self.problems.push(problem);
+                        self.problems.push(Problem::PrerequisiteNotComplete {
+                            id,
+                            on,
+                            standing,
+                            in_batch,
+                            awaits,
+                            place,
+                        });
                     }
                 }
             }
@@ -122,18 +175,23 @@ impl<'a> Intake<'a> {
         let mut conflicts = BTreeMap::new();
         for index in 0..self.items.len() {
             let item = &self.items[index];
-            if !item.standing.is_live() {
+            if !self.claims_anything(item) {
                 continue;
             }
-            let (id, declared) = (item.id.clone(), distinct(&item.conflicts_with));
-            for Declared { id: with, place } in declared {
+            let (id, guest) = (item.id.clone(), item.guest);
+            for Declared { id: with, place, .. } in distinct(&item.conflicts_with) {
                 if with == id {
                     self.notices.push(Notice::ConflictsWithItself { id: id.clone(), place });
                 } else if let Some(other) = self.find(&with) {
                     conflicts.entry((index.min(other), index.max(other))).or_insert(place);
-                } else if self.outside.standing(&with).is_none() {
-                    let near = self.near(&with);
-                    self.notices.push(Notice::NoSuchRival { id: id.clone(), with, place, near });
+                } else if self.outside.standing(&with).is_none() && !guest {
+                    let (near, id) = (self.near(&with), id.clone());
+                    // A number may be of a bundle that is long gone; a word is a slip.
+                    if is_word(&with) {
+                        self.problems.push(Problem::NoSuchRival { id, with, place, near });
+                    } else {
+                        self.notices.push(Notice::NoSuchRival { id, with, place, near });
+                    }
                 }
             }
         }
@@ -144,15 +202,18 @@ impl<'a> Intake<'a> {
     fn patterns(&mut self) -> Vec<Vec<Pattern>> {
         let case = if self.options.fold_case { Case::Folded } else { Case::Sensitive };
         let mut all = Vec::with_capacity(self.items.len());
-        for Item { id, place, standing, touches, .. } in &self.items {
+        for item in &self.items {
+            let Item { id, place, touches, guest, .. } = item;
             let mut patterns = Vec::with_capacity(touches.len());
-            if !standing.is_live() {
+            if !self.claims_anything(item) {
                 all.push(patterns);
                 continue;
             }
             if touches.is_empty() {
                 let (id, place) = (id.clone(), place.clone());
-                self.notices.push(Notice::NothingDeclared { id, place });
+                if !guest {
+                    self.notices.push(Notice::NothingDeclared { id, place });
+                }
                 if self.options.untouched == Untouched::Exclusive {
                     patterns.push(Pattern::everything());
                 }
@@ -161,6 +222,8 @@ impl<'a> Intake<'a> {
                 match Pattern::parse(&touch.glob, case) {
                     Ok(pattern) if touch.is_file => patterns.push(pattern.file()),
                     Ok(pattern) => patterns.push(pattern),
+                    // It is not the batch's business what a guest got wrong.
+                    Err(_) if *guest => {}
                     Err(source) => self.problems.push(Problem::BadGlob {
                         id: id.clone(),
                         glob: touch.glob.clone(),
@@ -176,14 +239,21 @@ impl<'a> Intake<'a> {
 
     fn cycles(&mut self, graph: &Graph) {
         for tangle in graph.tangles() {
-            let edge = |(prerequisite, dependant, place): (usize, usize, &Place)| Edge {
+            let edge = |(prerequisite, dependant, tie): Link<'_>| Edge {
                 dependant: self.items[dependant].id.clone(),
                 prerequisite: self.items[prerequisite].id.clone(),
-                place: place.clone(),
+                place: tie.place.clone(),
+                awaits: tie.awaits,
             };
             let edges = graph.way_round(&tangle).into_iter().map(edge).collect();
             self.problems.push(Problem::Cycle { edges, tangled: tangle.len() });
         }
+    }
+
+    /// Whether a bundle can keep others from starting: because it can still be started itself, or
+    /// because its result does.
+    fn claims_anything(&self, item: &Item) -> bool {
+        item.standing.holds(self.options.rivals) || (item.standing.is_live() && !item.guest)
     }
 
     /// Bundles whose names are at most two slips away, nearest first.
@@ -193,22 +263,46 @@ impl<'a> Intake<'a> {
         if self.suggested > MAX_SUGGESTED {
             return Vec::new();
         }
-        let slips = |other: &BundleId| strsim::osa_distance(id.as_str(), other.as_str());
         let known = self.items.iter().map(|item| &item.id).chain(self.outside.ids());
-        let close = known.filter(|other| other.as_str().len().abs_diff(id.as_str().len()) <= 2);
-        let mut near: Vec<(usize, &BundleId)> = close.map(|other| (slips(other), other)).collect();
-        // A name of one or two characters is two slips away from every other.
-        near.retain(|(slips, _)| *slips <= 2 && *slips < id.as_str().len());
+        let mut near: Vec<(usize, &BundleId)> =
+            known.filter_map(|other| Some((slips(id, other)?, other))).collect();
         near.sort_unstable();
         near.dedup();
         near.into_iter().take(SHOWN).map(|(_, other)| other.clone()).collect()
     }
 }
 
-/// The declarations with each id once, the first of it.
+/// How many slips of the pen lie between two ids; `None` where they are too many for one to be taken
+/// for the other.
+pub fn slips(id: &BundleId, other: &BundleId) -> Option<usize> {
+    let (id, other) = (id.as_str(), other.as_str());
+    if other.len().abs_diff(id.len()) > 2 {
+        return None;
+    }
+    let folded = strsim::osa_distance(&id.to_lowercase(), &other.to_lowercase());
+    let slips =
+        strsim::osa_distance(id, other).min(folded + usize::from(id != other && folded == 0));
+    // A name of one or two characters is two slips away from every other.
+    (slips <= 2 && slips < id.len()).then_some(slips)
+}
+
+/// The declarations with each id once, the first of it; it awaits what the strictest of them does.
 fn distinct(declared: &[Declared]) -> Vec<Declared> {
-    let mut seen = std::collections::HashSet::new();
-    declared.iter().filter(|declared| seen.insert(&declared.id)).cloned().collect()
+    let mut awaits: HashMap<&BundleId, Awaits> = HashMap::new();
+    for Declared { id, awaits: one, .. } in declared {
+        let strictest = awaits.entry(id).or_insert(*one);
+        *strictest = (*strictest).max(*one);
+    }
+    let first = declared.iter().filter_map(|declared| {
+        let awaits = awaits.remove(&declared.id)?;
+        Some(Declared { awaits, ..declared.clone() })
+    });
+    first.collect()
+}
+
+/// Whether an id is written as words are: with lower-case letters and no digit.
+fn is_word(id: &BundleId) -> bool {
+    id.as_str().contains(char::is_lowercase) && !id.as_str().contains(char::is_numeric)
 }
 
 /// A sum over everything the groups of a plan are made from. Where a bundle stands is no part of
@@ -219,8 +313,23 @@ fn digest(items: &[Item], options: Options) -> String {
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     };
-    add(&format!("{options:?}"));
-    for item in items {
+    // Spelled out, so that a file from before there were other options is still current.
+    let Options {
+        untouched,
+        fold_case,
+        join_dependencies,
+        dependants: _,
+        rivals: _,
+        leave_alone: _,
+    } = options;
+    let untouched = match untouched {
+        Untouched::Free => "Free",
+        Untouched::Exclusive => "Exclusive",
+    };
+    add(&format!(
+        "Options {{ untouched: {untouched}, fold_case: {fold_case}, join_dependencies: {join_dependencies} }}"
+    ));
+    for item in items.iter().filter(|item| !item.guest) {
         add(item.id.as_str());
         for (kind, declared) in [("depends", &item.depends_on), ("conflicts", &item.conflicts_with)]
         {
@@ -230,6 +339,10 @@ fn digest(items: &[Item], options: Options) -> String {
             add(kind);
             add(&ids.len().to_string());
             ids.into_iter().for_each(&mut add);
+            for landed in declared.iter().filter(|other| other.awaits == Awaits::Landed) {
+                add("landed");
+                add(landed.id.as_str());
+            }
         }
         let mut globs: Vec<(&str, bool)> =
             item.touches.iter().map(|touch| (touch.glob.as_str(), touch.is_file)).collect();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 use serde::{Deserialize, Serialize};
 
 /// Where something was declared, so that it can be found and changed.
@@ -37,6 +37,16 @@ pub struct Declared {
     pub id: BundleId,
     /// Where.
     pub place: Place,
+    /// How far a prerequisite must be; [`Awaits::Landed`] where the brief says so itself. Otherwise
+    /// [`Options::dependants`] decides.
+    pub awaits: Awaits,
+}
+
+impl Declared {
+    /// A bundle that is named without saying how far it must be.
+    pub fn new(id: BundleId, place: Place) -> Self {
+        Self { id, place, awaits: Awaits::Accepted }
+    }
 }
 
 /// One glob of a `Touches`.
@@ -57,10 +67,17 @@ pub struct Touch {
 pub enum Standing {
     /// There is work to do.
     Active,
-    /// It waits for a person. It is not started; what depends on it waits too.
+    /// It waits for a person before anything can be built. It is not started; what depends on it
+    /// waits too.
     Waiting,
-    /// It was signed off. What depends on it may start.
+    /// It is built and green, and waits for its sign-off.
+    Built,
+    /// It is built and red, and waits for its sign-off.
+    Red,
+    /// It was signed off.
     Complete,
+    /// It was signed off and is in the target branch.
+    Landed,
     /// It was given up and will never be complete.
     Ended,
 }
@@ -69,8 +86,27 @@ impl Standing {
     /// Whether a batch still has to do with it.
     pub(crate) fn is_live(self) -> bool {
         match self {
-            Self::Active | Self::Waiting => true,
-            Self::Complete | Self::Ended => false,
+            Self::Active | Self::Waiting | Self::Built | Self::Red => true,
+            Self::Complete | Self::Landed | Self::Ended => false,
+        }
+    }
+
+    /// How far it has come, for what depends on it.
+    pub fn reached(self) -> Option<Awaits> {
+        match self {
+            Self::Active | Self::Waiting | Self::Red | Self::Ended => None,
+            Self::Built => Some(Awaits::Built),
+            Self::Complete => Some(Awaits::Accepted),
+            Self::Landed => Some(Awaits::Landed),
+        }
+    }
+
+    /// Whether its result keeps rivals from starting, where those wait for `rivals`.
+    pub fn holds(self, rivals: Awaits) -> bool {
+        match self {
+            Self::Built | Self::Red => rivals > Awaits::Built,
+            Self::Complete => rivals > Awaits::Accepted,
+            Self::Active | Self::Waiting | Self::Landed | Self::Ended => false,
         }
     }
 }
@@ -95,6 +131,10 @@ pub struct Item {
     /// How long it is expected to take. Nobody's known: each counts as one. Some known: the
     /// others count as the median of those.
     pub duration: Option<Duration>,
+    /// Why its brief cannot be read, where it cannot. Such a bundle is never started.
+    pub unreadable: Option<String>,
+    /// Whether it is no part of the batch and only keeps rivals waiting, see [`Options::rivals`].
+    pub guest: bool,
 }
 
 impl Item {
@@ -109,12 +149,16 @@ impl Item {
             conflicts_with: Vec::new(),
             touches: Vec::new(),
             duration: None,
+            unreadable: None,
+            guest: false,
         }
     }
 
     /// Whether both declare the same, wherever it is written.
     pub fn declares_as(&self, other: &Self) -> bool {
-        let ids = |list: &[Declared]| list.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+        let ids = |list: &[Declared]| {
+            list.iter().map(|one| (one.id.clone(), one.awaits)).collect::<Vec<_>>()
+        };
         let globs =
             |item: &Self| item.touches.iter().map(|one| one.glob.clone()).collect::<Vec<_>>();
         ids(&self.depends_on) == ids(&other.depends_on)
@@ -159,7 +203,7 @@ pub enum Untouched {
 }
 
 /// How declarations are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// What a bundle without `Touches` claims.
     pub untouched: Untouched,
@@ -167,4 +211,24 @@ pub struct Options {
     pub fold_case: bool,
     /// Whether a dependant joins the group of its prerequisite.
     pub join_dependencies: bool,
+    /// How far a prerequisite must be before what depends on it may start.
+    pub dependants: Awaits,
+    /// How far the result of a bundle must be before its rivals may start.
+    pub rivals: Awaits,
+    /// Whether a bundle that cannot be started is left out, with all that depends on it, instead of
+    /// keeping the others from starting. Declarations that contradict each other always do.
+    pub leave_alone: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            untouched: Untouched::default(),
+            fold_case: false,
+            join_dependencies: false,
+            dependants: Awaits::Accepted,
+            rivals: Awaits::Built,
+            leave_alone: false,
+        }
+    }
 }

@@ -15,7 +15,7 @@
 //!     ..Item::new(id.parse().unwrap(), brief(id, 1))
 //! };
 //! let mut after = item("3", "docs");
-//! after.depends_on.push(Declared { id: "1".parse()?, place: brief("3", 7) });
+//! after.depends_on.push(Declared::new("1".parse()?, brief("3", 7)));
 //! let items = vec![item("1", "src/{a,b}.py"), item("2", "src/*.py"), after];
 //!
 //! let plan = Plan::new(items, &Outside::default(), Options::default())?;
@@ -40,6 +40,7 @@
 //! - No input, outputs, clock, threads or randomness; no recursion that follows a chain of bundles.
 
 mod claims;
+pub mod foundation;
 mod frontier;
 mod graph;
 mod groups;
@@ -55,8 +56,10 @@ mod testing;
 pub use claims::Rivalry;
 pub use frontier::{Frontier, FrontierError, Holder, Outcome, PATIENCE, Status, Unmet, Why};
 pub use groups::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
+pub use intake::slips;
 pub use item::{Declared, Item, Options, Outside, Place, Standing, Touch, Untouched};
 pub use pattern::{Case, Pattern, PatternError, PatternFlaw, drift};
+pub use pdca_state::Awaits;
 pub use plan::{Plan, Rivals};
 pub use problem::{Edge, Notice, Problem, Rejection};
 pub use simulate::{Constraint, Costliest, Makespan, Simulation, Unit};

@@ -12,7 +12,7 @@ use pdca_state::BundleId;
 use crate::claims::{Claims, Rivalry};
 use crate::graph::Graph;
 use crate::item::{Item, Options, Standing};
-use crate::problem::{Edge, Notice};
+use crate::problem::{Edge, Notice, Problem};
 
 /// A batch whose bundles can all be started at some time, provided that people sign off what
 /// waits for them.
@@ -28,8 +28,9 @@ pub struct Plan {
     /// The weight of the heaviest chain that starts with each bundle.
     pub(crate) rank: Vec<u64>,
     pub(crate) options: Options,
-    notices: Vec<Notice>,
-    digest: String,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) digest: String,
+    pub(crate) left: Vec<Problem>,
 }
 
 /// Two bundles that are never in flight together.
@@ -52,17 +53,24 @@ impl Plan {
     ) -> Self {
         let weight = weights(&items);
         let rank = graph.remaining(&weight);
-        Self { items, graph, claims, weight, rank, options, notices, digest }
+        let left = Vec::new();
+        Self { items, graph, claims, weight, rank, options, notices, digest, left }
     }
 
     /// All bundles of the batch, in name order.
     pub fn ids(&self) -> impl Iterator<Item = &BundleId> {
-        self.items.iter().map(|item| &item.id)
+        self.items.iter().filter(|item| !item.guest).map(|item| &item.id)
     }
 
     /// What the authors of the briefs should look at, in name order of the bundles by kind.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
+    }
+
+    /// The bundles that are left out because they cannot be started, each with all that is wrong, in
+    /// name order; see [`Options::leave_alone`].
+    pub fn left_alone(&self) -> &[Problem] {
+        &self.left
     }
 
     /// A sum over the declarations and the options, in hexadecimal.
@@ -111,10 +119,11 @@ impl Plan {
     pub fn edges(&self) -> Vec<Edge> {
         let mut links: Vec<_> = self.graph.links().collect();
         links.sort_unstable_by_key(|(prerequisite, dependant, _)| (*dependant, *prerequisite));
-        let edge = |(prerequisite, dependant, place): crate::graph::Link<'_>| Edge {
+        let edge = |(prerequisite, dependant, tie): crate::graph::Link<'_>| Edge {
             dependant: self.items[dependant].id.clone(),
             prerequisite: self.items[prerequisite].id.clone(),
-            place: place.clone(),
+            place: tie.place.clone(),
+            awaits: tie.awaits,
         };
         links.into_iter().map(edge).collect()
     }
@@ -158,7 +167,7 @@ impl Plan {
     /// The sets of bundles that have anything to do with each other, over dependencies, conflicts
     /// and overlaps; sets and members in name order.
     pub fn workstreams(&self) -> Vec<Vec<&BundleId>> {
-        let is_live = |bundle: usize| self.items[bundle].standing.is_live();
+        let is_live = |bundle: usize| self.is_live(bundle);
         let mut sets = UnionFind::<usize>::new(self.items.len());
         for (a, b) in self.claims.links(&is_live) {
             sets.union(a, b);
@@ -181,7 +190,14 @@ impl Plan {
         let ones = (0..self.items.len())
             .map(|bundle| u64::from(self.is_active(bundle)))
             .collect::<Vec<_>>();
-        self.ids().zip(self.graph.remaining(&ones)).collect()
+        let chains = self.items.iter().zip(self.graph.remaining(&ones));
+        chains.filter(|(item, _)| !item.guest).map(|(item, chain)| (&item.id, chain)).collect()
+    }
+
+    /// Whether the batch still has to do with a bundle of it.
+    pub(crate) fn is_live(&self, bundle: usize) -> bool {
+        let item = &self.items[bundle];
+        item.standing.is_live() && !item.guest
     }
 
     pub(crate) fn find(&self, id: &BundleId) -> Option<usize> {
@@ -189,7 +205,7 @@ impl Plan {
     }
 
     pub(crate) fn is_active(&self, bundle: usize) -> bool {
-        self.items[bundle].standing == Standing::Active
+        self.items[bundle].standing == Standing::Active && !self.items[bundle].guest
     }
 
     pub(crate) fn names(&self, bundles: &[usize]) -> Vec<&BundleId> {
@@ -222,8 +238,14 @@ fn weights(items: &[Item]) -> Vec<u64> {
     known.sort_unstable();
     let usual = known.get(known.len() / 2).copied().unwrap_or(1);
     let weight = |item: &Item| match item.standing {
-        Standing::Active => millis(item).unwrap_or(usual),
-        Standing::Waiting | Standing::Complete | Standing::Ended => 0,
+        Standing::Active if !item.guest => millis(item).unwrap_or(usual),
+        Standing::Active
+        | Standing::Waiting
+        | Standing::Built
+        | Standing::Red
+        | Standing::Complete
+        | Standing::Landed
+        | Standing::Ended => 0,
     };
     items.iter().map(weight).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 
 use crate::item::{Place, Standing};
 use crate::pattern::PatternError;
@@ -56,8 +56,20 @@ pub enum Problem {
         /// Bundles of nearly this name, nearest first.
         near: Vec<BundleId>,
     },
+    /// It is named as a rival, has the shape of a word, and is no bundle.
+    #[error("{id} conflicts with {with}, which does not exist")]
+    NoSuchRival {
+        /// The bundle.
+        id: BundleId,
+        /// What it names.
+        with: BundleId,
+        /// Where.
+        place: Place,
+        /// Bundles of nearly this name, nearest first.
+        near: Vec<BundleId>,
+    },
     /// The batch will not complete it, and nobody has.
-    #[error("{id} depends on {on}, which is {}", standing_words(*standing, *in_batch))]
+    #[error("{id} depends on {on}, which is {}", standing_words(*standing, *in_batch, *awaits))]
     PrerequisiteNotComplete {
         /// The bundle.
         id: BundleId,
@@ -67,7 +79,29 @@ pub enum Problem {
         standing: Standing,
         /// Whether that is part of the batch.
         in_batch: bool,
+        /// How far it must be.
+        awaits: Awaits,
         /// Where it is named.
+        place: Place,
+    },
+    /// Its brief cannot be read.
+    #[error("{id} cannot be read: {why}")]
+    Unreadable {
+        /// The bundle.
+        id: BundleId,
+        /// Its brief.
+        place: Place,
+        /// Why not.
+        why: String,
+    },
+    /// It depends on a bundle that is left alone.
+    #[error("{id} depends on {on}, which is left alone")]
+    Behind {
+        /// The bundle.
+        id: BundleId,
+        /// What it depends on.
+        on: BundleId,
+        /// Where.
         place: Place,
     },
     /// A glob that says nothing, or nothing inside the tree.
@@ -84,21 +118,71 @@ pub enum Problem {
     },
 }
 
-fn standing_words(standing: Standing, in_batch: bool) -> &'static str {
+fn standing_words(standing: Standing, in_batch: bool, awaits: Awaits) -> &'static str {
     match (standing, in_batch) {
         (Standing::Ended, _) => "given up",
+        (Standing::Complete, _) if awaits == Awaits::Landed => "accepted and has not landed",
         (_, true) => "not complete",
         (_, false) => "not complete and not in the batch",
     }
 }
 
 impl Problem {
+    /// The bundle that it is about; of a cycle, one of them.
+    pub fn id(&self) -> &BundleId {
+        match self {
+            Self::DuplicateId { id, .. }
+            | Self::DependsOnItself { id, .. }
+            | Self::NoSuchPrerequisite { id, .. }
+            | Self::NoSuchRival { id, .. }
+            | Self::PrerequisiteNotComplete { id, .. }
+            | Self::Unreadable { id, .. }
+            | Self::Behind { id, .. }
+            | Self::BadGlob { id, .. } => id,
+            Self::Cycle { edges, .. } => &edges[0].dependant,
+        }
+    }
+
+    /// The bundle that must change first, where it is not the one that the problem is about.
+    pub fn on(&self) -> Option<&BundleId> {
+        match self {
+            Self::NoSuchPrerequisite { on, .. }
+            | Self::PrerequisiteNotComplete { on, .. }
+            | Self::Behind { on, .. } => Some(on),
+            Self::DuplicateId { .. }
+            | Self::DependsOnItself { .. }
+            | Self::NoSuchRival { .. }
+            | Self::Unreadable { .. }
+            | Self::BadGlob { .. }
+            | Self::Cycle { .. } => None,
+        }
+    }
+
+    /// Whether it keeps its own bundle from starting and says nothing about the others. The rest are
+    /// contradictions, with which nothing is started.
+    pub fn is_of_one(&self) -> bool {
+        match self {
+            Self::NoSuchRival { .. }
+            | Self::PrerequisiteNotComplete { .. }
+            | Self::Unreadable { .. }
+            | Self::Behind { .. }
+            | Self::BadGlob { .. } => true,
+            Self::DuplicateId { .. }
+            | Self::DependsOnItself { .. }
+            | Self::NoSuchPrerequisite { .. }
+            | Self::Cycle { .. } => false,
+        }
+    }
+
     /// Where to start looking.
     pub fn place(&self) -> &Place {
         match self {
             Self::DuplicateId { again: place, .. }
             | Self::DependsOnItself { place, .. }
             | Self::NoSuchPrerequisite { place, .. }
+            | Self::NoSuchRival { place, .. }
+            | Self::Unreadable { place, .. }
+            | Self::Behind { place, .. }
             | Self::PrerequisiteNotComplete { place, .. }
             | Self::BadGlob { place, .. } => place,
             Self::Cycle { edges, .. } => &edges[0].place,
@@ -115,6 +199,8 @@ pub struct Edge {
     pub prerequisite: BundleId,
     /// Where the dependant says so.
     pub place: Place,
+    /// How far the prerequisite must be.
+    pub awaits: Awaits,
 }
 
 impl fmt::Display for Edge {

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::RangeInclusive;
 
+use pdca_state::Awaits;
+
 use crate::claims::Rivalry;
 use crate::frontier::{Frontier, Outcome, Status, Waiver};
 use crate::plan::{Plan, Rivals};
@@ -112,7 +114,8 @@ impl Plan {
             Waiver::Edge(before, after) => Constraint::Dependency(Edge {
                 dependant: id(after),
                 prerequisite: id(before),
-                place: self.graph.place(before, after)?.clone(),
+                place: self.graph.edge(before, after)?.place.clone(),
+                awaits: self.graph.edge(before, after)?.awaits,
             }),
             Waiver::Rivals(a, b) => {
                 let rivalry: Rivalry = self.claims.rivalry(a, b)?;
@@ -142,8 +145,8 @@ impl Run {
     fn of(plan: &Plan, lanes: usize, waiver: Option<Waiver>) -> Self {
         let mut frontier = Frontier::waiving(plan, waiver);
         for item in &plan.items {
-            if frontier.status(&item.id) == Some(Status::Halted) {
-                frontier.completed_elsewhere(&item.id).expect("it is in the plan");
+            if matches!(frontier.status(&item.id), Some(Status::Halted | Status::Complete)) {
+                frontier.landed_elsewhere(&item.id).expect("it is in the plan");
             }
         }
         let unknown = vec![None; plan.items.len()];
@@ -166,7 +169,9 @@ impl Run {
                     break;
                 }
                 busy.pop();
+                // People are taken to sign off and to land without delay.
                 frontier.end(bundle, Outcome::Complete);
+                frontier.reach(bundle, Awaits::Landed);
                 run.ends.push((now, bundle));
                 just_ended.push(bundle);
             }
@@ -196,7 +201,7 @@ impl Run {
 
 /// Why a bundle started only now, when these had just ended.
 fn cause(plan: &Plan, frontier: &Frontier<'_>, bundle: usize, ended: &[usize]) -> Option<Cause> {
-    let is_before = |other: &&usize| plan.graph.place(**other, bundle).is_some();
+    let is_before = |other: &&usize| plan.graph.edge(**other, bundle).is_some();
     if let Some(&before) = ended.iter().find(is_before) {
         return Some(Cause::Constraint(before, Waiver::Edge(before, bundle)));
     }

@@ -1,13 +1,14 @@
 //! A notation for batches: one bundle a line, `id: depends on ~ conflicts with @ touches`.
 //!
 //! Each part may be left out. A mark after the id says where the bundle stands: `2*` has begun,
-//! `2?` waits for a person, `2+` is complete, `2!` was given up. `2/500` takes 500 ms. The brief
+//! `2?` waits for a person, `2=` waits for its sign-off, `2-` does so and is red, `2+` is complete,
+//! `2^` has landed, `2!` was given up; a prerequisite `2^` must have landed. `2/500` takes 500 ms. The brief
 //! of bundle 2 is the file `2`; its parts are declared in the lines 1, 2 and 3.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 
 use crate::*;
 
@@ -27,19 +28,28 @@ fn item(line: &str) -> Item {
         Some((name, millis)) => (name, Some(millis.parse().unwrap())),
         None => (name.trim(), None),
     };
-    let bare = name.trim_end_matches(['*', '?', '+', '!']);
+    let bare = name.trim_end_matches(['*', '?', '=', '-', '+', '^', '!']);
     let mut item = Item::new(id(bare), Place::new(bare, 1));
     item.started = name != bare;
     item.standing = match &name[bare.len()..] {
         "" | "*" => Standing::Active,
         "?" => Standing::Waiting,
+        "=" => Standing::Built,
+        "-" => Standing::Red,
+        "^" => Standing::Landed,
         "+" => Standing::Complete,
         "!" => Standing::Ended,
         mark => panic!("{mark} is no mark"),
     };
     item.duration = millis.map(Duration::from_millis);
     let declared = |ids: &str, line| {
-        let at = |other| Declared { id: id(other), place: Place::new(bare, line) };
+        let at = |other: &str| {
+            let (other, awaits) = match other.strip_suffix('^') {
+                Some(other) => (other, Awaits::Landed),
+                None => (other, Awaits::Accepted),
+            };
+            Declared { awaits, ..Declared::new(id(other), Place::new(bare, line)) }
+        };
         ids.split_whitespace().map(at).collect()
     };
     item.depends_on = declared(depends, 1);

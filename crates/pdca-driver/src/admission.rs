@@ -14,10 +14,21 @@ use pdca_process::{HoldError, lock_alone};
 #[derive(Debug)]
 pub struct Held {
     file: File,
+    /// Another lock that is given back with this one.
+    beside: Option<Box<Held>>,
+}
+
+impl Held {
+    /// Gives another lock back together with this one.
+    pub(crate) fn with(mut self, beside: Held) -> Self {
+        self.beside = Some(Box::new(beside));
+        self
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        drop(self.beside.take());
         release(&self.file);
     }
 }
@@ -119,7 +130,7 @@ pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, A
     file.set_len(0).map_err(unusable)?;
     file.rewind().map_err(unusable)?;
     file.write_all(holder.as_bytes()).map_err(unusable)?;
-    Ok(Held { file })
+    Ok(Held { file, beside: None })
 }
 
 #[cfg(test)]

@@ -39,7 +39,14 @@ impl Driver<'_> {
         let forecast = self.forecast(bundle, snapshot);
         let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
         let resolution = resolution.map_err(DriveError::Own)?;
+        let stands_on = self.site.stands_on(bundle, snapshot.iterations);
+        let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+        let protected: Vec<String> = self.site.protected_paths(&patch);
+        let protected: Vec<String> =
+            protected.iter().map(|path| path.escape_debug().to_string()).collect();
         let inputs = SummaryInputs {
+            protected: &protected,
+            stands_on: stands_on.as_deref(),
             forecast_conflicts: &forecast,
             resolution: resolution.as_deref(),
             review: review.as_deref(),

@@ -1,13 +1,15 @@
-//! The base an attempt started from, remembered from Do to Check.
+//! What an attempt started from and what came of it, remembered from Do to sign-off.
 //!
 //! The target's tip may move while a bundle is built and checked. Gates must judge the patch on the
-//! commit it was made for, so the first step of an attempt writes that commit down, and every later
-//! step of the same attempt reads it. Losing the record loses nothing but that: the tip is resolved
-//! again, and a patch that no longer applies is said so.
+//! commit it was made for, so the first step of an attempt records that commit and what it stands on,
+//! and every later step of the same attempt reads it. Do adds the commits that the patch is, so that
+//! accepting seals the builder's own. Losing the record loses nothing but that: the base is computed
+//! again, the patch becomes one commit, and a patch that no longer applies is reported.
 
 use std::io;
 
 use camino::Utf8PathBuf;
+use pdca_integrate::{Signer, Support};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +26,42 @@ pub(crate) struct Attempt {
     pub(crate) target: String,
     /// The branch the base was resolved from.
     pub(crate) branch: String,
-    /// The base commit.
+    /// The base commit: the branch's tip plus what the attempt stands on.
     pub(crate) base: String,
+    /// Where the branch was; none in records of earlier versions, whose base is the tip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tip: Option<String>,
+    /// The results that the base has beyond the tip, in the order they were folded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stands_on: Vec<Support>,
+    /// Who the driver's own commits are by, and when the work ended. Recorded before the first of
+    /// them, so that a driver that takes over makes the same commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) made: Option<Signer>,
+    /// The commits that patches of this attempt are, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changes: Vec<ChangeCommit>,
+    /// Why this attempt takes the place of the one before without a builder: that one's change was
+    /// folded onto a new base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refolded: Option<String>,
+}
+
+/// A patch, and the commit it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChangeCommit {
+    /// SHA-256 of the patch.
+    pub(crate) patch: String,
+    /// The last commit of the change, in the target's object store.
+    pub(crate) head: String,
+}
+
+impl Attempt {
+    /// The commit that a patch of this attempt is, if it is known.
+    pub(crate) fn head_of(&self, patch_digest: &str) -> Option<&str> {
+        let known = self.changes.iter().rev().find(|change| change.patch == patch_digest);
+        known.map(|change| change.head.as_str())
+    }
 }
 
 /// The records of all attempts under way in one workspace.
@@ -67,6 +103,17 @@ impl Attempts {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Changes the record of the attempt under way, where there is one.
+    pub(crate) fn update(
+        &self,
+        id: &BundleId,
+        change: impl FnOnce(&mut Attempt),
+    ) -> io::Result<()> {
+        let Some(mut attempt) = self.load(id)? else { return Ok(()) };
+        change(&mut attempt);
+        self.store(id, &attempt)
     }
 
     /// Writes the record down.
@@ -153,7 +200,14 @@ mod tests {
             target: "t".into(),
             branch: "main".into(),
             base: "c".into(),
+            tip: None,
+            stands_on: Vec::new(),
+            made: None,
+            changes: vec![ChangeCommit { patch: "p".into(), head: "h".into() }],
+            refolded: None,
         };
+        assert_eq!(attempt.head_of("p"), Some("h"));
+        assert_eq!(attempt.head_of("q"), None);
         attempts.store(&id, &attempt).unwrap();
         assert_eq!(attempts.load(&id).unwrap(), Some(attempt));
         attempts.remove(&id).unwrap();

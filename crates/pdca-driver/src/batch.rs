@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::{
-    Case, Declared, Item, Options, Outside, Pattern, Place, Plan, Rejection, Standing, Touch,
+    Awaits, Case, Declared, Item, Options, Outside, Pattern, Place, Plan, Rejection, Standing,
+    Touch, slips,
 };
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Glance, Label, LoadError, Reentry, RootError, State,
-    survey_bundles,
+    Artifact, Brief, Bundle, BundleId, Coverage, Glance, Label, LoadError, Overall, Reentry,
+    RootError, State, chain, survey_bundles,
 };
 
 use crate::estimate::declared_duration;
+use crate::failures::BeatFailure;
+use crate::run::Pause;
 use crate::schedule::Durations;
 use crate::site::Site;
 
@@ -26,9 +29,25 @@ pub struct Batch {
     pub outside: Outside,
     /// What the authors of the briefs should look at.
     pub remarks: Vec<Remark>,
+    /// The bundles that failed so often that they are not started again unasked.
+    pub exhausted: Vec<Exhausted>,
+    /// The bundles that are started although they failed before, because they were named or because
+    /// they may be tried again.
+    pub failed: Vec<Exhausted>,
+    /// Bundles that are not part of it and whose results keep rivals waiting.
+    guests: Vec<Item>,
     /// The target of each bundle, where there are several.
     apart: BTreeMap<BundleId, String>,
     options: Options,
+}
+
+/// A bundle a beat of which failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exhausted {
+    /// The bundle.
+    pub id: BundleId,
+    /// What failed, and how often.
+    pub failure: BeatFailure,
 }
 
 /// Something odd about a declaration that does not keep anybody from running.
@@ -58,7 +77,11 @@ impl Batch {
         };
         known.sort_by(|a, b| a.id().cmp(b.id()));
         let rows = survey_bundles(&known);
+        let stale = site.stale_results();
         let put_away = site.bundles.list_completed()?;
+        let ids: BTreeSet<BundleId> =
+            known.iter().chain(&put_away).map(|bundle| bundle.id().clone()).collect();
+        let rivals = Awaits::from(site.schedule.rivals);
         let mut outside: BTreeMap<BundleId, Standing> = survey_bundles(&put_away)
             .iter()
             .map(|row| (row.id.clone(), standing(&row.result)))
@@ -68,22 +91,116 @@ impl Batch {
             items: Vec::new(),
             outside: Outside::default(),
             remarks: Vec::new(),
+            exhausted: Vec::new(),
+            failed: Vec::new(),
+            guests: Vec::new(),
             apart: BTreeMap::new(),
-            options: Options { untouched: site.schedule.untouched, ..Options::default() },
+            options: Options {
+                untouched: site.schedule.untouched,
+                dependants: site.schedule.dependants.into(),
+                rivals,
+                // One that a person named is not left out without a word.
+                leave_alone: chosen.is_none(),
+                ..Options::default()
+            },
         };
         for (bundle, row) in known.into_iter().zip(rows) {
+            let is_stale = stale.get(&row.id).is_some_and(|stale| stale.waits_for.is_none());
             let is_open = row.result.as_ref().map_or(true, |glance| glance.state.is_open());
-            let is_in = chosen.map_or(is_open, |chosen| chosen.contains(&row.id));
+            let is_in = chosen.map_or(is_open || is_stale, |chosen| chosen.contains(&row.id));
             if is_in {
                 // An archived bundle of the same name is an earlier one.
                 outside.remove(&row.id);
-                batch.take(site, bundle, &row.result);
+                batch.take(site, bundle, &row.result, &ids);
+                // What is stale is folded anew and checked again.
+                if let Some(item) = batch.items.last_mut().filter(|_| is_stale) {
+                    item.standing = Standing::Active;
+                }
+                batch.look_at_failures(site, &row.result, chosen.is_none());
             } else {
-                outside.insert(row.id, standing(&row.result));
+                let standing = standing(&row.result);
+                if standing.holds(rivals) {
+                    let item = Reading::of(site, &bundle, &row.result, &ids).item;
+                    batch.guests.push(Item { guest: true, ..item });
+                }
+                outside.insert(row.id, standing);
             }
         }
+        batch.mark_landed(site, &mut outside);
         batch.outside = outside.into_iter().collect();
         Ok(batch)
+    }
+
+    /// Keeps the bundle that was taken last from being started again if that was tried enough and
+    /// nobody asked for it by name.
+    fn look_at_failures(&mut self, site: &Site, glance: &Result<Glance, LoadError>, unasked: bool) {
+        let (Some(bundle), Some(item)) = (self.bundles.last(), self.items.last_mut()) else {
+            return;
+        };
+        let failure = glance.as_ref().ok().and_then(|glance| site.failure_of(bundle, glance));
+        let Some(failure) = failure else { return };
+        let one = Exhausted { id: item.id.clone(), failure };
+        if unasked && site.has_failed_enough(&one.failure) {
+            item.standing = Standing::Waiting;
+            self.exhausted.push(one);
+        } else {
+            self.failed.push(one);
+        }
+    }
+
+    /// Leaves bundles alone that the machine failed a moment ago, as long as nobody named them.
+    pub fn postpone(&mut self, pauses: &BTreeMap<BundleId, Pause>) {
+        if !self.options.leave_alone {
+            return;
+        }
+        for item in &mut self.items {
+            let Some(Pause { attempts, left }) = pauses.get(&item.id) else { continue };
+            item.standing = Standing::Waiting;
+            let failure = BeatFailure {
+                beat: "machine".to_owned(),
+                times: *attempts,
+                why: format!("it is tried again in {} s", left.as_secs() + 1),
+                log: None,
+            };
+            self.exhausted.push(Exhausted { id: item.id.clone(), failure });
+        }
+    }
+
+    /// Asks git which accepted bundles have landed, where anything waits for that.
+    fn mark_landed(&mut self, site: &Site, outside: &mut BTreeMap<BundleId, Standing>) {
+        let mut asked: BTreeSet<BundleId> = self.awaited_landings();
+        if self.options.rivals == Awaits::Landed {
+            let items = self.items.iter().chain(&self.guests);
+            asked.extend(items.map(|item| item.id.clone()));
+        }
+        asked.retain(|id| {
+            let inside = self.items.binary_search_by(|item| item.id.cmp(id)).ok();
+            let inside = inside.map(|at| self.items[at].standing);
+            inside.or_else(|| outside.get(id).copied()) == Some(Standing::Complete)
+        });
+        let landed = if asked.is_empty() { asked } else { site.landed_of(&asked) };
+        for item in self.items.iter_mut().chain(&mut self.guests) {
+            if landed.contains(&item.id) {
+                item.standing = Standing::Landed;
+            }
+        }
+        self.guests.retain(|guest| guest.standing.holds(self.options.rivals));
+        for id in landed {
+            outside.entry(id).and_modify(|standing| *standing = Standing::Landed);
+        }
+    }
+
+    /// The bundles whose landing others of the batch wait for.
+    pub(crate) fn awaited_landings(&self) -> BTreeSet<BundleId> {
+        let all = self.options.dependants == Awaits::Landed;
+        let declared = self.items.iter().flat_map(|item| &item.depends_on);
+        let awaited = declared.filter(|declared| all || declared.awaits == Awaits::Landed);
+        let mut awaited: BTreeSet<BundleId> = awaited.map(|other| other.id.clone()).collect();
+        if self.options.rivals == Awaits::Landed {
+            let holders = self.items.iter().chain(&self.guests);
+            awaited.extend(holders.map(|item| item.id.clone()));
+        }
+        awaited
     }
 
     /// The plan, or everything that keeps the batch from being carried out.
@@ -96,8 +213,25 @@ impl Batch {
         self.plan_with(Options { join_dependencies: true, ..self.options })
     }
 
+    /// The sums over what the bundles declare, with dependants in groups of their own and without. What
+    /// keeps single bundles from starting does not change them.
+    pub fn digests(&self) -> Vec<String> {
+        let options = Options { leave_alone: true, ..self.options };
+        let joined = Options { join_dependencies: true, ..options };
+        let plans = [options, joined].map(|options| self.plan_with(options));
+        plans.into_iter().filter_map(|plan| Some(plan.ok()?.digest().to_owned())).collect()
+    }
+
     fn plan_with(&self, options: Options) -> Result<Plan, Rejection> {
-        Plan::new(self.items.clone(), &self.outside, options)
+        let items = self.items.iter().chain(&self.guests).cloned().collect();
+        Plan::new(items, &self.outside, options)
+    }
+
+    /// The bundles that are signed off and not known to have landed, guests included.
+    pub(crate) fn accepted(&self) -> BTreeSet<BundleId> {
+        let all = self.items.iter().chain(&self.guests);
+        let accepted = all.filter(|item| item.standing == Standing::Complete);
+        accepted.map(|item| item.id.clone()).collect()
     }
 
     /// The bundle of that id, if it is part of the batch.
@@ -116,11 +250,20 @@ impl Batch {
     /// What one bundle declares right now.
     pub(crate) fn item_of(site: &Site, bundle: &Bundle) -> Item {
         let glance = bundle.glance();
-        Reading::of(site, bundle, &glance).item
+        let listed = [site.bundles.list(), site.bundles.list_completed()];
+        let listed = listed.into_iter().filter_map(Result::ok).flatten();
+        let ids = listed.map(|bundle| bundle.id().clone()).collect();
+        Reading::of(site, bundle, &glance, &ids).item
     }
 
-    fn take(&mut self, site: &Site, bundle: Bundle, glance: &Result<Glance, LoadError>) {
-        let reading = Reading::of(site, &bundle, glance);
+    fn take(
+        &mut self,
+        site: &Site,
+        bundle: Bundle,
+        glance: &Result<Glance, LoadError>,
+        ids: &BTreeSet<BundleId>,
+    ) {
+        let reading = Reading::of(site, &bundle, glance, ids);
         if let Some(target) = reading.apart {
             self.apart.insert(bundle.id().clone(), target);
         }
@@ -140,31 +283,37 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(site: &Site, bundle: &Bundle, glance: &Result<Glance, LoadError>) -> Self {
+    fn of(
+        site: &Site,
+        bundle: &Bundle,
+        glance: &Result<Glance, LoadError>,
+        ids: &BTreeSet<BundleId>,
+    ) -> Self {
         let file = bundle.path(Artifact::Brief);
         let file = file.strip_prefix(&site.workspace).unwrap_or(&file).to_owned();
         let mut item = Item::new(bundle.id().clone(), Place::new(&*file, 1));
         item.standing = standing(glance);
+        item.unreadable = glance.as_ref().err().map(|error| chain(error));
         item.started = has_started(site, bundle.id(), glance);
         if site.schedule.durations == Durations::History {
             item.duration = site.pace().load(bundle.id());
         }
         let mut reading = Self { item, remarks: Vec::new(), apart: None };
-        // One that cannot be read declares nothing, and says so itself when it is driven.
+        // What can be read of one that cannot be read as a whole still counts.
         let brief = bundle.read(Artifact::Brief).ok().flatten();
         let brief = brief.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
         if let Some(brief) = brief.filter(|brief| !brief.is_placeholder()) {
-            reading.declare(site, &brief, &file);
+            reading.declare(site, &brief, &file, ids);
         }
         reading
     }
 
-    fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path) {
+    fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path, ids: &BTreeSet<BundleId>) {
         if site.schedule.durations == Durations::History && self.item.duration.is_none() {
             self.item.duration = declared_duration(brief);
         }
-        self.item.depends_on = self.ids(brief, Label::DependsOn, file);
-        self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file);
+        self.item.depends_on = self.ids(brief, Label::DependsOn, file, ids);
+        self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file, ids);
         let target = site.target_of(brief).ok().flatten();
         let apart = target.as_ref().filter(|_| site.targets.len() > 1);
         self.apart = apart.map(|target| target.name.clone());
@@ -183,17 +332,29 @@ impl Reading {
     }
 
     /// The ids of a label under all its spellings, each with the line it is named in.
-    fn ids(&mut self, brief: &Brief, label: Label, file: &Utf8Path) -> Vec<Declared> {
+    fn ids(
+        &mut self,
+        brief: &Brief,
+        label: Label,
+        file: &Utf8Path,
+        ids: &BTreeSet<BundleId>,
+    ) -> Vec<Declared> {
         let mut declared: Vec<Declared> = Vec::new();
-        for field in label.spellings().iter().filter_map(|spelling| brief.field(spelling)) {
+        for &spelling in label.spellings() {
+            let Some(field) = brief.field(spelling) else { continue };
             let place = Place::new(file, field.line);
-            let list = field.ids();
-            for text in list.warnings {
+            let named = field.ids().among(&|id| ids.contains(id));
+            for text in named.warnings {
                 self.remarks.push(Remark { place: place.clone(), text });
             }
-            for id in list.ids {
-                if declared.iter().all(|known| known.id != id) {
-                    declared.push(Declared { id, place: place.clone() });
+            // The start of a sentence that is all but the name of a bundle is a slip.
+            let is_slip = |id: &BundleId| ids.iter().any(|known| slips(id, known).is_some());
+            let slipped = named.doubtful.into_iter().filter(is_slip);
+            for id in named.ids.into_iter().chain(slipped) {
+                let awaits = Label::awaits(spelling);
+                match declared.iter_mut().find(|known| known.id == id) {
+                    Some(known) => known.awaits = known.awaits.max(awaits),
+                    None => declared.push(Declared { id, place: place.clone(), awaits }),
                 }
             }
         }
@@ -210,8 +371,11 @@ fn standing(glance: &Result<Glance, LoadError>) -> Standing {
             Standing::Active
         }
         // Back to Plan is back to a person: the pool has no part in it.
-        State::Unplanned | State::AwaitingSignoff | State::Iterate(Reentry::Plan) => {
-            Standing::Waiting
+        State::Unplanned | State::Iterate(Reentry::Plan) => Standing::Waiting,
+        State::AwaitingSignoff => {
+            let is_green =
+                glance.overall == Some(Overall::Pass) && glance.coverage != Coverage::Changed;
+            if is_green { Standing::Built } else { Standing::Red }
         }
         State::Complete => Standing::Complete,
         State::Discontinued | State::Resolved => Standing::Ended,

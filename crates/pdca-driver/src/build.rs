@@ -1,14 +1,15 @@
 //! Do: the builder changes the code in a private checkout, and the patch is what came of it.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::ApplyError;
+use pdca_lanes::{ApplyError, LaneError, Reset};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::attempt::Tenancy;
+use crate::commits::message_for;
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
-use crate::ground::{Ground, GroundError, message};
+use crate::ground::{Ground, GroundError};
 use crate::leaf::Guarded;
 use crate::seat::Seat;
 
@@ -23,7 +24,7 @@ struct BuilderJob {
 
 impl Driver<'_> {
     pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
-        if self.take_resolution(bundle, snapshot)? {
+        if self.take_resolution(bundle, snapshot)? || self.take_refolded(bundle, snapshot)? {
             return Ok(());
         }
         let ground = self.ground(bundle, snapshot, true)?;
@@ -61,8 +62,12 @@ impl Driver<'_> {
         };
         self.publish_change(bundle, snapshot, &outcome, &patch)?;
         if let (Some(ground), Some(head)) = (ground, head) {
-            // The checkout stands at base + patch already: Check need not build that again.
-            let job = ground.change_name(bundle, &patch);
+            // A commit holds the work, so nobody need rescue it. Check begins with a checkout of its own
+            // making, or with this one where what the builder left beside its work may count.
+            let job = match self.site.lanes.reset {
+                Reset::Tracked => ground.change_name(bundle, &patch),
+                Reset::Clean | Reset::Pristine => job.owner.clone(),
+            };
             self.occupy(ground, &Tenancy { job, head: Some(head) })?;
         }
         self.effects.perform("job-done", done).map_err(DriveError::Own)
@@ -130,7 +135,9 @@ impl Driver<'_> {
         let prepare = |_try: u32| -> Result<(), BoxError> {
             Ok(ground.map_or(Ok(()), |ground| self.clear(bundle, ground, &job.owner))?)
         };
-        let request = Call { job: &job.dir, prepare: Some(&prepare), ..*request };
+        let has_work = || ground.is_some_and(Ground::has_work);
+        let request =
+            Call { job: &job.dir, prepare: Some(&prepare), has_work: Some(&has_work), ..*request };
         if let (true, Some(ground)) = (request.is_stub(), ground) {
             self.clear(bundle, ground, &job.owner)?;
         }
@@ -148,7 +155,10 @@ impl Driver<'_> {
             }
         };
         if outcome.guard.is_enforced() {
-            // The kernel kept the builder out, so it was somebody else: a person who works on.
+            // The kernel kept the builder from opening these for writing, so it was another process: a person who
+            // works on, a service that was asked to, or a change of mode, which Landlock does not hold. It is said,
+            // and nobody fails for it.
+            self.tell_of_primary(bundle, Role::Builder.as_str(), &written);
             for one in &planted {
                 let text = format!("somebody wrote into the bundle, and it does not count: {one}");
                 self.warn(bundle, text);
@@ -204,12 +214,7 @@ impl Driver<'_> {
             (Some(written), Some(ground)) => {
                 // The patch is what counts; whatever else was done in the checkout is kept all the same.
                 let name = format!("beside-the-patch-of-{}", bundle.id());
-                let rescue = || ground.lane.rescue(&name);
-                let kept = self.effects.perform("rescue", rescue).map_err(GroundError::from)?;
-                if let Some(commit) = kept {
-                    let checkout = ground.lane.path().to_owned();
-                    self.tell(bundle, What::Rescued { commit, checkout });
-                }
+                self.save(bundle, ground, &name)?;
                 let reset = || ground.lane.reset(&ground.attempt.base);
                 self.effects.perform("reset", reset).map_err(GroundError::from)?;
                 match self.effects.perform("apply", || ground.lane.apply(written)) {
@@ -225,8 +230,15 @@ impl Driver<'_> {
             }
         };
         if patch.is_empty() {
-            let text = "The builder ended well and changed nothing.\n";
-            return Err(DriveError::NoChange { log: self.keep_log(bundle, LOG, text)? });
+            let mut text = "The builder ended well and changed nothing.\n".to_owned();
+            // It may have said why nothing can be done, which is an answer.
+            if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
+                self.publish(bundle, Artifact::BuildNotes, notes)?;
+                let name = Artifact::BuildNotes.file_name();
+                let notes = String::from_utf8_lossy(notes);
+                text = format!("{text}It wrote in {name}:\n\n{notes}");
+            }
+            return Err(DriveError::NoChange { log: self.keep_log(bundle, LOG, &text)? });
         }
         Ok((patch, head))
     }
@@ -236,7 +248,8 @@ impl Driver<'_> {
         bundle: &Bundle,
         ground: &Ground,
     ) -> Result<(Vec<u8>, Option<String>), DriveError> {
-        let nested = ground.lane.nested().map_err(GroundError::from)?;
+        let nested = ground.lane.nested();
+        let nested = nested.or_else(|error| Err(self.refuse_left(bundle, error)?))?;
         if !nested.is_empty() {
             let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
             let text = format!(
@@ -245,7 +258,46 @@ impl Driver<'_> {
             );
             return Err(DriveError::Nested { log: self.keep_log(bundle, LOG, &text)?, nested });
         }
-        let (patch, head) = self.effects.perform("commit", || ground.harvest(&message(bundle)))?;
+        let harvested = self.harvest_commits(bundle, ground, &message_for(bundle));
+        let (patch, head) = match harvested {
+            Err(DriveError::Ground(GroundError::Lane(error))) => {
+                return Err(self.refuse_left(bundle, error)?);
+            }
+            harvested => harvested?,
+        };
+        if let Err(source) = require_readable(&patch) {
+            let text = format!("The builder's change cannot be taken: {}\n", chain(&source));
+            let log = self.keep_log(bundle, LOG, &text)?;
+            return Err(DriveError::Patch { log, source });
+        }
         Ok((patch, Some(head)))
     }
+
+    /// What a builder that left a checkout in which nothing can be done has failed with. Its checkout is replaced when it is
+    /// needed next.
+    fn refuse_left(&self, bundle: &Bundle, error: LaneError) -> Result<DriveError, DriveError> {
+        if self.cancel.is_cancelled() {
+            return Ok(DriveError::Interrupted);
+        }
+        if !error.is_of_the_lane() {
+            return Ok(GroundError::from(error).into());
+        }
+        let text = format!("What the builder left cannot be taken: {}\n", chain(&error));
+        let log = self.keep_log(bundle, LOG, &text)?;
+        Ok(DriveError::Patch { log, source: error.into() })
+    }
+}
+
+/// Refuses a change that nobody could read afterwards, or whose links lead out of the tree: what is refused in a patch that
+/// was written by hand.
+fn require_readable(patch: &[u8]) -> Result<(), ApplyError> {
+    let (size, limit) = (patch.len() as u64, Artifact::Patch.max_len());
+    if size > limit {
+        let what = format!("the difference to the base ({})", Artifact::Patch.file_name());
+        return Err(LaneError::TooLarge { path: what, size, limit }.into());
+    }
+    if !patch.is_empty() {
+        pdca_lanes::footprint(patch)?;
+    }
+    Ok(())
 }

@@ -5,13 +5,14 @@ use pdca_gates::{
     run_checks,
 };
 use pdca_journal::Verdict;
-use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
+use pdca_process::{Held, Sandbox, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::drive::{DriveError, Driver};
 use crate::effect::{Point, When};
-use crate::event::What;
+use crate::event::{Proof, What};
 use crate::ground::{Ground, Patched};
+use crate::integrate::Shared;
 use crate::seat::Seat;
 
 impl Driver<'_> {
@@ -53,11 +54,17 @@ impl Driver<'_> {
         scene.lane = self.seat_of(ground.as_ref()).map(|seat| &seat.names);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
+        // What a person asked for has a log too, outside the bundle.
+        let by_hand = self.site.evidence_by_hand(&bundle.id().dir_name());
+        scene.logs = (!keep).then_some(&by_hand);
         scene.may_fix = keep;
         let children = self.site.children();
         scene.hold = Some(&children);
         scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
+        scene.trees = self.site.trees();
+        scene.facts = self.site.gate_facts();
+        scene.env_pass.clone_from(&self.site.gates_env_pass);
         scene.supervisor = self.site.supervisor.clone();
         let (outcome, patch) = match &ground {
             None => (self.run_rows(&self.site.rows, bundle, &scene, None)?, patch),
@@ -68,10 +75,19 @@ impl Driver<'_> {
                 scene.brief_base = Some(&ground.attempt.branch);
                 scene.target = Some(&ground.attempt.target);
                 scene.sandbox = Some(self.gate_sandbox(ground));
+                // What another driver left in the checkout decides nothing that may land.
+                let is_clean = !patched.is_as_left();
+                let shared = self.shared(ground, patched.tree()).filter(|_| keep && is_clean);
+                let green = shared.as_ref().and_then(Shared::green_tree);
+                scene.known_green = green.as_deref();
                 let outcome = self.run_watched(bundle, ground, &scene, &mut patched)?;
+                if let Some(shared) = shared {
+                    self.share(shared, patched.tree(), &outcome.report)?;
+                }
                 (outcome, patched.into_patch())
             }
         };
+        let outcome = self.with_quarantine(bundle, outcome);
         let outcome = self.with_drift(bundle, snapshot, outcome, &patch);
         for warning in &outcome.warnings {
             let text = warning.to_string();
@@ -86,7 +102,9 @@ impl Driver<'_> {
         Ok(outcome)
     }
 
-    /// Gates are code of the project; that they leave the user's own checkout alone is checked.
+    /// Gates are code of the project; that they leave the user's own checkout alone is checked, and what changed there
+    /// is told. Nobody fails for it: a gate that is confined cannot have done it, and one that is not, because the
+    /// configuration says so, cannot be told apart from the user, who works on, nor from another lane's.
     fn run_watched(
         &self,
         bundle: &Bundle,
@@ -94,48 +112,48 @@ impl Driver<'_> {
         scene: &Scene<'_>,
         tree: &mut Patched<'_>,
     ) -> Result<Outcome, DriveError> {
-        if self.are_gates_confined() {
-            return self.run_rows(&self.site.rows, bundle, scene, Some(tree));
-        }
-        // How the primary was is kept with the jobs, so that a driver that takes over compares with
-        // what was before the gates, not with what they did.
-        let watch = self.site.jobs().of(bundle.id()).join("gates-watch");
-        let wire = self.watch_from(ground, &watch)?;
+        let wire = self.watch(ground)?;
         let checked = self.run_rows(&self.site.rows, bundle, scene, Some(tree));
-        if matches!(checked, Err(DriveError::Interrupted)) {
-            return checked;
-        }
-        let written = wire.breaches();
-        if written.is_empty() {
-            self.site.jobs().remove(&watch).map_err(DriveError::Own)?;
-            return checked;
-        }
-        // What such gates said is worth nothing, and is not found again.
-        self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
-        let text = format!("Written outside while gates ran:\n- {}\n", written.join("\n- "));
-        let log = self.keep_log(bundle, "gates", &text)?;
-        Err(DriveError::Breach { role: "gates", log, written })
+        self.tell_of_checkout(bundle, &wire.breaches());
+        checked
     }
 
-    /// Whether the kernel keeps every row out of the primary, so that nobody need watch it.
+    /// Says what changed in the primary checkout while gates ran, and who it may have been.
+    pub(crate) fn tell_of_checkout(&self, bundle: &Bundle, written: &[String]) {
+        if self.are_gates_confined() {
+            return self.tell_of_primary(bundle, "gates", written);
+        }
+        for one in written.iter().filter(|one| is_news(one)) {
+            let text = format!(
+                "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate)"
+            );
+            self.warn(bundle, text);
+        }
+    }
+
+    /// Says what changed in the primary checkout while a confined child ran, which the child itself cannot have
+    /// opened for writing. Refs of the driver's own record are no news.
+    pub(crate) fn tell_of_primary(&self, bundle: &Bundle, who: &str, written: &[String]) {
+        for one in written.iter().filter(|one| is_news(one)) {
+            let text = format!(
+                "while {who} ran in the sandbox, the user's checkout changed: {one} (the user, or a program outside the sandbox)"
+            );
+            self.warn(bundle, text);
+        }
+    }
+
+    /// Whether the kernel keeps every row out of the primary, so that a change there is nobody's failure.
     pub(crate) fn are_gates_confined(&self) -> bool {
         self.site.gate_sandbox != SandboxMode::Off
-            && matches!(sandbox_support(), Held::Landlock { .. })
+            && (self.site.gate_sandbox == SandboxMode::Bwrap
+                || matches!(wall_support(), Held::Landlock { .. } | Held::Bwrap { .. }))
             && self.site.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
     }
 
-    /// Gates run what the builder wrote, so they are kept from whatever decides about it.
+    /// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
     pub(crate) fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
-        Sandbox {
-            mode: self.site.gate_sandbox,
-            no_write: self.site.own().into_iter().chain(self.site.kept()).collect(),
-            write: [ground.lane.path()]
-                .into_iter()
-                .chain(ground.seat.as_ref().and_then(Seat::tmp))
-                .map(ToOwned::to_owned)
-                .collect(),
-            ..Sandbox::default()
-        }
+        let own = [ground.lane.path()].into_iter().chain(ground.seat.as_ref().and_then(Seat::tmp));
+        self.site.gates_sandbox(own.map(ToOwned::to_owned))
     }
 
     /// The patch, which must change something.
@@ -218,11 +236,25 @@ impl Driver<'_> {
                         ),
                     }
                 }
-                GateEvent::RowEnded { rule_id, result, evidence, gating, duration, reused } => {
+                GateEvent::RowEnded {
+                    rule_id,
+                    result,
+                    evidence,
+                    failing,
+                    failing_more,
+                    log,
+                    reproduce,
+                    gating,
+                    duration,
+                    reused,
+                } => {
+                    let is_red = result == GateResult::Fail;
+                    let log = log.filter(|_| is_red);
                     What::GateEnded {
                         rule_id,
                         result: result.as_str().to_owned(),
                         evidence,
+                        proof: Proof { failing, failing_more, log, reproduce },
                         gating,
                         reused,
                         duration,
@@ -231,6 +263,11 @@ impl Driver<'_> {
             },
         );
     }
+}
+
+/// Whether a finding is about more than the driver's own record.
+fn is_news(finding: &str) -> bool {
+    !finding.starts_with("ref refs/pdca/")
 }
 
 /// What a row is for the record of the run; nothing where no rule stands behind it.

@@ -10,7 +10,7 @@ use pdca_state::{
 };
 
 use crate::drive::Driver;
-use crate::event::What;
+use crate::event::{Proof, What};
 use crate::schedule::Drift;
 use crate::site::Site;
 
@@ -64,6 +64,7 @@ impl Driver<'_> {
                 rule_id: row.rule_id.clone(),
                 result: row.result.as_str().to_owned(),
                 evidence: row.path_line.clone(),
+                proof: Proof::default(),
                 gating: row.gating,
                 reused: false,
                 duration: Duration::ZERO,

@@ -10,6 +10,7 @@ use pdca_state::{
 };
 
 use crate::admission::AdmissionError;
+use crate::base::BaseError;
 use crate::effect::Effects;
 use crate::event::{Event, Report, What};
 use crate::ground::GroundError;
@@ -73,6 +74,9 @@ pub enum DriveError {
     /// It is not known where the bundle is to be built.
     #[error(transparent)]
     Target(#[from] TargetChoiceError),
+    /// The base of the attempt cannot be made now. That is no fault of the bundle.
+    #[error("its base cannot be made now")]
+    Base(#[from] BaseError),
     /// The private checkout cannot be used. That is no fault of the bundle.
     #[error(transparent)]
     Ground(#[from] GroundError),
@@ -175,7 +179,13 @@ impl Driver<'_> {
             return Err(DriveError::Blocked { evidence });
         }
         let begun = Instant::now();
-        let driven = self.steps(bundle);
+        let driven = match self.steps(bundle) {
+            // A git that was ended because an end was asked for is no fault of the lane's.
+            Err(DriveError::Ground(_)) if self.cancel.is_cancelled() => {
+                Err(DriveError::Interrupted)
+            }
+            driven => driven,
+        };
         match &driven {
             Ok(drive) => {
                 if drive.steps > 0
@@ -184,10 +194,20 @@ impl Driver<'_> {
                     let text = format!("how long bundles take cannot be noted: {error}");
                     self.tell(bundle, What::Notice { text });
                 }
+                if let Err(error) = self.site.forget_failures(bundle.id()) {
+                    let text = format!("that it failed before cannot be forgotten: {error}");
+                    self.tell(bundle, What::Notice { text });
+                }
                 self.tell(bundle, What::Halted { halt: drive.halt });
             }
             Err(DriveError::Interrupted) => {}
-            Err(error) => self.tell(bundle, What::Failed { error: chain(error) }),
+            Err(error) => {
+                let note = || self.site.note_failure(bundle, error);
+                if let Err(error) = self.effects.perform("failure-noted", note) {
+                    self.warn(bundle, format!("that it failed cannot be noted: {error}"));
+                }
+                self.tell(bundle, What::Failed { error: chain(error) });
+            }
         }
         driven
     }
@@ -210,6 +230,11 @@ impl Driver<'_> {
             let position = self.position(&snapshot)?;
             let next = step(position);
             if let Step::Halt(halt) = next {
+                if !self.cancel.is_cancelled() && self.mend(bundle, &snapshot)? {
+                    snapshot = bundle.load()?;
+                    steps += 1;
+                    continue;
+                }
                 self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
                 return Ok(Drive { halt, steps, red: is_red(&snapshot) });
             }

@@ -113,6 +113,9 @@ pub enum What {
         result: String,
         /// One line of evidence.
         evidence: String,
+        /// What failed, and where to look.
+        #[serde(flatten)]
+        proof: Proof,
         /// Whether a red row blocks.
         gating: bool,
         /// Whether a verdict that an earlier driver paid for was used.
@@ -188,6 +191,28 @@ pub struct Hold {
     pub id: BundleId,
     /// Why the two are never in flight together, in words.
     pub why: String,
+}
+
+/// What a red row left for whoever looks into it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// The tests that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
+    /// How many more failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failing_more: usize,
+    /// The log, relative to the bundle where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The command that runs the row again on the same tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 fn milliseconds<S: serde::Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {

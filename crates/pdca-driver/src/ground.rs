@@ -4,18 +4,21 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
-use pdca_integrate::StoreError;
+use pdca_integrate::{RefError, StoreError};
 use pdca_lanes::{
     ApplyError, ArmError, ClaimError, Hydrate, HydrateError, Hydrated, Lane, LaneError, Private,
-    PrivateError, ResolveError, Signature, Target, TargetError, Tripwire, WorkspaceId,
+    PrivateError, Reset, ResolveError, Saved, Target, TargetError, Tripwire, WorkspaceId,
 };
 use pdca_leaves::Role;
 use pdca_process::Env;
-use pdca_state::{Artifact, Bundle, Snapshot, sha256_hex};
+use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::{Attempt, Tenancy};
+use crate::base::TargetTip;
+use crate::commits::{commit_id, message_for, signature};
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
+use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
 use crate::seat::Seat;
 use crate::site::TargetSpec;
@@ -23,9 +26,12 @@ use crate::site::TargetSpec;
 /// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
 pub(crate) const CLEARING: &str = "clearing";
 
-/// Who commits in a checkout. Fixed, so that the same change is the same commit everywhere.
-pub(crate) const COMMITTER: Signature<'static> =
-    Signature { name: "pdca", email: "pdca@localhost", seconds: 0 };
+/// How many slots are tried for a commit that stands for several bundles, and how far they lie apart.
+const SPARES: u32 = 4;
+const SPARE_STEP: u32 = FIRST_SLOT / SPARES;
+
+/// The message of a commit that holds what the fixes of gate rows changed.
+const FIXES: &str = "Apply automatic fixes\n";
 
 /// A claimed checkout and what it is claimed for.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ pub(crate) struct Ground {
     pub(crate) target: Target,
     pub(crate) lane: Lane,
     pub(crate) attempt: Attempt,
+    /// Whether it is for a commit that stands for several bundles: what is judged here may land.
+    is_common: bool,
     /// What goes by the lane's own names; none where there is one lane only.
     pub(crate) seat: Option<Seat>,
     /// The ports behind those names, held as long as the checkout is.
@@ -93,9 +101,24 @@ pub enum GroundError {
         /// Where it was.
         path: Utf8PathBuf,
     },
-    /// The objects of the target cannot be written.
-    #[error("the target's objects cannot be written")]
+    /// The objects of the target cannot be used.
+    #[error("the target's objects cannot be used")]
     Objects(#[source] StoreError),
+    /// The ref that keeps the work cannot be moved.
+    #[error("the ref that keeps the work cannot be moved")]
+    Ref(#[source] RefError),
+    /// The record of the attempt names a target that is not configured any more.
+    #[error("the target `{name}` is not configured any more")]
+    Unconfigured {
+        /// Its name.
+        name: String,
+    },
+    /// The record of the attempt names no commit.
+    #[error("the record of the attempt names {given:?}, which is no commit id")]
+    NoCommit {
+        /// What it names.
+        given: String,
+    },
     /// The merged tree of a conflict cannot be put into the checkout.
     #[error("the merged tree cannot be put into the checkout")]
     Conflicted(#[source] ApplyError),
@@ -132,30 +155,22 @@ impl Driver<'_> {
         let known = known.filter(|known| {
             known.iterations == snapshot.iterations
                 && known.target == spec.name
-                && (!fresh || known.brief == digest)
+                && (!fresh || known.brief == digest || known.refolded.is_some())
         });
         let attempt = if let Some(known) = known {
             known
         } else {
             let branch = self.site.branch_of(brief, &spec);
-            let base = target
+            let found = target
                 .resolve(branch.as_deref())
                 .map_err(|source| GroundError::Base { name: name(), source })?;
-            let attempt = Attempt {
-                iterations: snapshot.iterations,
-                brief: digest,
-                target: spec.name.clone(),
-                branch: base.branch,
-                base: base.commit,
-            };
-            let store = || self.site.attempts().store(bundle.id(), &attempt);
-            self.effects.perform("attempt", store).map_err(GroundError::Record)?;
-            attempt
+            self.begin_attempt(bundle, snapshot.iterations, digest, &spec, &found)?
         };
         let slot = self.slot_for(bundle);
         let lane = self
             .site
             .lent()
+            .ended_by(self.cancel)
             .claim(slot, &target)
             .map_err(|source| GroundError::Claim { name: name(), source })?;
         if let Some(run) = self.run {
@@ -175,7 +190,41 @@ impl Driver<'_> {
             bundle,
             What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
         );
-        Ok(Some(Ground { target, lane, attempt, seat, _private: private, workspace }))
+        let is_common = false;
+        Ok(Some(Ground { target, lane, attempt, is_common, seat, _private: private, workspace }))
+    }
+
+    /// Computes the base of an attempt that starts now, has a ref keep it, and records it.
+    fn begin_attempt(
+        &self,
+        bundle: &Bundle,
+        iterations: u32,
+        brief_digest: String,
+        spec: &TargetSpec,
+        found: &pdca_lanes::Base,
+    ) -> Result<Attempt, DriveError> {
+        let store = self.site.store(spec).map_err(GroundError::Objects)?;
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        let tip = commit_id(&found.commit)?;
+        let at = TargetTip { spec, branch: &found.branch, tip };
+        let base = self.site.base_of(&store, bundle, &brief, at)?;
+        self.keep_ref(&store, bundle.id(), (tip, base.commit))?;
+        let attempt = Attempt {
+            iterations,
+            brief: brief_digest,
+            target: spec.name.clone(),
+            branch: found.branch.clone(),
+            base: base.commit.to_string(),
+            tip: Some(base.tip.to_string()),
+            stands_on: base.stands_on,
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
+        };
+        let store = || self.site.attempts().store(bundle.id(), &attempt);
+        self.effects.perform("attempt", store).map_err(GroundError::Record)?;
+        Ok(attempt)
     }
 
     /// Claims the checkout of a slot that no bundle has, for a commit that stands for several.
@@ -189,11 +238,21 @@ impl Driver<'_> {
         let name = || spec.name.clone();
         let target = Target::open(&spec.name, &spec.path)
             .map_err(|source| GroundError::Target { name: name(), source })?;
-        let lane = self
-            .site
-            .lent()
-            .claim(slot, &target)
-            .map_err(|source| GroundError::Claim { name: name(), source })?;
+        // A batch that gates a branch, an integration and a publication may be at work side by side.
+        let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
+        let mut claimed = Err(ClaimError::Held { slot, holder: None });
+        for slot in spares {
+            claimed = self
+                .site
+                .lent()
+                .ended_by(self.cancel)
+                .claim(slot, &target)
+                .map(|lane| (slot, lane));
+            if !matches!(claimed, Err(ClaimError::Held { .. })) {
+                break;
+            }
+        }
+        let (slot, lane) = claimed.map_err(|source| GroundError::Claim { name: name(), source })?;
         let private = self.names(&lane, slot)?;
         let attempt = Attempt {
             iterations: 0,
@@ -201,10 +260,16 @@ impl Driver<'_> {
             target: name(),
             branch: branch.to_owned(),
             base: commit.to_owned(),
+            tip: None,
+            stands_on: Vec::new(),
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
         };
         let seat = Some(Seat::named(private.names()));
         let workspace = self.site.mark();
-        Ok(Ground { target, lane, attempt, seat, _private: Some(private), workspace })
+        let (is_common, private) = (true, Some(private));
+        Ok(Ground { target, lane, attempt, is_common, seat, _private: private, workspace })
     }
 
     /// Takes the names that the lane goes by while it is held.
@@ -229,25 +294,78 @@ impl Driver<'_> {
         ground: &Ground,
         job: &str,
     ) -> Result<(), GroundError> {
+        self.clear_at(bundle, ground, job, &ground.attempt.base)
+    }
+
+    /// As [`Self::clear`], at a commit that follows the base.
+    fn clear_at(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        job: &str,
+        commit: &str,
+    ) -> Result<(), GroundError> {
         let before = ground.tenancy()?;
         let settled =
             before.as_ref().is_some_and(|before| before.head.is_some() || before.job == CLEARING);
         if !settled {
             let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
-            let kept = self.effects.perform("rescue", || ground.lane.rescue(&name))?;
-            if let Some(commit) = kept {
-                self.tell(
-                    bundle,
-                    What::Rescued { commit, checkout: ground.lane.path().to_owned() },
-                );
-            }
+            self.save(bundle, ground, &name)?;
         }
         // From here until it is whole again, what lies in the checkout is nobody's.
         self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
-        let reset = self.site.lanes.reset;
-        self.effects.perform("reset", || ground.lane.reset_with(&ground.attempt.base, reset))?;
+        let reset = match self.site.lanes.reset {
+            // A verdict that lands never rests on what another tree left.
+            Reset::Tracked if ground.is_common => Reset::Clean,
+            configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
+        };
+        let branch = self.run.and_then(|run| run.branch(bundle.id()));
+        let stand = || match &branch {
+            Some(branch) => ground.lane.reset_on(commit, branch, reset),
+            None => ground.lane.reset_with(commit, reset),
+        };
+        match self.effects.perform("reset", stand) {
+            // A lane that cannot be cleared would fail everybody who comes after; so it is replaced, once.
+            Err(why) if why.is_of_the_lane() && !self.cancel.is_cancelled() => {
+                let aside = self.effects.perform("renew", || ground.lane.renew());
+                let name = || ground.attempt.target.clone();
+                let aside = aside.map_err(|source| GroundError::Claim { name: name(), source })?;
+                self.tell_aside(bundle, aside.as_deref(), &why);
+                self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
+                self.effects.perform("reset", stand)?;
+            }
+            stood => stood?,
+        }
         self.hydrate(bundle, ground)?;
         self.occupy(ground, &Tenancy::unfinished(job))
+    }
+
+    /// Keeps the work that lies in the checkout and in no commit: under a ref, or, where it cannot be committed, as it
+    /// is, in a checkout that is moved aside.
+    pub(crate) fn save(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        name: &str,
+    ) -> Result<(), GroundError> {
+        let saved = self.effects.perform("rescue", || ground.lane.save(name));
+        let target = || ground.attempt.target.clone();
+        match saved.map_err(|source| GroundError::Claim { name: target(), source })? {
+            Saved::Nothing => {}
+            Saved::Commit(commit) => {
+                let checkout = ground.lane.path().to_owned();
+                self.tell(bundle, What::Rescued { commit, checkout });
+            }
+            Saved::Aside { path, why } => self.tell_aside(bundle, path.as_deref(), &why),
+        }
+        Ok(())
+    }
+
+    fn tell_aside(&self, bundle: &Bundle, aside: Option<&Utf8Path>, why: &LaneError) {
+        let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));
+        let why = pdca_state::chain(why);
+        let text = format!("the lane was replaced: {why}{}", kept.unwrap_or_default());
+        self.warn(bundle, text);
     }
 
     /// Brings what the checkout needs beyond what git tracks, unless it is there. Until that has
@@ -319,6 +437,16 @@ impl Driver<'_> {
 }
 
 impl Ground {
+    /// Whether the checkout differs from where the attempt began. What cannot be told counts as work: whoever
+    /// harvests it says what is wrong.
+    pub(crate) fn has_work(&self) -> bool {
+        let base = &self.attempt.base;
+        match (self.lane.tree(), self.lane.tree_of(base)) {
+            (Ok(now), Ok(before)) => now != before,
+            (Err(_), _) | (_, Err(_)) => true,
+        }
+    }
+
     /// Whose work lies in the checkout, if anybody's does.
     pub(crate) fn tenancy(&self) -> Result<Option<Tenancy>, GroundError> {
         let note = self.lane.occupant().map_err(GroundError::Record)?;
@@ -333,13 +461,6 @@ impl Ground {
     /// The name under which the work of a leaf lies in the checkout.
     pub(crate) fn work_name(&self, bundle: &Bundle, role: Role, key: &Key) -> String {
         format!("{}-{}-{role}-{key}", self.workspace, bundle.id())
-    }
-
-    /// Commits what is in the checkout on top of the base, and derives the patch and the commit.
-    pub(crate) fn harvest(&self, message: &str) -> Result<(Vec<u8>, String), GroundError> {
-        self.lane.commit_all(message, &COMMITTER)?;
-        let head = self.head()?;
-        Ok((self.lane.diff(&self.attempt.base, &head)?, head))
     }
 
     /// The commit the checkout stands at; the base where it has never been reset.
@@ -401,6 +522,15 @@ impl<'d> Patched<'d> {
         patch: &[u8],
         name: &str,
     ) -> Result<String, DriveError> {
+        let known = driver.site.attempts().load(bundle.id()).map_err(GroundError::Record)?;
+        let known = known.as_ref().and_then(|known| known.head_of(&sha256_hex(patch)));
+        // The commits that Do left, where they are still to be had; else the patch becomes one commit.
+        if let Some(head) = known.filter(|head| ground.lane.tree_of(head).is_ok()) {
+            driver.clear_at(bundle, ground, name, head)?;
+            let tenancy = Tenancy { job: name.to_owned(), head: Some(head.to_owned()) };
+            driver.occupy(ground, &tenancy)?;
+            return Ok(head.to_owned());
+        }
         driver.clear(bundle, ground, name)?;
         if !patch.is_empty() {
             let stale = |source| match source {
@@ -411,10 +541,11 @@ impl<'d> Patched<'d> {
             };
             driver.effects.perform("apply", || ground.lane.apply(patch)).map_err(stale)?;
         }
-        let message = message(bundle);
-        let commit = || ground.lane.commit_all(&message, &COMMITTER);
+        let message = message_for(bundle);
+        let made = driver.maker(bundle, ground)?;
+        let commit = || ground.lane.commit_all(&message, &signature(&made));
         driver.effects.perform("commit", commit).map_err(GroundError::from)?;
-        let head = ground.head()?;
+        let head = driver.keep_change(bundle, ground, &ground.head()?, patch, &message)?;
         driver.occupy(ground, &Tenancy { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
     }
@@ -430,11 +561,6 @@ impl<'d> Patched<'d> {
     }
 }
 
-/// The message of the one commit that an attempt is.
-pub(crate) fn message(bundle: &Bundle) -> String {
-    format!("pdca: {}\n", bundle.id().dir_name())
-}
-
 impl Tree for Patched<'_> {
     fn expected(&self) -> Change {
         self.change.clone()
@@ -446,7 +572,20 @@ impl Tree for Patched<'_> {
 
     fn prepare(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
-        self.ground.lane.reset(&self.head)?;
+        let stood = self.ground.lane.reset(&self.head).and_then(|()| self.ground.lane.tree());
+        match stood {
+            // What the row before it left; that row was told apart already.
+            Err(error) if error.is_of_the_lane() => self.prepare_anew(),
+            stood => Ok(stood?),
+        }
+    }
+
+    fn prepare_anew(&mut self) -> Result<String, TreeFault> {
+        self.as_left = false;
+        let name = self.ground.change_name(self.bundle, &self.patch);
+        self.driver.clear_at(self.bundle, self.ground, &name, &self.head)?;
+        let head = Some(self.head.clone());
+        self.driver.occupy(self.ground, &Tenancy { job: name, head })?;
         Ok(self.ground.lane.tree()?)
     }
 
@@ -455,7 +594,8 @@ impl Tree for Patched<'_> {
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {
-        self.ground.lane.commit_all(&message(self.bundle), &COMMITTER)?;
+        let made = self.driver.maker(self.bundle, self.ground)?;
+        self.ground.lane.commit_all(FIXES, &signature(&made))?;
         let head = self.ground.head()?;
         let patch = self.ground.lane.diff(&self.ground.attempt.base, &head)?;
         let change = Change {
@@ -479,6 +619,8 @@ impl Tree for Patched<'_> {
                 format!("written into the bundle while gates ran: {}", planted.join(", ")).into()
             );
         }
+        // Which commits the patch is has to be known before the patch is there.
+        self.driver.keep_change(self.bundle, self.ground, &self.head, &self.patch, FIXES)?;
         self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
         self.driver.stand_guard(self.bundle)?;
         let name = self.ground.change_name(self.bundle, &self.patch);

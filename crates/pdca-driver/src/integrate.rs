@@ -12,9 +12,14 @@
 //! and lands nothing twice.
 
 mod adopt;
+mod age;
 mod anchors;
+mod base;
 mod case;
 mod chronicle;
+mod culprits;
+mod evidence;
+mod flakes;
 pub(crate) mod gate;
 mod held;
 mod hunt;
@@ -24,12 +29,15 @@ mod matter;
 mod outlook;
 mod reach;
 mod rehearsal;
+mod reopen;
 mod resolve;
 mod resolver;
 mod sealing;
 mod settings;
+mod shared;
 mod sides;
 mod standing;
+mod stats;
 mod tip;
 mod work;
 
@@ -39,29 +47,37 @@ use std::num::NonZeroU32;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Drivers, Engine, EngineError, FoldError, LandError, NotGated, ObjectId, PlanError, PushError,
-    RefError, StoreError, UnknownTest,
+    RefError, RowHistory, StoreError, UnknownTest, holders,
 };
 use pdca_state::BundleId;
 
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::run::Clock;
+use crate::site::Site;
 
 use tip::Tip;
 
+pub use age::{MaxAge, MaxAgeError};
 pub use anchors::{Anchor, AnchorError, Stay};
+pub use base::{BASE_TOLD, Base, BaseVerdict, GateBase};
 pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
 pub use chronicle::ChronicleError;
+pub use evidence::RedRow;
+pub use flakes::Quarantined;
 pub use gate::FIRST_SLOT;
 pub use held::{Held, HeldBack, Reason};
 pub(crate) use landing::has_pending_certificate;
 pub use left::Follows;
-pub use outlook::{FEW, Sky, Trouble};
+pub use outlook::{Sky, Trouble};
 pub use rehearsal::Rehearsal;
+pub use reopen::{MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal};
 pub use resolve::{Came, ResolveError, Task, Told};
 pub use sealing::{Hand, Sealing, SealingError};
-pub use settings::{Land, Settings};
-pub use standing::{Accepted, Astray, Front, Fronts, Standing, StandingError};
+pub use settings::{GateSteps, Land, ReturnCulprits, Settings};
+pub(crate) use shared::Shared;
+pub use standing::{Accepted, Astray, Front, Fronts, Staging, Standing, StandingError};
+pub use stats::{Blocked, Pair, Stats, Tally};
 pub use work::TOLD;
 
 /// What is asked of an integration.
@@ -78,6 +94,8 @@ pub struct Order<'a> {
     pub certificates: &'a Utf8Path,
     /// The clock.
     pub clock: Clock,
+    /// Whether no verdict counts that was given before it began.
+    pub fresh: bool,
 }
 
 /// What came of an integration.
@@ -105,6 +123,10 @@ pub struct Integrated {
     pub cached: u32,
     /// How often a red was not red again.
     pub flakes: u32,
+    /// Rows that are known to have failed by mistake, with what is known of them.
+    pub flaky: Vec<(String, RowHistory)>,
+    /// Rows that were red and did not count, with the trees.
+    pub quarantined: Vec<Quarantined>,
     /// The certificates, one for each landing.
     pub certificates: Vec<Utf8PathBuf>,
 }
@@ -124,6 +146,14 @@ pub enum IntegrateError {
         /// The ref.
         reference: String,
     },
+    /// The staging branch has commits that somebody else made, which folding it anew would lose.
+    #[error("{branch} has commits that no sealed change brought: {}", short(commits))]
+    StagingForeign {
+        /// The staging branch.
+        branch: String,
+        /// Those commits.
+        commits: Vec<ObjectId>,
+    },
     /// The branch is red without any of the changes.
     #[error("{branch} is red by itself at {base}: {}", rows.join(", "))]
     BaseRed {
@@ -133,18 +163,14 @@ pub enum IntegrateError {
         base: ObjectId,
         /// The red rows.
         rows: Vec<String>,
+        /// What they left.
+        red: Vec<RedRow>,
     },
     /// The gates could not be run, again and again.
     #[error("the gates came to no verdict: {}", rows.join("; "))]
     Stuck {
         /// The rows without a verdict.
         rows: Vec<String>,
-    },
-    /// The user's checkout changed while gates ran that nothing keeps from it.
-    #[error("the primary checkout changed while the gates ran: {}", written.join("; "))]
-    Breached {
-        /// What changed.
-        written: Vec<String>,
     },
     /// The branch went somewhere where it cannot be followed without a person.
     #[error("{reference} {how} while the changes were being integrated")]
@@ -231,12 +257,48 @@ pub enum IntegrateError {
     Search(#[from] UnknownTest),
 }
 
+fn short(commits: &[ObjectId]) -> String {
+    let few = commits.iter().take(5).map(|commit| commit.to_hex_with_len(12).to_string());
+    few.collect::<Vec<_>>().join(", ")
+}
+
 impl From<DriveError> for IntegrateError {
     fn from(error: DriveError) -> Self {
         if matches!(error, DriveError::Interrupted) {
             return Self::Interrupted;
         }
         Self::Drive(Box::new(error))
+    }
+}
+
+/// Refuses what could not land in the end, before any gate is paid for.
+fn require_movable(front: &Front, land: Land) -> Result<(), IntegrateError> {
+    let branch = match land {
+        Land::Target => &front.branch,
+        Land::Branch => &front.staging.branch,
+        Land::Push => return Ok(()),
+    };
+    if land == Land::Branch && !front.staging.foreign.is_empty() {
+        let (branch, commits) = (front.staging.branch.clone(), front.staging.foreign.clone());
+        return Err(IntegrateError::StagingForeign { branch, commits });
+    }
+    let holders = holders(&front.store, &format!("refs/heads/{branch}"))?;
+    match holders.into_iter().next() {
+        Some(holder) => Err(LandError::CheckedOut { branch: branch.clone(), holder }.into()),
+        None => Ok(()),
+    }
+}
+
+impl Site {
+    /// Refuses what can be known before any gate is paid for: nothing that gates, or nothing that may move.
+    fn require_landable(&self, front: &Front, land: Land) -> Result<(), IntegrateError> {
+        if !self.has_combined_gate() {
+            return Err(IntegrateError::NoGate);
+        }
+        if land != Land::Branch && !front.reference.starts_with("refs/heads/") {
+            return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
+        }
+        require_movable(front, land)
     }
 }
 
@@ -247,15 +309,9 @@ impl Driver<'_> {
         front: &Front,
         order: &Order<'_>,
     ) -> Result<Integrated, IntegrateError> {
-        if !self.site.has_combined_gate() {
-            return Err(IntegrateError::NoGate);
-        }
-        let is_local = front.reference.starts_with("refs/heads/");
-        if order.settings.land != Land::Branch && !is_local {
-            return Err(IntegrateError::NotLocal { reference: front.reference.clone() });
-        }
+        self.site.require_landable(front, order.settings.land)?;
         let said = |text| self.tell(&work::told(self.site), What::Integration { text });
-        let tip = Tip::find(front, order.settings, self.cancel, &said)?;
+        let tip = Tip::to_land_on(front, order.settings, self.cancel, &said)?;
         let skipped = self.site.skipped(front, tip.at)?;
         let chosen = work::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;

@@ -40,10 +40,8 @@ impl Jobs {
 
     /// Removes a job whose artifact is published. Absent is fine: a crash may have come between.
     pub fn remove(&self, job: &Utf8Path) -> io::Result<()> {
-        match fs_err::remove_dir_all(job) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        // A child could do in its part of it as it liked: directories without modes, files that cannot be removed.
+        pdca_lanes::discard(job, &self.root.with_file_name("discarded"))
     }
 
     /// Removes whatever jobs a bundle still has. For when it stands where no job can be resumed.

@@ -30,14 +30,21 @@ mod step;
 
 mod admission;
 mod attempt;
+mod authorship;
+mod base;
+mod commits;
 mod job;
 mod seat;
 mod site;
 
 mod batch;
 mod estimate;
+mod failures;
+mod landed;
+mod protected;
 mod schedule;
 
+mod lane_count;
 pub mod pool;
 mod preflight;
 mod run;
@@ -52,25 +59,33 @@ mod build;
 mod check;
 mod consult;
 mod drift;
+mod refold;
 mod review;
 
 pub mod integrate;
 pub mod publish;
 
 pub use admission::{AdmissionError, Held};
-pub use batch::{Batch, Remark};
+pub use authorship::{Author, AuthorError, Dates};
+pub use base::{Base, BaseError};
+pub use batch::{Batch, Exhausted, Remark};
 pub use drive::{Drive, DriveError, Driver};
 pub use effect::{Effects, Point, Unwatched, When};
-pub use event::{Event, Hold, Report, What};
+pub use event::{Event, Hold, Proof, Report, What};
+pub use failures::BeatFailure;
 pub use ground::GroundError;
 pub use job::Jobs;
-pub use preflight::{Fit, Room, Short};
+pub use lane_count::{LaneCount, LaneCountError};
+pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};
+pub use refold::Staleness;
 pub use run::{
-    AbortError, Begun, Clock, Observed, Prune, RecordError, RecordOf, Recovered, Run, RunError,
-    Salvage, Sighting, TakeOverError, has_work, integrations, prune, sightings, sightings_in_lanes,
-    to_prune,
+    AbortError, Begun, Clock, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run,
+    RunError, Salvage, Sighting, TakeOverError, has_work, integrations, pauses, prune, sightings,
+    sightings_in_lanes, to_prune, was_cut_short,
 };
-pub use schedule::{Drift, Durations, Schedule};
+pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};
 pub use seat::Seat;
-pub use site::{AtWork, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec, Tenant};
+pub use site::{
+    AtWork, Errand, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec, Tenant,
+};
 pub use step::{Halt, Position, Reviewed, Step, step};

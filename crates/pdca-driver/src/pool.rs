@@ -10,6 +10,7 @@
 //! with work that takes no time, and its speed is measured with work that sleeps.
 
 mod desk;
+mod groups;
 mod lane;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use pdca_dag::{Frontier, Holder, Outcome, Pattern, Plan};
 use pdca_state::BundleId;
 
 pub use desk::{Batched, Stop};
+use groups::Groups;
 use lane::Lane;
 
 /// How often people's doings are looked at while nothing else happens.
@@ -74,6 +76,10 @@ pub trait Desk<T> {
 pub enum News {
     /// A bundle became complete.
     Complete(BundleId),
+    /// A bundle came into the target branch.
+    Landed(BundleId),
+    /// A bundle that halted was given up, or sent back to Plan.
+    Withdrawn(BundleId),
     /// A bundle that halted has work to do again.
     Reopened(BundleId),
     /// A bundle touches more than it declared.
@@ -86,10 +92,14 @@ pub struct Panicked(pub String);
 
 /// Carries a plan out on so many lanes, until nothing is in flight and nothing can start.
 ///
+/// With groups, the bundles of each run one after the other in one lane, in the order given; without
+/// any, each bundle goes to the first lane that is free.
+///
 /// Gives back the frontier as it stands at the end: what is complete, what halted, what waits and
 /// for whom.
 pub fn carry_out<'p, T: Send>(
     plan: &'p Plan,
+    groups: &[Vec<BundleId>],
     lanes: NonZeroU32,
     work: Work<'_, T>,
     desk: &mut dyn Desk<T>,
@@ -98,7 +108,9 @@ pub fn carry_out<'p, T: Send>(
     std::thread::scope(|scope| {
         let hire = |slot, lane| lane::hire(scope, slot, lane, work, &reports);
         let mut dispatcher = Dispatcher {
+            plan,
             frontier: Frontier::new(plan),
+            groups: (!groups.is_empty()).then(|| Groups::new(plan, groups)),
             desk,
             homes: BTreeMap::new(),
             busy: BTreeSet::new(),
@@ -106,7 +118,7 @@ pub fn carry_out<'p, T: Send>(
             lanes: (0..lanes.get()).map(|_| None).collect(),
             hire: &hire,
         };
-        dispatcher.resume(plan);
+        dispatcher.resume();
         dispatcher.run(&arrived);
         // The workers end with their lanes, and the scope with the workers.
         dispatcher.frontier
@@ -124,7 +136,10 @@ struct Done<T> {
 type Hire<'h> = &'h dyn Fn(usize, Option<u32>) -> std::io::Result<Lane>;
 
 struct Dispatcher<'p, 'd, T> {
+    plan: &'p Plan,
     frontier: Frontier<'p>,
+    /// The planning groups, where there are any.
+    groups: Option<Groups>,
     desk: &'d mut dyn Desk<T>,
     /// The slots in which work of bundles lies that have not been started yet.
     homes: BTreeMap<usize, BundleId>,
@@ -136,11 +151,11 @@ struct Dispatcher<'p, 'd, T> {
     hire: Hire<'d>,
 }
 
-impl<'p, T> Dispatcher<'p, '_, T> {
+impl<T> Dispatcher<'_, '_, T> {
     /// Starts what was in flight when an earlier pool was stopped, each where its work lies. They
     /// were in flight together then, so they may be now.
-    fn resume(&mut self, plan: &'p Plan) {
-        for id in plan.ids() {
+    fn resume(&mut self) {
+        for id in self.plan.ids() {
             let home = self.desk.home(id).and_then(|slot| usize::try_from(slot).ok());
             if let Some(slot) = home.filter(|slot| *slot < self.lanes.len()) {
                 self.homes.insert(slot, id.clone());
@@ -150,6 +165,11 @@ impl<'p, T> Dispatcher<'p, '_, T> {
             return;
         }
         for (slot, id) in self.homes.clone() {
+            // In a group only the one whose turn it is.
+            let next = self.groups.as_ref().map(|groups| groups.next(self.plan, &self.frontier));
+            if next.is_some_and(|next| !next.contains(&(id.clone(), None))) {
+                continue;
+            }
             if self.frontier.start_first(&id).is_ok_and(|started| started) {
                 self.give(&id, slot);
             }
@@ -180,7 +200,11 @@ impl<'p, T> Dispatcher<'p, '_, T> {
 
     /// Fills the free lanes, as far as the frontier allows.
     fn dispatch(&mut self) {
-        while self.busy.len() + self.closed.len() < self.lanes.len() && !self.desk.is_stopped() {
+        if self.groups.is_some() {
+            self.dispatch_groups();
+            return;
+        }
+        while self.has_free_lane() && !self.desk.is_stopped() {
             let Some(id) = self.frontier.start_next() else { break };
             let slot = self.choose(&id);
             self.give(&id, slot);
@@ -190,14 +214,50 @@ impl<'p, T> Dispatcher<'p, '_, T> {
         }
     }
 
-    /// The slot for a bundle: where its work lies, else the first in which nobody else's does.
-    fn choose(&self, id: &BundleId) -> usize {
-        let is_free = |slot: &usize| !self.busy.contains(slot) && !self.closed.contains(slot);
+    /// Fills the free lanes group by group.
+    fn dispatch_groups(&mut self) {
+        while self.has_free_lane() && !self.desk.is_stopped() {
+            let Some(groups) = &self.groups else { return };
+            let mut next = groups.next(self.plan, &self.frontier);
+            if next.is_empty() && self.busy.is_empty() {
+                next = groups.any(&self.frontier);
+            }
+            // A lane is kept for the group that is bound to it and can go on.
+            let kept: BTreeSet<usize> = next.iter().filter_map(|(_, slot)| *slot).collect();
+            let Some((id, slot)) = next.into_iter().find_map(|(id, bound)| {
+                let slot = match bound {
+                    Some(slot) => self.is_free(slot).then_some(slot)?,
+                    None => self.choose_but(&id, &kept)?,
+                };
+                self.frontier.start_first(&id).is_ok_and(|started| started).then_some((id, slot))
+            }) else {
+                return;
+            };
+            self.give(&id, slot);
+        }
+    }
+
+    fn has_free_lane(&self) -> bool {
+        self.busy.len() + self.closed.len() < self.lanes.len()
+    }
+
+    fn is_free(&self, slot: usize) -> bool {
+        !self.busy.contains(&slot) && !self.closed.contains(&slot)
+    }
+
+    /// As [`Self::choose`], without the slots that are kept for others.
+    fn choose_but(&self, id: &BundleId, kept: &BTreeSet<usize>) -> Option<usize> {
+        let is_free = |slot: &usize| self.is_free(*slot) && !kept.contains(slot);
         let home = self.homes.iter().find(|(_, other)| *other == id).map(|(slot, _)| *slot);
         let free = || (0..self.lanes.len()).filter(is_free);
         home.filter(is_free)
             .or_else(|| free().find(|slot| !self.homes.contains_key(slot)))
             .or_else(|| free().next())
+    }
+
+    /// The slot for a bundle: where its work lies, else the first in which nobody else's does.
+    fn choose(&self, id: &BundleId) -> usize {
+        self.choose_but(id, &BTreeSet::new())
             .expect("a lane is free, or nothing would have been started")
     }
 
@@ -214,6 +274,9 @@ impl<'p, T> Dispatcher<'p, '_, T> {
                 }
             }
         }
+        if let Some(groups) = &mut self.groups {
+            groups.started(id, slot);
+        }
         self.desk.starting(id, lane, resumed);
         let worker = self.lanes[slot].as_ref().expect("the lane has a worker by now");
         worker.give(id.clone());
@@ -223,6 +286,9 @@ impl<'p, T> Dispatcher<'p, '_, T> {
     /// The system gives no thread for a lane: the bundle goes to another, or fails where none is.
     fn fall_short(&mut self, id: &BundleId, slot: usize, error: &std::io::Error) {
         self.closed.insert(slot);
+        if let Some(groups) = &mut self.groups {
+            groups.closed(slot);
+        }
         let others = self.lanes.len() - self.closed.len();
         self.desk.short_of_lanes(others);
         if others == 0 {
@@ -243,6 +309,9 @@ impl<'p, T> Dispatcher<'p, '_, T> {
     }
 
     fn end(&mut self, id: &BundleId, outcome: Outcome) {
+        if let Some(groups) = &mut self.groups {
+            groups.ended(id);
+        }
         let freed = self.frontier.ended(id, outcome).expect("this dispatcher started it");
         for freed in freed {
             self.desk.freed(&freed, id);
@@ -258,6 +327,13 @@ impl<'p, T> Dispatcher<'p, '_, T> {
                         self.desk.freed(&freed, &id);
                     }
                 }
+                News::Landed(id) => {
+                    let freed = self.frontier.landed_elsewhere(&id).unwrap_or_default();
+                    for freed in freed {
+                        self.desk.freed(&freed, &id);
+                    }
+                }
+                News::Withdrawn(id) => drop(self.frontier.withdrawn(&id)),
                 // One that is in flight again, or was never halted, needs no reopening.
                 News::Reopened(id) => drop(self.frontier.reopened(&id)),
                 News::Widened(id, patterns) => {

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use pdca_lanes::{PortRange, Target};
 use pdca_process::memory_support;
 
 use crate::site::Site;
@@ -32,6 +33,42 @@ pub struct Fit {
     pub short: Option<Short>,
 }
 
+/// What lanes need of the machine, and what has to stay free.
+#[derive(Debug, Clone)]
+pub struct LaneNeeds {
+    /// What has to stay free on the disk, in bytes.
+    pub min_free: u64,
+    /// What a lane needs of the memory, in bytes; 0 is not looked at.
+    pub lane_memory: u64,
+    /// What a checkout takes on the disk, in bytes; none where nobody knows.
+    pub checkout: Option<u64>,
+    /// The ports that lanes share.
+    pub ports: PortRange,
+}
+
+/// As many lanes as the machine carries, and what keeps it from more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reckoning {
+    /// How many; one always goes.
+    pub lanes: NonZeroU32,
+    /// What each thing allows, the scarcest first.
+    pub because: String,
+}
+
+impl std::fmt::Display for Reckoning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lanes = if self.lanes == NonZeroU32::MIN { "lane" } else { "lanes" };
+        write!(f, "auto: {} {lanes} ({})", self.lanes, self.because)
+    }
+}
+
+impl LaneNeeds {
+    /// Reckons how many lanes the machine carries whose lanes and workspace lie at `places`.
+    pub fn reckon<'a>(&self, places: impl IntoIterator<Item = &'a Utf8Path>) -> Reckoning {
+        reckon(self, &Room::at(places), processors())
+    }
+}
+
 /// A disk with less room than a run has to leave free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Short {
@@ -53,19 +90,45 @@ impl std::fmt::Display for Short {
     }
 }
 
+impl Room {
+    /// What is free now; `places` are what is written to.
+    fn at<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Self {
+        Self { disk: least_free(places), memory: available(Utf8Path::new("/proc/meminfo")) }
+    }
+}
+
 impl Site {
     /// What is free now.
     pub fn room(&self) -> Room {
-        Room { disk: self.free_disk(), memory: available(Utf8Path::new("/proc/meminfo")) }
+        Room::at(self.written_to())
+    }
+
+    /// The places whose disks a run fills.
+    fn written_to(&self) -> [&Utf8Path; 2] {
+        [&self.workspace, &self.lanes.root]
     }
 
     /// What is free on the fullest of the disks that a run writes to.
     fn free_disk(&self) -> io::Result<u64> {
-        let mut least = u64::MAX;
-        for place in [&self.workspace, &self.lanes.root] {
-            least = least.min(free(place)?);
-        }
-        Ok(least)
+        least_free(self.written_to())
+    }
+
+    /// As many lanes as processors, memory, disk and ports allow. The disk is reckoned as if there were no
+    /// lane yet, each with a checkout of the largest target.
+    pub fn reckon(&self) -> Reckoning {
+        let sizes = self.targets.iter().filter_map(|spec| {
+            // A target that cannot be read stops the run itself, in better words.
+            let target = Target::open(&spec.name, &spec.path).ok()?;
+            let branch = spec.branch.as_deref().or(self.default_branch.as_deref());
+            target.checkout_size(&target.resolve(branch).ok()?.commit).ok()
+        });
+        let needs = LaneNeeds {
+            min_free: self.limits.min_free,
+            lane_memory: self.limits.lane_memory,
+            checkout: sizes.max(),
+            ports: self.lanes.ports,
+        };
+        needs.reckon(self.written_to())
     }
 
     /// Whether the disk is short of what has to stay free; not where that cannot be measured.
@@ -76,15 +139,91 @@ impl Site {
         self.free_disk().ok().and_then(|free| below(free, self.limits.min_free))
     }
 
+    /// How many of the lanes that were asked for have ports: what counts for lanes in which nobody works yet.
+    pub fn fit_ports(&self, lanes: NonZeroU32) -> Fit {
+        let mut fit = Fit { lanes, remarks: Vec::new(), short: None };
+        fit.keep_to_ports(self.lanes.ports);
+        fit
+    }
+
     /// How many of the lanes that were asked for there is room for.
     pub fn fit(&self, lanes: NonZeroU32) -> Fit {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let processors = u32::try_from(processors).ok().and_then(NonZeroU32::new);
         let limits = (self.limits.min_free, self.limits.lane_memory);
-        let mut fit = fit(lanes, &self.room(), limits, processors.unwrap_or(NonZeroU32::MIN));
+        let mut fit = fit(lanes, &self.room(), limits, processors());
+        fit.keep_to_ports(self.lanes.ports);
         fit.remarks.extend(uncapped(self.limits.leaf_memory, memory_support()));
         fit
     }
+}
+
+impl Fit {
+    /// Each lane at work holds a block of ports, so there are no more lanes than blocks.
+    fn keep_to_ports(&mut self, ports: PortRange) {
+        let most = at_least_one(u32::from(ports.blocks()));
+        if most < self.lanes {
+            let asked = std::mem::replace(&mut self.lanes, most);
+            self.remarks.push(format!(
+                "the ports {ports} are enough for {most} lanes: {most} of {asked}; `ports` in [lanes] is the range"
+            ));
+        }
+    }
+}
+
+/// How many lanes the machine carries, and what keeps it from more.
+fn reckon(needs: &LaneNeeds, room: &Room, processors: NonZeroU32) -> Reckoning {
+    let of = |free: u64, each: u64| u32::try_from(free / each.max(1)).unwrap_or(u32::MAX);
+    let mut unknown = Vec::new();
+    let memory = match &room.memory {
+        _ if needs.lane_memory == 0 => None,
+        Ok(free) => Some(of(*free, needs.lane_memory)),
+        Err(error) => {
+            unknown.push(format!("memory cannot be measured: {error}"));
+            None
+        }
+    };
+    let disk = match (&room.disk, needs.checkout) {
+        (Ok(free), Some(checkout)) => Some(of(free.saturating_sub(needs.min_free), checkout)),
+        (Err(error), _) => {
+            unknown.push(format!("disk cannot be measured: {error}"));
+            None
+        }
+        (Ok(_), None) => {
+            unknown.push("the size of a checkout is not known".to_owned());
+            None
+        }
+    };
+    let mut allowed = vec![(processors.get(), None)];
+    allowed.extend(memory.map(|most| (most, Some("memory"))));
+    allowed.extend(disk.map(|most| (most, Some("disk"))));
+    let ports = u32::from(needs.ports.blocks());
+    // Rarely scarce, and then worth a word.
+    if allowed.iter().all(|(most, _)| ports < *most) {
+        allowed.push((ports, Some("range of ports")));
+    }
+    // Stable, so processors are named first where several are equally scarce.
+    allowed.sort_by_key(|(most, _)| *most);
+    let scarcest = allowed.first().map_or(1, |(most, _)| *most);
+    let say = |(most, what): &(u32, Option<&str>)| match what {
+        Some(what) => format!("{what} allows {most}"),
+        None if *most == 1 => "1 core".to_owned(),
+        None => format!("{most} cores"),
+    };
+    let said: Vec<String> = allowed.iter().map(say).chain(unknown).collect();
+    let because = match said.split_first() {
+        Some((first, others)) if !others.is_empty() => format!("{first}; {}", others.join(", ")),
+        Some(_) | None => said.concat(),
+    };
+    Reckoning { lanes: at_least_one(scarcest), because }
+}
+
+/// How many processors this process may use.
+fn processors() -> NonZeroU32 {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    at_least_one(u32::try_from(processors).unwrap_or(u32::MAX))
+}
+
+fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
 /// What a person should know who asked for a cap on the memory of a leaf that cannot be held here.
@@ -116,7 +255,7 @@ fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU
         _ if lane_memory == 0 => {}
         Ok(free) => {
             let most = u32::try_from(free / lane_memory).unwrap_or(u32::MAX);
-            let most = NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN);
+            let most = at_least_one(most);
             if most < wanted {
                 fit.lanes = most;
                 fit.remarks.push(format!(
@@ -135,6 +274,11 @@ fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU
         }
     }
     fit
+}
+
+/// What is free on the fullest of the disks of these places.
+fn least_free<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> io::Result<u64> {
+    places.into_iter().try_fold(u64::MAX, |least, place| Ok(least.min(free(place)?)))
 }
 
 /// What is free where `place` is, or will be.
@@ -196,6 +340,81 @@ mod tests {
         available(&file).unwrap_err();
         fs_err::write(&file, "MemTotal: 7 kB\nMemAvailable:       5 kB\n").unwrap();
         assert_eq!(available(&file).unwrap(), 5 * 1024);
+    }
+
+    #[test]
+    fn auto_takes_what_the_scarcest_thing_allows_and_names_it_first() {
+        let room = |memory: u64, disk: u64| Room { disk: Ok(disk * MIB), memory: Ok(memory * MIB) };
+        let hidden = || Err(io::Error::other("hidden"));
+        let wide = PortRange::new(20_000, 29_999).unwrap();
+        let needs = |checkout| LaneNeeds {
+            min_free: 1000 * MIB,
+            lane_memory: 256 * MIB,
+            checkout,
+            ports: wide,
+        };
+        let ten = needs(Some(10 * MIB));
+        let careless = LaneNeeds { min_free: 0, lane_memory: 0, ..ten.clone() };
+        let narrow = LaneNeeds { ports: PortRange::new(20_000, 20_021).unwrap(), ..ten.clone() };
+        let table = [
+            (
+                &ten,
+                room(23_040, 5000),
+                2,
+                "auto: 2 lanes (2 cores; memory allows 90, disk allows 400)",
+            ),
+            (&ten, room(700, 5000), 8, "auto: 2 lanes (memory allows 2; 8 cores, disk allows 400)"),
+            (
+                &ten,
+                room(23_040, 1030),
+                8,
+                "auto: 3 lanes (disk allows 3; 8 cores, memory allows 90)",
+            ),
+            (
+                &ten,
+                room(23_040, 5000),
+                1,
+                "auto: 1 lane (1 core; memory allows 90, disk allows 400)",
+            ),
+            (&ten, room(0, 0), 8, "auto: 1 lane (memory allows 0; disk allows 0, 8 cores)"),
+            (&careless, room(0, 30), 2, "auto: 2 lanes (2 cores; disk allows 3)"),
+            (
+                &narrow,
+                room(23_040, 5000),
+                8,
+                "auto: 2 lanes (range of ports allows 2; 8 cores, memory allows 90, disk allows 400)",
+            ),
+            (
+                &ten,
+                Room { disk: hidden(), memory: hidden() },
+                4,
+                "auto: 4 lanes (4 cores; memory cannot be measured: hidden, disk cannot be measured: hidden)",
+            ),
+            (
+                &needs(None),
+                room(23_040, 5000),
+                4,
+                "auto: 4 lanes (4 cores; memory allows 90, the size of a checkout is not known)",
+            ),
+        ];
+        for (needs, room, processors, said) in table {
+            assert_eq!(reckon(needs, &room, number(processors)).to_string(), said);
+        }
+    }
+
+    #[test]
+    fn a_lane_without_ports_is_not_taken_and_it_is_said() {
+        let fit = |lanes, ports: (u16, u16)| {
+            let mut fit = Fit { lanes: number(lanes), remarks: Vec::new(), short: None };
+            fit.keep_to_ports(PortRange::new(ports.0, ports.1).unwrap());
+            fit
+        };
+        let few = fit(u32::MAX, (20_000, 29_999));
+        assert_eq!(few.lanes, number(909));
+        assert!(few.remarks[0].contains("909 of 4294967295"), "{:?}", few.remarks);
+        let enough = fit(909, (20_000, 29_999));
+        assert_eq!((enough.lanes, enough.remarks.len()), (number(909), 0));
+        assert_eq!(fit(5, (20_000, 20_010)).lanes, number(1));
     }
 
     #[test]

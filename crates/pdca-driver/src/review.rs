@@ -85,6 +85,8 @@ impl Driver<'_> {
         };
         let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
         let kept = self.site.kept();
+        // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
+        let hidden = [self.site.lanes.root.clone()];
         let places = Places {
             workspace: &self.site.workspace,
             bundle_root: self.site.bundles.path(),
@@ -93,7 +95,7 @@ impl Driver<'_> {
             fix: ground.map(|ground| ground.lane.path()),
             primary: ground.map(|ground| ground.target.path()),
             kept: &kept,
-            hidden: &[],
+            hidden: &hidden,
         };
         let request = Call {
             facts: self.facts(ground),
@@ -110,7 +112,7 @@ impl Driver<'_> {
         let job = self.site.jobs().path(bundle.id(), &name, &key);
         let copy = job.join("checkout");
         let prepare = |_try: u32| -> Result<(), BoxError> {
-            ground.map_or(Ok(()), |ground| lay_out(ground, &copy))
+            ground.map_or(Ok(()), |ground| self.lay_out_copy(bundle, ground, &copy))
         };
         let fingerprint = || -> Result<String, BoxError> {
             ground.map_or(Ok(String::new()), |ground| Ok(ground.lane.tree()?))
@@ -129,7 +131,8 @@ impl Driver<'_> {
         let Guarded { answer, planted } = self.guarded(bundle, &request)?;
         let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
         if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
-            // It was somebody else: a person who works on.
+            // It was somebody else: a person who works on. It is said all the same.
+            self.tell_of_primary(bundle, role.as_str(), &written);
             written.clear();
         }
         written.extend(planted);
@@ -159,11 +162,27 @@ fn log_name(config: &LeafConfig) -> String {
     }
 }
 
-/// A throwaway copy of the checkout, made anew.
-fn lay_out(ground: &Ground, copy: &Utf8Path) -> Result<(), BoxError> {
-    match fs_err::remove_dir_all(copy) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-        Ok(()) | Err(_) => {}
+impl Driver<'_> {
+    /// A throwaway copy of the checkout, made anew, with the configuration of agents as the base has it: the change under
+    /// review does not write its review.
+    fn lay_out_copy(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        copy: &Utf8Path,
+    ) -> Result<(), BoxError> {
+        pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
+        ground.lane.copy_to(copy).map_err(GroundError::from)?;
+        let base = &ground.attempt.base;
+        let back = ground.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
+        let back = back.map_err(GroundError::from)?;
+        if !back.is_empty() {
+            let files = back.join(", ");
+            let text = format!(
+                "the change has configuration of agents in it, which the reviewer reads in the patch and does not load: {files}"
+            );
+            self.warn(bundle, text);
+        }
+        Ok(())
     }
-    Ok(ground.lane.copy_to(copy).map_err(GroundError::from)?)
 }

@@ -17,14 +17,16 @@ mod prune;
 mod sighting;
 mod takeover;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
-    Activity, Admission, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal, Limits,
-    Moment, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request, RunId,
-    RunState, Runs, Status, Verdict, Workstream, project, project_bundle,
+    Activity, Admission, Allowance, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal,
+    Limits, Moment, Now, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request,
+    RunId, RunState, Runs, Status, Verdict, Workstream, project, project_bundle,
 };
+use pdca_lanes::attempt_branch;
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
 
 pub use abort::{AbortError, Salvage};
@@ -161,6 +163,18 @@ impl Run {
         Ok(())
     }
 
+    /// The branch for the attempt at a bundle that this run has claimed; none where it has not.
+    pub(crate) fn branch(&self, id: &BundleId) -> Option<String> {
+        // Before the journal is held, because that is where the run's name is.
+        let run = self.id();
+        let generation = {
+            let journal = self.journal();
+            let work = journal.state().bundles.get(id)?;
+            work.claim.as_ref().filter(|_| work.status == Status::Running)?.generation
+        };
+        attempt_branch(run.as_str(), id, generation.get()).ok()
+    }
+
     /// Notes that a leaf is about to be called, which costs.
     pub(crate) fn leaf_called(&self, id: &BundleId, role: &str) -> Result<(), RecordError> {
         let mut journal = self.journal();
@@ -290,7 +304,10 @@ impl Run {
             // nothing is left to do.
             Status::Interrupted => can_go_on(&self.bundles, id),
             Status::Running => true,
-            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
+            // What was finished or given up meanwhile waits for nobody.
+            Status::Blocked { reason, .. } => {
+                *reason == Reason::Recovery && can_go_on(&self.bundles, id)
+            }
             Status::Ready
             | Status::Sealed
             | Status::Landed
@@ -331,9 +348,52 @@ pub fn has_work(site: &Site, state: &RunState) -> bool {
         || state.bundles.iter().any(|(id, work)| match &work.status {
             Status::Ready | Status::Running | Status::Interrupted => can_go_on(&site.bundles, id),
             Status::Sealed => true,
-            Status::Blocked { reason, .. } => *reason == Reason::Recovery,
+            Status::Blocked { reason, .. } => {
+                *reason == Reason::Recovery && can_go_on(&site.bundles, id)
+            }
             Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
         })
+}
+
+/// Whether the driver of a run ended in the middle of something, and not in an orderly way: after a signal
+/// that it heeded nothing runs and no intent is open.
+pub fn was_cut_short(state: &RunState) -> bool {
+    let is_running = |work: &Workstream| work.status == Status::Running;
+    !state.intents.is_empty() || state.bundles.values().any(is_running)
+}
+
+/// A bundle that the machine failed, and that is not tried again at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// How often it was tried.
+    pub attempts: u32,
+    /// How long it is left alone from now on.
+    pub left: std::time::Duration,
+}
+
+/// The bundles of a run that are to be left alone for a while, because the machine failed them more than
+/// once: the pause doubles with each time. A person who names one does not wait for it.
+pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
+    let limits = Limits::default();
+    let pause = |id: &BundleId, work: &Workstream| {
+        let of = |phase| {
+            let allowance = state.tally.allowance(&limits, Some(id), phase, Cause::Host, now);
+            let count = state.tally.count(Some(id), phase, Cause::Host)?;
+            let attempts = count.attempts;
+            // What happened once may be over, and what a person unblocked since was mended.
+            if attempts < 2 || work.since.seq > count.last.seq {
+                return None;
+            }
+            match allowance {
+                Allowance::After(left) => Some(Pause { attempts, left }),
+                // What is exhausted is blocked, and waits for a person.
+                Allowance::Now | Allowance::Exhausted => None,
+            }
+        };
+        [Phase::Prepare, Phase::Attempt].into_iter().filter_map(of).max_by_key(|pause| pause.left)
+    };
+    let interrupted = state.bundles.iter().filter(|(_, work)| work.status == Status::Interrupted);
+    interrupted.filter_map(|(id, work)| Some((id.clone(), pause(id, work)?))).collect()
 }
 
 /// Whether a bundle of a run, or the run itself, waits for a person.
@@ -409,6 +469,7 @@ fn ending(result: &Result<Drive, DriveError>) -> Ending {
         | DriveError::Write(_)
         | DriveError::Archive(_)
         | DriveError::Target(_)
+        | DriveError::Base(_)
         | DriveError::Gates(_)
         | DriveError::Leaf { .. }
         | DriveError::Nested { .. }

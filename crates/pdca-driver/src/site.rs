@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_dag::Pattern;
 use pdca_gates::Rows;
 use pdca_journal::Runs;
 use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
-use pdca_process::{SandboxMode, Supervisor, wait_until_free};
+use pdca_process::{Sandbox, SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::{Attempts, Tenancy};
+use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
 use crate::ground::CLEARING;
 use crate::integrate::FIRST_SLOT;
@@ -23,6 +25,9 @@ use crate::schedule::Schedule;
 /// How long what a killed driver left behind may take to die. Its supervisors give it less.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Where the locks of bundles lie in the bundle root, for workspaces that share it.
+const SHARED_LOCKS: &str = ".pdca/bundle-locks";
+
 /// A workspace as the driver sees it.
 #[derive(Clone, Debug)]
 pub struct Site {
@@ -30,10 +35,16 @@ pub struct Site {
     pub workspace: Utf8PathBuf,
     /// Where the bundles are.
     pub bundles: BundleRoot,
+    /// Our own configuration outside the workspace, which no child writes: the user's directory, templates.
+    pub configuration: Vec<Utf8PathBuf>,
     /// The configured gates.
     pub rows: Rows,
     /// Whether the kernel keeps gates from the bundles, the lanes and the primary checkouts.
     pub gate_sandbox: SandboxMode,
+    /// What confined gates may write beside that, as configured.
+    pub gates_may_write: Vec<String>,
+    /// Credentials of the environment that gates get.
+    pub gates_env_pass: Vec<String>,
     /// The configured leaves.
     pub leaves: Leaves,
     /// Whether stubs stand in for every leaf, whatever is configured.
@@ -50,6 +61,8 @@ pub struct Site {
     pub schedule: Schedule,
     /// How accepted changes come together, as configured.
     pub integrate: crate::integrate::Settings,
+    /// When the branch by itself is gated.
+    pub gate_base: crate::integrate::GateBase,
     /// Where programs are looked for.
     pub search_path: Option<OsString>,
     /// Which program supervises children.
@@ -58,10 +71,46 @@ pub struct Site {
     pub run: String,
     /// A digest of the configuration, for the record.
     pub config_digest: String,
+    /// Who the commits that the driver makes are by; where nobody is configured, the user that git knows.
+    pub author: Option<Author>,
+    /// Where the dates of those commits come from.
+    pub dates: Dates,
     /// What keeps a run within bounds.
     pub limits: RunLimits,
     /// Who drives, for the people who find a lock taken.
     pub holder: String,
+    /// What time it is, in seconds since 1970.
+    pub clock: fn() -> i64,
+    /// What the driver is here for.
+    pub errand: Errand,
+}
+
+/// What a driver is in a workspace for. One of each kind may be at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Errand {
+    /// To carry bundles on.
+    #[default]
+    Build,
+    /// To bring accepted changes together.
+    Integrate,
+}
+
+impl Errand {
+    /// Its lock, and what people call what the lock is about.
+    fn lock(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Build => ("driver.lock", "the workspace"),
+            Self::Integrate => ("integrate.lock", "the integration of accepted changes"),
+        }
+    }
+
+    /// The lock that its supervisors hold.
+    fn children(self) -> &'static str {
+        match self {
+            Self::Build => "children.lock",
+            Self::Integrate => "integrate-children.lock",
+        }
+    }
 }
 
 /// What keeps a run within bounds.
@@ -71,6 +120,9 @@ pub struct RunLimits {
     pub max_duration: Duration,
     /// How many leaves it may call; none is no limit.
     pub max_leaf_calls: Option<u64>,
+    /// How often a beat of a bundle may fail in a row before it is not started again unasked; 0 is no
+    /// limit.
+    pub max_attempts: u32,
     /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
     pub min_free: u64,
     /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
@@ -84,6 +136,7 @@ impl Default for RunLimits {
         Self {
             max_duration: Duration::from_secs(4 * 60 * 60),
             max_leaf_calls: None,
+            max_attempts: 3,
             min_free: 1 << 30,
             lane_memory: 256 << 20,
             leaf_memory: None,
@@ -100,6 +153,8 @@ pub struct LaneSettings {
     pub kind: Kind,
     /// What is left in one when another bundle begins there.
     pub reset: Reset,
+    /// What outlives a clean reset: caches that the project trusts.
+    pub cache: Vec<Pattern>,
     /// What one needs beyond what git tracks.
     pub hydrate: HydrateConfig,
     /// The ports they may have.
@@ -113,6 +168,7 @@ impl LaneSettings {
             root: root.into(),
             kind: Kind::default(),
             reset: Reset::default(),
+            cache: Vec::new(),
             hydrate: HydrateConfig::default(),
             ports: PortRange::default(),
         }
@@ -194,7 +250,9 @@ impl Site {
 
     /// The lanes, to be lent.
     pub(crate) fn lent(&self) -> Lanes {
-        Lanes::new(&self.lanes.root).of_kind(self.lanes.kind)
+        Lanes::new(&self.lanes.root)
+            .of_kind(self.lanes.kind)
+            .with_cache(self.lanes.cache.iter().cloned())
     }
 
     /// The slot in which each bundle's latest work lies, for those that have any in a lane.
@@ -250,11 +308,57 @@ impl Site {
         sha256_hex(self.workspace.as_str().as_bytes())[..8].to_owned()
     }
 
-    /// Trees that no leaf writes, whatever its role: every primary checkout and all lanes. A leaf's
-    /// own checkout lies among the lanes and is opened again for it.
+    /// Trees that no leaf writes, whatever its role: every target's whole repository, wherever its parts are, all lanes,
+    /// and our own configuration outside the workspace. A leaf's own checkout lies among the lanes and is opened again
+    /// for it.
     pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
-        let primaries = self.targets.iter().map(|target| target.path.clone());
-        primaries.chain([self.lanes.root.clone()]).collect()
+        let root = &self.lanes.root;
+        let trees = |target: &TargetSpec| {
+            let mut trees = pdca_lanes::repository_trees(&target.path, root);
+            trees.push(target.path.clone());
+            trees
+        };
+        let own = self.configuration.iter().filter(|path| path.exists()).cloned();
+        self.targets.iter().flat_map(trees).chain([root.clone()]).chain(own).collect()
+    }
+
+    /// The sandbox of gates and hydration: they write `own`, the workspace but for what decides there, the directories for
+    /// temporary files, caches in the home directory, and what the configuration adds. What is closed stays closed in
+    /// what that opens.
+    pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
+        let more = self.gates_may_write.iter().map(|path| self.opened(path));
+        let more = more.filter(|path| !self.is_closed(path));
+        let shared = [self.workspace.clone(), "/tmp".into(), "/var/tmp".into()];
+        let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
+        // Named as well, because it may lie in what is shared.
+        let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+        let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.workspace.join("pdca.toml")];
+        no_write.extend(home);
+        no_write.extend(self.own().into_iter().chain(self.kept()));
+        let write = write.collect();
+        Sandbox { mode: self.gate_sandbox, no_write, write, ..Sandbox::default() }
+    }
+
+    /// The first path of `may_write` that lies in what stays closed to gates, whatever is configured.
+    pub fn closed_to_gates(&self) -> Option<&str> {
+        let mut named = self.gates_may_write.iter().map(String::as_str);
+        named.find(|path| self.is_closed(&self.opened(path)))
+    }
+
+    fn opened(&self, path: &str) -> Utf8PathBuf {
+        self.workspace.join(pdca_leaves::expand_home(path))
+    }
+
+    fn is_closed(&self, path: &Utf8Path) -> bool {
+        // Links and `..` lead where they lead.
+        let real = |path: &Utf8Path| {
+            let there =
+                path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
+            let Some((known, found)) = there else { return path.to_owned() };
+            found.join(path.strip_prefix(known).unwrap_or(path))
+        };
+        let path = real(path);
+        self.own().iter().chain([&self.lanes.root]).any(|closed| path.starts_with(real(closed)))
     }
 
     /// What the driver itself writes where a primary checkout might be.
@@ -263,8 +367,17 @@ impl Site {
     }
 
     /// The lock that every supervisor holds while anything of its child is alive.
+    ///
+    /// Each errand has its own: a driver that begins waits for what an earlier one of its kind started, and
+    /// for nothing that another kind is about.
     pub fn children(&self) -> Utf8PathBuf {
-        self.private().join("children.lock")
+        self.private().join(self.errand.children())
+    }
+
+    /// The same workspace for a driver that integrates.
+    #[must_use]
+    pub fn for_integration(self) -> Self {
+        Self { errand: Errand::Integrate, ..self }
     }
 
     /// The driver's own directory, which no leaf may touch.
@@ -272,13 +385,20 @@ impl Site {
         self.workspace.join(".pdca")
     }
 
-    /// Admits one driver to the workspace, for as long as the guard lives.
+    /// Admits one driver of its errand to the workspace, for as long as the guard lives.
     ///
     /// What an earlier driver started and left behind is waited for: it may still be writing.
     pub fn admit(&self) -> Result<Held, AdmissionError> {
-        let held = admit(&self.private().join("driver.lock"), "the workspace", &self.holder)?;
+        let (lock, what) = self.errand.lock();
+        let held = admit(&self.private().join(lock), what, &self.holder)?;
         wait_until_free(&self.children(), PATIENCE)?;
         Ok(held)
+    }
+
+    /// Keeps drivers of every errand out, for whoever removes what any of them may use.
+    pub fn admit_alone(&self) -> Result<(Held, Held), AdmissionError> {
+        let of = |errand| Self { errand, ..self.clone() }.admit();
+        Ok((of(Errand::Build)?, of(Errand::Integrate)?))
     }
 
     /// Waits, for a while, until nothing that an earlier driver started is alive. Takes no lock.
@@ -286,9 +406,14 @@ impl Site {
         Ok(wait_until_free(&self.children(), PATIENCE)?)
     }
 
-    /// Whether a driver is at work, without disturbing it: its own word, if so.
+    /// Whether a driver that carries bundles on is at work, without disturbing it: its own word, if so.
     pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
-        holder(&self.private().join("driver.lock"))
+        holder(&self.private().join(Errand::Build.lock().0))
+    }
+
+    /// The same for one that integrates.
+    pub fn integration_at_work(&self) -> Result<Option<String>, AdmissionError> {
+        holder(&self.private().join(Errand::Integrate.lock().0))
     }
 
     /// Takes one bundle, so that nobody else writes it meanwhile.
@@ -320,17 +445,41 @@ impl Site {
             Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
             None => self.holder.clone(),
         };
-        admit(&self.lock_of(id), &id.dir_name(), &holder)
+        let held = admit(&self.lock_of(id), &id.dir_name(), &holder)?;
+        // Another workspace may have the same bundles; its locks are not these.
+        let holder = format!("{holder} of {}", self.workspace);
+        let shared = self.shared_lock_of(id);
+        let beside = admit(&shared, &id.dir_name(), &holder)?;
+        // Bundles are often kept in git, and locks never.
+        let ignore = shared.with_file_name(".gitignore");
+        if !ignore.exists() {
+            let written = pdca_state::files::replace_unsynced(&ignore, b"*\n");
+            written.map_err(|source| AdmissionError::Unusable { path: ignore, source })?;
+        }
+        Ok(held.with(beside))
     }
 
     /// Who has a bundle right now, without disturbing them.
     pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
-        let path = self.lock_of(id);
-        let Some(holder) = holder(&path)? else { return Ok(None) };
+        let (path, shared) = (self.lock_of(id), self.shared_lock_of(id));
+        let (path, holder) = match holder(&path)? {
+            Some(holder) => (path, holder),
+            None => match holder(&shared)? {
+                Some(holder) => (shared, holder),
+                None => return Ok(None),
+            },
+        };
         // Whoever took the lock wrote its file then.
         let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
         let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
         Ok(Some(AtWork { holder, lane, since }))
+    }
+
+    /// The lock of a bundle that every workspace with the same bundle root knows. Names that differ only in
+    /// case share one, because on some file systems they are one bundle.
+    fn shared_lock_of(&self, id: &BundleId) -> Utf8PathBuf {
+        let name = format!("{}.lock", id.dir_name().to_lowercase());
+        self.bundles.path().join(SHARED_LOCKS).join(name)
     }
 
     fn lock_of(&self, id: &BundleId) -> Utf8PathBuf {
@@ -431,6 +580,9 @@ mod tests {
             bundles: BundleRoot::new("/w/results"),
             rows: Rows::default(),
             gate_sandbox: SandboxMode::Auto,
+            configuration: Vec::new(),
+            gates_may_write: Vec::new(),
+            gates_env_pass: Vec::new(),
             leaves: Leaves::default(),
             force_stubs: false,
             targets: targets.to_vec(),
@@ -439,12 +591,17 @@ mod tests {
             close_words: Vec::new(),
             schedule: Schedule::default(),
             integrate: crate::integrate::Settings::default(),
+            gate_base: crate::integrate::GateBase::Off,
             search_path: None,
             supervisor: Supervisor::default(),
             run: "r".into(),
             config_digest: String::new(),
+            author: None,
+            dates: Dates::Fixed(1_700_000_000),
             limits: RunLimits::default(),
             holder: "h".into(),
+            clock: || 1_700_000_000,
+            errand: Errand::Build,
         };
         Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))
     }

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use camino::{Utf8Component, Utf8Path};
 use pdca_process::SandboxMode;
 use pdca_state::Element;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,15 @@ pub struct Checks {
     pub runner: Option<String>,
     /// Whether the kernel keeps rows from writing what is not theirs.
     pub sandbox: SandboxMode,
+    /// What a red row means that may be flaky, unless the row says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<Flaky>,
+    /// Further files and directories that confined rows may write: relative to the workspace, absolute, or below `~`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_write: Vec<String>,
+    /// Credentials in the driver's environment that rows get all the same, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env_pass: Vec<String>,
 }
 
 /// One `[[gates.checks]]`.
@@ -88,6 +98,30 @@ pub struct Check {
     /// Where it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Cwd>,
+    /// Commands whose answers are part of what judges, such as `rustc -V`: another answer means that
+    /// earlier verdicts do not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub identity: Vec<String>,
+    /// The `JUnit` report that the row writes, relative to where it runs: the names of failing tests
+    /// are read from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub junit: Option<String>,
+    /// What its red means where it may be flaky.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<Flaky>,
+}
+
+/// What the red of a row means that may fail by mistake.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flaky {
+    /// It is asked again until it is certain.
+    #[default]
+    Confirm,
+    /// The same; once the row is known to be flaky its red is reported and does not block.
+    Quarantine,
+    /// It is red at once.
+    Fail,
 }
 
 /// What a row is about.
@@ -113,6 +147,38 @@ pub enum Cwd {
     Workspace,
     /// The checkout with the patch applied, and nowhere else.
     Worktree,
+}
+
+impl Scope {
+    /// The word in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundle => "bundle",
+            Self::Repo => "repo",
+        }
+    }
+}
+
+impl Flaky {
+    /// The word in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirm => "confirm",
+            Self::Quarantine => "quarantine",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl Cwd {
+    /// The word in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Workspace => "workspace",
+            Self::Worktree => "worktree",
+        }
+    }
 }
 
 impl Checks {
@@ -174,6 +240,9 @@ impl Checks {
         }
         let fix = check.fix.clone();
         faults.extend(fix.as_deref().and_then(bad_shell).map(|fault| ("fix", fault)));
+        let flaky = check.flaky.or(self.flaky).unwrap_or_default();
+        let junit = check.junit.as_deref().map(Utf8Path::new);
+        faults.extend(junit.and_then(bad_path).map(|fault| ("junit", fault)));
         Some(Row {
             id: check.id.clone(),
             tier: tier.ok()?,
@@ -187,11 +256,15 @@ impl Checks {
             timeout: Duration::from_secs(secs),
             when,
             fix: fix.map(Command::Shell),
-            confirm: check.confirm,
+            // What is red at once is not asked again.
+            confirm: check.confirm && flaky != Flaky::Fail,
             at_publish: check.at_publish,
             needs_lane: check.needs_lane,
             parallel: check.parallel.unwrap_or(self.parallel),
             cwd: check.cwd.unwrap_or(self.cwd),
+            identity: check.identity.clone(),
+            flaky,
+            junit: junit.map(ToOwned::to_owned),
         })
     }
 
@@ -219,6 +292,20 @@ impl Checks {
             }
             (Some(_), None, Some(_)) => Err(("subcmd", ConfigFault::SeveralCommands)),
         }
+    }
+}
+
+/// What is wrong with the path of a file that a row writes where it runs.
+fn bad_path(path: &Utf8Path) -> Option<ConfigFault> {
+    let is_inside = |part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir);
+    if path.as_str().trim().is_empty() {
+        Some(ConfigFault::Empty)
+    } else if path.as_str().contains(char::is_control) {
+        Some(ConfigFault::ControlCharacter)
+    } else if !path.components().all(is_inside) {
+        Some(ConfigFault::NotInside)
+    } else {
+        None
     }
 }
 
@@ -316,6 +403,19 @@ mod tests {
         assert_eq!(a.command, Command::Shell("cargo xtask lint".to_owned()));
         assert_eq!((b.cwd, b.parallel, b.timeout.as_secs()), (Cwd::Workspace, false, 9));
         assert!(!b.gating);
+    }
+
+    #[test]
+    fn what_a_red_means_is_said_for_the_row_or_for_all() {
+        let text = "flaky = 'quarantine'\n\
+             [[checks]]\nid = 'a'\ntier = 'T1'\ncmd = 'true'\nconfirm = true\n\
+             [[checks]]\nid = 'b'\ntier = 'T2'\ncmd = 'true'\nconfirm = true\nflaky = 'fail'";
+        let rows = checks(text).rows().unwrap();
+        let [a, b] = rows.as_slice() else { panic!("two rows were written") };
+        assert_eq!((a.flaky, a.confirm), (Flaky::Quarantine, true));
+        assert_eq!((b.flaky, b.confirm), (Flaky::Fail, false));
+        let unknown = toml::from_str::<Checks>("flaky = 'maybe'").unwrap_err().to_string();
+        assert!(unknown.contains("quarantine"), "{unknown}");
     }
 
     #[test]

@@ -59,6 +59,14 @@ pub enum GateEvent {
         result: GateResult,
         /// One line of evidence.
         evidence: String,
+        /// The tests that failed.
+        failing: Vec<String>,
+        /// How many more failed.
+        failing_more: usize,
+        /// The log, relative to the bundle where there is one.
+        log: Option<String>,
+        /// The command that runs it again.
+        reproduce: Option<String>,
         /// Whether red blocks.
         gating: bool,
         /// How long its runs took.
@@ -95,6 +103,10 @@ impl GateEvent {
             rule_id: row.rule_id.clone(),
             result: row.result,
             evidence: row.path_line.clone(),
+            failing: row.failing.clone(),
+            failing_more: row.failing_more,
+            log: row.log.clone(),
+            reproduce: row.reproduce.clone(),
             gating: row.gating,
             duration,
             reused,

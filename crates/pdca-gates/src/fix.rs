@@ -116,7 +116,7 @@ impl Run<'_, '_> {
     ) -> Result<Option<String>, GatesError> {
         let cwd = self.scene.worktree.unwrap_or(self.scene.workspace);
         let job = Job::of_fix(fix, row, cwd, self.scene);
-        if let Err(finding) = self.begin(&[(row, &job)]) {
+        if let Err(finding) = self.begin(&[(row, &job)], Turn::First) {
             return Ok(Some(finding.evidence));
         }
         let ran = self.start(&[(row, &job)]).pop();

@@ -16,16 +16,13 @@ use pdca_state::{Artifact, Brief, Bundle, chain, files};
 use crate::{
     config::Scope,
     digest::Digest,
+    failing::{Failing, digest_output, read_junit},
+    fingerprint::Surroundings,
     marker::{MARKERS, Said, last_line},
-    preflight,
     row::{Command, Row},
     scene::{Change, Scene},
     verdict::Finding,
 };
-
-/// The largest script that is digested; more than this is a program, and its version is not ours
-/// to watch.
-const LARGEST_SCRIPT: u64 = 1 << 20;
 
 /// The largest test file of a bundle that is digested.
 const LARGEST_TEST: u64 = 16 << 20;
@@ -38,6 +35,9 @@ const FIX: &str = "fix-";
 pub(crate) const FIXED: &str = "fixed-";
 /// The name of the list of jobs that the checkout was last made ready for.
 pub(crate) const CUSTODY: &str = "checkout-of";
+
+/// The longest list of failing tests.
+const LONGEST_REPORT: u64 = 1 << 16;
 
 /// The longest stamp: one line of evidence.
 const LONGEST_STAMP: u64 = 4096;
@@ -168,14 +168,44 @@ impl Job {
             [] => verdict.output.last_line.as_bytes(),
             line => line,
         };
+        let mut said = Said::read(marked, last_line);
+        if verdict.ending != Ending::Exited(0) {
+            said.digested = digest_output(&log);
+            if let Some(reported) = self.reported() {
+                said.digested.failing = reported;
+            }
+        }
         Ran {
             ending: verdict.ending,
             duration: verdict.duration,
-            said: Said::read(marked, last_line),
+            said,
             log,
             truncated: verdict.output.truncated,
             log_error: verdict.output.log_error.or(unread),
         }
+    }
+
+    /// Takes in the report that the row wrote about its tests, and keeps what it says beside the
+    /// verdict: the file itself goes with the checkout.
+    pub(crate) fn take_report(&self, ran: &mut Ran, report: &[u8]) {
+        let failing = read_junit(report);
+        if ran.ending == Ending::Exited(0) || failing.is_empty() {
+            return;
+        }
+        if let Ok(text) = serde_json::to_vec(&failing) {
+            // Without it the names are those in the output.
+            drop(files::replace_unsynced(self.report(), &text));
+        }
+        ran.said.digested.failing = failing;
+    }
+
+    fn reported(&self) -> Option<Failing> {
+        let text = files::read_bounded(self.report(), LONGEST_REPORT).ok().flatten()?;
+        serde_json::from_slice::<Failing>(&text).ok().map(Failing::checked)
+    }
+
+    fn report(&self) -> Utf8PathBuf {
+        self.spec.job.join("failing.json")
     }
 
     /// The name of the job's directory.
@@ -197,7 +227,7 @@ impl Job {
 fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
     let mut digest = Digest::default();
     row.add_to(&mut digest);
-    digest.text("purpose", &format!("{:?}", scene.purpose));
+    digest.text("purpose", scene.purpose.as_str());
     // What a row about the repository says of a proposed tree holds when the tree is accepted.
     // A row about the bundle has yet to see the bundle's patch.
     let turn = match (turn, row.scope) {
@@ -222,15 +252,16 @@ fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
     if let Some(mode) = scene.sandbox.as_ref().map(|sandbox| sandbox.mode)
         && mode != SandboxMode::Off
     {
-        digest.text("sandbox", &format!("{mode:?}"));
+        digest.text("sandbox", mode.as_str());
     }
-    // A script in the checkout is part of the tree.
-    if let Some(script) = preflight::program_file(&row.command, row, scene)
-        && !scene.worktree.is_some_and(|tree| script.starts_with(tree))
-        && let Ok(Some(bytes)) = files::read_bounded(&script, LARGEST_SCRIPT)
-    {
-        digest.bytes("script", &bytes);
-    }
+    let around = Surroundings {
+        workspace: scene.workspace.to_owned(),
+        search_path: scene.search_path.map(ToOwned::to_owned),
+        trees: scene.trees.clone(),
+        facts: scene.facts.clone(),
+    };
+    around.add_to(&mut digest);
+    row.add_programs(&around, &mut digest);
     digest.hex()
 }
 
@@ -309,6 +340,9 @@ mod tests {
         let mut other = scene.clone();
         other.base = Some("abc");
         assert_ne!(plain, of("", Turn::First, "t1", &other));
+        let mut hydrated = scene.clone();
+        hydrated.facts.insert("hydrate", b"other".to_vec());
+        assert_ne!(plain, of("", Turn::First, "t1", &hydrated));
 
         assert_eq!(plain, of("", Turn::Proposal, "t1", &scene));
         let bundle = "scope = 'bundle'";

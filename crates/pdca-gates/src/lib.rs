@@ -41,6 +41,8 @@
 mod config;
 mod digest;
 mod event;
+mod failing;
+mod fingerprint;
 mod fix;
 mod host;
 mod job;
@@ -55,15 +57,17 @@ mod turn;
 mod verdict;
 mod when;
 
-pub use config::{Check, Checks, Cwd, Scope};
+pub use config::{Check, Checks, Cwd, Flaky, Scope};
 pub use event::{Again, GateEvent};
+pub use failing::{Digested, Failing, MOST_NAMES, Scanner, digest_output, read_junit};
+pub use fingerprint::Surroundings;
 pub use fix::Fix;
 pub use host::Trouble;
 pub use job::forget;
 pub use marker::{MARKERS, Said, harmless};
 pub use preflight::{ProgramFault, Unready, preflight};
 pub use problem::{ConfigFault, ConfigProblem};
-pub use row::{Command, DRIFT_ROW, Row, Rows};
+pub use row::{Command, DRIFT_ROW, Row, Rows, quoted};
 pub use run::{GatesError, Outcome, Warning, close_report, run_checks};
 pub use scene::{Change, LaneNames, Purpose, Scene, Tree, TreeFault};
 pub use verdict::{Finding, classify};

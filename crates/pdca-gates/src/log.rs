@@ -1,6 +1,6 @@
 //! A row's log in the bundle: what its runs printed, byte for byte.
 
-use pdca_state::Bundle;
+use pdca_state::{Bundle, GateResult, files};
 
 use crate::{
     row::Row,
@@ -14,20 +14,38 @@ pub(crate) struct Section {
 }
 
 impl Run<'_, '_> {
-    /// Puts a row's log into the bundle and says where it is.
+    /// Puts a row's log into the bundle and says where it is. Without a bundle only the log of a row that
+    /// did not pass is kept, where the scene says.
     pub(crate) fn keep_log(
         &self,
         row: &Row,
-        mut sections: Vec<Section>,
+        result: GateResult,
+        sections: Vec<Section>,
     ) -> Result<Option<String>, GatesError> {
-        let Some(bundle) = self.scene.bundle.filter(|_| self.scene.keep_logs) else {
-            return Ok(None);
-        };
         if sections.is_empty() {
             return Ok(None);
         }
+        let relative = Bundle::gate_log(&row.id);
+        if let Some(bundle) = self.scene.bundle.filter(|_| self.scene.keep_logs) {
+            let path = bundle.dir().join(&relative);
+            // A log can be made again by running the gate again, so it is not worth a sync.
+            bundle
+                .publish_derived_file(&relative, &self.whole(row, sections))
+                .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
+            return Ok(Some(relative.into_string()));
+        }
+        let is_wanted = matches!(result, GateResult::Fail | GateResult::Unverifiable);
+        let Some(dir) = self.scene.logs.filter(|_| is_wanted) else { return Ok(None) };
+        let path = dir.join(relative.file_name().unwrap_or("row.log"));
+        fs_err::create_dir_all(dir)
+            .and_then(|()| files::replace_unsynced(&path, &self.whole(row, sections)))
+            .map_err(|source| GatesError::Log { path: path.clone(), source })?;
+        Ok(Some(path.into_string()))
+    }
+
+    fn whole(&self, row: &Row, mut sections: Vec<Section>) -> Vec<u8> {
         // The output of a row that ran once is kept as it is.
-        let bytes = match (self.fixed(row), sections.as_mut_slice()) {
+        match (self.fixed(row), sections.as_mut_slice()) {
             (None, [only]) => std::mem::take(&mut only.bytes),
             (before, _) => {
                 let before = before.map(|fixed| fixed.log.clone());
@@ -35,14 +53,7 @@ impl Run<'_, '_> {
                 all.extend(rendered(sections));
                 all
             }
-        };
-        let relative = Bundle::gate_log(&row.id);
-        let path = bundle.dir().join(&relative);
-        // A log can be made again by running the gate again, so it is not worth a sync.
-        bundle
-            .publish_derived_file(&relative, &bytes)
-            .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
-        Ok(Some(relative.into_string()))
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 
 use pdca_state::EVIDENCE_MAX;
 
+use crate::failing::{Digested, Failing};
+
 const UNVERIFIABLE: &str = "PDCA-UNVERIFIABLE:";
 const DEFERRED: &str = "PDCA-DEFERRED:";
 const EVIDENCE: &str = "PDCA-EVIDENCE:";
@@ -24,6 +26,8 @@ pub struct Said {
     pub evidence: Option<String>,
     /// The last line that is not blank.
     pub last_line: String,
+    /// What the output of a gate that did not pass says about why.
+    pub digested: Digested,
 }
 
 impl Said {
@@ -49,6 +53,34 @@ impl Said {
     /// The evidence the gate gave, or else its last line.
     pub fn gist(&self) -> &str {
         self.evidence.as_deref().unwrap_or(&self.last_line)
+    }
+
+    /// The tests that failed. What the gate itself gave as evidence counts instead of what was
+    /// found in its output.
+    pub fn failing(&self) -> Failing {
+        match &self.evidence {
+            Some(evidence) => Failing::only(evidence.clone()),
+            None => self.digested.failing.clone(),
+        }
+    }
+
+    /// Why a gate is red, as far as it names that: its evidence, or the tests that failed.
+    pub fn named(&self) -> Option<String> {
+        let failing = &self.digested.failing;
+        let count = failing.count();
+        let found = || (count > 0).then(|| format!("{count} failed: {failing}"));
+        self.evidence.clone().or_else(found)
+    }
+
+    /// The last words of a gate that names nothing, and what they are.
+    pub fn last_words(&self) -> Option<String> {
+        let Digested { complaint, last, .. } = &self.digested;
+        match (complaint, last.as_slice()) {
+            (Some(complaint), _) => Some(complaint.clone()),
+            (None, []) if self.last_line.is_empty() => None,
+            (None, []) => Some(format!("last output: {}", self.last_line)),
+            (None, last) => Some(format!("last output: {}", last.join(" / "))),
+        }
     }
 }
 
@@ -104,7 +136,7 @@ pub fn harmless(bytes: &[u8]) -> String {
 
 /// Skips what follows an escape character: `[`, parameters, one final letter; up to the end of a
 /// title; or, as for the choice of a character set, marks and the one letter after them.
-fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+pub(crate) fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match letters.peek() {
         Some('[') => {
             letters.next();

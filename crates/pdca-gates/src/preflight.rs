@@ -7,7 +7,7 @@
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::PermissionsExt as _};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 
 use crate::{
     config::Cwd,
@@ -77,14 +77,6 @@ pub(crate) fn program_fault(
     let places = Places { cwd: scene.cwd(row)?, path: scene.search_path };
     let fault = places.fault_of(program, program);
     fault.or_else(|| places.interpreter_fault(program))
-}
-
-/// The file that `command` starts, where the row names it by a path: its content is part of what
-/// the row means.
-pub(crate) fn program_file(command: &Command, row: &Row, scene: &Scene<'_>) -> Option<Utf8PathBuf> {
-    let program = program(command).filter(|program| program.contains('/'))?;
-    let file = scene.cwd(row)?.join(program);
-    file.is_file().then_some(file)
 }
 
 /// The first word, where it is plainly the name of a program.

@@ -60,6 +60,9 @@ pub enum ConfigFault {
         /// The longest bound that is taken.
         longest: u64,
     },
+    /// It leads out of the directory that the row runs in.
+    #[error("is not a path inside the directory that the row runs in")]
+    NotInside,
     /// Neither a command line nor a table cell can carry it.
     #[error("holds a control character")]
     ControlCharacter,
@@ -78,6 +81,7 @@ impl ConfigProblem {
             | ConfigFault::SeveralCommands
             | ConfigFault::NoRunner
             | ConfigFault::TimeoutOutOfRange { .. }
+            | ConfigFault::NotInside
             | ConfigFault::ControlCharacter => None,
         }
     }

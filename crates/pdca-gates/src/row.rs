@@ -1,11 +1,12 @@
 //! Rows that can be run: checked once, and nothing left to doubt.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
+use camino::Utf8PathBuf;
 use pdca_state::{Brief, Element};
 
 use crate::{
-    config::{Cwd, Scope},
+    config::{Cwd, Flaky, Scope},
     digest::Digest,
     when::When,
 };
@@ -83,6 +84,12 @@ pub struct Row {
     pub parallel: bool,
     /// Where it runs.
     pub cwd: Cwd,
+    /// Commands whose answers are part of what judges.
+    pub identity: Vec<String>,
+    /// What its red means where it may be flaky.
+    pub flaky: Flaky,
+    /// The `JUnit` report that it writes, relative to where it runs.
+    pub junit: Option<Utf8PathBuf>,
 }
 
 /// Something to run.
@@ -137,11 +144,17 @@ impl Row {
             needs_lane,
             parallel: _,
             cwd,
+            // Its answers are added with the programs.
+            identity: _,
+            // It changes what a red means and not what the row says. A verdict to which a row did not count names it.
+            flaky: _,
+            // It names what failed and decides nothing.
+            junit: _,
         } = self;
         digest.text("id", id);
         digest.text("tier", tier.as_str());
         command.add_to("command", digest);
-        digest.text("scope", &format!("{scope:?}"));
+        digest.text("scope", scope.as_str());
         digest.text("gating", &gating.to_string());
         digest.text("timeout", &timeout.as_secs().to_string());
         if let Some(when) = when {
@@ -154,7 +167,7 @@ impl Row {
         digest.text("confirm", &confirm.to_string());
         digest.text("at_publish", &at_publish.to_string());
         digest.text("needs_lane", &needs_lane.to_string());
-        digest.text("cwd", &format!("{cwd:?}"));
+        digest.text("cwd", cwd.as_str());
     }
 }
 
@@ -178,6 +191,17 @@ impl Command {
         }
     }
 
+    /// The command as one line that a shell can be given, whatever it consists of.
+    pub fn typed(&self) -> String {
+        match self {
+            Self::Shell(text) => format!("sh -c {}", one_line(text.trim())),
+            Self::Argv(words) => {
+                let words: Vec<String> = words.iter().map(|word| one_line(word)).collect();
+                words.join(" ")
+            }
+        }
+    }
+
     fn add_to(&self, name: &str, digest: &mut Digest) {
         match self {
             Self::Shell(text) => digest.text(name, text),
@@ -191,8 +215,33 @@ impl Command {
     }
 }
 
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
+/// A word as a shell takes it, on one line even where the word has several: those are put back by
+/// `printf`.
+fn one_line(word: &str) -> String {
+    if !word.contains(char::is_control) {
+        return quoted(word);
+    }
+    let mut escaped = String::with_capacity(word.len());
+    for letter in word.chars() {
+        match letter {
+            '\\' => escaped.push_str("\\\\"),
+            '\'' => escaped.push_str(r"'\''"),
+            '\n' => escaped.push_str(r"\n"),
+            control if control.is_control() => {
+                let mut bytes = [0; 4];
+                for byte in control.encode_utf8(&mut bytes).bytes() {
+                    write!(escaped, "\\0{byte:03o}").expect("a String takes everything");
+                }
+            }
+            other => escaped.push(other),
+        }
+    }
+    format!("\"$(printf %b '{escaped}')\"")
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {
@@ -268,6 +317,14 @@ pub(crate) mod tests {
         assert_ne!(digest("gating = true"), digest("gating = false"));
         assert_ne!(digest("argv = ['a b']"), digest("argv = ['a', 'b']"));
         assert_ne!(digest("cmd = 'a'"), digest("argv = ['a']"));
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_typed_on_one() {
+        let words = Command::Argv(vec!["./a b".into(), "x\ny".into(), "$z".into()]);
+        assert_eq!(words.typed(), r#"'./a b' "$(printf %b 'x\ny')" '$z'"#);
+        let odd = Command::Shell("a\u{85}\t\\'".into());
+        assert_eq!(odd.typed(), r#"sh -c "$(printf %b 'a\0302\0205\0011\\'\''')""#);
     }
 
     #[test]

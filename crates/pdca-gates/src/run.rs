@@ -21,7 +21,7 @@ use crate::{
     job::Turn,
     log::Section,
     marker::harmless,
-    row::{Row, Rows},
+    row::{Row, Rows, quoted},
     scene::{Change, Scene, Tree, TreeFault},
     turn::{Judged, listed},
     verdict::Finding,
@@ -235,11 +235,19 @@ impl Run<'_, '_> {
             flaky,
             fixed: fixed.is_some() && judged.finding.result == GateResult::Pass,
             note: (!notes.is_empty()).then(|| harmless(notes.join("; ").as_bytes())),
-            log: self.keep_log(row, log)?,
+            log: self.keep_log(row, judged.finding.result, log)?,
+            reproduce: self.reproduce(row, judged.finding.result),
             ..unrun_row(row, &judged.finding)
         };
         (self.tell)(GateEvent::row_ended(&made, judged.duration, judged.reused));
         Ok(made)
+    }
+
+    /// The command that runs a red row of a bundle by itself, on the same change.
+    fn reproduce(&self, row: &Row, result: GateResult) -> Option<String> {
+        let bundle = self.scene.bundle.filter(|_| result == GateResult::Fail)?;
+        let (id, row) = (quoted(bundle.id().as_str()), quoted(&row.id));
+        Some(format!("pdca gates {id} --row {row}"))
     }
 
     fn again(&mut self, row: &Row, why: Again) {
@@ -311,6 +319,8 @@ fn unrun_row(row: &Row, finding: &Finding) -> GateRow {
         oracle: row.command.shown(),
         rule_id: row.id.clone(),
         path_line: finding.evidence.clone(),
+        failing: finding.failing.names.clone(),
+        failing_more: finding.failing.more,
         // A row that is not about this change does not gate it.
         gating: row.gating && finding.result != GateResult::None,
         ..GateRow::none(row.tier)

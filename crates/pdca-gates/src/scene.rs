@@ -22,6 +22,17 @@ pub enum Purpose {
     Combined,
 }
 
+impl Purpose {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundle => "bundle",
+            Self::WorkingTree => "working-tree",
+            Self::Combined => "combined",
+        }
+    }
+}
+
 /// Everything a run needs to know. [`Scene::new`] fills in "none" and defaults.
 #[derive(Debug, Clone)]
 pub struct Scene<'a> {
@@ -54,9 +65,13 @@ pub struct Scene<'a> {
     /// Whether logs are put into the bundle. Not where its record is frozen. Without it a row's
     /// output is found in its job directory alone.
     pub keep_logs: bool,
+    /// Where the logs of rows that are red or could not be decided are put, in runs without a bundle.
+    pub logs: Option<&'a Utf8Path>,
     /// Whether a red row's own fix may be tried and become part of the bundle's patch. It counts for
     /// [`Purpose::Bundle`] only.
     pub may_fix: bool,
+    /// Credentials of the driver's environment that rows get all the same.
+    pub env_pass: Vec<String>,
     /// What the kernel keeps every row and every fix from touching.
     pub sandbox: Option<Sandbox>,
     /// The lock that the supervisor of every row and every fix holds while anything of it is alive.
@@ -65,6 +80,14 @@ pub struct Scene<'a> {
     pub max_memory: Option<u64>,
     /// Where programs are looked for when a row could not be started.
     pub search_path: Option<&'a OsStr>,
+    /// Checkouts of what is judged, whose files are part of the tree.
+    pub trees: Vec<Utf8PathBuf>,
+    /// Facts about the surroundings that decide what rows say, as in
+    /// [`Surroundings::facts`](crate::Surroundings::facts).
+    pub facts: BTreeMap<&'static str, Vec<u8>>,
+    /// A tree that the rows which gate a repository were green over before, in exactly this form: over this
+    /// tree they are not run again.
+    pub known_green: Option<&'a str>,
     /// How many rows run at the same time at most.
     pub at_once: usize,
     /// How much of each row's output is kept.
@@ -105,11 +128,16 @@ impl<'a> Scene<'a> {
             lane: None,
             patch_digest: None,
             keep_logs: false,
+            logs: None,
             may_fix: false,
+            env_pass: Vec::new(),
             sandbox: None,
             hold: None,
             max_memory: None,
             search_path: None,
+            trees: Vec::new(),
+            facts: BTreeMap::new(),
+            known_green: None,
             at_once: 4,
             output: OutputCap::default(),
             supervisor: Supervisor::default(),
@@ -145,7 +173,8 @@ impl<'a> Scene<'a> {
 
     /// The environment of every row: the documented variables that have a value here, and no
     /// other. This is the only place that names them; what the driver itself was given under
-    /// such names does not reach a row.
+    /// such names does not reach a row, and neither do credentials, unless the row judges the user's own
+    /// working tree: elsewhere it runs what a builder wrote.
     pub fn env(&self) -> Env {
         let mut set: BTreeMap<&str, String> = BTreeMap::new();
         let mut say = |name, value: Option<String>| {
@@ -167,7 +196,15 @@ impl<'a> Scene<'a> {
             say("COMPOSE_PROJECT_NAME", lane.compose_project.clone());
             say("PDCA_TMP", lane.tmp.as_ref().map(ToString::to_string));
         }
-        set.into_iter().fold(Env::default(), |env, (name, value)| env.with(name, value))
+        let env = Env {
+            withhold_credentials: match self.purpose {
+                Purpose::Bundle | Purpose::Combined => true,
+                Purpose::WorkingTree => false,
+            },
+            pass: self.env_pass.iter().map(Into::into).collect(),
+            ..Env::default()
+        };
+        set.into_iter().fold(env, |env, (name, value)| env.with(name, value))
     }
 
     /// The variables that say what a row is about, and so decide what it says. The others only
@@ -216,6 +253,11 @@ pub trait Tree {
     /// Makes the checkout exactly the expected tree and gives the id of what is then there,
     /// read back from the files. For a tree that is nobody's to reset it only reads.
     fn prepare(&mut self) -> Result<String, TreeFault>;
+
+    /// As [`Self::prepare`], with nothing left of what ran before: for a row that is asked once more.
+    fn prepare_anew(&mut self) -> Result<String, TreeFault> {
+        self.prepare()
+    }
 
     /// Tracked files that differ from the expected tree.
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault>;

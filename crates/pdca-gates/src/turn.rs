@@ -1,12 +1,19 @@
 //! Rows run once, on a checkout proved to be the change before and proved intact after.
 
-use std::{panic::resume_unwind, sync::mpsc, thread, time::Duration};
+use std::{
+    os::unix::fs::MetadataExt as _,
+    panic::resume_unwind,
+    sync::mpsc,
+    thread,
+    time::{Duration, SystemTime},
+};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_process::{Ending, Sign};
 use pdca_state::{GateResult, chain, files};
 
 use crate::{
+    config::Scope,
     event::GateEvent,
     host::{self, Trouble},
     job::{CUSTODY, Job, Ran, Turn},
@@ -16,6 +23,9 @@ use crate::{
     run::{GatesError, Run},
     verdict::{Finding, classify},
 };
+
+/// The largest report about tests that is read; a larger one counts as absent.
+const LARGEST_REPORT: u64 = 32 << 20;
 
 /// The longest list of jobs that share a checkout.
 const LONGEST_CUSTODY: u64 = 1 << 20;
@@ -44,6 +54,7 @@ impl Run<'_, '_> {
         let mut found: Vec<Option<Judged>> = Vec::new();
         for (row, job) in rows.iter().zip(&jobs) {
             let known = match job.settled(self.tree.is_some()) {
+                None if self.is_known_green(row, turn, &change.tree) => Some(Judged::known_green()),
                 Some((ran, void)) => Some(judge(row, ran, None, void.as_ref()).reused()),
                 None => self.pick_up(row, job),
             };
@@ -56,13 +67,23 @@ impl Run<'_, '_> {
             .zip(&found)
             .filter_map(|(pair, found)| found.is_none().then_some(pair))
             .collect();
-        let mut fresh = self.run_fresh(&to_run)?.into_iter();
+        let mut fresh = self.run_fresh(&to_run, turn)?.into_iter();
         Ok(found
             .into_iter()
             .map(|known| {
                 known.unwrap_or_else(|| fresh.next().expect("what is not known has just been run"))
             })
             .collect())
+    }
+
+    /// Whether the verdict about a combination covers what this row would say. A row that may put its answer off
+    /// does not count in one.
+    fn is_known_green(&self, row: &Row, turn: Turn, tree: &str) -> bool {
+        turn == Turn::First
+            && self.scene.known_green == Some(tree)
+            && row.scope == Scope::Repo
+            && row.gating
+            && !row.may_defer()
     }
 
     /// Settles what a driver left in doubt that went away while the row ended: that can be done
@@ -82,15 +103,24 @@ impl Run<'_, '_> {
     }
 
     /// Runs rows of which nothing is known on a checkout made for them.
-    fn run_fresh(&mut self, rows: &[(&Row, &Job)]) -> Result<Vec<Judged>, GatesError> {
+    fn run_fresh(&mut self, rows: &[(&Row, &Job)], turn: Turn) -> Result<Vec<Judged>, GatesError> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        if let Err(finding) = self.begin(rows) {
+        if let Err(finding) = self.begin(rows, turn) {
             let unrun = rows.iter().map(|_| Judged::unrun(finding.clone()));
             return Ok(unrun.collect());
         }
-        let ran = self.start(rows);
+        let before: Vec<_> = rows.iter().map(|(row, _)| self.report_stamp(row)).collect();
+        let mut ran = self.start(rows);
+        for (((row, job), ran), before) in rows.iter().zip(&mut ran).zip(before) {
+            // A report that the row did not write is about another run.
+            if self.report_stamp(row) != before
+                && let Some(report) = self.report(row)
+            {
+                job.take_report(ran, &report);
+            }
+        }
         let stopped = ran.iter().any(|ran| ran.ending == Ending::Cancelled);
         let void = self.void(rows.len());
         let mut judged = Vec::with_capacity(ran.len());
@@ -105,9 +135,29 @@ impl Run<'_, '_> {
         Ok(judged)
     }
 
+    /// Where a row writes its report about tests.
+    fn report_path(&self, row: &Row) -> Option<(&Utf8Path, Utf8PathBuf)> {
+        let parts = row.junit.as_ref()?.components();
+        let inside = parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
+        Some((self.scene.cwd(row)?, inside))
+    }
+
+    /// What tells one report from another that lies in the same place.
+    fn report_stamp(&self, row: &Row) -> Option<(u64, u64, SystemTime)> {
+        let (dir, path) = self.report_path(row)?;
+        let found = fs_err::symlink_metadata(dir.join(path)).ok()?;
+        Some((found.ino(), found.len(), found.modified().ok()?))
+    }
+
+    fn report(&self, row: &Row) -> Option<Vec<u8>> {
+        let (dir, path) = self.report_path(row)?;
+        // The child wrote it: it is read only where no link leads out of the checkout.
+        files::read_within(dir, &path, LARGEST_REPORT).ok().flatten()
+    }
+
     /// Makes everything ready for rows to run, in an order in which a crash at any point leaves
     /// nothing that could be taken for their result.
-    pub(crate) fn begin(&mut self, rows: &[(&Row, &Job)]) -> Result<(), Finding> {
+    pub(crate) fn begin(&mut self, rows: &[(&Row, &Job)], turn: Turn) -> Result<(), Finding> {
         let failed =
             |error: std::io::Error| Finding::unverifiable(&format!("not run: {}", chain(&error)));
         for (_, job) in rows {
@@ -122,7 +172,7 @@ impl Run<'_, '_> {
                 })
                 .map_err(failed)?;
         }
-        self.prepare()
+        self.prepare(turn)
     }
 
     /// Whose the checkout is: the names of the jobs it was last made ready for.
@@ -166,13 +216,18 @@ impl Run<'_, '_> {
     }
 
     /// Makes the checkout what it has to be, or says why the rows cannot run.
-    fn prepare(&mut self) -> Result<(), Finding> {
+    fn prepare(&mut self, turn: Turn) -> Result<(), Finding> {
         let Some(tree) = &mut self.tree else {
             return Ok(());
         };
         let expected = tree.expected().tree;
         self.touched = true;
-        match tree.prepare() {
+        // A red that turns green because the first run left a file is a red.
+        let prepared = match turn {
+            Turn::Confirm => tree.prepare_anew(),
+            Turn::First | Turn::Proposal => tree.prepare(),
+        };
+        match prepared {
             Ok(found) if found == expected => Ok(()),
             Ok(found) => Err(Finding::unverifiable(&format!(
                 "not run: the checkout is tree {found:.12}, not {expected:.12}"
@@ -241,6 +296,11 @@ impl Judged {
             log_error: None,
             reused: false,
         }
+    }
+
+    fn known_green() -> Self {
+        let evidence = "not run again: these gates were green over exactly this tree";
+        Self::unrun(Finding::new(GateResult::Pass, evidence)).reused()
     }
 
     fn reused(self) -> Self {

@@ -25,6 +25,7 @@ use pdca_process::Ending;
 use pdca_state::GateResult;
 
 use crate::{
+    failing::Failing,
     host::Trouble,
     marker::{Said, harmless},
     row::{Command, Row},
@@ -39,11 +40,14 @@ pub struct Finding {
     pub evidence: String,
     /// Whether the row ran out of time.
     pub timed_out: bool,
+    /// The tests that failed, where the row is red and names them.
+    pub failing: Box<Failing>,
 }
 
 impl Finding {
     pub(crate) fn new(result: GateResult, evidence: &str) -> Self {
-        Self { result, evidence: harmless(evidence.as_bytes()), timed_out: false }
+        let (evidence, failing) = (harmless(evidence.as_bytes()), Box::default());
+        Self { result, evidence, timed_out: false, failing }
     }
 
     /// The row was not run, or what it said is worth nothing, for a reason that is not the patch.
@@ -103,8 +107,11 @@ fn red_exit(code: i32, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Fin
             Finding::unverifiable("killed: the shell reports SIGKILL (exited 137)")
         }
         Some(Trouble::Program(_)) | None => {
-            let without = format!("exited {code} without output");
-            Finding::new(GateResult::Fail, or(said.gist(), &without))
+            let text = said.named().unwrap_or_else(|| match said.last_words() {
+                Some(words) => format!("exited {code}: {words}"),
+                None => format!("exited {code} without output"),
+            });
+            Finding { failing: Box::new(said.failing()), ..Finding::new(GateResult::Fail, &text) }
         }
     }
 }
@@ -123,11 +130,11 @@ fn red_signal(signal: i32, said: &Said, trouble: Option<&Trouble>) -> Finding {
 
 /// A failure that needs its cause said before what the gate last said.
 fn red(cause: &str, said: &Said) -> Finding {
-    let text = match said.gist() {
+    let text = match said.named().as_deref().unwrap_or(said.gist()) {
         "" => cause.to_owned(),
         gist => format!("{cause}: {gist}"),
     };
-    Finding::new(GateResult::Fail, &text)
+    Finding { failing: Box::new(said.failing()), ..Finding::new(GateResult::Fail, &text) }
 }
 
 fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {

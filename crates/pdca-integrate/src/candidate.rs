@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::RefError,
     fence::{Effect, Fence, Log, Move, ref_at},
-    name::Run,
+    land::holders,
+    name::{ATTEMPTS, Run, staged_for},
     path::TreePath,
     plan::{Entry, Strategy},
     store::Store,
@@ -124,17 +125,21 @@ impl Candidate {
     }
 }
 
-/// Removes a ref that kept a tip while it was gated, if it is exactly there.
+/// Removes a ref of ours, if it is exactly there: one that kept a tip while it was gated, one that kept
+/// work, or a staging branch that no checkout has.
 ///
 /// What it kept must be reachable from elsewhere, or be of no use: that is the caller's to know.
-pub fn drop_fold_ref(
+pub fn drop_own_ref(
     store: &Store,
     fence: &Fence,
     name: &str,
     commit: ObjectId,
     log: Log<'_>,
 ) -> Result<Effect, RefError> {
-    if Run::of_fold_ref(name).is_none() {
+    let is_work = name.starts_with(ATTEMPTS);
+    let is_ours = Run::of_fold_ref(name).is_some() || is_work || staged_for(name).is_some();
+    let is_free = holders(store, name)?.is_empty();
+    if !is_ours || !is_free {
         return Err(RefError::Name { name: name.to_owned() });
     }
     if ref_at(store, name)?.is_none() {

@@ -20,13 +20,13 @@ use crate::{
     fold::{FoldError, Recorded, fold},
     land::Landed,
     path::TreePath,
-    plan::{Entry, Plan, PlanError, Strategy},
+    plan::{Entry, Form, Plan, PlanError, Strategy},
     seal::{SealError, SealRecord, Sealed},
     verdict::{Gated, Light, Verdict},
 };
 
-/// The version of the certificate's form.
-const SCHEMA: u32 = 1;
+/// The version of the certificate's form. Those of version 1 tell of commits in the first [`Form`].
+const SCHEMA: u32 = 2;
 
 /// What landed, and from what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,6 +209,8 @@ pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyEr
     }
     let plan =
         Plan::new(certificate.base, certificate.strategy, entries).map_err(VerifyError::Order)?;
+    let form = if certificate.schema == 1 { Form::First } else { Form::Dated };
+    let plan = plan.in_form(form);
     let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))
         .map_err(|source| VerifyError::Fold(Box::new(source)))?;
     let candidate = folded.candidate();
@@ -270,7 +272,9 @@ fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
             return changed(&format!("certificate.{name}"));
         }
     }
-    compare("schema", &file.certificate.schema, &SCHEMA)?;
+    if file.certificate.schema != 1 {
+        compare("schema", &file.certificate.schema, &SCHEMA)?;
+    }
     Ok(file.certificate)
 }
 

@@ -80,24 +80,20 @@ pub(crate) fn describe(
     }
     let repo = store.repo();
     for conflict in files.values_mut() {
-        conflict.hunks = hunks_in(&repo, answer.tree, &conflict.path, labels)?;
+        conflict.hunks = match store.leaf(answer.tree, &conflict.path)? {
+            Some(leaf) if leaf.mode.is_blob() => hunks_in(&repo, leaf.id, labels)?,
+            Some(_) | None => Vec::new(),
+        };
     }
     Ok(files.into_values().collect())
 }
 
 fn hunks_in(
     repo: &gix::Repository,
-    tree: ObjectId,
-    path: &TreePath,
+    id: ObjectId,
     labels: &(BString, BString),
 ) -> Result<Vec<Hunk>, StoreError> {
     let failed = |source| StoreError::objects("read the merged tree", source);
-    let tree = repo.find_tree(tree).map_err(failed)?;
-    let entry = tree.lookup_entry(path.as_bytes().split_str("/")).map_err(failed)?;
-    let Some(entry) = entry.filter(|entry| entry.mode().is_blob()) else {
-        return Ok(Vec::new());
-    };
-    let id = entry.object_id();
     if repo.find_header(id).map_err(failed)?.size() > MAX_FILE {
         return Ok(Vec::new());
     }

@@ -5,10 +5,20 @@
 //! tree that the caller names, never from files that happen to lie around. A merge driver is a
 //! program; it is run only where the caller declared it.
 //!
+//! Most merges need no git: their outcome is [`certain`].
+//!
+//! A git before 2.45 takes neither trees nor the attributes of one; what is asked of it instead comes
+//! to the same, see [`stand_in`] and [`attributes`].
+//!
 //! One process answers a whole batch. It is not kept for the next: git 2.47 holds its answers back
 //! until its input ends, so that asking, waiting and asking again would wait for ever.
 
 pub(crate) mod answer;
+mod attributes;
+mod certain;
+mod stand_in;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +26,7 @@ use gix::ObjectId;
 use pdca_state::sha256_hex;
 use thiserror::Error;
 
-use self::answer::Answer;
+use self::{answer::Answer, attributes::Layout, certain::Certain, stand_in::StandIns};
 use crate::{
     conflict::{self, Conflict},
     failure::StoreError,
@@ -27,6 +37,9 @@ use crate::{
 
 /// How many merges one process is asked for.
 const BATCH: usize = 512;
+
+/// Any number of merges, one a line.
+const ARGS: [&str; 4] = ["merge-tree", "--write-tree", "--stdin", "-z"];
 
 /// A merge driver that the project declares: what `merge=<name>` in its attributes may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +61,16 @@ pub struct Engine<'a> {
     drivers: Drivers,
     /// The tree whose `.gitattributes` hold.
     attributes: Option<ObjectId>,
-    /// How many merges git was asked for.
+    /// How many merges were made.
     asked: u64,
+    /// For how many of them git was asked.
+    asked_git: u64,
     /// Answers that nobody has asked for yet, and the attributes that they were made with.
     foreseen: BTreeMap<(Option<ObjectId>, Question), Merged>,
+    /// Where the attributes are for a git that cannot read them from a tree.
+    layout: Layout,
+    /// Merges that need no git.
+    certain: Option<Certain<'a>>,
 }
 
 /// What is merged.
@@ -144,7 +163,16 @@ impl Drivers {
 impl<'a> Engine<'a> {
     /// An engine on a store.
     pub fn new(store: &'a Store, drivers: Drivers) -> Self {
-        Self { store, drivers, attributes: None, asked: 0, foreseen: BTreeMap::new() }
+        Self {
+            store,
+            drivers,
+            attributes: None,
+            asked: 0,
+            asked_git: 0,
+            foreseen: BTreeMap::new(),
+            layout: Layout::default(),
+            certain: None,
+        }
     }
 
     /// The store it merges in.
@@ -157,9 +185,14 @@ impl<'a> Engine<'a> {
         &self.drivers
     }
 
-    /// How many merges git was asked for.
+    /// How many merges were made.
     pub fn asked(&self) -> u64 {
         self.asked
+    }
+
+    /// For how many of them git was asked, because their outcome was not certain without it.
+    pub fn asked_git(&self) -> u64 {
+        self.asked_git
     }
 
     /// From here on the `.gitattributes` of this tree hold.
@@ -204,7 +237,20 @@ impl<'a> Engine<'a> {
         if let Some(merged) = self.foreseen.remove(&(self.attributes, question)) {
             return Ok(merged);
         }
-        self.ask_all(&[question]).pop().expect("because there is an answer to every question")
+        if let Some(tree) = self.certain(question) {
+            return Ok(Merged::Clean { tree });
+        }
+        self.ask_git(&[question]).pop().expect("because there is an answer to every question")
+    }
+
+    /// The tree that a merge gives, where that is certain without git.
+    pub(crate) fn certain(&mut self, question: Question) -> Option<ObjectId> {
+        let store = self.store;
+        let certain = self.certain.get_or_insert_with(|| Certain::new(store));
+        // What cannot be read here is for git to say something about.
+        let tree = certain_tree(store, certain, question).ok().flatten();
+        self.asked += u64::from(tree.is_some());
+        tree
     }
 
     /// Whether the answer is there already.
@@ -223,6 +269,19 @@ impl<'a> Engine<'a> {
 
     /// Makes merges that do not build upon each other. One that git cannot make spoils no other.
     pub(crate) fn ask_all(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
+        let certain: Vec<_> = questions.iter().map(|question| self.certain(*question)).collect();
+        let open = questions.iter().zip(&certain).filter(|(_, tree)| tree.is_none());
+        let open: Vec<Question> = open.map(|(question, _)| *question).collect();
+        let mut from_git = self.ask_git(&open).into_iter();
+        let answer = |tree: Option<ObjectId>| match tree {
+            Some(tree) => Ok(Merged::Clean { tree }),
+            None => from_git.next().expect("because there is an answer to every question"),
+        };
+        certain.into_iter().map(answer).collect()
+    }
+
+    /// Has git make merges.
+    fn ask_git(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
         let mut answers = Vec::with_capacity(questions.len());
         while answers.len() < questions.len() {
             let left = &questions[answers.len()..];
@@ -249,17 +308,46 @@ impl<'a> Engine<'a> {
 
     /// Asks git, and gives the answers that came and what it said beside them.
     fn run(&mut self, questions: &[Question]) -> (Vec<Answer>, String) {
-        self.asked += u64::try_from(questions.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
+        self.asked += count;
+        self.asked_git += count;
+        let said = if self.store.merges_trees() {
+            self.run_trees(questions)
+        } else {
+            self.run_commits(questions)
+        };
+        said.unwrap_or_else(|error| (Vec::new(), pdca_state::chain(&error)))
+    }
+
+    fn run_trees(&self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
         let lines: String = questions.iter().map(Question::line).collect();
-        let args = ["merge-tree", "--write-tree", "--stdin", "-z"];
-        let mut tool = self.store.git().tool(&args, &self.drivers.settings()).stdin(lines);
+        let mut tool = self.store.git().tool(&ARGS, &self.drivers.settings()).stdin(lines);
         if let Some(tree) = self.attributes {
             tool = tool.env("GIT_ATTR_SOURCE", tree.to_string());
         }
-        match git::run(&tool) {
-            Ok(said) => (answer::parse_all(&said.stdout), said.stderr.trim().to_owned()),
-            Err(error) => (Vec::new(), pdca_state::chain(&error)),
+        let said = git::run(&tool)?;
+        Ok((answer::parse_all(&said.stdout), said.stderr.trim().to_owned()))
+    }
+
+    /// As [`run_trees`](Self::run_trees), with a git that takes neither trees nor their attributes.
+    fn run_commits(&mut self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
+        let store = self.store;
+        let stand_ins = StandIns::write(store, questions)?;
+        let lines: String = (0..).zip(questions).map(|(at, q)| stand_ins.line(at, q)).collect();
+        let mut tool = store
+            .git()
+            .tool(&ARGS, &self.drivers.settings())
+            .stdin(lines)
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", stand_ins.alternates());
+        if let Some(tree) = self.attributes
+            && let Some(dir) = self.layout.of(store, tree)?
+        {
+            tool = tool.cwd(&dir).env("GIT_WORK_TREE", dir.as_str());
         }
+        let said = git::run(&tool)?;
+        let answers = answer::parse_all(&said.stdout);
+        let answers = (0..).zip(answers).map(|(at, answer)| stand_ins.relabel(store, at, answer));
+        Ok((answers.collect::<Result<_, _>>()?, said.stderr.trim().to_owned()))
     }
 
     fn understand(
@@ -276,6 +364,24 @@ impl<'a> Engine<'a> {
             Ok(Merged::Conflicted { tree: answer.tree, conflicts })
         })
         .collect()
+    }
+}
+
+fn certain_tree(
+    store: &Store,
+    certain: &mut Certain<'_>,
+    question: Question,
+) -> Result<Option<ObjectId>, StoreError> {
+    let tree = |id| store.tree_at(id);
+    match question {
+        Question::Trees { base, ours, theirs } => {
+            certain.merge(tree(base)?, tree(ours)?, tree(theirs)?)
+        }
+        Question::Commits { ours, theirs } => {
+            let Some(newer) = certain.newer(ours, theirs)? else { return Ok(None) };
+            let older = tree(if newer == ours { theirs } else { ours })?;
+            certain.merge(older, older, tree(newer)?)
+        }
     }
 }
 

@@ -24,14 +24,9 @@ pub enum StoreError {
         /// The path, as far as it can be shown.
         path: String,
     },
-    /// git is too old to merge without a checkout as it is done here.
-    #[error("{found} is too old: {needed} is needed")]
-    OldGit {
-        /// What git says about its version.
-        found: String,
-        /// The oldest that will do.
-        needed: String,
-    },
+    /// There is no git, or it is too old.
+    #[error(transparent)]
+    NoGit(#[from] pdca_process::GitError),
     /// The object is not in the store, or is no commit.
     #[error("no commit {commit}")]
     NoSuchCommit {

@@ -8,7 +8,9 @@
 //! repository's common directory. A transaction of refs alone would not do: a ref that is looked
 //! at and not changed is not kept locked until the others have moved. The kernel gives the lock
 //! back when its holder dies, so it is never stale; git's own lock files can be, and one of those
-//! that has exactly the value in it that we were about to write is ours and is removed.
+//! that has exactly the value in it that we were about to write is ours and is removed. So is one of any
+//! ref below `refs/pdca/` that outlives our patience: nobody but us writes those, we hold the kernel lock,
+//! and git locks them for an instant only, when it packs refs.
 
 use std::{
     fs::{File, TryLockError},
@@ -34,6 +36,8 @@ use crate::{
 
 /// The ref that holds the epoch.
 const FENCE: &str = "refs/pdca/fence";
+/// Where nobody but us writes refs.
+const OWN: &str = "refs/pdca/";
 /// The file whose kernel lock is held while refs change.
 const LOCK: &str = "pdca-fence.lock";
 /// How long another driver's change may take before it counts as stuck.
@@ -193,6 +197,9 @@ fn apply(store: &Store, moves: &[Move], log: Log<'_>) -> Result<(), RefError> {
         sleep(LOOK);
         result = repo.edit_references_as(edits()?, Some(who));
     }
+    if result.is_err() && remove_left_locks(store, moves)? {
+        result = repo.edit_references_as(edits()?, Some(who));
+    }
     let Err(source) = result else {
         return sync_refs(store, moves);
     };
@@ -244,6 +251,20 @@ fn remove_own_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
         let ours = step.to.is_some_and(|to| text == format!("{to}\n").as_bytes());
         // Whoever was killed while taking over left an epoch of its own.
         if ours || (step.name == FENCE && names_an_epoch(store, &text)) {
+            fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes lock files of refs that nobody but us writes, and says whether there were any. Whoever was killed
+/// may have been about to write something else than we are.
+fn remove_left_locks(store: &Store, moves: &[Move]) -> Result<bool, StoreError> {
+    let mut removed = false;
+    for step in moves.iter().filter(|step| step.name.starts_with(OWN)) {
+        let path = lock_file(store, &step.name);
+        if path.is_file() {
             fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
             removed = true;
         }

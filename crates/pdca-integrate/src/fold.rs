@@ -2,8 +2,9 @@
 //!
 //! Each commit of each change goes `planned → applying → applied | conflict | skipped | failed`,
 //! and every step is told before the next begins, so that it can be made durable. The commits are
-//! a function of the plan alone: trees come from git's merge, authors, committers and dates from
-//! the sealed commits. Folding again gives the same ids, which is what makes a crash harmless.
+//! a function of the plan alone: trees come from git's merge, authors and their dates from the sealed
+//! commits, committers from the seals. Folding again gives the same ids, which is what makes a crash
+//! harmless.
 
 mod commit;
 mod foresight;
@@ -15,13 +16,16 @@ use gix::ObjectId;
 use pdca_state::BundleId;
 use thiserror::Error;
 
-pub(crate) use self::commit::{SIGNED, TRAILER, with_trailer, write};
+pub(crate) use self::commit::{
+    SIGNED, TRAILER, is_trailer, marker, with_trailers, without_claims, write,
+};
 use crate::{
     candidate::{AppliedCommit, Candidate, Taken},
     conflict::Conflict,
     engine::{Engine, EngineError, Merged, Question, is_attributes},
     failure::StoreError,
     footprint::Difference,
+    other_side,
     path::TreePath,
     plan::{Entry, Plan, Strategy},
     store::Store,
@@ -79,7 +83,7 @@ pub enum Fate {
         commit: ObjectId,
         /// The files.
         conflicts: Vec<Conflict>,
-        /// The bundles of the plan that changed the same files; none where the base did.
+        /// The bundles of the plan that it does not merge with; none where it is the base.
         with: Vec<BundleId>,
     },
     /// It needs a bundle that is not on the tip.
@@ -245,7 +249,7 @@ impl<'a, 'e> Folding<'a, 'e> {
                     (StepState::Skipped { reason }, None)
                 }
                 Pick::Conflict(conflicts) => {
-                    let with = self.others_at(&conflicts);
+                    let with = self.others_at(entry, &conflicts)?;
                     let state = StepState::Conflict { conflicts: conflicts.clone() };
                     (state, Some(Fate::Conflict { commit, conflicts, with }))
                 }
@@ -301,11 +305,7 @@ impl<'a, 'e> Folding<'a, 'e> {
             }
             Strategy::MergeCommit => Question::Commits { ours: self.tip.commit, theirs: commit },
         };
-        if !self.engine.foresees(question) {
-            let questions = self.foresee(entry, commit)?;
-            self.engine.foresee(&questions);
-        }
-        let tree = match self.engine.ask(question) {
+        let tree = match self.ask(entry, commit, question)? {
             Ok(Merged::Clean { tree }) => tree,
             Ok(Merged::Conflicted { conflicts, .. }) => return Ok(Pick::Conflict(conflicts)),
             Err(error @ EngineError::NoAnswer { .. }) => {
@@ -316,10 +316,11 @@ impl<'a, 'e> Folding<'a, 'e> {
         if tree == self.tip.tree {
             return Ok(Pick::Skipped(Skip::AlreadyPresent { by: self.same_patch(entry) }));
         }
-        let id = entry.sealed().id();
+        let (sealed, form, onto) = (entry.sealed(), self.plan.form(), self.tip.commit);
+        let id = sealed.id();
         let applied = match self.plan.strategy() {
-            Strategy::RebaseFf => commit::again(store, commit, tree, self.tip.commit, id)?,
-            Strategy::MergeCommit => commit::merge(store, commit, tree, self.tip.commit, id)?,
+            Strategy::RebaseFf => commit::again(store, form, sealed, commit, tree, onto)?,
+            Strategy::MergeCommit => commit::merge(store, form, sealed, commit, tree, onto)?,
         };
         if let Some(before) = self.known.get(&(id.clone(), commit)).copied()
             && before != applied
@@ -329,6 +330,23 @@ impl<'a, 'e> Folding<'a, 'e> {
         let done = AppliedCommit { source: commit, applied, tree };
         self.advance(entry, done)?;
         Ok(Pick::Applied(done))
+    }
+
+    /// Makes the merge of a pick, and where git is needed for it has it make those behind it too.
+    fn ask(
+        &mut self,
+        entry: &Entry,
+        commit: ObjectId,
+        question: Question,
+    ) -> Result<Result<Merged, EngineError>, FoldError> {
+        if !self.engine.foresees(question) {
+            if let Some(tree) = self.engine.certain(question) {
+                return Ok(Ok(Merged::Clean { tree }));
+            }
+            let questions = self.foresee(entry, commit)?;
+            self.engine.foresee(&questions);
+        }
+        Ok(self.engine.ask(question))
     }
 
     /// Takes over what an earlier fold did, where it is here and lies on the tip.
@@ -345,7 +363,7 @@ impl<'a, 'e> Folding<'a, 'e> {
         let store = self.store();
         if store.require_commit(applied).is_err()
             || store.parents_of(applied)?.first() != Some(&self.tip.commit)
-            || !commit::has_trailer(store, applied, &key.0)?
+            || !commit::is_marked(store, self.plan.form(), applied, entry.sealed())?
         {
             return Ok(None);
         }
@@ -379,13 +397,34 @@ impl<'a, 'e> Folding<'a, 'e> {
         same.next().map(|other| other.id().clone())
     }
 
-    fn others_at(&self, conflicts: &[Conflict]) -> Vec<BundleId> {
+    /// The bundles on the tip that a change disagrees with: those that it does not merge with by themselves. Where there is
+    /// none, the base is to blame if the change does not merge with it, and else all that changed the same files.
+    fn others_at(
+        &mut self,
+        entry: &Entry,
+        conflicts: &[Conflict],
+    ) -> Result<Vec<BundleId>, FoldError> {
         let touches = |entry: &Entry| {
             let footprint = &entry.sealed().record().footprint;
             conflicts.iter().any(|conflict| footprint.contains(&conflict.path))
         };
         let others = self.on_tip.iter().map(|taken| &taken.entry).filter(|entry| touches(entry));
-        others.map(|entry| entry.sealed().id().clone()).collect()
+        let others: Vec<(BundleId, ObjectId)> = others
+            .map(|entry| (entry.sealed().id().clone(), entry.sealed().record().head))
+            .collect();
+        let head = entry.sealed().record().head;
+        let mut with = Vec::new();
+        for (id, other) in &others {
+            if other_side::disagree(self.engine, *other, head)? {
+                with.push(id.clone());
+            }
+        }
+        let is_sure = !with.is_empty()
+            || others.is_empty()
+            || other_side::disagree(self.engine, self.plan.base(), head)?;
+        let with = if is_sure { with } else { others.into_iter().map(|(id, _)| id).collect() };
+        self.engine.set_attributes(self.tip.attributes);
+        Ok(with)
     }
 
     fn tell_once(

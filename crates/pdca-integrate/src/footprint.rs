@@ -1,8 +1,12 @@
 //! In what two trees differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use gix::{ObjectId, bstr::BString, objs::tree::EntryMode};
+use gix::{
+    ObjectId,
+    bstr::{BStr, BString},
+    objs::tree::EntryMode,
+};
 
 use crate::{failure::StoreError, path::TreePath, store::Store};
 
@@ -42,11 +46,11 @@ impl Difference {
             return Err(StoreError::Form { what });
         }
         self.new_objects.extend(dir.new);
-        let (before, after) = (entries(repo, dir.old)?, entries(repo, dir.new)?);
-        let names: BTreeSet<&BString> = before.keys().chain(after.keys()).collect();
+        let data = [read(repo, dir.old)?, read(repo, dir.new)?];
+        let hash = repo.object_hash();
+        let (before, after) = (entries(&data[0], hash)?, entries(&data[1], hash)?);
         let mut inside = Vec::new();
-        for name in names {
-            let (old, new) = (before.get(name).copied(), after.get(name).copied());
+        for (name, [old, new]) in join([&before, &after]) {
             if old == new {
                 continue;
             }
@@ -84,20 +88,44 @@ pub(crate) struct Leaf {
     pub(crate) id: ObjectId,
 }
 
-fn entries(
-    repo: &gix::Repository,
-    tree: Option<ObjectId>,
-) -> Result<BTreeMap<BString, Leaf>, StoreError> {
+/// The entries of a tree, in the order of their names.
+pub(crate) type Entries<'a> = Vec<(&'a BStr, Leaf)>;
+
+/// The content of a tree; nothing where there is none.
+pub(crate) fn read(repo: &gix::Repository, tree: Option<ObjectId>) -> Result<Vec<u8>, StoreError> {
     let failed = |source| StoreError::objects("read a tree", source);
-    let Some(tree) = tree else {
-        return Ok(BTreeMap::new());
-    };
-    let tree = repo.find_tree(tree).map_err(failed)?;
-    let mut found = BTreeMap::new();
-    for entry in tree.iter() {
-        let entry = entry.map_err(failed)?;
-        let at = Leaf { mode: entry.mode(), id: entry.object_id() };
-        found.insert(entry.filename().to_owned(), at);
+    match tree {
+        Some(id) => Ok(repo.find_tree(id).map_err(failed)?.detach().data),
+        None => Ok(Vec::new()),
     }
+}
+
+/// The entries in the content of a tree.
+pub(crate) fn entries(data: &[u8], hash: gix::hash::Kind) -> Result<Entries<'_>, StoreError> {
+    let failed = |source| StoreError::objects("read a tree", source);
+    let mut found = Entries::new();
+    for entry in gix::objs::TreeRefIter::from_bytes(data, hash) {
+        let entry = entry.map_err(failed)?;
+        found.push((entry.filename, Leaf { mode: entry.mode, id: entry.oid.to_owned() }));
+    }
+    // A directory is sorted as if its name ended in a slash.
+    found.sort_by_key(|(name, _)| *name);
     Ok(found)
+}
+
+/// Each name that one of the lists has, and what each list has under it.
+pub(crate) fn join<'a, const N: usize>(
+    lists: [&Entries<'a>; N],
+) -> impl Iterator<Item = (&'a BStr, [Option<Leaf>; N])> {
+    let mut at = [0; N];
+    std::iter::from_fn(move || {
+        let heads = (0..N).filter_map(|list| lists[list].get(at[list]));
+        let first = heads.map(|(name, _)| *name).min()?;
+        let found = std::array::from_fn(|list| {
+            let (_, leaf) = lists[list].get(at[list]).filter(|(name, _)| *name == first)?;
+            at[list] += 1;
+            Some(*leaf)
+        });
+        Some((first, found))
+    })
 }

@@ -3,6 +3,8 @@
 //! At three levels, the surer the later: the paths that briefs declare, the heads of attempts that
 //! are still being built, and seals. Every pair of results is merged in the object store.
 
+mod grouping;
+
 use gix::ObjectId;
 use pdca_dag::Pattern;
 use pdca_state::BundleId;
@@ -13,6 +15,8 @@ use crate::{
     engine::{Engine, EngineError, Merged, Question},
     seal::Sealed,
 };
+
+pub use grouping::{Cluster, Grouping};
 
 /// What a forecast is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,6 +4,8 @@
 //! no configuration, attributes, hooks, grafts or replacements of the target or of the user reach
 //! it, whatever they say; the objects are the same.
 
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -39,6 +41,7 @@ const SETTINGS: &[&str] = &[
 /// git in a room of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
+    program: OsString,
     room: Utf8PathBuf,
     objects: Utf8PathBuf,
 }
@@ -54,6 +57,7 @@ pub(crate) struct Said {
 impl Git {
     /// Makes the room where it is not there, and puts back what must be in it where it is.
     pub(crate) fn prepare(
+        program: OsString,
         room: &Utf8Path,
         objects: &Utf8Path,
         hash: gix::hash::Kind,
@@ -61,7 +65,7 @@ impl Git {
         let io = |source| StoreError::io("prepare", room, source);
         fs::create_dir_all(room).map_err(io)?;
         let room = &room.canonicalize_utf8().map_err(io)?;
-        let git = Self { room: room.clone(), objects: objects.to_owned() };
+        let git = Self { program, room: room.clone(), objects: objects.to_owned() };
         for dir in ["objects", "refs"] {
             fs::create_dir_all(room.join(dir)).map_err(io)?;
         }
@@ -80,9 +84,14 @@ impl Git {
         &self.room
     }
 
+    /// The program itself.
+    pub(crate) fn program(&self) -> &OsString {
+        &self.program
+    }
+
     /// The same room with another object directory.
     pub(crate) fn with_objects(&self, objects: &Utf8Path) -> Self {
-        Self { room: self.room.clone(), objects: objects.to_owned() }
+        Self { objects: objects.to_owned(), ..self.clone() }
     }
 
     /// git with these arguments, ready to be run or spoken with.
@@ -102,7 +111,7 @@ impl Git {
             ("LC_ALL", "C"),
         ];
         let all = SETTINGS.iter().copied().chain(settings.iter().map(String::as_str));
-        let tool = Tool::new("git")
+        let tool = Tool::new(&self.program)
             .args(all.flat_map(|setting| ["-c", setting]))
             .args(args)
             .cwd(&self.room)
@@ -122,6 +131,39 @@ impl Git {
             0 => Ok(said.stdout),
             code => Err(StoreError::Git { doing, code, said: said.stderr.trim().to_owned() }),
         }
+    }
+}
+
+/// A directory that nobody else uses, removed when this is dropped unless it was renamed.
+#[derive(Debug)]
+pub(crate) struct Scratch(Utf8PathBuf);
+
+impl Scratch {
+    /// Makes one below `parent`, and `parent` where it is not there.
+    pub(crate) fn new(parent: &Utf8Path) -> Result<Self, StoreError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(parent).map_err(|source| StoreError::io("make", parent, source))?;
+        loop {
+            // A process of the same number may have died here, so a name may be taken.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("scratch-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(StoreError::io("make", path, source)),
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Utf8Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it is in nobody's way.
+        drop(fs::remove_dir_all(&self.0));
     }
 }
 

@@ -31,3 +31,26 @@ pub(crate) mod list {
         texts.iter().map(|text| parse(text)).collect()
     }
 }
+
+/// The same for one that may not be there.
+pub(crate) mod optional {
+    use super::{Deserializer, ObjectId, Serializer, parse};
+    use serde::Deserialize as _;
+
+    #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
+    pub(crate) fn serialize<S: Serializer>(
+        id: &Option<ObjectId>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match id {
+            Some(id) => to.collect_str(id),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<ObjectId>, D::Error> {
+        Option::<String>::deserialize(from)?.map(|text| parse(&text)).transpose()
+    }
+}

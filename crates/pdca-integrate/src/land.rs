@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::{
     failure::{RefError, StoreError},
     fence::{Effect, Fence, Log, Move, ref_at},
-    name::Run,
+    name::staging_branch,
     store::Store,
     verdict::Gated,
 };
@@ -32,8 +32,15 @@ pub use proof::Disproof;
 pub enum Onto<'a> {
     /// A local branch, named without `refs/heads/`.
     Target(&'a str),
-    /// A branch of the run's own, left for a person.
-    Branch(&'a Run),
+    /// The staging branch of a target branch, left for a person to merge.
+    ///
+    /// It goes on from the gated base, or takes the place of an earlier fold of ours.
+    Staging {
+        /// The target branch, named without `refs/heads/`.
+        branch: &'a str,
+        /// The earlier fold that it takes the place of.
+        replaces: Option<ObjectId>,
+    },
     /// The ref that says where the branch of a remote was last seen, by its full name.
     ///
     /// The remote has the change already; this is the proof and the record of it here.
@@ -144,7 +151,7 @@ impl Onto<'_> {
     pub fn reference(&self) -> String {
         match self {
             Self::Target(branch) => format!("refs/heads/{branch}"),
-            Self::Branch(run) => format!("refs/heads/{}", run.integration_branch()),
+            Self::Staging { branch, .. } => format!("refs/heads/{}", staging_branch(branch)),
             Self::Sighting(name) => (*name).to_owned(),
         }
     }
@@ -241,9 +248,12 @@ fn require_base(
 ) -> Result<(), LandError> {
     let base = gated.candidate.base;
     let fits = match (onto, actual) {
+        (Onto::Staging { replaces: Some(earlier), .. }, Some(actual)) => {
+            actual == base || actual == earlier
+        }
         (_, Some(actual)) => actual == base,
-        // The branch of the run is made with its first landing.
-        (Onto::Branch(_), None) => true,
+        // The staging branch is made with its first landing.
+        (Onto::Staging { .. }, None) => true,
         (Onto::Target(_) | Onto::Sighting(_), None) => false,
     };
     store.require_commit(base)?;

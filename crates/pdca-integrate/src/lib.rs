@@ -27,6 +27,7 @@
 //! - Every change of refs is made under the fence, from exactly the value that was expected.
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
+mod below;
 mod candidate;
 mod certificate;
 mod combination;
@@ -42,6 +43,7 @@ mod git;
 mod hex;
 mod land;
 mod name;
+mod other_side;
 mod path;
 mod plan;
 mod presence;
@@ -51,8 +53,10 @@ mod search;
 mod store;
 pub mod testing;
 mod verdict;
+mod work;
 
-pub use candidate::{AppliedCommit, Candidate, drop_fold_ref};
+pub use below::{Landing, landed_below};
+pub use candidate::{AppliedCommit, Candidate, drop_own_ref};
 pub use certificate::{Certificate, Input, Outcome, Verified, VerifyError, verify};
 pub use combination::{Built, Combination};
 pub use conflict::{Conflict, Hunk, Stage};
@@ -62,20 +66,27 @@ pub use fence::{Effect, Fence, Log};
 pub use fold::{
     Changed, Fate, FoldError, Folded, FoldedBundle, Record, Recorded, Skip, Step, StepState, fold,
 };
-pub use forecast::{Forecast, Level, Outlook, Pair};
+pub use forecast::{Cluster, Forecast, Grouping, Level, Outlook, Pair};
 pub use gix::ObjectId;
 pub use land::{
     BaseDrift, Disproof, Holder, LandError, Landed, Onto, base_drift, holders, land,
     offer::{Offer, OfferError, OfferOutcome, offer},
-    push::{PushError, PushOutcome, push},
+    push::{PushError, PushOutcome, push, push_seals},
     remote::{Destination, RemoteTip, bring, remote_tip, sight, sightings},
 };
-pub use name::{Run, RunError};
+pub use name::{Run, RunError, staged_for, staging_branch};
+pub use other_side::BranchSide;
 pub use path::TreePath;
 pub use plan::{Entry, Plan, PlanError, Strategy};
-pub use presence::{contains, present_in, refs_below};
+pub use presence::{Presence, contains, foreign_commits, present_in, refs_below, seals_named};
 pub use rebuild::{Ingredients, RebuildError};
-pub use seal::{Acceptance, Drift, SealError, SealRecord, Sealed, seal};
-pub use search::{Answer, Decision, Pace, Purpose, Search, Test, TestId, UnknownTest, Why};
+pub use seal::{Acceptance, Drift, SealError, SealRecord, Sealed, Signer, Support, seal};
+pub use search::{
+    Answer, Costs, Culprit, Decision, Fault, FlakeLedger, FlakePolicy, FlakeRules, Known, Memory,
+    Pace, Purpose, RowHistory, Search, Setup, Test, TestId, UnknownTest, Why,
+};
 pub use store::Store;
-pub use verdict::{Gated, Light, Lookup, NotGated, Oracle, Verdict, VerdictCache, VerdictKey};
+pub use verdict::{
+    Gated, Light, Lookup, NotGated, Oracle, Origin, Trust, Verdict, VerdictCache, VerdictKey,
+};
+pub use work::{drop_work, keep_work, work_prefix, work_ref};

@@ -50,11 +50,23 @@ impl Run {
     pub fn evidence_ref(&self, commit: gix::ObjectId) -> String {
         format!("refs/pdca/{self}/evidence/{commit}")
     }
+}
 
-    /// The branch that is left for a person where nothing else is to move.
-    pub fn integration_branch(&self) -> String {
-        format!("pdca/integration-{self}")
-    }
+/// Where staging branches are, without `refs/heads/`.
+pub(crate) const STAGING: &str = "pdca/staging/";
+
+/// Where the refs are that keep attempts.
+pub(crate) const ATTEMPTS: &str = "refs/pdca/attempts/";
+
+/// The target branch that a ref is the staging branch of; none of any other ref.
+pub fn staged_for(reference: &str) -> Option<&str> {
+    reference.strip_prefix("refs/heads/")?.strip_prefix(STAGING)
+}
+
+/// The branch that holds what is staged for a target branch until a person merges it. One lasting name
+/// for each, so that people and tools can refer to it.
+pub fn staging_branch(target_branch: &str) -> String {
+    format!("{STAGING}{target_branch}")
 }
 
 impl FromStr for Run {

@@ -7,7 +7,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::seal::Sealed;
+use crate::seal::{Sealed, Support};
 
 /// How a change comes onto the tip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -19,6 +19,19 @@ pub enum Strategy {
     RebaseFf,
     /// One merge per bundle, for repositories where commits are not made again.
     MergeCommit,
+}
+
+/// How the commits of a fold are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// As landings of the first version were: trailers without a digest, committers as sealed. Kept so
+    /// that their certificates still verify.
+    First,
+    /// Trailers name the seal by its digest; committers and dates come from the seal.
+    #[default]
+    Dated,
+    /// As they are, on another parent: for work that is not finished.
+    Plain,
 }
 
 /// A sealed change and the changes that it needs.
@@ -33,6 +46,7 @@ pub struct Entry {
 pub struct Plan {
     base: ObjectId,
     strategy: Strategy,
+    form: Form,
     entries: Vec<Entry>,
 }
 
@@ -65,6 +79,12 @@ impl Entry {
         &self.sealed
     }
 
+    /// Whether this is the result that another change stands on.
+    pub(crate) fn is(&self, support: &Support) -> bool {
+        let record = self.sealed.record();
+        record.id == support.id && record.head == support.head
+    }
+
     /// The bundles that it needs.
     pub fn depends_on(&self) -> &BTreeSet<BundleId> {
         &self.depends_on
@@ -72,7 +92,11 @@ impl Entry {
 }
 
 impl Plan {
-    /// Orders the entries: what others need comes first, and otherwise what was completed first.
+    /// Orders the entries: what others need comes first, then what others were built on, and otherwise
+    /// what was completed first.
+    ///
+    /// A change that was built on another one comes after exactly that result of it, and does not need
+    /// it: where the other one is left out, it is tried without.
     pub fn new(
         base: ObjectId,
         strategy: Strategy,
@@ -87,19 +111,26 @@ impl Plan {
         }
         let mut ordered = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {
-            let ready = waiting
-                .values()
-                .filter(|entry| !entry.depends_on.iter().any(|id| waiting.contains_key(id)))
-                .min_by_key(|entry| {
-                    (entry.sealed.record().completion_order, entry.sealed.id().clone())
-                })
-                .map(|entry| entry.sealed.id().clone());
-            let Some(id) = ready else {
+            let needs_nothing =
+                |entry: &&Entry| !entry.depends_on.iter().any(|id| waiting.contains_key(id));
+            let stands_on_none = |entry: &&Entry| {
+                let mut on = entry.sealed.record().stands_on.iter();
+                !on.any(|support| waiting.get(&support.id).is_some_and(|it| it.is(support)))
+            };
+            let order = |entry: &&Entry| {
+                (entry.sealed.record().completion_order, entry.sealed.id().clone())
+            };
+            let ready = || waiting.values().filter(needs_nothing);
+            let next = ready().filter(stands_on_none).min_by_key(order);
+            // What somebody declared outweighs what happened to be built first.
+            let next = next.or_else(|| ready().min_by_key(order));
+            let next = next.map(|entry| entry.sealed.id().clone());
+            let Some(id) = next else {
                 return Err(PlanError::Cycle { ids: waiting.into_keys().collect() });
             };
             ordered.extend(waiting.remove(&id));
         }
-        Ok(Self { base, strategy, entries: ordered })
+        Ok(Self { base, strategy, form: Form::default(), entries: ordered })
     }
 
     /// The same with only some of its entries, such as those that a fold found to fit.
@@ -107,6 +138,24 @@ impl Plan {
     pub fn only(&self, keep: impl Fn(&BundleId) -> bool) -> Self {
         let kept = self.entries.iter().filter(|entry| keep(entry.sealed.id()));
         Self { entries: kept.cloned().collect(), ..*self }
+    }
+
+    /// The same with messages and people left as they are: for work that is folded onto another base and
+    /// is not finished yet.
+    #[must_use]
+    pub fn keeping_messages(self) -> Self {
+        self.in_form(Form::Plain)
+    }
+
+    /// The same with commits written in another form.
+    #[must_use]
+    pub(crate) fn in_form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// How commits are written.
+    pub(crate) fn form(&self) -> Form {
+        self.form
     }
 
     /// The commit that everything is folded onto.

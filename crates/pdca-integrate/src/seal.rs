@@ -6,7 +6,7 @@
 //! cannot come apart; `seal.json` in the bundle is a copy of that text for people and reviewers.
 
 use gix::ObjectId;
-use pdca_state::{BundleId, sha256_hex};
+use pdca_state::{BundleId, Override, sha256_hex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -19,16 +19,25 @@ use crate::{
     store::Store,
 };
 
-/// The version of the record's form.
-const SCHEMA: u32 = 1;
+/// The version of the record's form. Records of version 1 name neither what the change stands on nor
+/// who accepted it, those of version 2 neither the brief nor overridden rows; both stay readable.
+const SCHEMA: u32 = 3;
+/// The version without a brief. It is written for a seal that was begun in that form.
+const WITHOUT_BRIEF: u32 = 2;
+/// The oldest version that is read.
+const OLDEST: u32 = 1;
 /// More commits than anybody would review in one bundle.
 const MAX_COMMITS: usize = 10_000;
 
 /// An accepted change. There is no way to have one but [`seal`] and [`Sealed::load`], which both
 /// look at the objects themselves.
+///
+/// [`Sealed::unsigned`] gives a change that was checked and not accepted. It can be folded into the
+/// base of another attempt; [`Gated`](crate::Gated) refuses it, so it never lands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
     record: SealRecord,
+    is_signed: bool,
 }
 
 /// What a seal says, as in `seal.json`.
@@ -61,6 +70,50 @@ pub struct SealRecord {
     pub completion_order: u64,
     /// SHA-256 of the `patch.diff` that was reviewed.
     pub patch_digest: String,
+    /// Where the target branch was. The base is that plus the changes in `stands_on`.
+    #[serde(default, with = "crate::hex::optional", skip_serializing_if = "Option::is_none")]
+    pub tip: Option<ObjectId>,
+    /// The changes that the base has beyond the target branch, in the order they were folded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_on: Vec<Support>,
+    /// Who accepted it and when: committer of the commits that land.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Signer>,
+    /// Lines that are added to the trailers of every commit that lands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trailers: Vec<String>,
+    /// SHA-256 of the `brief.md` that was accepted with the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief_digest: Option<String>,
+    /// The failed gating rows that were accepted all the same, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<Override>,
+}
+
+/// A change that another one stands on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Support {
+    /// The bundle.
+    pub id: BundleId,
+    /// The last commit of its change: which result of the bundle it was.
+    #[serde(with = "crate::hex")]
+    pub head: ObjectId,
+    /// The digest of its seal; none while it is not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
+}
+
+/// A person and a time, as git writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signer {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+    /// Seconds since 1970, as UTC.
+    pub seconds: i64,
 }
 
 /// What is to be sealed, and what Check saw.
@@ -84,6 +137,18 @@ pub struct Acceptance<'a> {
     pub gate_digest: &'a str,
     /// The place in the order of completion: a number that only grows.
     pub completion_order: u64,
+    /// Where the target branch was when the base was made.
+    pub tip: Option<ObjectId>,
+    /// The changes that the base has beyond that.
+    pub stands_on: &'a [Support],
+    /// Who accepts it, and when.
+    pub by: Option<&'a Signer>,
+    /// Lines for the trailers of every commit that lands.
+    pub trailers: &'a [String],
+    /// SHA-256 of `brief.md` as it is accepted; none where only the change itself is meant.
+    pub brief: Option<&'a str>,
+    /// The failed gating rows that are accepted all the same.
+    pub overrides: &'a [Override],
 }
 
 /// Where the branch that a change was built on stands, seen from its seal.
@@ -143,6 +208,20 @@ pub enum SealError {
         /// The bundle.
         id: BundleId,
     },
+    /// The change stands on one that is not accepted.
+    #[error("{id} stands on {on}, which is not accepted")]
+    StandsOnUnsigned {
+        /// The bundle.
+        id: BundleId,
+        /// The one that it stands on.
+        on: BundleId,
+    },
+    /// A line that cannot be a trailer.
+    #[error("{line:?} cannot be a trailer of a commit message")]
+    Trailer {
+        /// The line.
+        line: String,
+    },
     /// A digest that is none.
     #[error("{what} {given:?} is not a digest")]
     Digest {
@@ -190,6 +269,11 @@ pub fn seal(
     log: Log<'_>,
 ) -> Result<(Sealed, Effect), SealError> {
     require_as_reviewed(accepted)?;
+    let open = accepted.stands_on.iter().find(|support| support.seal.is_none());
+    if let Some(on) = open {
+        let (id, on) = (accepted.id.clone(), on.id.clone());
+        return Err(SealError::StandsOnUnsigned { id, on });
+    }
     let record = describe(store, accepted)?;
     let name = record.run.seal_ref(&record.id);
     if let Some(known) = find(store, &name)? {
@@ -205,10 +289,27 @@ pub fn seal(
     fence.move_refs(store, &[Move { name, from: None, to: Some(tag) }], log)?;
     // A collection of garbage may have come between; from here on the ref keeps everything.
     require_complete(store, &record)?;
-    Ok((Sealed { record }, Effect::Made))
+    Ok((Sealed { record, is_signed: true }, Effect::Made))
 }
 
 impl Sealed {
+    /// A change that was checked and not accepted, to be folded into the base of another attempt. No
+    /// ref is made: the caller keeps the commits alive.
+    pub fn unsigned(store: &Store, checked: &Acceptance<'_>) -> Result<Self, SealError> {
+        require_as_reviewed(checked)?;
+        Ok(Self { record: describe(store, checked)?, is_signed: false })
+    }
+
+    /// Whether a person accepted it.
+    pub fn is_signed(&self) -> bool {
+        self.is_signed
+    }
+
+    /// The digest of the seal, by which a change is known wherever it is.
+    pub fn digest(&self) -> String {
+        self.record.digest()
+    }
+
     /// The seal of a bundle, checked against the objects it speaks of.
     pub fn load(store: &Store, run: &Run, id: &BundleId) -> Result<Self, SealError> {
         let name = run.seal_ref(id);
@@ -252,7 +353,9 @@ impl Sealed {
     pub(crate) fn check(store: &Store, record: SealRecord) -> Result<Self, SealError> {
         let name = record.run.seal_ref(&record.id);
         let broken = |field| SealError::Broken { name: name.clone(), field };
-        if record.schema != SCHEMA {
+        let is_plain = record.brief_digest.is_none() && record.overrides.is_empty();
+        // A version says which fields there are, so that none can be added or taken away quietly.
+        if !(OLDEST..=SCHEMA).contains(&record.schema) || is_plain == (record.schema == SCHEMA) {
             return Err(broken("schema"));
         }
         if line(store, record.base, record.head)? != record.commits {
@@ -264,7 +367,7 @@ impl Sealed {
         if footprint(store, record.base, &record.commits)? != record.footprint {
             return Err(broken("footprint"));
         }
-        Ok(Self { record })
+        Ok(Self { record, is_signed: true })
     }
 
     /// What it says.
@@ -293,6 +396,11 @@ impl Sealed {
 }
 
 impl SealRecord {
+    /// SHA-256 of the text of `seal.json`.
+    pub fn digest(&self) -> String {
+        sha256_hex(&self.to_json())
+    }
+
     fn to_json(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec_pretty(self).expect("because every key is a string");
         text.push(b'\n');
@@ -311,6 +419,12 @@ impl SealRecord {
             ("gate digest", self.gate_digest == other.gate_digest),
             ("completion order", self.completion_order == other.completion_order),
             ("patch", self.patch_digest == other.patch_digest),
+            ("tip", self.tip == other.tip),
+            ("list of changes that it stands on", self.stands_on == other.stands_on),
+            ("signer", self.accepted == other.accepted),
+            ("trailers", self.trailers == other.trailers),
+            ("brief", self.brief_digest == other.brief_digest),
+            ("list of overridden rows", self.overrides == other.overrides),
         ];
         fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
@@ -342,6 +456,9 @@ fn require_as_reviewed(accepted: &Acceptance<'_>) -> Result<(), SealError> {
 
 fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, SealError> {
     let (base, head) = (accepted.base, accepted.head);
+    if let Some(line) = accepted.trailers.iter().find(|line| !is_trailer_line(line)) {
+        return Err(SealError::Trailer { line: line.clone() });
+    }
     let commits = line(store, base, head)?;
     for commit in &commits {
         // One that cannot be made again would otherwise stop the fold of all the others.
@@ -351,8 +468,9 @@ fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, Seal
     if tree == store.tree_of(base)? {
         return Err(SealError::NoChange { id: accepted.id.clone() });
     }
+    let is_plain = accepted.brief.is_none() && accepted.overrides.is_empty();
     Ok(SealRecord {
-        schema: SCHEMA,
+        schema: if is_plain { WITHOUT_BRIEF } else { SCHEMA },
         run: accepted.run.clone(),
         id: accepted.id.clone(),
         base,
@@ -363,7 +481,17 @@ fn describe(store: &Store, accepted: &Acceptance<'_>) -> Result<SealRecord, Seal
         gate_digest: accepted.gate_digest.to_owned(),
         completion_order: accepted.completion_order,
         patch_digest: accepted.reviewed_patch.to_owned(),
+        tip: accepted.tip,
+        stands_on: accepted.stands_on.to_vec(),
+        accepted: accepted.by.cloned(),
+        trailers: accepted.trailers.to_vec(),
+        brief_digest: accepted.brief.map(str::to_owned),
+        overrides: accepted.overrides.to_vec(),
     })
+}
+
+fn is_trailer_line(line: &str) -> bool {
+    !line.contains(['\n', '\r', '\0']) && crate::fold::is_trailer(line.as_bytes())
 }
 
 /// The commits after `base` up to `head`, oldest first, which must be one line.

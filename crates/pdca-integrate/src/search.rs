@@ -1,413 +1,433 @@
 //! Which of the changes that are red together are to blame, in as few gate runs as possible.
 //!
-//! A machine without input, output or git: it is asked for [`Search::next_tests`], told with
-//! [`Search::report`], and says with [`Search::decisions`] what may land and what is held. Tests
-//! are sets of places in the plan, to be folded onto the plan's base and gated as one tree; any
-//! number of them may run at once.
+//! A machine without input, output or git. It is asked for [`Search::next_tests`], told with
+//! [`Search::report`], and says with [`Search::decisions`] what may land and what is held. A test is a set of
+//! places, to be folded together and gated as one tree; any number of them may be in flight, and
+//! [`Search::cancelled`] says which are of no use any more.
 //!
-//! ```text
-//! Base ─green─► Whole ─green─► land all, done
-//!   │red twice    │red
-//!   ▼             ▼
-//! nobody is   Narrow: the first prefix that is red; the green one before it lands at once
-//! blamed          ▼
-//!             Alone / Confirm: the last of the red prefix by itself, and the prefix once more
-//!                 │green again: a flake, nobody is held, the prefix lands
-//!                 ▼red
-//!             hold it and what needs it; go on with the rest; explain meanwhile
-//! ```
+//! 1. **Base and whole.** A red base blames nobody. A green whole lands, and that is all.
+//! 2. **Bisect.** Otherwise the line is cut into prefixes, one per lane, until a red prefix is one change
+//!    longer than a green one. Every green prefix lands at once.
+//! 3. **Suspect.** That one change is set aside, with what needs it, and the rest of the line goes on without
+//!    waiting for it. No change is held for a single red: a flake would hold an innocent.
+//! 4. **Explain.** The smallest set with which the suspect is red is searched for: first by itself, then with
+//!    everything below it since the integration began, whichever batch brought it. The reds on the way
+//!    are the confirmation, so both are paid for once.
+//! 5. **Hold.** A suspect with a confirmed set is held and explained. One whose red was green the second time
+//!    joins the line again.
 //!
-//! Only what was gated green lands, so soundness rests on no probability. Where more changes never
-//! make a red tree green, what lands is exactly what gating one by one would let land. The number
-//! of runs for one culprit among eight is six: the whole, three to narrow, one that both confirms
-//! and explains, and one for the rest.
+//! Only what was gated green lands, so soundness rests on no probability. Where more changes never make a red tree
+//! green, what lands is exactly what gating one by one would let land; where a later change mends an earlier one,
+//! it may be more. All decisions are derived from the set of answers, so the order in which they arrive does
+//! not matter, and a search that is lost is found again by giving the same answers to a new one.
 //!
-//! A red is never believed once. A change that is red by itself was red in two different trees, and
-//! a change that is red only with others must be so three times before it is held.
+//! Gates that come to no verdict are asked three times. From then on no verdict counts like a red, and the change
+//! that causes it is held as [`Fault::Undecidable`].
 
+mod ask;
+mod costs;
 mod decision;
 mod explain;
-#[cfg(test)]
-mod model;
+mod flake;
+mod knowledge;
+mod line;
+mod memory;
 mod pace;
+mod setup;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use explain::Explanation;
+use costs::Log;
+use explain::{Facts, Progress, Suspect, Want};
+use knowledge::{Finding, Knowledge};
 
-pub use decision::{Answer, Decision, Purpose, Test, TestId, UnknownTest, Why};
+pub use costs::Costs;
+pub use decision::{Answer, Decision, Fault, Purpose, Test, TestId, UnknownTest, Why};
+pub use flake::{FlakeLedger, FlakePolicy, FlakeRules, RowHistory};
+pub use memory::{Culprit, Known, Memory};
 pub use pace::Pace;
+pub use setup::Setup;
 
 /// How often gates that could not be run are tried again.
 const MAX_VOID: u32 = 3;
-/// How often a prefix must be red before a change is held that is green by itself.
-const REDS: u32 = 3;
-
+/// How often the base must be red before it is called red.
+const BASE_REDS: u32 = 2;
 /// The search.
 #[derive(Debug, Clone)]
 pub struct Search {
-    needs: Vec<Vec<usize>>,
-    landed: Vec<usize>,
-    /// What is neither landed nor held, in order.
-    line: Vec<usize>,
-    stage: Stage,
-    waiting: BTreeMap<TestId, Asked>,
-    explanations: Vec<Explanation>,
+    setup: Setup,
+    fates: Vec<Fate>,
+    suspects: Vec<Suspect>,
+    knowledge: Knowledge,
+    in_flight: BTreeMap<TestId, Test>,
+    /// Cancelled tests, of which an answer may still come.
+    dropped: BTreeMap<TestId, Test>,
+    cancelled: Vec<TestId>,
     decisions: Vec<Decision>,
+    culprits: Vec<Culprit>,
+    log: Log,
     voids: u32,
     next_id: u64,
+    is_over: bool,
 }
 
-#[derive(Debug, Clone)]
-struct Asked {
-    test: Test,
-    /// The held one that it explains.
-    explains: Option<usize>,
-}
-
-/// Where the search is. Prefixes are counted in changes of the line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Stage {
-    Base {
-        reds: u32,
-    },
-    Whole,
-    Narrow {
-        green: usize,
-        red: usize,
-        heard: BTreeMap<usize, Answer>,
-    },
-    /// The first of the line is suspected. The prefix with it was red so often.
-    Suspect {
-        reds: u32,
-        alone: Option<Answer>,
-        first: Doubt,
-    },
-    Done,
-}
-
-/// What is asked first about a suspect.
+/// Where a change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doubt {
-    Alone,
-    Again,
+enum Fate {
+    Landed,
+    /// Undecided.
+    Line,
+    /// Undecided, and red on top of what landed.
+    Suspect,
+    /// Known to be red with partners that have not all landed yet.
+    Recalled,
+    /// Does not fold without a suspect that may still join the line again.
+    Parked,
+    Held,
 }
 
 impl Search {
-    /// A search over as many changes as `needs` has entries, in the order of the plan. Each entry
-    /// has the places of the changes that it needs, all of them earlier ones.
-    pub fn new(needs: Vec<Vec<usize>>, base_is_green: bool) -> Self {
-        let line: Vec<usize> = (0..needs.len()).collect();
-        let stage = match (line.is_empty(), base_is_green) {
-            (true, _) => Stage::Done,
-            (false, false) => Stage::Base { reds: 0 },
-            (false, true) => Stage::Whole,
-        };
-        Self {
-            needs,
-            landed: Vec::new(),
-            line,
-            stage,
-            waiting: BTreeMap::new(),
-            explanations: Vec::new(),
-            decisions: Vec::new(),
-            voids: 0,
-            next_id: 0,
-        }
-    }
-
-    /// Up to `lanes` tests that may run now, beside those that run already. None, while nothing is
-    /// waited for, means that the search is done.
-    pub fn next_tests(&mut self, lanes: usize) -> Vec<Test> {
-        let mut tests = Vec::new();
-        if !self.waiting.values().any(|asked| asked.explains.is_none()) {
-            self.ask_main(lanes, &mut tests);
-        }
-        let mut explanations = std::mem::take(&mut self.explanations);
-        for explanation in &mut explanations {
-            let busy =
-                self.waiting.values().any(|asked| asked.explains == Some(explanation.culprit()));
-            if !busy {
-                let culprit = Some(explanation.culprit());
-                for places in explanation.next(lanes.saturating_sub(tests.len()), &self.needs) {
-                    tests.push(self.ask(places, Purpose::Explain, false, culprit));
-                }
+    /// Begins a search.
+    pub fn new(setup: Setup) -> Self {
+        let mut fates = vec![Fate::Line; setup.needs.len()];
+        fates[..setup.landed_before].fill(Fate::Landed);
+        for culprit in &setup.known {
+            // A partner that comes later in this batch has not landed, and may be the one to hold this time.
+            let is_usable = culprit.partners.iter().all(|partner| *partner < culprit.place);
+            if is_usable && fates.get(culprit.place) == Some(&Fate::Line) {
+                fates[culprit.place] = Fate::Recalled;
             }
         }
-        self.explanations = explanations;
+        let mut search = Self {
+            fates,
+            suspects: Vec::new(),
+            knowledge: Knowledge::default(),
+            in_flight: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            cancelled: Vec::new(),
+            decisions: Vec::new(),
+            culprits: Vec::new(),
+            log: Log::default(),
+            voids: 0,
+            next_id: 0,
+            is_over: false,
+            setup,
+        };
+        if search.setup.base_is_green {
+            let base = search.base();
+            search.knowledge.learn(&base, &Answer::Green);
+        }
+        search.advance();
+        search
+    }
+
+    /// Returns up to `free_lanes` tests to start now, beside those in flight, most useful first. None,
+    /// while nothing is in flight, means that the search is done.
+    pub fn next_tests(&mut self, free_lanes: usize) -> Vec<Test> {
+        let mut tests = Vec::new();
+        if self.is_over || free_lanes == 0 {
+            return tests;
+        }
+        for want in self.wants(free_lanes) {
+            let in_flight = self.in_flight.values().filter(|test| test.places == want.places);
+            let in_flight = u32::try_from(in_flight.count()).unwrap_or(u32::MAX);
+            let runs = self.knowledge.runs(&want.places);
+            let mut wanted = want.times.saturating_sub(runs);
+            if self.knowledge.finding(&want.places) == Finding::Unknown {
+                wanted = wanted.max(1);
+            }
+            for number in in_flight..wanted {
+                if tests.len() == free_lanes {
+                    return tests;
+                }
+                let fresh = runs + number > 0;
+                tests.push(self.ask(&want, fresh));
+            }
+        }
         tests
     }
 
-    /// Tells what came of a test. One that is not waited for any more, because something else was
-    /// found out meanwhile, changes nothing.
-    pub fn report(&mut self, id: TestId, answer: Answer) -> Result<(), UnknownTest> {
-        let asked = self.waiting.remove(&id).ok_or(UnknownTest(id))?;
-        if answer == Answer::Void {
-            self.void(&asked);
+    /// Takes the answer to a test. One to a cancelled test counts as well.
+    pub fn report(&mut self, id: TestId, answer: &Answer) -> Result<(), UnknownTest> {
+        let test = self.in_flight.remove(&id).or_else(|| self.dropped.remove(&id));
+        let test = test.ok_or(UnknownTest(id))?;
+        if self.is_over {
+            return Ok(());
+        }
+        if *answer == Answer::Void {
+            self.voids += 1;
+            if self.voids >= MAX_VOID {
+                self.stop(Decision::Stuck { purpose: test.purpose, rows: Vec::new() });
+            }
             return Ok(());
         }
         self.voids = 0;
-        let is_about_line = asked.explains.is_none() && asked.test.purpose != Purpose::Alone;
-        match answer {
-            Answer::Unfit(place) if is_about_line && self.line.contains(&place) => {
-                self.unfit(place);
-            }
-            // What landed was folded before, so this is no answer to what was asked.
-            Answer::Unfit(_) if is_about_line => {
-                self.decisions.push(Decision::Stuck { purpose: asked.test.purpose });
-                self.stop();
-            }
-            Answer::Green | Answer::Red | Answer::Unfit(_) | Answer::Void => match asked.explains {
-                Some(culprit) => self.explained(culprit, &asked.test.places, answer),
-                None => self.heard(&asked.test, answer),
-            },
+        self.log.ran(&test.places, test.purpose, answer);
+        if let Some(rows) = self.knowledge.learn(&test.places, answer) {
+            self.decisions.push(Decision::Flake { places: test.places, rows });
         }
+        self.advance();
+        self.cancel_useless();
         Ok(())
     }
 
-    /// What was found out since the last time, in order.
+    /// Returns what was found out since the last call, in order.
     pub fn decisions(&mut self) -> Vec<Decision> {
         std::mem::take(&mut self.decisions)
     }
 
-    /// Whether nothing is left to find out.
+    /// Returns the tests in flight that became useless since the last call. They need not be reported.
+    pub fn cancelled(&mut self) -> Vec<TestId> {
+        std::mem::take(&mut self.cancelled)
+    }
+
+    /// Returns whether nothing is left to find out.
     pub fn is_done(&self) -> bool {
-        self.stage == Stage::Done && self.explanations.is_empty()
+        let is_open = |fate: &Fate| !matches!(fate, Fate::Landed | Fate::Held);
+        self.is_over || (self.suspects.is_empty() && !self.fates.iter().any(is_open))
     }
 
-    /// What landed so far, in order.
-    pub fn landed(&self) -> &[usize] {
-        &self.landed
+    /// Returns the places that landed in this batch so far, in order.
+    pub fn landed(&self) -> Vec<usize> {
+        self.landed_set().split_off(self.setup.landed_before)
     }
 
-    fn ask_main(&mut self, lanes: usize, tests: &mut Vec<Test>) {
-        if lanes == 0 {
-            return;
+    /// Returns the culprits that are explained, to be [remembered](Known::new).
+    pub fn culprits(&self) -> &[Culprit] {
+        &self.culprits
+    }
+
+    /// Returns what the runs so far were good for.
+    pub fn costs(&self) -> Costs {
+        self.log.costs(&self.base())
+    }
+
+    /// Derives everything that follows from the answers so far.
+    fn advance(&mut self) {
+        while !self.is_over
+            && (self.judge_base()
+                || self.land_green()
+                || self.settle_recalled()
+                || self.set_unfit_aside()
+                || self.suspect_first()
+                || self.settle_suspects())
+        {}
+    }
+
+    fn judge_base(&mut self) -> bool {
+        let base = self.base();
+        if self.has_landed() || self.knowledge.bads(&base) < BASE_REDS {
+            return false;
         }
-        let whole = self.line.len();
-        match self.stage.clone() {
-            Stage::Done => {}
-            Stage::Base { reds } => {
-                tests.push(self.ask(Vec::new(), Purpose::Base, reds > 0, None));
+        match (self.knowledge.finding(&base), self.knowledge.fault(&base)) {
+            (Finding::Bad, Fault::Red) => self.stop(Decision::BaseRed),
+            (Finding::Bad, Fault::Undecidable) => {
+                let rows = self.knowledge.rows(&base);
+                self.stop(Decision::Stuck { purpose: Purpose::Decide, rows });
             }
-            Stage::Whole => {
-                let places = self.prefix(whole);
-                tests.push(self.ask(places, Purpose::Whole, false, None));
-            }
-            Stage::Narrow { green, red, .. } => {
-                for length in spread(green, red, lanes) {
-                    let places = self.prefix(length);
-                    tests.push(self.ask(places, Purpose::Prefix, false, None));
+            (Finding::Unknown | Finding::Green | Finding::Unfit(_), _) => return false,
+        }
+        true
+    }
+
+    /// Lands the longest prefix that is green, with or without the suspects in it.
+    fn land_green(&mut self) -> bool {
+        let landed = self.landed_set();
+        for line in [self.line(Aside::Nothing), self.line(Aside::Suspects)] {
+            let longest = if self.setup.gates_each { line.len().min(1) } else { line.len() };
+            for length in (1..=longest).rev() {
+                let gated = union(&landed, &line[..length]);
+                if self.knowledge.finding(&gated) == Finding::Green {
+                    self.land(&landed, &line[..length], gated);
+                    return true;
                 }
             }
-            Stage::Suspect { reds, alone, first } => {
-                let by_itself = self.closure([self.line[0]]);
-                let with_all = self.prefix(1);
-                let is_same = by_itself == with_all;
-                let ask_alone = alone.is_none() && !is_same && (first == Doubt::Alone || reds > 1);
-                if ask_alone {
-                    tests.push(self.ask(by_itself, Purpose::Alone, false, None));
-                } else {
-                    tests.push(self.ask(with_all, Purpose::Confirm, true, None));
-                }
-            }
         }
+        false
     }
 
-    fn ask(
-        &mut self,
-        places: Vec<usize>,
-        purpose: Purpose,
-        fresh: bool,
-        explains: Option<usize>,
-    ) -> Test {
-        let id = TestId(self.next_id);
-        self.next_id += 1;
-        let test = Test { id, places, purpose, fresh };
-        self.waiting.insert(id, Asked { test: test.clone(), explains });
-        test
-    }
-
-    fn void(&mut self, asked: &Asked) {
-        self.voids += 1;
-        if self.voids >= MAX_VOID {
-            self.decisions.push(Decision::Stuck { purpose: asked.test.purpose });
-            self.stop();
-        } else if let Some(culprit) = asked.explains
-            && let Some(explanation) = self.explanation(culprit)
-        {
-            explanation.forget(&asked.test.places);
+    fn land(&mut self, landed: &[usize], places: &[usize], gated: Vec<usize>) {
+        self.log.decided(&gated);
+        let first = union(landed, &places[..1]);
+        if let Some(red) = self.knowledge.bad_between(&first, &gated) {
+            self.decisions.push(Decision::Mended { red, green: gated.clone() });
         }
-    }
-
-    fn stop(&mut self) {
-        self.stage = Stage::Done;
-        self.explanations.clear();
-        self.waiting.clear();
-    }
-
-    fn explanation(&mut self, culprit: usize) -> Option<&mut Explanation> {
-        self.explanations.iter_mut().find(|explanation| explanation.culprit() == culprit)
-    }
-
-    fn explained(&mut self, culprit: usize, places: &[usize], answer: Answer) {
-        let needs = self.needs.clone();
-        let Some(explanation) = self.explanation(culprit) else { return };
-        explanation.heard(places, answer == Answer::Red, &needs);
-        if let Some(partners) = explanation.partners() {
-            self.explanations.retain(|explanation| explanation.culprit() != culprit);
-            self.decisions.push(Decision::Explained { place: culprit, partners });
+        for place in places {
+            self.fates[*place] = Fate::Landed;
         }
+        self.suspects.retain(|suspect| !places.contains(&suspect.place));
+        self.decisions.push(Decision::Land { places: places.to_vec(), gated });
+    }
+
+    /// A known culprit is held when all of its partners have landed, and is like any other when one did not.
+    fn settle_recalled(&mut self) -> bool {
+        let recalled = self.setup.known.iter().find_map(|culprit| {
+            let is_open = self.fates[culprit.place] == Fate::Recalled;
+            let fates = || culprit.partners.iter().map(|partner| self.fates[*partner]);
+            let is_settled = fates().all(|fate| fate == Fate::Landed);
+            let is_void = fates().any(|fate| fate == Fate::Held);
+            (is_open && (is_settled || is_void)).then(|| (culprit.clone(), is_settled))
+        });
+        let Some((culprit, is_settled)) = recalled else { return false };
+        if is_settled {
+            self.hold(culprit.place, Why::Culprit(culprit.fault));
+            self.explained(culprit, true);
+        } else {
+            self.fates[culprit.place] = Fate::Line;
+        }
+        true
     }
 
     /// One of the line cannot be folded onto what is left of the others.
-    fn unfit(&mut self, place: usize) {
-        self.hold(place, Why::Unfit);
-        // What else is asked about the line is about a line that is no more.
-        self.waiting.retain(|_, asked| asked.explains.is_some());
-        self.go_on();
-    }
-
-    fn heard(&mut self, test: &Test, answer: Answer) {
-        let is_red = answer == Answer::Red;
-        match (self.stage.clone(), is_red) {
-            (Stage::Done, _) => {}
-            (Stage::Base { reds }, true) if reds > 0 => {
-                self.decisions.push(Decision::BaseRed);
-                self.stop();
+    fn set_unfit_aside(&mut self) -> bool {
+        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let is_open = !self.suspects.is_empty();
+        let unfit = (1..=line.len()).find_map(|length| {
+            match self.knowledge.finding(&union(&landed, &line[..length])) {
+                Finding::Unfit(place) => Some(place),
+                Finding::Unknown | Finding::Green | Finding::Bad => None,
             }
-            (Stage::Base { .. }, true) => self.stage = Stage::Base { reds: 1 },
-            (Stage::Base { reds }, false) => {
-                if reds > 0 {
-                    self.decisions.push(Decision::Flake { places: Vec::new() });
-                }
-                self.stage = Stage::Whole;
-            }
-            (Stage::Whole, false) => self.land(self.line.len()),
-            (Stage::Whole, true) => {
-                self.narrowed(0, self.line.len(), Doubt::Again);
-            }
-            (Stage::Narrow { green, red, mut heard }, _) => {
-                let length = test.places.len() - self.landed.len();
-                heard.insert(length, answer);
-                self.stage = Stage::Narrow { green, red, heard };
-                if self.waiting.values().all(|asked| asked.explains.is_some()) {
-                    self.end_of_round();
+        });
+        match unfit {
+            // It may be written upon a suspect, which may turn out to be innocent.
+            Some(place) if line.contains(&place) && is_open => self.fates[place] = Fate::Parked,
+            Some(place) if line.contains(&place) => self.hold(place, Why::Unfit),
+            // What landed was folded before, so this is no answer to what was asked.
+            Some(_) => self.stop(Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() }),
+            None if !is_open && self.fates.contains(&Fate::Parked) => {
+                for fate in self.fates.iter_mut().filter(|fate| **fate == Fate::Parked) {
+                    *fate = Fate::Line;
                 }
             }
-            (Stage::Suspect { reds, first, .. }, _) if test.purpose == Purpose::Alone => {
-                if is_red {
-                    self.convict(Some(Vec::new()));
-                } else {
-                    self.stage = Stage::Suspect { reds, alone: Some(answer), first };
+            None => return false,
+        }
+        true
+    }
+
+    /// The first of the line is suspected when it is red and what is below it is green.
+    fn suspect_first(&mut self) -> bool {
+        let (landed, line) = (self.landed_set(), self.line(Aside::Suspects));
+        let Some(place) = line.first().copied() else { return false };
+        let whole = union(&landed, &[place]);
+        let is_charged = self.knowledge.finding(&whole) == Finding::Bad;
+        let is_sound = self.has_landed() || self.knowledge.finding(&landed) == Finding::Green;
+        if !is_charged || !is_sound {
+            return false;
+        }
+        let needed = closure(&self.setup.needs, [place]);
+        let below = landed.into_iter().filter(|other| !needed.contains(other));
+        let below: Vec<usize> = below.collect();
+        let may_meet = |other: &&usize| self.setup.may_meet(**other, place);
+        let others = below.iter().filter(may_meet).copied().collect();
+        self.fates[place] = Fate::Suspect;
+        self.suspects.push(Suspect { place, others, below, whole });
+        true
+    }
+
+    fn settle_suspects(&mut self) -> bool {
+        for number in 0..self.suspects.len() {
+            match self.suspects[number].progress(self.facts(), 1) {
+                Progress::Open { .. } => {}
+                Progress::Cleared => {
+                    let cleared = self.suspects.remove(number);
+                    self.fates[cleared.place] = Fate::Line;
+                    return true;
+                }
+                Progress::Named { partners, named } => {
+                    let Suspect { place, whole, .. } = self.suspects.remove(number);
+                    self.log.decided(&whole);
+                    let (fault, rows) = (self.knowledge.fault(&named), self.knowledge.rows(&named));
+                    self.hold(place, Why::Culprit(fault));
+                    self.explained(Culprit { place, partners, fault, rows }, false);
+                    return true;
                 }
             }
-            (Stage::Suspect { .. }, false) => {
-                self.decisions.push(Decision::Flake { places: test.places.clone() });
-                self.land(1);
-            }
-            (Stage::Suspect { reds, alone, first }, true) => self.red_again(reds + 1, alone, first),
         }
+        false
     }
 
-    /// The prefix with the suspect was red once more.
-    fn red_again(&mut self, reds: u32, alone: Option<Answer>, first: Doubt) {
-        let is_same = self.closure([self.line[0]]) == self.prefix(1);
-        match alone {
-            // It has no others to be red with, so there is nothing else to ask.
-            _ if is_same => self.convict(Some(Vec::new())),
-            Some(_) if reds >= REDS => self.convict(None),
-            Some(_) | None => self.stage = Stage::Suspect { reds, alone, first },
-        }
+    fn explained(&mut self, culprit: Culprit, recalled: bool) {
+        let Culprit { place, partners, rows, .. } = culprit.clone();
+        self.decisions.push(Decision::Explained { place, partners, rows, recalled });
+        self.culprits.push(culprit);
     }
 
-    /// All prefixes that were asked for are known: how far apart are green and red now?
-    fn end_of_round(&mut self) {
-        let Stage::Narrow { green, red, heard } = self.stage.clone() else { return };
-        let greens = heard.iter().filter(|(_, answer)| **answer != Answer::Red);
-        let longest = greens.map(|(length, _)| *length).max().unwrap_or(green);
-        let reds = heard.iter().filter(|(_, answer)| **answer == Answer::Red);
-        let (before, after): (Vec<usize>, Vec<usize>) =
-            reds.map(|(length, _)| *length).partition(|length| *length < longest);
-        if let Some(shortest) = before.first() {
-            let (red, green) = (self.prefix(*shortest), self.prefix(longest));
-            self.decisions.push(Decision::Mended { red, green });
-        }
-        let shortest = after.first().copied().unwrap_or(red);
-        // The whole was red once only, and everything else that is red was so within the whole.
-        let first = if shortest == self.line.len() { Doubt::Again } else { Doubt::Alone };
-        self.narrowed(longest, shortest, first);
-    }
-
-    /// A prefix is green and a longer one is red. Where one change is between them, it is suspected.
-    fn narrowed(&mut self, green: usize, red: usize, first: Doubt) {
-        if red - green > 1 {
-            self.stage = Stage::Narrow { green, red, heard: BTreeMap::new() };
-            return;
-        }
-        if green > 0 {
-            self.land_prefix(green);
-        }
-        self.stage = Stage::Suspect { reds: 1, alone: None, first };
-    }
-
-    /// The first of the line is to blame: by itself, or with others that are to be found.
-    fn convict(&mut self, partners: Option<Vec<usize>>) {
-        let culprit = self.line[0];
-        let explanation = Explanation::new(culprit, self.landed.clone(), &self.needs);
-        self.hold(culprit, Why::Culprit);
-        // With a single other there is nothing to search for.
-        match partners.or_else(|| explanation.partners()) {
-            Some(partners) => {
-                self.decisions.push(Decision::Explained { place: culprit, partners });
-            }
-            None => self.explanations.push(explanation),
-        }
-        self.go_on();
-    }
-
-    /// Takes a change out of the line, with all that need it.
+    /// Takes a change out, with all that need it.
     fn hold(&mut self, place: usize, why: Why) {
-        self.line.retain(|other| *other != place);
+        self.fates[place] = Fate::Held;
         self.decisions.push(Decision::Hold { place, why });
-        let needing: Vec<usize> =
-            self.line.iter().copied().filter(|other| self.needs[*other].contains(&place)).collect();
-        for other in needing {
-            if self.line.contains(&other) {
+        for other in 0..self.fates.len() {
+            let is_open = !matches!(self.fates[other], Fate::Landed | Fate::Held);
+            if is_open && self.setup.needs[other].contains(&place) {
+                self.suspects.retain(|suspect| suspect.place != other);
                 self.hold(other, Why::Needs(place));
             }
         }
     }
 
-    fn land(&mut self, length: usize) {
-        self.land_prefix(length);
-        self.go_on();
+    fn stop(&mut self, decision: Decision) {
+        self.decisions.push(decision);
+        self.is_over = true;
+        self.cancelled.extend(self.in_flight.keys());
+        self.dropped.append(&mut self.in_flight);
     }
 
-    fn land_prefix(&mut self, length: usize) {
-        let places: Vec<usize> = self.line.drain(..length).collect();
-        self.landed.extend(&places);
-        self.landed.sort_unstable();
-        self.decisions.push(Decision::Land { places, gated: self.landed.clone() });
+    fn ask(&mut self, want: &Want, fresh: bool) -> Test {
+        let id = TestId(self.next_id);
+        self.next_id += 1;
+        let test = Test { id, places: want.places.clone(), purpose: want.purpose, fresh };
+        self.in_flight.insert(id, test.clone());
+        test
     }
 
-    fn go_on(&mut self) {
-        self.stage = if self.line.is_empty() { Stage::Done } else { Stage::Whole };
+    fn facts(&self) -> Facts<'_> {
+        Facts { needs: &self.setup.needs, knowledge: &self.knowledge, flakes: &self.setup.flakes }
     }
 
-    /// What landed, and so many of the line, in the order of the plan.
-    fn prefix(&self, length: usize) -> Vec<usize> {
-        let mut places = self.landed.clone();
-        places.extend(&self.line[..length]);
-        places.sort_unstable();
-        places
+    /// What the batch is folded onto: everything that landed before.
+    fn base(&self) -> Vec<usize> {
+        (0..self.setup.landed_before).collect()
     }
 
-    fn closure(&self, places: impl IntoIterator<Item = usize>) -> Vec<usize> {
-        closure(&self.needs, places)
+    fn has_landed(&self) -> bool {
+        self.fates[self.setup.landed_before..].contains(&Fate::Landed)
     }
+
+    fn landed_set(&self) -> Vec<usize> {
+        (0..self.fates.len()).filter(|place| self.fates[*place] == Fate::Landed).collect()
+    }
+
+    /// The undecided changes that may land now, in order: those that need nothing that is set aside.
+    fn line(&self, aside: Aside) -> Vec<usize> {
+        let mut is_in: Vec<bool> = Vec::with_capacity(self.fates.len());
+        for (place, fate) in self.fates.iter().enumerate() {
+            let may = match fate {
+                Fate::Landed => true,
+                Fate::Line => self.setup.needs[place].iter().all(|need| is_in[*need]),
+                Fate::Suspect => aside == Aside::Nothing,
+                Fate::Recalled | Fate::Parked | Fate::Held => false,
+            };
+            is_in.push(may);
+        }
+        let undecided = |place: &usize| is_in[*place] && self.fates[*place] != Fate::Landed;
+        (0..self.fates.len()).filter(undecided).collect()
+    }
+}
+
+/// What is left out of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aside {
+    Nothing,
+    Suspects,
+}
+
+/// Two sets as one, in order.
+fn union(one: &[usize], other: &[usize]) -> Vec<usize> {
+    let mut places: Vec<usize> = one.iter().chain(other).copied().collect();
+    places.sort_unstable();
+    places
 }
 
 /// The places and all that they need, in order.
@@ -420,11 +440,4 @@ fn closure(needs: &[Vec<usize>], places: impl IntoIterator<Item = usize>) -> Vec
         }
     }
     found.into_iter().collect()
-}
-
-/// Up to `count` lengths strictly between two, evenly spread.
-fn spread(low: usize, high: usize, count: usize) -> Vec<usize> {
-    let between = high - low - 1;
-    let count = count.min(between);
-    (1..=count).map(|part| low + (part * (high - low)).div_ceil(count + 1).min(between)).collect()
 }

@@ -1,13 +1,16 @@
 //! The target's repository: its objects and its refs, never a working tree.
 
+use std::{
+    ops::Deref,
+    sync::{Mutex, PoisonError},
+};
+
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::{ObjectId, bstr::ByteSlice as _, objs::WriteTo as _};
+use pdca_process::InstalledGit;
 
 use crate::{failure::StoreError, footprint::Leaf, git::Git, path::TreePath};
-
-/// The first git whose `merge-tree` takes trees as they are.
-const OLDEST_GIT: (u32, u32) = (2, 45);
 
 /// The target's repository.
 ///
@@ -18,8 +21,36 @@ pub struct Store {
     path: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     git: Git,
-    version: String,
+    installed: InstalledGit,
     repo: gix::ThreadSafeRepository,
+    /// Handles that are not in use, with what they remember.
+    idle: Mutex<Vec<gix::Repository>>,
+}
+
+/// How much of objects that were read each handle keeps: a fold reads the same commits and directories
+/// again and again.
+const REMEMBERED: usize = 16 << 20;
+
+/// A handle on the repository, given back for the next reader when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle<'a> {
+    /// There until it is dropped.
+    repo: Option<gix::Repository>,
+    idle: &'a Mutex<Vec<gix::Repository>>,
+}
+
+impl Deref for Handle<'_> {
+    type Target = gix::Repository;
+
+    fn deref(&self) -> &gix::Repository {
+        self.repo.as_ref().expect("because it is taken out by drop alone")
+    }
+}
+
+impl Drop for Handle<'_> {
+    fn drop(&mut self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(self.repo.take());
+    }
 }
 
 impl Store {
@@ -28,21 +59,31 @@ impl Store {
     /// `room` is a directory that is ours alone, made where it is not there: git's own repository
     /// is in it, so that git reads no configuration of the target.
     pub fn open(path: &Utf8Path, room: &Utf8Path) -> Result<Self, StoreError> {
+        Self::open_with(path, room, InstalledGit::find()?)
+    }
+
+    /// As [`open`](Self::open), with this git instead of the first on `PATH`.
+    pub fn open_with(
+        path: &Utf8Path,
+        room: &Utf8Path,
+        git: InstalledGit,
+    ) -> Result<Self, StoreError> {
+        let installed = git.new_enough()?;
         let repo = open_repository(path)?;
         let common_dir = utf8(&repo.to_thread_local(), path)?;
         let hash = repo.to_thread_local().object_hash();
-        let git = Git::prepare(room, &common_dir.join("objects"), hash)?;
-        let version = git.must("ask git for its version", &["--version"], Vec::new())?;
-        let version = version.to_str_lossy().trim().to_owned();
-        require_version(&version)?;
-        Ok(Self { path: path.to_owned(), common_dir, git, version, repo })
+        let program = installed.program.clone();
+        let git = Git::prepare(program, room, &common_dir.join("objects"), hash)?;
+        let idle = Mutex::default();
+        Ok(Self { path: path.to_owned(), common_dir, git, installed, repo, idle })
     }
 
     /// The same repository, looked at anew.
     pub(crate) fn reopen(&self) -> Result<Self, StoreError> {
         let repo = open_repository(&self.path)?;
         let (path, common_dir) = (self.path.clone(), self.common_dir.clone());
-        Ok(Self { path, common_dir, git: self.git.clone(), version: self.version.clone(), repo })
+        let (git, installed) = (self.git.clone(), self.installed.clone());
+        Ok(Self { path, common_dir, git, installed, repo, idle: Mutex::default() })
     }
 
     /// The path it was opened with.
@@ -57,7 +98,12 @@ impl Store {
 
     /// What git says about its version.
     pub fn git_version(&self) -> &str {
-        &self.version
+        &self.installed.said
+    }
+
+    /// Whether `git merge-tree` takes three trees as they are, and attributes from a tree.
+    pub(crate) fn merges_trees(&self) -> bool {
+        self.installed.is_at_least(2, 45)
     }
 
     /// The commit that a ref leads to, as it is on disk now; none where there is no such ref.
@@ -71,6 +117,14 @@ impl Store {
         };
         let commit = found.peel_to_commit().map_err(failed)?;
         Ok(Some(commit.id))
+    }
+
+    /// Where a branch is, by its name without `refs/heads/` or `refs/remotes/`; the local one first.
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<ObjectId>, StoreError> {
+        match self.commit_at(&format!("refs/heads/{branch}"))? {
+            Some(tip) => Ok(Some(tip)),
+            None => self.commit_at(&format!("refs/remotes/{branch}")),
+        }
     }
 
     /// Brings the commits after `base` up to `head`, and all that is in them, from another
@@ -108,25 +162,38 @@ impl Store {
 
     /// The tree of a commit.
     pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, StoreError> {
-        self.require_commit(commit)?;
         let repo = self.repo();
-        let tree = repo.find_commit(commit).and_then(|commit| Ok(commit.tree_id()?.detach()));
+        let tree = find_commit(&repo, commit)?.tree_id().map(gix::Id::detach);
         tree.map_err(|source| StoreError::objects("read a commit", source))
     }
 
-    pub(crate) fn parents_of(&self, commit: ObjectId) -> Result<Vec<ObjectId>, StoreError> {
-        self.require_commit(commit)?;
+    /// When a commit was committed, in seconds since 1970.
+    pub fn committed_at(&self, commit: ObjectId) -> Result<i64, StoreError> {
+        Ok(self.read_commit(commit)?.committer.time.seconds)
+    }
+
+    /// The tree of a commit, or the tree itself.
+    pub(crate) fn tree_at(&self, id: ObjectId) -> Result<ObjectId, StoreError> {
         let repo = self.repo();
-        let found = repo.find_commit(commit);
-        let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
-        Ok(found.parent_ids().map(gix::Id::detach).collect())
+        let found = repo.try_find_object(id);
+        let found = found.map_err(|source| StoreError::objects("read a tree", source))?;
+        match found.map(|object| object.kind) {
+            Some(gix::object::Kind::Tree) => Ok(id),
+            _ => self.tree_of(id),
+        }
+    }
+
+    pub(crate) fn parents_of(&self, commit: ObjectId) -> Result<Vec<ObjectId>, StoreError> {
+        let repo = self.repo();
+        let parents = find_commit(&repo, commit)?.parent_ids().map(gix::Id::detach).collect();
+        Ok(parents)
     }
 
     /// Everything that a commit says.
     pub(crate) fn read_commit(&self, commit: ObjectId) -> Result<gix::objs::Commit, StoreError> {
         let failed = |source| StoreError::objects("read a commit", source);
         let repo = self.repo();
-        let found = repo.find_commit(commit).map_err(failed)?;
+        let found = find_commit(&repo, commit)?;
         let decoded = found.decode().map_err(failed)?;
         gix::objs::Commit::try_from(decoded).map_err(failed)
     }
@@ -150,18 +217,31 @@ impl Store {
     pub(crate) fn leaf(&self, tree: ObjectId, path: &TreePath) -> Result<Option<Leaf>, StoreError> {
         let failed = |source| StoreError::objects("read a tree", source);
         let repo = self.repo();
-        let tree = repo.find_tree(tree).map_err(failed)?;
-        let entry = tree.lookup_entry(path.as_bytes().split_str("/")).map_err(failed)?;
-        let leaf = entry.map(|entry| Leaf { mode: entry.mode(), id: entry.object_id() });
-        Ok(leaf.filter(|leaf| !leaf.mode.is_tree()))
+        let mut at = Leaf { mode: gix::objs::tree::EntryKind::Tree.into(), id: tree };
+        for name in path.as_bytes().split_str("/") {
+            // Below a submodule there is nothing of ours, whatever its commit may be.
+            if !at.mode.is_tree() {
+                return Ok(None);
+            }
+            let tree = repo.find_tree(at.id).map_err(failed)?;
+            let Some(entry) = tree.find_entry(name) else { return Ok(None) };
+            at = Leaf { mode: entry.mode(), id: entry.object_id() };
+        }
+        Ok(Some(at).filter(|leaf| !leaf.mode.is_tree()))
     }
 
     pub(crate) fn has_path(&self, tree: ObjectId, path: &TreePath) -> Result<bool, StoreError> {
         Ok(self.leaf(tree, path)?.is_some())
     }
 
-    pub(crate) fn repo(&self) -> gix::Repository {
-        self.repo.to_thread_local()
+    pub(crate) fn repo(&self) -> Handle<'_> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let repo = idle.unwrap_or_else(|| {
+            let mut repo = self.repo.to_thread_local();
+            repo.object_cache_size(REMEMBERED);
+            repo
+        });
+        Handle { repo: Some(repo), idle: &self.idle }
     }
 
     pub(crate) fn git(&self) -> &Git {
@@ -169,20 +249,14 @@ impl Store {
     }
 }
 
-/// Refuses a git that cannot merge three trees; one whose version is not understood is taken.
-fn require_version(said: &str) -> Result<(), StoreError> {
-    let mut numbers = said.trim_start_matches("git version ").split('.').map(str::parse::<u32>);
-    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        return Ok(());
-    };
-    if (major, minor) >= OLDEST_GIT {
-        return Ok(());
-    }
-    let needed = format!("{}.{}", OLDEST_GIT.0, OLDEST_GIT.1);
-    Err(StoreError::OldGit { found: said.to_owned(), needed })
+fn find_commit(repo: &gix::Repository, commit: ObjectId) -> Result<gix::Commit<'_>, StoreError> {
+    let found = repo.try_find_object(commit);
+    let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
+    let found = found.and_then(|object| object.try_into_commit().ok());
+    found.ok_or(StoreError::NoSuchCommit { commit })
 }
 
-fn open_repository(path: &Utf8Path) -> Result<gix::ThreadSafeRepository, StoreError> {
+pub(crate) fn open_repository(path: &Utf8Path) -> Result<gix::ThreadSafeRepository, StoreError> {
     let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
     gix::ThreadSafeRepository::open_opts(path.as_std_path(), options).map_err(|source| {
         StoreError::NotARepository { path: path.to_owned(), source: Box::new(source) }
@@ -194,23 +268,4 @@ fn utf8(repo: &gix::Repository, path: &Utf8Path) -> Result<Utf8PathBuf, StoreErr
         .map_err(|source| StoreError::io("find", path, source))?;
     Utf8PathBuf::from_path_buf(real)
         .map_err(|path| StoreError::Path { path: path.display().to_string() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::require_version;
-
-    #[test]
-    fn a_git_that_cannot_merge_trees_is_refused() {
-        for (said, fits) in [
-            ("git version 2.44.3", false),
-            ("git version 1.9.1", false),
-            ("git version 2.45.0", true),
-            ("git version 2.47.3", true),
-            ("git version 3.0.0.rc1", true),
-            ("something else", true),
-        ] {
-            assert_eq!(require_version(said).is_ok(), fits, "{said}");
-        }
-    }
 }

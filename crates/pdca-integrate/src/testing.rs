@@ -1,4 +1,7 @@
-//! For tests: faults that nothing else can bring about.
+//! For tests: faults that nothing else can bring about, and searches over made-up batches.
+
+pub mod laws;
+pub mod simulation;
 
 use gix::ObjectId;
 

@@ -1,12 +1,15 @@
 //! Branches of a lane: one for each attempt, never used twice.
 
-use gix::refs::{
-    FullName, Target,
-    transaction::{PreviousValue, RefEdit},
+use gix::{
+    bstr::ByteSlice as _,
+    refs::{
+        FullName, Target,
+        transaction::{Change, PreviousValue, RefEdit, RefLog},
+    },
 };
 use pdca_state::BundleId;
 
-use crate::{failure::LaneError, history, lane::Lane};
+use crate::{failure::LaneError, history, lane::Lane, marker::Marker};
 
 /// The branch of one attempt at a bundle: `pdca/<run8>/<id>.g<N>`.
 ///
@@ -57,5 +60,62 @@ impl Lane {
             "pdca",
         );
         history::edit(&repo, edit)
+    }
+
+    /// Whether there is a branch of this name, in the lane's repository or in the primary's where
+    /// the lane is a worktree of it.
+    pub(crate) fn has_branch(&self, branch: &str) -> Result<bool, LaneError> {
+        let repo = self.room.enter()?;
+        let found = repo.try_find_reference(&full_name(branch)?);
+        Ok(found.map_err(|source| LaneError::objects("look for a branch", source))?.is_some())
+    }
+
+    /// Removes the branch that the last [`reset_on`](Self::reset_on) made, if there was one. HEAD
+    /// must have left it.
+    pub(crate) fn drop_branch(&self, repo: &gix::Repository) -> Result<(), LaneError> {
+        let failed = |source| LaneError::Io { doing: "read the marker", source };
+        let marker = Marker::load(&self.marker).map_err(failed)?;
+        let Some(branch) = marker.and_then(|marker| marker.branch) else { return Ok(()) };
+        let name = full_name(&branch)?;
+        let found = repo.try_find_reference(&name);
+        if found.map_err(|source| LaneError::objects("look for a branch", source))?.is_some() {
+            let change = Change::Delete { expected: PreviousValue::Any, log: RefLog::AndReference };
+            history::edit(repo, RefEdit { change, name, deref: false })?;
+        }
+        self.note("note the branch", |marker| marker.branch = None)
+    }
+}
+
+/// Whether a ref, by its full name, is one that [`attempt_branch`] names.
+pub(crate) fn is_attempt(name: &[u8]) -> bool {
+    let below = name.strip_prefix(b"refs/heads/pdca/").and_then(|name| name.split_once_str("/"));
+    let Some((run8, attempt)) = below else { return false };
+    let Some((id, generation)) = attempt.rsplit_once_str(".g") else { return false };
+    run8.len() == 8
+        && run8.iter().all(u8::is_ascii_alphanumeric)
+        && !id.is_empty()
+        && !id.contains(&b'/')
+        && !generation.is_empty()
+        && generation.iter().all(u8::is_ascii_digit)
+}
+
+fn full_name(branch: &str) -> Result<FullName, LaneError> {
+    FullName::try_from(format!("refs/heads/{branch}"))
+        .map_err(|_| LaneError::Name { name: branch.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{attempt_branch, is_attempt};
+
+    #[test]
+    fn the_branch_of_an_attempt_is_known_by_its_name() {
+        let branch = attempt_branch("01ARZ3NDEKTSV4RRFFQ69G5FAV", &"A-7".parse().unwrap(), 12);
+        assert!(is_attempt(format!("refs/heads/{}", branch.unwrap()).as_bytes()));
+        for other in
+            ["main", "pdca/x.g1", "pdca/12345678/x", "pdca/12345678/a/x.g1", "pdca/12345678/.g1"]
+        {
+            assert!(!is_attempt(format!("refs/heads/{other}").as_bytes()), "{other}");
+        }
     }
 }

@@ -13,23 +13,21 @@ use crate::{
     dir,
     failure::LaneError,
     fanout::{self, Image, Plan},
-    lane::Reset,
     room::Room,
     stage::{self, Stage, missing_from},
-    walk::Walk,
+    walk::{Spare, Walk},
 };
 
 /// Makes the working tree equal to `tree`; `left` is the tree that was checked out before.
 ///
-/// What is ignored by the new tree's own rules stays. What is neither tracked nor ignored goes,
-/// and what anyone tracked before goes even where the new tree ignores it.
+/// Of what nobody tracks only what `spares` says stays, and what anyone tracked before goes even then.
 pub(crate) fn reset(
     repo: &gix::Repository,
     room: &Room,
     stage: &Stage,
     tree: ObjectId,
     left: Option<ObjectId>,
-    what: Reset,
+    spares: Spare<'_>,
 ) -> Result<(), LaneError> {
     let mut memory = stage.recall(repo);
     let known = memory.take_if(|memory| stage::is_of(memory, tree));
@@ -56,7 +54,7 @@ pub(crate) fn reset(
     for path in before {
         dir::remove_tracked(room.checkout(), &path).map_err(LaneError::walking)?;
     }
-    let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, what)
+    let walk = Walk::clearing(repo, &index, !room.converts() && !rewrites, spares)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;
     let found = walk.run(room.checkout())?;
     if plan.is_none() && found.different.is_empty() && found.refreshed.is_empty() {

@@ -8,7 +8,8 @@ use std::{
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_process::lock_alone;
+use pdca_dag::Pattern;
+use pdca_process::{Cancel, lock_alone};
 use thiserror::Error;
 
 use crate::{
@@ -40,6 +41,8 @@ pub(crate) const OCCUPANT: &str = ".occupant";
 pub struct Lanes {
     root: Utf8PathBuf,
     kind: Kind,
+    cache: Vec<Pattern>,
+    cancel: Option<Cancel>,
 }
 
 /// What was noted about the work in one lane.
@@ -133,13 +136,25 @@ pub enum ClaimError {
 impl Lanes {
     /// Lanes below `root`, which need not exist yet and must be absolute.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
-        Self { root: root.into(), kind: Kind::default() }
+        Self { root: root.into(), kind: Kind::default(), cache: Vec::new(), cancel: None }
     }
 
     /// What a new lane is to be; one that is there stays what it is.
     #[must_use]
     pub fn of_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
+    }
+
+    /// The same with caches: what these patterns stand for outlives [`Reset::Clean`](crate::Reset).
+    #[must_use]
+    pub fn with_cache(self, cache: impl IntoIterator<Item = Pattern>) -> Self {
+        Self { cache: cache.into_iter().collect(), ..self }
+    }
+
+    /// The same lanes, in which git ends when an end is asked for.
+    #[must_use]
+    pub fn ended_by(self, cancel: &Cancel) -> Self {
+        Self { cancel: Some(cancel.clone()), ..self }
     }
 
     /// Where the lanes are.
@@ -168,6 +183,8 @@ impl Lanes {
             marker,
             occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
             moved_aside: None,
+            cache: self.cache.clone(),
+            cancel: self.cancel.clone(),
             lock,
         };
         lane.moved_aside = prepare(&mut lane, slot, target, known)?;
@@ -304,7 +321,8 @@ fn prepare(
             return Err(ClaimError::Foreign { path: checkout, why });
         }
         Some(marker) if there && marker.progress == Progress::Ready => {
-            if lane.room.is_whole()? {
+            // One that cannot even be looked at is not whole: whatever ran there may have closed it.
+            if lane.room.is_whole().unwrap_or(false) {
                 return Ok(None);
             }
             moved = Some(move_aside(&checkout, &lane.aside, target.name())?);
@@ -312,18 +330,46 @@ fn prepare(
         Some(_) if there => remove_interrupted(&checkout)?,
         Some(_) | None => {}
     }
-    let marker = Marker::new(slot, target, lane.kind());
+    make(lane, Marker::new(slot, target, lane.kind()), base.as_deref())?;
+    Ok(moved)
+}
+
+/// Makes the repository of a lane in whose place there is nothing.
+fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimError> {
+    let checkout = lane.room.checkout();
     let write = |marker: &Marker| {
         marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
     };
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
-    lane.occupant.forget().map_err(|source| failed("empty", &checkout, source))?;
-    lane.forget_hydration().map_err(|source| failed("empty", &checkout, source))?;
-    lane.room.forget(base.as_deref())?;
+    lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
+    lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
+    lane.room.forget(base)?;
     lane.room.create()?;
-    write(&Marker { progress: Progress::Ready, ..marker })?;
-    Ok(moved)
+    write(&Marker { progress: Progress::Ready, ..marker })
+}
+
+impl Lane {
+    /// Moves the checkout aside as it is, without git and without looking into it, and makes it anew: for one in which
+    /// nothing can be done any more because of what was left there. Says where the old one went; none where there was
+    /// nothing any more.
+    ///
+    /// 1. The rename. A crash after it finds no checkout, and the next claim makes one.
+    /// 2. The marker says that a checkout is being made.
+    /// 3. The repository is made, and the marker says so.
+    pub fn renew(&self) -> Result<Option<Utf8PathBuf>, ClaimError> {
+        let checkout = self.room.checkout();
+        let read = |source| failed("read", &self.marker, source);
+        let known = Marker::load(&self.marker).map_err(read)?;
+        let known = known.ok_or_else(|| read(io::ErrorKind::NotFound.into()))?;
+        let is_there = fs::symlink_metadata(checkout).is_ok();
+        let name = checkout.file_name().unwrap_or_default();
+        let moved = is_there.then(|| move_aside(checkout, &self.aside, name)).transpose()?;
+        let base = known.base.clone();
+        let marker = Marker { progress: Progress::Preparing, base: None, branch: None, ..known };
+        make(self, marker, base.as_deref())?;
+        Ok(moved)
+    }
 }
 
 /// Whose a lane is that is not the one asked for.
@@ -357,8 +403,11 @@ fn move_aside(
     if broken.is_dir() && permissions.mode() & 0o700 != 0o700 {
         // A directory can be moved to another only by whoever may write in it.
         permissions.set_mode(permissions.mode() | 0o700);
-        fs::set_permissions(checkout, permissions)
-            .map_err(|source| failed("open", checkout, source))?;
+        if fs::set_permissions(checkout, permissions.clone()).is_err() {
+            dir::unfasten(checkout);
+            fs::set_permissions(checkout, permissions)
+                .map_err(|source| failed("open", checkout, source))?;
+        }
     }
     let mut count = 1_u32;
     let mut to = aside.join(format!("{name}-{count}"));
@@ -366,7 +415,13 @@ fn move_aside(
         count += 1;
         to = aside.join(format!("{name}-{count}"));
     }
-    fs::rename(checkout, &to).map_err(|source| failed("move aside", checkout, source))?;
+    fs::rename(checkout, &to)
+        .or_else(|source| {
+            // Whoever may set these may also leave them: the flag that forbids every change, or a mount.
+            dir::unfasten(checkout);
+            fs::rename(checkout, &to).map_err(|_| source)
+        })
+        .map_err(|source| failed("move aside", checkout, source))?;
     Ok(to)
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use camino::Utf8Path;
+use pdca_process::Tool;
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
 
 /// Removes a file of a working tree that was tracked, and the directories it leaves empty.
@@ -121,6 +122,24 @@ pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
     }
 }
 
+/// Gets rid of what a child could do with as it liked: removes it, whatever its modes, or, where even that fails, moves
+/// it below `aside` under a free name. No link is followed; what is not there is no error.
+pub fn discard(path: &Utf8Path, aside: &Utf8Path) -> io::Result<()> {
+    if path.parent().is_none_or(|above| !above.is_dir()) {
+        return Ok(());
+    }
+    let Err(error) = remove_at(path) else { return Ok(()) };
+    unfasten(path);
+    let moved = || -> io::Result<()> {
+        fs_err::create_dir_all(aside)?;
+        let name = path.file_name().unwrap_or("discarded");
+        let mut names = (1_u32..).map(|count| aside.join(format!("{name}-{count}")));
+        let free = names.find(|name| fs_err::symlink_metadata(name).is_err());
+        fs_err::rename(path, free.unwrap_or_else(|| aside.join(name)))
+    };
+    moved().map_err(|_| error)
+}
+
 pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::Result<()> {
     if kind != FileType::Directory {
         return Ok(sys::unlinkat(above, name, AtFlags::empty())?);
@@ -130,6 +149,24 @@ pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::
         remove(dir.as_fd(), &inner, kind)?;
     }
     Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Takes off a directory what keeps its owner from moving it: the flags "immutable" and "append only", and whatever is
+/// mounted on it. Where that cannot be done, the move that follows says why.
+pub(crate) fn unfasten(path: &Utf8Path) {
+    #[cfg(target_os = "linux")]
+    {
+        use sys::IFlags;
+        let _unmounted = Tool::new("umount").args(["--lazy", path.as_str()]).run();
+        let Ok(dir) = open_only(path) else { return };
+        if let Ok(flags) = sys::ioctl_getflags(&dir) {
+            let _set = sys::ioctl_setflags(&dir, flags - IFlags::IMMUTABLE - IFlags::APPEND);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _path = path;
+    }
 }
 
 /// Makes the directory at `path` an empty one, whatever is there; no link is followed.

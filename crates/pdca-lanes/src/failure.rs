@@ -76,6 +76,16 @@ pub enum LaneError {
         #[source]
         source: io::Error,
     },
+    /// A file, or all changed files together, are too large to be hashed; git was not asked to.
+    #[error("{path} has {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// The file that is over the limit, or the largest of those that are over it together.
+        path: String,
+        /// Its size, or theirs.
+        size: u64,
+        /// What is allowed.
+        limit: u64,
+    },
     /// git ended with an error.
     #[error("cannot {doing}: git ended with {code}: {said}")]
     Git {
@@ -92,6 +102,13 @@ pub enum LaneError {
         /// Why not.
         #[source]
         source: pdca_process::ToolError,
+    },
+    /// There is no git.
+    #[error("cannot find git")]
+    NoGit {
+        /// Why not.
+        #[source]
+        source: pdca_process::GitError,
     },
 }
 
@@ -117,6 +134,37 @@ pub enum ApplyError {
 }
 
 impl LaneError {
+    /// Whether what lies in the lane is the cause, so that the same operation does well in a lane that is made anew.
+    pub fn is_of_the_lane(&self) -> bool {
+        match self {
+            Self::Damaged { .. }
+            | Self::NotWritten { .. }
+            | Self::Objects { .. }
+            | Self::TooLarge { .. }
+            | Self::Git { .. } => true,
+            Self::Io { source, .. } => !matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::Interrupted
+            ),
+            // A git that hangs does so over what lies there; one that was stopped or is absent does not.
+            Self::Tool { source } => matches!(
+                source,
+                pdca_process::ToolError::TimedOut { .. }
+                    | pdca_process::ToolError::TooMuchOutput { .. }
+            ),
+            Self::Path { .. }
+            | Self::Name { .. }
+            | Self::BranchTaken { .. }
+            | Self::NoSuchCommit { .. }
+            | Self::Unsupported(_)
+            | Self::NotEmpty { .. }
+            | Self::NoGit { .. } => false,
+        }
+    }
+
     pub(crate) fn objects(doing: &'static str, source: gix::Error) -> Self {
         Self::Objects { doing, source: Box::new(source) }
     }

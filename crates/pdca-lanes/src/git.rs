@@ -3,13 +3,18 @@
 //! Always with an explicit repository, so that git never climbs to another one, with a
 //! private index where one is needed, and with nothing of the user's configuration.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use camino::Utf8Path;
+use fs_err as fs;
 use gix::bstr::{BString, ByteSlice as _};
-use pdca_process::Tool;
+use pdca_process::{Cancel, InstalledGit, Tool};
 
-use crate::{failure::LaneError, room::Room};
+use crate::{
+    failure::LaneError,
+    room::Room,
+    stage::{ATTRIBUTES, NEW_INDEX},
+};
 
 /// Longer than any of these takes on a large repository; a git that hangs must end.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -46,6 +51,8 @@ const SETTINGS: &[&str] = &[
 pub(crate) struct Git<'a> {
     pub(crate) room: &'a Room,
     pub(crate) index: &'a Utf8Path,
+    /// Ends git when an end is asked for: what it was about is done again.
+    pub(crate) cancel: Option<&'a Cancel>,
 }
 
 /// What git said.
@@ -146,8 +153,39 @@ impl Git<'_> {
             base,
             head,
         ];
-        let said = self.run(&args, Vec::new(), &[("GIT_ATTR_SOURCE", head)])?;
+        let installed = InstalledGit::find().map_err(|source| LaneError::NoGit { source })?;
+        let said = if installed.is_at_least(2, 41) {
+            self.run(&args, Vec::new(), &[("GIT_ATTR_SOURCE", head)])?
+        } else {
+            self.with_attributes_of(head, &args)?
+        };
         succeeded("make the patch", said).map(|said| said.stdout)
+    }
+
+    /// Runs git with the attributes of a commit, where it is too old to take them from there.
+    ///
+    /// Where a file is missing in the working tree, git takes its attributes from the index. So it
+    /// gets an index of that commit, and a working tree in which everything is missing.
+    fn with_attributes_of(&self, commit: &str, args: &[&str]) -> Result<Said, LaneError> {
+        let name = self.index.as_str();
+        let dir = format!("{}{ATTRIBUTES}", name.strip_suffix(NEW_INDEX).unwrap_or(name));
+        let dir = Utf8Path::new(&dir);
+        let io = |source| LaneError::Io { doing: "lay out attributes", source };
+        let clear = || match fs::remove_dir_all(dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        };
+        clear().map_err(io)?;
+        let (top, index) = (dir.join("top"), dir.join("index"));
+        fs::create_dir_all(&top).map_err(io)?;
+        let git_dir = self.room.git_dir();
+        let (checkout, cancel) = (top.as_path(), self.cancel);
+        let place = Where { git_dir: &git_dir, checkout, index: &index, cancel };
+        let read = place.run(self.room.muted(), &["read-tree", commit], Vec::new(), &[])?;
+        succeeded("read the attributes", read)?;
+        let said = place.run(self.room.muted(), args, Vec::new(), &[])?;
+        clear().map_err(io)?;
+        Ok(said)
     }
 
     /// Writes every ref but those of remotes, and HEAD, into a bundle at `path`, without the history
@@ -182,7 +220,8 @@ impl Git<'_> {
 
     fn run(&self, args: &[&str], stdin: Vec<u8>, env: &[(&str, &str)]) -> Result<Said, LaneError> {
         let git_dir = self.room.git_dir();
-        let place = Where { git_dir: &git_dir, checkout: self.room.checkout(), index: self.index };
+        let (checkout, index, cancel) = (self.room.checkout(), self.index, self.cancel);
+        let place = Where { git_dir: &git_dir, checkout, index, cancel };
         place.run(self.room.muted(), args, stdin, env)
     }
 }
@@ -193,6 +232,7 @@ pub(crate) struct Where<'a> {
     pub(crate) git_dir: &'a Utf8Path,
     pub(crate) checkout: &'a Utf8Path,
     pub(crate) index: &'a Utf8Path,
+    pub(crate) cancel: Option<&'a Cancel>,
 }
 
 impl Where<'_> {
@@ -237,6 +277,9 @@ impl Where<'_> {
             Tool::new("git").args(settings).args(args).cwd(checkout).stdin(stdin).timeout(PATIENCE);
         for (name, value) in fixed.iter().chain(env) {
             tool = tool.env(name, value);
+        }
+        if let Some(cancel) = self.cancel {
+            tool = tool.ended_by(cancel);
         }
         let output = tool.run().map_err(|source| LaneError::Tool { source })?;
         let stderr = output.stderr.to_str_lossy().into_owned();

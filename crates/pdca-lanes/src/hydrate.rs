@@ -37,13 +37,8 @@ pub use failure::{HydrateError, Phase, Place, Sharer};
 pub use place::Placed;
 
 use crate::{
-    checkout,
-    claim::MARKER,
-    failure::LaneError,
-    git::Where,
-    history,
-    lane::{Lane, Reset},
-    target::Target,
+    checkout, claim::MARKER, failure::LaneError, git::Where, history, lane::Lane, target::Target,
+    walk::Spare,
 };
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
@@ -195,7 +190,7 @@ impl Lane {
             Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
         };
         let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
-        let git = Where { git_dir: &git_dir, checkout: primary, index: &index };
+        let git = Where { git_dir: &git_dir, checkout: primary, index: &index, cancel: None };
         select::select(
             how.config,
             primary,
@@ -318,7 +313,7 @@ impl Lane {
     fn remove_ignored(&self) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
-        checkout::reset(&repo, &self.room, &self.stage, tree, None, Reset::Pristine)
+        checkout::reset(&repo, &self.room, &self.stage, tree, None, Spare::Nothing)
     }
 
     /// Notes that what was put into the lane may be half gone from now on.

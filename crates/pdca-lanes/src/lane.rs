@@ -1,19 +1,23 @@
 //! A private checkout, held.
 
-use std::{fs::File, io};
+use std::{collections::BTreeMap, fs::File, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use gix::{
     ObjectId,
     bstr::{BString, ByteSlice as _},
-    index::entry::Stat,
+    index::entry::{Mode, Stat},
     refs::transaction::PreviousValue,
 };
+use pdca_dag::Pattern;
+use pdca_process::Cancel;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     checkout::{self, Place},
+    claim::ClaimError,
+    dir,
     failure::{ApplyError, LaneError},
     git::Git,
     history,
@@ -23,8 +27,13 @@ use crate::{
     provision::Kind,
     room::Room,
     stage::{self, Stage},
-    walk::{Found, Walk},
+    walk::{Found, Spare, Walk},
 };
+
+/// The largest new or changed file that git is asked to hash. No patch that can be read holds one.
+const LARGEST_FILE: u64 = 256 << 20;
+/// How much all of them may have together.
+const LARGEST_CHANGE: u64 = 1 << 30;
 
 /// A private checkout of one target, ours for as long as this value lives.
 ///
@@ -37,6 +46,8 @@ pub struct Lane {
     pub(crate) aside: Utf8PathBuf,
     pub(crate) occupant: Occupant,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
+    pub(crate) cache: Vec<Pattern>,
+    pub(crate) cancel: Option<Cancel>,
     pub(crate) lock: File,
 }
 
@@ -44,11 +55,30 @@ pub struct Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reset {
-    /// Ignored files stay, so that build caches are warm for the next.
+    /// Everything goes that the commit does not have, but for declared caches: what one tree left decides
+    /// nothing about another.
     #[default]
+    Clean,
+    /// Ignored files stay, whatever left them.
     Tracked,
     /// Everything goes that the commit does not have, as in a lane made anew.
     Pristine,
+}
+
+/// What became of the work in a lane that is about to be cleared.
+#[derive(Debug)]
+pub enum Saved {
+    /// There was none that a commit does not hold.
+    Nothing,
+    /// This commit of the lane holds it.
+    Commit(String),
+    /// The checkout was moved aside as it is, because of what lay in it, and was made anew.
+    Aside {
+        /// Where it is; none where nothing was left to move.
+        path: Option<Utf8PathBuf>,
+        /// What could not be done in it.
+        why: LaneError,
+    },
 }
 
 /// Who made a commit and when: values, so that the same change has the same id everywhere.
@@ -117,9 +147,16 @@ impl Lane {
     /// As [`reset`](Self::reset), and says what becomes of ignored files.
     pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
         let hydration = |source| LaneError::Io { doing: "note that the hydration is gone", source };
-        if what == Reset::Pristine {
+        // What hydration brought goes with the rest, and is brought again.
+        let clears_all = what != Reset::Tracked;
+        if clears_all {
             self.doubt_hydration().map_err(hydration)?;
         }
+        let spares = match what {
+            Reset::Tracked => Spare::Ignored,
+            Reset::Clean => Spare::Caches(&self.cache),
+            Reset::Pristine => Spare::Nothing,
+        };
         let repo = self.room.enter()?;
         let commit = history::find_commit(&repo, base)?;
         let tree = history::tree_of(&repo, commit)?;
@@ -131,15 +168,33 @@ impl Lane {
         if before.is_none() && self.place().is_fresh()? {
             checkout::fill(&repo, tree, &[self.place()], &|_, _| {})?;
         } else {
-            checkout::reset(&repo, &self.room, &self.stage, tree, left, what)?;
+            checkout::reset(&repo, &self.room, &self.stage, tree, left, spares)?;
         }
         self.room
             .forget_unfinished()
             .map_err(|source| LaneError::Io { doing: "forget unfinished work", source })?;
-        if what == Reset::Pristine {
+        if clears_all {
             self.forget_hydration().map_err(hydration)?;
         }
-        self.settle(&repo, commit, before)
+        self.settle(&repo, commit, before)?;
+        self.drop_branch(&repo)
+    }
+
+    /// As [`reset_with`](Self::reset_with), with HEAD on a branch of the lane's own, so that what
+    /// works there finds an ordinary checkout.
+    ///
+    /// The branch is the lane's until the next reset or until the lane is removed, which remove it:
+    /// in the lane's own repository, or in the primary's for a lane of [`Kind::Worktree`]. Commits on
+    /// it that are to stay must be kept before, as by [`rescue`](Self::rescue). A branch of this name
+    /// that is there already and is not the lane's is never taken over.
+    pub fn reset_on(&self, base: &str, branch: &str, what: Reset) -> Result<(), LaneError> {
+        self.reset_with(base, what)?;
+        if self.has_branch(branch)? {
+            return Err(LaneError::BranchTaken { branch: branch.to_owned() });
+        }
+        // Before it is made, so that one that a crash leaves is known as ours.
+        self.note("note the branch", |marker| marker.branch = Some(branch.to_owned()))?;
+        self.start_branch(branch)
     }
 
     /// Puts HEAD on a commit that is checked out, and notes it as the base.
@@ -188,6 +243,17 @@ impl Lane {
         };
         history::keep_rescue(&repo, name, commit)?;
         Ok(Some(commit.to_string()))
+    }
+
+    /// As [`rescue`](Self::rescue); a lane in which that cannot be done because of what lies there is
+    /// [renewed](Self::renew).
+    pub fn save(&self, name: &str) -> Result<Saved, ClaimError> {
+        match self.rescue(name) {
+            Ok(None) => Ok(Saved::Nothing),
+            Ok(Some(commit)) => Ok(Saved::Commit(commit)),
+            Err(why) if why.is_of_the_lane() => Ok(Saved::Aside { path: self.renew()?, why }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Applies a patch to the checkout, all of it or nothing, and commits nothing.
@@ -255,9 +321,11 @@ impl Lane {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
         let mut index = self.stage.index_of(&repo, tree)?;
-        if look(&repo, &self.room, &mut index)?.different.is_empty() {
+        let found = look(&repo, &self.room, &mut index)?;
+        if found.different.is_empty() {
             return Ok(Vec::new());
         }
+        self.refuse_large(&index, &Found { untracked: Vec::new(), ..found })?;
         self.stage.put_scratch(&mut index)?;
         let changed = self.git().changed()?;
         Ok(changed.iter().map(|path| path.to_str_lossy().into_owned().into()).collect())
@@ -299,7 +367,7 @@ impl Lane {
     pub fn copy_to(&self, dest: &Utf8Path) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
-        let mut room = self.room.borrowed_by(dest)?;
+        let room = self.room.borrowed_by(dest)?;
         let empty = || -> io::Result<bool> {
             fs::create_dir_all(dest)?;
             Ok(fs::read_dir(dest)?.next().is_none())
@@ -314,13 +382,62 @@ impl Lane {
         checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
     }
 
+    /// Puts those files of a [copy](Self::copy_to) that `is_of` names back to what they are in `base`: they go where `base`
+    /// has none. Says which they are; bytes that are no UTF-8 are replaced.
+    pub fn put_back(
+        &self,
+        copy: &Utf8Path,
+        base: &str,
+        is_of: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, LaneError> {
+        let repo = self.room.enter()?;
+        let of_tree = |tree: ObjectId| -> Result<BTreeMap<BString, (Mode, ObjectId)>, LaneError> {
+            let index = repo
+                .index_from_tree(&tree)
+                .map_err(|source| LaneError::objects("read the tree", source))?;
+            let all = index.entries().iter().map(|one| (one.path(&index), (one.mode, one.id)));
+            let named = all.filter(|(path, _)| is_of(&path.to_str_lossy()));
+            Ok(named.map(|(path, what)| (path.to_owned(), what)).collect())
+        };
+        let now = of_tree(history::tree_of(&repo, self.require_head(&repo)?)?)?;
+        let before = of_tree(history::tree_of(&repo, history::find_commit(&repo, base)?)?)?;
+        let failed = |source| LaneError::Io { doing: "put a file of the copy back", source };
+        let mut changed = Vec::new();
+        for path in now.keys().filter(|path| now.get(*path) != before.get(*path)) {
+            dir::remove_tracked(copy, path).map_err(failed)?;
+            changed.push(path.to_str_lossy().into_owned());
+        }
+        for (path, (mode, id)) in before.iter().filter(|(path, what)| now.get(*path) != Some(*what))
+        {
+            let blob = repo
+                .find_blob(*id)
+                .map_err(|source| LaneError::objects("read a file of the base", source))?;
+            let Ok(relative) = path.to_path() else { continue };
+            let place = copy.as_std_path().join(relative);
+            let put = || -> io::Result<()> {
+                fs::create_dir_all(place.parent().unwrap_or(copy.as_std_path()))?;
+                if *mode == Mode::SYMLINK {
+                    let to = blob.data.to_path().map_err(io::Error::other)?;
+                    return std::os::unix::fs::symlink(to, &place);
+                }
+                fs::write(&place, &blob.data)
+            };
+            put().map_err(failed)?;
+            changed.push(path.to_str_lossy().into_owned());
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Ok(changed)
+    }
+
     /// As a place to be filled.
     pub(crate) fn place(&self) -> Place<'_> {
         Place { room: &self.room, stage: Some(&self.stage) }
     }
 
     pub(crate) fn git(&self) -> Git<'_> {
-        Git { room: &self.room, index: self.stage.scratch() }
+        let (index, cancel) = (self.stage.scratch(), self.cancel.as_ref());
+        Git { room: &self.room, index, cancel }
     }
 
     /// The tree of what is there, and the repositories in it that cannot be part of a tree.
@@ -331,6 +448,7 @@ impl Lane {
         if found.different.is_empty() && found.untracked.is_empty() && !wished {
             return Ok((head, found.nested));
         }
+        self.refuse_large(&index, &found)?;
         self.stage.put_scratch(&mut index)?;
         self.git().add_all(&found.nested)?;
         let tree = self.git().write_tree()?;
@@ -341,6 +459,35 @@ impl Lane {
             said: tree,
         })?;
         Ok((tree, found.nested))
+    }
+
+    /// Refuses files that git would be hashing for minutes, before it is asked to. A file without blocks counts as
+    /// long as it says it is: git reads every byte.
+    fn refuse_large(&self, index: &gix::index::File, found: &Found) -> Result<(), LaneError> {
+        let changed = found.different.iter().map(|at| index.entries()[*at].path(index));
+        let paths = changed.chain(found.untracked.iter().map(|path| path.as_bstr()));
+        let (mut total, mut largest) = (0_u64, (0_u64, String::new()));
+        for path in paths {
+            let Ok(relative) = path.to_path() else { continue };
+            let Ok(found) = std::fs::symlink_metadata(self.path().as_std_path().join(relative))
+            else {
+                continue;
+            };
+            let size = if found.is_file() { found.len() } else { 0 };
+            let shown = || path.to_str_lossy().into_owned();
+            if size > LARGEST_FILE {
+                return Err(LaneError::TooLarge { path: shown(), size, limit: LARGEST_FILE });
+            }
+            total = total.saturating_add(size);
+            if size > largest.0 {
+                largest = (size, shown());
+            }
+        }
+        if total > LARGEST_CHANGE {
+            let path = format!("the change, with {} as its largest file,", largest.1);
+            return Err(LaneError::TooLarge { path, size: total, limit: LARGEST_CHANGE });
+        }
+        Ok(())
     }
 
     pub(crate) fn require_head(&self, repo: &gix::Repository) -> Result<ObjectId, LaneError> {
@@ -375,15 +522,23 @@ impl Lane {
     }
 
     fn note_base(&self, base: &str) -> Result<(), LaneError> {
+        // Lost with the power it would only make us rescue what needs no rescue.
+        self.note("note the base", |marker| marker.base = Some(base.to_owned()))
+    }
+
+    /// Changes what the marker says, where that is not what it says already.
+    pub(crate) fn note(
+        &self,
+        doing: &'static str,
+        change: impl FnOnce(&mut Marker),
+    ) -> Result<(), LaneError> {
         let noted = || -> io::Result<()> {
-            let marker = Marker::load(&self.marker)?.ok_or(io::ErrorKind::NotFound)?;
-            if marker.base.as_deref() == Some(base) {
-                return Ok(());
-            }
-            // Lost with the power it would only make us rescue what needs no rescue.
-            Marker { base: Some(base.to_owned()), ..marker }.note(&self.marker)
+            let before = Marker::load(&self.marker)?.ok_or(io::ErrorKind::NotFound)?;
+            let mut after = before.clone();
+            change(&mut after);
+            if after == before { Ok(()) } else { after.note(&self.marker) }
         };
-        noted().map_err(|source| LaneError::Io { doing: "note the base", source })
+        noted().map_err(|source| LaneError::Io { doing, source })
     }
 }
 

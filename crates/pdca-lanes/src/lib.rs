@@ -63,12 +63,14 @@ mod settings;
 mod stage;
 mod sweep;
 mod target;
+mod toplevel;
 mod tripwire;
 mod walk;
 mod worktree;
 
 pub use branch::attempt_branch;
 pub use claim::{ClaimError, Lanes, Note};
+pub use dir::discard;
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
 pub use hydrate::{
@@ -76,13 +78,16 @@ pub use hydrate::{
     Phase, Place, Placed, Program, Sharer,
 };
 pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
-pub use lane::{Lane, Reset, Signature};
+pub use lane::{Lane, Reset, Saved, Signature};
 pub use names::{PrivateNames, WorkspaceId};
 pub use patch::{PatchError, PatchFault, footprint};
-pub use ports::{PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError};
+pub use ports::{
+    MOST_PORT_BLOCKS, PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError,
+};
 pub use private::{Private, PrivateError};
 pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 pub use remove::{Kept, RemovalStep, RemoveError, Removed};
 pub use sweep::{Decision, Reason, Stays, SweepItem, SweepPlan, SweepPolicy};
-pub use target::{Base, ResolveError, Target, TargetError};
+pub use target::{Base, ResolveError, Target, TargetError, repository_trees};
+pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};

@@ -30,6 +30,9 @@ pub(crate) struct Marker {
     pub(crate) kind: Kind,
     /// The commit that the checkout was last reset to.
     pub(crate) base: Option<String>,
+    /// The branch that was made for the work in it, noted before it is made and until it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
 }
 
 /// How far the checkout got.
@@ -53,6 +56,7 @@ impl Marker {
             primary_path: target.common_dir().to_owned(),
             kind,
             base: None,
+            branch: None,
         }
     }
 

@@ -26,11 +26,11 @@ use crate::{
     history,
     hydrate::HYDRATION,
     inspect::{LaneReport, LaneState},
-    lane::Lane,
+    lane::{Lane, Saved},
     marker::Marker,
     names::TMP,
     provision::Kind,
-    stage::{INDEX, NEW_INDEX},
+    stage::{ATTRIBUTES, INDEX, NEW_INDEX},
     target::{Target, open_repository},
     worktree,
 };
@@ -145,11 +145,15 @@ impl Lanes {
         if fs::read_dir(&extra).is_ok_and(|mut all| all.next().is_some()) {
             return Err(RemoveError::Extra { slot, path: extra });
         }
-        let rescued = lane.rescue(&format!("lane-{slot}"))?;
+        let (rescued, aside) = match lane.save(&format!("lane-{slot}"))? {
+            Saved::Nothing => (None, None),
+            Saved::Commit(commit) => (Some(commit), None),
+            Saved::Aside { path, why: _ } => (None, path),
+        };
         tell(RemovalStep::Rescued);
         let kept = lane.keep(slot, self.root(), target)?;
         tell(RemovalStep::Kept);
-        let moved_aside = lane.moved_aside().map(Utf8Path::to_owned);
+        let moved_aside = aside.or_else(|| lane.moved_aside().map(Utf8Path::to_owned));
         dir::remove_at(&left).map_err(failed("remove", &left))?;
         lane.leave(&left, tell)?;
         Ok(Removed { path, rescued, kept, moved_aside })
@@ -247,6 +251,10 @@ impl Lane {
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
     fn leave(self, left: &Utf8Path, tell: &dyn Fn(RemovalStep)) -> Result<(), RemoveError> {
+        if self.kind() == Kind::Worktree {
+            // What was on it is rescued; in the primary it would be in everybody's way.
+            self.drop_branch(&self.room.enter()?)?;
+        }
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
         tell(RemovalStep::Renamed);
         if self.kind() == Kind::Worktree {
@@ -258,7 +266,7 @@ impl Lane {
         let slot = self.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it is there, whoever comes next knows that something may be left.
-        for end in [OCCUPANT, INDEX, NEW_INDEX, HYDRATION, TMP, EXTRA, MARKER] {
+        for end in [OCCUPANT, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
             tell(RemovalStep::Left);

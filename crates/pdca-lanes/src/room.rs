@@ -4,7 +4,12 @@
 //! from it: these files are put back to what they were before every operation, and a link in
 //! the place of a directory, through which we would write elsewhere, stops it.
 
-use std::{borrow::Cow, fs::FileType, io};
+use std::{
+    borrow::Cow,
+    fs::FileType,
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -46,10 +51,8 @@ struct Linked {
     common: Utf8PathBuf,
     /// The checkout, free of symbolic links.
     real: Utf8PathBuf,
-    /// The registration, once there is one.
-    git_dir: Option<Utf8PathBuf>,
-    /// Whose turn it is to register.
-    turn: Utf8PathBuf,
+    /// The registration, once there is one. A lane that is replaced while it is held gets another.
+    git_dir: Mutex<Option<Utf8PathBuf>>,
     /// Programs named by the primary's configuration that no command of ours may start.
     muted: Vec<String>,
 }
@@ -144,7 +147,7 @@ impl Room {
 
     /// Where HEAD and the index of the checkout are.
     pub(crate) fn git_dir(&self) -> Utf8PathBuf {
-        let registered = self.linked.as_ref().and_then(|linked| linked.git_dir.clone());
+        let registered = self.linked.as_ref().and_then(|linked| linked.registered().clone());
         registered.unwrap_or_else(|| self.checkout.join(".git"))
     }
 
@@ -160,10 +163,10 @@ impl Room {
     }
 
     /// Makes the repository, with nothing checked out and no commit.
-    pub(crate) fn create(&mut self) -> Result<(), LaneError> {
-        if let Some(linked) = &mut self.linked {
-            let primary = linked.primary.to_thread_local();
-            linked.git_dir = Some(worktree::register(&primary, &linked.real, &linked.turn)?);
+    pub(crate) fn create(&self) -> Result<(), LaneError> {
+        if let Some(linked) = &self.linked {
+            let registered = worktree::register(&linked.common, &linked.real)?;
+            *linked.registered() = Some(registered);
             return Ok(());
         }
         self.refs
@@ -192,9 +195,9 @@ impl Room {
 
     /// Forgets how the primary knows of the checkout; what HEAD was at, if it is not `base`, is
     /// kept by a ref.
-    pub(crate) fn forget(&mut self, base: Option<&str>) -> Result<(), LaneError> {
-        let Some(linked) = &mut self.linked else { return Ok(()) };
-        let Some(git_dir) = linked.git_dir.take() else { return Ok(()) };
+    pub(crate) fn forget(&self, base: Option<&str>) -> Result<(), LaneError> {
+        let Some(linked) = &self.linked else { return Ok(()) };
+        let Some(git_dir) = linked.registered().take() else { return Ok(()) };
         let primary = linked.primary.to_thread_local();
         let head = fs::read(git_dir.join("HEAD")).unwrap_or_default();
         if let Ok(commit) = gix::ObjectId::from_hex(head.trim())
@@ -368,10 +371,13 @@ impl Linked {
         Ok(Self {
             primary: target.repository().into_sync(),
             common: target.common_dir().to_owned(),
-            git_dir: worktree::find(target.common_dir(), &real).map_err(failed)?,
-            turn: slot.parent().unwrap_or(&slot).join("worktrees.lock"),
+            git_dir: Mutex::new(worktree::find(target.common_dir(), &real).map_err(failed)?),
             real,
             muted: settings::muted(&target.repository()),
         })
+    }
+
+    fn registered(&self) -> MutexGuard<'_, Option<Utf8PathBuf>> {
+        self.git_dir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,6 +21,8 @@ use crate::{failure::LaneError, path, room::Room, target, walk};
 pub(crate) const INDEX: &str = ".index";
 /// What follows it in the name of an index that is not remembered yet.
 pub(crate) const NEW_INDEX: &str = ".index.new";
+/// What follows it in the name of a directory with attributes for an old git.
+pub(crate) const ATTRIBUTES: &str = ".index.new.attributes";
 
 /// Where the memory of a lane is.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    alternates,
     claim::{LOCK, MARKER, OCCUPANT, RESCUED},
     extra::EXTRA,
     feature::Feature,
@@ -16,7 +17,7 @@ use crate::{
     names::TMP,
     private::PORTS,
     remove::REMOVED,
-    stage::{INDEX, NEW_INDEX},
+    stage::{ATTRIBUTES, INDEX, NEW_INDEX},
 };
 
 /// A repository under change, checked once for everything that a lane cannot honour.
@@ -46,6 +47,12 @@ pub struct Base {
 pub(crate) struct Identity {
     dev: u64,
     ino: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(common_dir: &std::fs::Metadata) -> Self {
+        Self { dev: common_dir.dev(), ino: common_dir.ino() }
+    }
 }
 
 /// Why a repository cannot be a target. Nothing was changed.
@@ -182,7 +189,7 @@ impl Target {
             name: name.to_owned(),
             path: path.to_owned(),
             common_dir,
-            identity: Identity { dev: found.dev(), ino: found.ino() },
+            identity: Identity::of(&found),
             notes: notes(&repo),
             repo: sync,
         })
@@ -219,6 +226,36 @@ impl Target {
         }
     }
 
+    /// How much a checkout of a commit takes on the disk, in bytes: what git tracks, each file in whole
+    /// blocks as filesystems keep them.
+    pub fn checkout_size(&self, commit: &str) -> gix::Result<u64> {
+        const BLOCK: u64 = 4096;
+        let repo = self.repository();
+        let tree = repo.rev_parse_single(commit)?.object()?.peel_to_tree()?.id;
+        let index = repo.index_from_tree(&tree)?;
+        let mut size: u64 = 0;
+        for entry in index.entries() {
+            // A submodule is a commit of another repository; lanes leave its directory empty.
+            if entry.mode != gix::index::entry::Mode::COMMIT {
+                let file = repo.find_header(entry.id)?.size();
+                size = size.saturating_add(file.max(1).next_multiple_of(BLOCK));
+            }
+        }
+        Ok(size)
+    }
+
+    /// The name and address of the user, as git itself would take them for a commit in this repository:
+    /// from its configuration, else from the user's own. None where neither has both.
+    pub fn user(&self) -> Option<(String, String)> {
+        let repo = gix::open_opts(self.path.as_std_path(), gix::open::Options::default()).ok()?;
+        let config = repo.config_snapshot();
+        let value = |key: &str| {
+            let value = config.string(key)?.to_str_lossy().trim().to_owned();
+            Some(value).filter(|value| !value.is_empty() && !value.contains(['<', '>', '\n']))
+        };
+        Some((value("user.name")?, value("user.email")?))
+    }
+
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }
@@ -226,6 +263,43 @@ impl Target {
     pub(crate) fn repository(&self) -> gix::Repository {
         self.repo.to_thread_local()
     }
+}
+
+/// Every tree that belongs to the repository at `path` and is the user's: the path itself, the common directory, the
+/// main checkout, every other linked worktree, and the object stores it borrows from, all free of symbolic links.
+/// Registered worktrees below `except` are left out; of a path that is no repository there is only itself.
+pub fn repository_trees(path: &Utf8Path, except: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let mut trees = vec![path.to_owned()];
+    if let Ok(repo) = open_repository(path) {
+        let repo = repo.to_thread_local();
+        let main = repo.main_repo().ok();
+        let workdirs = main.iter().chain([&repo]).filter_map(|repo| repo.workdir());
+        let git_dirs = [repo.git_dir(), repo.common_dir()];
+        let paths = workdirs.chain(git_dirs).map(std::path::Path::to_owned);
+        trees.extend(paths.filter_map(|path| Utf8PathBuf::from_path_buf(path).ok()));
+        let common = Utf8PathBuf::from_path_buf(repo.common_dir().to_owned()).unwrap_or_default();
+        trees.extend(registered_worktrees(&common));
+        trees.extend(alternates::resolve(&common.join("objects")).unwrap_or_default());
+    }
+    let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    let except = real(except);
+    let mut trees: Vec<Utf8PathBuf> = trees.iter().map(|path| real(path)).collect();
+    trees.retain(|path| !path.starts_with(&except));
+    trees.sort_unstable();
+    trees.dedup();
+    trees
+}
+
+/// Where the linked worktrees of a repository are. The files are read as they are: a worktree that cannot be opened now
+/// is the user's as well.
+fn registered_worktrees(common: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let registered = common.join("worktrees").read_dir_utf8().into_iter().flatten().flatten();
+    let checkout = |one: camino::Utf8DirEntry| {
+        let text = fs::read_to_string(one.path().join("gitdir")).ok()?;
+        // A relative path is relative to the registration.
+        one.path().join(text.trim_end()).parent().map(Utf8Path::to_owned)
+    };
+    registered.filter_map(checkout).collect()
 }
 
 /// Opens exactly what is at `path`, without the configuration of the user or the environment.
@@ -263,6 +337,7 @@ fn reserved(name: &str) -> Option<&'static str> {
         (OCCUPANT, "who works in a checkout"),
         (INDEX, "what is known of a checkout"),
         (NEW_INDEX, "what is known of a checkout"),
+        (ATTRIBUTES, "attributes of a checkout"),
         (EXTRA, "more checkouts of the same repository"),
         (".lock", "locks"),
         (TMP, "temporary files"),

@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::target::{Target, open_repository};
+use crate::{
+    branch,
+    target::{Target, open_repository},
+};
 
 /// The state of a primary at one moment, to be compared with a later one.
 #[derive(Debug)]
@@ -217,8 +220,16 @@ fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
         if found.name().as_bstr().starts_with(b"refs/pdca/") {
             continue;
         }
+        if branch::is_attempt(found.name().as_bstr()) {
+            // The branch of a lane that is a worktree: whoever works there moves it.
+            continue;
+        }
         let name = format!("ref {}", found.name().as_bstr());
-        state.insert(name.into(), format!("{:?}", found.target()).into());
+        let target = match found.target() {
+            gix::refs::TargetRef::Object(id) => format!("object {id}"),
+            gix::refs::TargetRef::Symbolic(name) => format!("ref {}", name.as_bstr()),
+        };
+        state.insert(name.into(), target.into());
     }
     Ok(())
 }
@@ -308,13 +319,13 @@ fn content(path: &Path) -> BString {
         let mode = found.mode();
         return fs::read(path)
             .map(|bytes| digest(&bytes))
-            .map_or_else(|_| stat_line(&found), |digest| format!("{mode:o} {digest:?}").into());
+            .map_or_else(|_| stat_line(&found), |digest| format!("{mode:o} {digest}").into());
     }
     stat_line(&found)
 }
 
 fn digest(bytes: &[u8]) -> BString {
-    Sha256::digest(bytes).to_vec().into()
+    pdca_state::sha256_hex(bytes).into()
 }
 
 fn stat_line(found: &std::fs::Metadata) -> BString {

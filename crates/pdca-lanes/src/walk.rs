@@ -4,7 +4,7 @@
 //! left in a lane cannot lead a look, and even less a deletion, out of it.
 
 use std::{
-    ffi::CStr,
+    ffi::{CStr, CString},
     io,
     ops::Range,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -17,12 +17,12 @@ use gix::{
     index::entry::{Mode, Stat, stat::Time},
     worktree::stack::state::ignore::Source,
 };
+use pdca_dag::{Case, Pattern};
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
 
 use crate::{
     dir::{list, open_dir, open_root, remove},
     failure::LaneError,
-    lane::Reset,
 };
 
 /// What the pass found.
@@ -51,11 +51,22 @@ struct Rules<'a> {
     source: Source,
     /// Whether what differs or is untracked is removed on the way.
     clears: bool,
-    /// Whether what is ignored is left alone.
-    spares: bool,
+    /// What is left of what nobody tracks.
+    spares: Spare<'a>,
     /// Whether a file holds the bytes of its blob, so that reading can tell they are the same.
     plain: bool,
     able: gix::fs::Capabilities,
+}
+
+/// What a clearing walk leaves of what nobody tracks.
+#[derive(Clone, Copy)]
+pub(crate) enum Spare<'a> {
+    /// What is ignored.
+    Ignored,
+    /// What these patterns stand for, ignored or not.
+    Caches(&'a [Pattern]),
+    /// Nothing.
+    Nothing,
 }
 
 /// What one thread does.
@@ -85,6 +96,12 @@ enum Child<'a> {
 /// With fewer files than this one thread is done before another has begun.
 const WORTH_THREADS: usize = 2_000;
 
+/// Files up to this size are read to tell whether they are the same.
+const READ_UP_TO: u64 = 64 << 20;
+
+/// The largest file with ignore rules or attributes that is read.
+const LARGEST_RULES: u64 = 16 << 20;
+
 /// How many directories are open at once at most.
 const OPEN: usize = 256;
 
@@ -99,7 +116,7 @@ impl<'a> Walk<'a> {
     ) -> gix::Result<Self> {
         let source = Source::WorktreeThenIdMappingIfNotSkipped;
         let able = repo.filesystem_options()?;
-        let rules = Rules { index, source, clears: false, spares: true, plain, able };
+        let rules = Rules { index, source, clears: false, spares: Spare::Ignored, plain, able };
         Ok(Self { repo, rules })
     }
 
@@ -108,10 +125,9 @@ impl<'a> Walk<'a> {
         repo: &'a gix::Repository,
         index: &'a gix::index::File,
         plain: bool,
-        what: Reset,
+        spares: Spare<'a>,
     ) -> gix::Result<Self> {
         let walk = Self::looking(repo, index, plain)?;
-        let spares = what == Reset::Tracked;
         let rules = Rules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
         Ok(Self { rules, ..walk })
     }
@@ -202,7 +218,9 @@ impl<'a> Pass<'a> {
         let index = self.rules.index;
         let children = children(index, prefix.len(), range);
         let mut seen = vec![false; children.len()];
-        for (name, kind) in list(dir).map_err(LaneError::walking)? {
+        let names = list(dir).map_err(LaneError::walking)?;
+        self.require_rules(dir, &names, prefix)?;
+        for (name, kind) in names {
             let bytes = name.to_bytes();
             if prefix.is_empty() && bytes == b".git" {
                 continue;
@@ -262,6 +280,35 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
+    /// Refuses files with rules in them that cannot be read as such: git and we would wait for a pipe for ever, and read a
+    /// file without end to its end. A walk that clears reads none of them.
+    fn require_rules(
+        &self,
+        dir: BorrowedFd<'_>,
+        names: &[(CString, FileType)],
+        prefix: &BString,
+    ) -> Result<(), LaneError> {
+        if self.rules.clears {
+            return Ok(());
+        }
+        let has_rules = |name: &CStr| matches!(name.to_bytes(), b".gitignore" | b".gitattributes");
+        for (name, _) in names.iter().filter(|(name, _)| has_rules(name)) {
+            // Through a link: where it leads is what would be read.
+            let Ok(found) = sys::statat(dir, name, AtFlags::empty()) else { continue };
+            let kind = FileType::from_raw_mode(found.st_mode);
+            let path = || format!("{prefix}{}", name.to_string_lossy());
+            if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+                let why = "is neither a file nor a directory";
+                return Err(LaneError::Damaged { path: path().into(), why });
+            }
+            let size = u64::try_from(found.st_size).unwrap_or(u64::MAX);
+            if kind == FileType::RegularFile && size > LARGEST_RULES {
+                return Err(LaneError::TooLarge { path: path(), size, limit: LARGEST_RULES });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the file is what the entry says, by its stat data or else by its bytes.
     fn is_same(&mut self, dir: BorrowedFd<'_>, name: &CStr, at: usize) -> io::Result<bool> {
         let entry = &self.rules.index.entries()[at];
@@ -285,7 +332,9 @@ impl<'a> Pass<'a> {
         if now == entry.stat {
             return Ok(true);
         }
-        if !self.rules.plain || kind != FileType::RegularFile {
+        // What is too large to be read here is for git to compare, unless it is too large for that as well.
+        let is_small = u64::try_from(found.st_size).is_ok_and(|size| size <= READ_UP_TO);
+        if !self.rules.plain || kind != FileType::RegularFile || !is_small {
             return Ok(false);
         }
         let file = sys::openat(
@@ -316,8 +365,14 @@ impl<'a> Pass<'a> {
     ) -> Result<(), LaneError> {
         let is_dir = kind == FileType::Directory;
         let is_repository = name.to_bytes() == b".git";
-        if self.rules.clears && !self.rules.spares {
-            return remove(dir, name, kind).map_err(LaneError::walking);
+        match self.rules.spares {
+            Spare::Nothing if self.rules.clears => {
+                return remove(dir, name, kind).map_err(LaneError::walking);
+            }
+            Spare::Caches(caches) if self.rules.clears => {
+                return self.clear_but(caches, dir, name, kind, path);
+            }
+            Spare::Nothing | Spare::Caches(_) | Spare::Ignored => {}
         }
         let mode = if is_dir { Mode::DIR } else { Mode::FILE };
         if !is_repository && self.is_ignored(path, mode)? {
@@ -340,6 +395,30 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
+    /// Removes it, unless it is a cache or has one in it.
+    fn clear_but(
+        &mut self,
+        caches: &[Pattern],
+        dir: BorrowedFd<'_>,
+        name: &CStr,
+        kind: FileType,
+        path: &mut BString,
+    ) -> Result<(), LaneError> {
+        let text = path.to_str_lossy().into_owned();
+        let is_dir = kind == FileType::Directory;
+        // A link in the place of a cache leads somewhere that nobody declared.
+        if kind != FileType::Symlink && caches.iter().any(|cache| cache.covers(&text)) {
+            return Ok(());
+        }
+        let below = Pattern::parse(&format!("{text}/**"), Case::Sensitive);
+        let holds_one = |cache: &Pattern| below.as_ref().map_or(true, |b| cache.meet(b).is_some());
+        if is_dir && name.to_bytes() != b".git" && caches.iter().any(holds_one) {
+            let below = open_dir(dir, name, true).map_err(LaneError::walking)?;
+            return self.untracked_dir(dir, name, below.as_fd(), path);
+        }
+        remove(dir, name, kind).map_err(LaneError::walking)
+    }
+
     fn untracked_dir(
         &mut self,
         above: BorrowedFd<'_>,
@@ -348,7 +427,9 @@ impl<'a> Pass<'a> {
         path: &mut BString,
     ) -> Result<(), LaneError> {
         path.push(b'/');
-        for (inner, kind) in list(dir).map_err(LaneError::walking)? {
+        let names = list(dir).map_err(LaneError::walking)?;
+        self.require_rules(dir, &names, path)?;
+        for (inner, kind) in names {
             let length = path.len();
             path.extend_from_slice(inner.to_bytes());
             self.untracked(dir, &inner, kind, path)?;

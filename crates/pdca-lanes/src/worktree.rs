@@ -7,19 +7,15 @@
 use std::{
     fs::TryLockError,
     io,
-    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use gix::{
-    bstr::{BStr, ByteSlice as _},
-    worktree::add::Head,
-};
+use gix::bstr::ByteSlice as _;
 use pdca_state::files;
 
-use crate::failure::LaneError;
+use crate::{failure::LaneError, history};
 
 /// Why git may not prune a lane whose directory it does not see at the moment.
 pub(crate) const REASON: &str = "a lane of pdca; remove it with pdca";
@@ -61,40 +57,56 @@ pub(crate) fn forth(git_dir: &Utf8Path) -> Vec<u8> {
 
 /// Registers a checkout, with nothing checked out, and locks it.
 ///
-/// One at a time for all lanes beside one another: whoever registers reads all registrations,
-/// and one that is half made is an error to it.
-pub(crate) fn register(
-    primary: &gix::Repository,
-    checkout: &Utf8Path,
-    turn: &Utf8Path,
-) -> Result<Utf8PathBuf, LaneError> {
-    let failed = |source| LaneError::objects("register a worktree", source);
-    let io_failed = |source| LaneError::Io { doing: "register a worktree", source };
-    let turn = fs::File::create(turn).map_err(io_failed)?;
-    take_turn(turn.file()).map_err(io_failed)?;
-    let commit = any_commit(primary).map_err(failed)?;
-    let head = Head::Detached(commit);
-    let running = AtomicBool::new(false);
-    let prepared =
-        primary.prepare_add_worktree(checkout.as_std_path(), head, &running).map_err(failed)?;
-    let made = prepared.persist().map_err(failed)?;
-    let git_dir = Utf8PathBuf::from_path_buf(made.git_dir().to_owned())
-        .map_err(|_| LaneError::Path { path: checkout.to_owned() })?;
-    let name = git_dir.file_name().unwrap_or_default();
-    let proxy = primary.worktree_proxy_by_id(BStr::new(name));
-    if let Some(proxy) = proxy.map_err(failed)? {
-        proxy.set_lock(Some(BStr::new(REASON))).map_err(failed)?;
-    }
-    files::replace_unsynced(git_dir.join("HEAD"), NOTHING).map_err(io_failed)?;
-    Ok(git_dir)
+/// 1. The turn: the primary's common directory is locked, so that two of us, from whichever root,
+///    do not choose the same name. Nothing is written for it.
+/// 2. A directory of a free name is made. Registrations of others are not read, so one that somebody
+///    left half made, or is making just now, is no obstacle.
+/// 3. Its files are written, `gitdir` after what git needs to work there: only by that file is a
+///    registration found again, and without it git may prune what a crash left.
+pub(crate) fn register(common: &Utf8Path, checkout: &Utf8Path) -> Result<Utf8PathBuf, LaneError> {
+    let registered = || -> io::Result<Utf8PathBuf> {
+        let _turn = take_turn(common)?;
+        let git_dir = free_name(&common.join("worktrees"), checkout)?;
+        fs::write(git_dir.join("HEAD"), NOTHING)?;
+        fs::write(git_dir.join("commondir"), b"../..\n")?;
+        files::replace_unsynced(git_dir.join("gitdir"), &back(checkout))?;
+        fs::write(git_dir.join("locked"), format!("{REASON}\n"))?;
+        fs::create_dir_all(checkout)?;
+        files::replace_unsynced(checkout.join(".git"), &forth(&git_dir))?;
+        Ok(git_dir)
+    };
+    registered().map_err(|source| LaneError::Io { doing: "register a worktree", source })
 }
 
-/// Waits until nobody else registers, which takes a moment, and not for ever.
-fn take_turn(turn: &std::fs::File) -> io::Result<()> {
+/// Makes a directory for a registration, named for the checkout as git does it.
+fn free_name(all: &Utf8Path, checkout: &Utf8Path) -> io::Result<Utf8PathBuf> {
+    let name = history::ref_component(checkout.file_name().unwrap_or_default());
+    for number in 0_u32.. {
+        let name = if number == 0 { name.clone() } else { format!("{name}{number}") };
+        let path = all.join(name);
+        // git removes the directory above with the last registration in it.
+        fs::create_dir_all(all)?;
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Waits until none of us registers a worktree of this repository, which takes a moment, and not for
+/// ever.
+fn take_turn(common: &Utf8Path) -> io::Result<std::fs::File> {
+    let turn = fs::File::open(common)?.into_parts().0;
     let since = Instant::now();
     loop {
         match turn.try_lock() {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(turn),
             Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -107,23 +119,19 @@ fn take_turn(turn: &std::fs::File) -> io::Result<()> {
 /// Removes a registration. What HEAD was at must be kept by a ref before.
 pub(crate) fn forget(git_dir: &Utf8Path) -> io::Result<()> {
     fs::remove_dir_all(git_dir)?;
-    match git_dir.parent() {
-        // As git does with the last one.
-        Some(all) if fs::read_dir(all)?.next().is_none() => fs::remove_dir(all),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// gix registers no worktree without a commit, so it gets one for a moment.
-fn any_commit(primary: &gix::Repository) -> gix::Result<gix::ObjectId> {
-    if let Ok(head) = primary.head_commit() {
-        return Ok(head.id);
-    }
-    let refs = primary.references()?;
-    for branch in refs.local_branches()?.chain(refs.remote_branches()?) {
-        if let Ok(commit) = branch.map_err(gix::Error::from_error)?.peel_to_commit() {
-            return Ok(commit.id);
+    // As git does with the last one. Somebody may register another at this moment.
+    let Some(all) = git_dir.parent() else { return Ok(()) };
+    match fs::remove_dir(all) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::DirectoryNotEmpty
+                    | io::ErrorKind::NotFound
+                    | io::ErrorKind::AlreadyExists
+            ) =>
+        {
+            Err(error)
         }
+        Ok(()) | Err(_) => Ok(()),
     }
-    Ok(primary.head_commit()?.id)
 }

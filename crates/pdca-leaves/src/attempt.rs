@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_process::{Ending, Log, Verdict, read_log};
+use pdca_process::{Ending, Log, Verdict, read_log, read_printed};
 use pdca_state::{Artifact, Review, files};
 
 use crate::{
@@ -70,13 +70,19 @@ pub(crate) fn judge(
         return Ok(Judgment::Throttled);
     }
     let judgment = match verdict.ending {
-        Ending::Exited(0) => match collect(call, view, &log) {
-            Ok(produced) if says_nothing(&produced) && says_so(throttled, &log) => {
-                Judgment::Throttled
+        Ending::Exited(0) => {
+            match collect(call, view, read_printed(job).map_err(LeafError::Log)?) {
+                Ok(produced)
+                    if says_nothing(&produced)
+                        && says_so(throttled, &log)
+                        && !call.has_work.is_some_and(|has_work| has_work()) =>
+                {
+                    Judgment::Throttled
+                }
+                Ok(produced) => Judgment::Done(produced),
+                Err(flaw) => Judgment::Nothing(flaw),
             }
-            Ok(produced) => Judgment::Done(produced),
-            Err(flaw) => Judgment::Nothing(flaw),
-        },
+        }
         Ending::Exited(_)
         | Ending::Signaled(_)
         | Ending::TimedOut
@@ -115,7 +121,7 @@ fn says_nothing(produced: &[Produced]) -> bool {
 }
 
 /// Takes what the leaf left out of the view.
-fn collect(call: &Call<'_>, view: &Utf8Path, log: &Log) -> Result<Vec<Produced>, Flaw> {
+fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<Produced>, Flaw> {
     let role = call.inputs.role();
     let mut produced = Vec::new();
     let mut flaws = Vec::new();
@@ -143,22 +149,24 @@ fn collect(call: &Call<'_>, view: &Utf8Path, log: &Log) -> Result<Vec<Produced>,
         // A person may leave the table without a decision.
         Some((_, Flaw::Missing(_))) if role == Role::Signoff => Ok(produced),
         Some((_, flaw @ (Flaw::Missing(_) | Flaw::Empty(_)))) if role.is_independent() => {
-            produced.push(printed(wanted, flaw, log)?);
+            produced.push(printed(wanted, flaw, stdout)?);
             Ok(produced)
         }
         Some((_, flaw)) => Err(flaw),
     }
 }
 
-/// What a reviewer printed, in the place of the file it did not write.
-fn printed(output: Output, flaw: Flaw, log: &Log) -> Result<Produced, Flaw> {
-    if log.truncated {
+/// What a reviewer printed, in the place of the file it did not write. Agents show on standard error what they read, so
+/// that a table there may be the change's own.
+fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, Flaw> {
+    let Some(stdout) = stdout else { return Err(flaw) };
+    if stdout.truncated {
         return Err(Flaw::Cut(output.file_name()));
     }
-    if is_blank(&log.bytes) {
+    if is_blank(&stdout.bytes) {
         return Err(flaw);
     }
-    Ok(Produced { output, bytes: log.bytes.clone(), found: Found::Printed })
+    Ok(Produced { output, bytes: stdout.bytes, found: Found::Printed })
 }
 
 /// Reads one output from the view, which the leaf could do with as it liked.

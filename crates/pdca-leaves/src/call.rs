@@ -50,6 +50,9 @@ pub struct Call<'a> {
     /// Names the present content of the fix, such as the id of its tree. For an independent role
     /// it must be the same before and after.
     pub fingerprint: Option<&'a dyn Fn() -> Result<String, BoxError>>,
+    /// Says whether the checkout holds a change. Asked of a builder that ended well, left no file and
+    /// printed the words of a limit: work that is there is kept.
+    pub has_work: Option<&'a dyn Fn() -> bool>,
 }
 
 impl<'a> Call<'a> {
@@ -73,6 +76,7 @@ impl<'a> Call<'a> {
             support: None,
             prepare: None,
             fingerprint: None,
+            has_work: None,
         }
     }
 
@@ -172,11 +176,12 @@ fn json(config: &LeafConfig) -> String {
 
 fn require_sandbox(call: &Call<'_>, role: Role) -> Result<(), LeafError> {
     match call.config.sandbox {
-        SandboxMode::Auto | SandboxMode::Off => return Ok(()),
-        SandboxMode::Require => {}
+        // Whether `bwrap` can is found when it is started.
+        SandboxMode::Auto | SandboxMode::Off | SandboxMode::Bwrap => return Ok(()),
+        SandboxMode::Require | SandboxMode::Landlock => {}
     }
-    let why = match call.support.cloned().unwrap_or_else(pdca_process::sandbox_support) {
-        Held::Landlock { .. } => return Ok(()),
+    let why = match call.support.cloned().unwrap_or_else(pdca_process::wall_support) {
+        Held::Landlock { .. } | Held::Bwrap { .. } => return Ok(()),
         Held::NotAvailable { why } => why,
         Held::Off => "there is none".to_owned(),
     };

@@ -1,5 +1,6 @@
 //! One leaf as a program to start: arguments, environment, prompt, limits, sandbox.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -11,7 +12,7 @@ use crate::{
     call::Call,
     config::PromptVia,
     error::LeafError,
-    guard,
+    guard, home,
     template::{self, Placeholder, Template, Values},
 };
 
@@ -70,7 +71,13 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     if program.contains('/') {
         *program = call.places.workspace.join(&program).into();
     }
-    let mut env = Env::default();
+    let mut env = Env {
+        withhold_credentials: true,
+        usual_only: true,
+        pass: config.env_pass.iter().map(OsString::from).collect(),
+        ..Env::default()
+    };
+    env.set.extend(signed_out(call, &env.pass));
     for (name, text) in &config.env {
         env.set.insert(name.into(), expand(text)?.into());
     }
@@ -78,7 +85,7 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     let writable = config
         .writable
         .iter()
-        .map(|text| expand(text).map(|path| call.places.workspace.join(path)));
+        .map(|text| expand(text).map(|path| call.places.workspace.join(home::expand(&path))));
     let writable = writable.collect::<Result<Vec<_>, _>>()?;
 
     let view = layout.view();
@@ -102,6 +109,8 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
             .collect(),
     });
     spec.output = OUTPUT;
+    // Only what an independent leaf says on its standard output may stand for the file it did not write.
+    spec.keep_printed = call.inputs.role().is_independent();
     spec.hold = call.hold.map(Utf8Path::to_owned);
     spec.max_memory = call.max_memory;
     spec.sandbox = Some(sandbox);
@@ -137,6 +146,22 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
     all.into_iter().flatten().collect()
 }
 
+/// Has clients that keep their credentials in files find none: those of forges look into an empty directory, and git
+/// asks no helper.
+fn signed_out(call: &Call<'_>, pass: &BTreeSet<OsString>) -> Vec<(OsString, OsString)> {
+    let nowhere = call.job.join("signed-out");
+    let settings = [
+        ("GH_CONFIG_DIR", nowhere.as_str()),
+        ("GLAB_CONFIG_DIR", nowhere.as_str()),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "credential.helper"),
+        ("GIT_CONFIG_VALUE_0", ""),
+    ];
+    let settings = settings.into_iter().map(|(name, value)| (name.into(), value.into()));
+    settings.filter(|(name, _): &(OsString, OsString)| !pass.contains(name)).collect()
+}
+
 /// The environment that every leaf gets; what has no value is not set.
 fn environment(
     call: &Call<'_>,
@@ -148,6 +173,8 @@ fn environment(
     let output = view.join(role.output().file_name());
     let prompt = prompted.then(|| layout.prompt());
     let facts = call.facts;
+    // For the guard; an independent role is told of nothing but its inputs.
+    let primary = call.places.primary.filter(|_| !role.is_independent()).map(Utf8Path::as_str);
     let fixed = [
         ("PDCA_BUNDLE", Some(view.as_str())),
         ("PDCA_OUTPUT", Some(output.as_str())),
@@ -156,6 +183,7 @@ fn environment(
         ("PDCA_ISSUE", call.inputs.bundle().map(|bundle| bundle.id().as_ref())),
         ("PDCA_WORKSPACE", Some(call.places.workspace.as_str())),
         ("PDCA_WORKTREE", call.places.worktree.map(Utf8Path::as_str)),
+        ("PDCA_PRIMARY", primary),
         ("PDCA_BASE", facts.base),
         ("PDCA_BRIEF_BASE", facts.brief_base),
         ("PDCA_TARGET", facts.target),

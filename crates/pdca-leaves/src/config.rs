@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use camino::Utf8PathBuf;
-use pdca_process::SandboxMode;
+use pdca_process::{Network, SandboxMode};
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
@@ -100,10 +100,17 @@ pub struct LeafConfig {
     pub throttled: Throttled,
     /// Whether the kernel keeps the leaf to what its role may touch.
     pub sandbox: SandboxMode,
+    /// Whether the leaf reaches the network; only the wall `bwrap` can take it away.
+    pub network: Network,
     /// Further places it may write, with placeholders, relative to the workspace.
     pub writable: Vec<String>,
     /// Further environment, with placeholders.
     pub env: BTreeMap<String, String>,
+    /// Who the commits are by that the driver makes of this leaf's work: `Name <address>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// Credentials of the driver's environment that the leaf gets all the same.
+    pub env_pass: Vec<String>,
     /// Carried to the leaf as `PDCA_FAMILY` and `{family}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
@@ -252,8 +259,10 @@ mod tests {
             retries = 2
             throttled = { exit_codes = [75], pattern = "slow", backoff_secs = 1, max_wait_secs = 9 }
             sandbox = "require"
+            network = "off"
             writable = ["cache"]
             env = { A = "b" }
+            env_pass = ["NPM_TOKEN"]
             family = "f"
             model = "m"
             effort = "e"
@@ -279,8 +288,11 @@ mod tests {
                 max_wait_secs: Duration::from_secs(9).into(),
             },
             sandbox: SandboxMode::Require,
+            network: Network::Off,
             writable: vec!["cache".into()],
             env: BTreeMap::from([("A".into(), "b".into())]),
+            author: None,
+            env_pass: vec!["NPM_TOKEN".into()],
             family: Some("f".into()),
             model: Some("m".into()),
             effort: Some("e".into()),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::{BoxError, Call},
     error::LeafError,
+    home,
     role::Role,
 };
 
@@ -38,7 +39,10 @@ pub(crate) fn sandbox(
             return Err(LeafError::Writable { path: path.clone(), tree });
         }
     }
-    let mut no_write = vec![places.workspace.to_owned(), places.bundle_root.to_owned()];
+    // Everything: what may be written is listed below. The closed trees are named all the same, for they stay closed in
+    // what a configuration opens.
+    let mut no_write: Vec<Utf8PathBuf> = vec!["/".into()];
+    no_write.extend([places.workspace.to_owned(), places.bundle_root.to_owned()]);
     no_write.extend(places.primary.map(Utf8Path::to_owned));
     no_write.extend(places.kept.iter().cloned());
     let mut no_read = Vec::new();
@@ -48,15 +52,22 @@ pub(crate) fn sandbox(
         no_read.extend(driver_dirs(call));
         no_read.extend(places.hidden.iter().cloned());
     }
+    let mut read: Vec<Utf8PathBuf> = prompt.map(Utf8Path::to_owned).into_iter().collect();
+    if role.is_independent() {
+        // Its copy borrows the objects of the checkout, which it cannot read otherwise.
+        read.extend(places.fix.map(|fix| fix.join(".git/objects")));
+    }
     let mut write = vec![view.to_owned()];
     write.extend(places.worktree.into_iter().chain(places.tmp).map(Utf8Path::to_owned));
+    write.extend(home::writable(call.config));
     write.extend(writable);
     Ok(Sandbox {
         mode: call.config.sandbox,
         no_read,
         no_write,
-        read: prompt.map(Utf8Path::to_owned).into_iter().collect(),
+        read,
         write,
+        network: call.config.network,
     })
 }
 
@@ -69,9 +80,9 @@ fn driver_dirs(call: &Call<'_>) -> Vec<Utf8PathBuf> {
 
 /// The protected tree that a configured `writable` path would open again, if any.
 ///
-/// A directory of the workspace may be opened; the bundles, the driver's own directory, the
-/// primary checkout and, for an independent role, the fix may not, and neither may anything
-/// above one of them.
+/// A directory of the workspace may be opened; the workspace itself, the bundles, the driver's own directory, the primary
+/// checkout and, for an independent role, the fix may not. A directory above one of them, such as the home directory, may:
+/// what is closed in it stays closed.
 fn undone_by(path: &Utf8Path, role: Role, call: &Call<'_>) -> Option<Utf8PathBuf> {
     let places = &call.places;
     let mut inviolable = vec![places.bundle_root.to_owned()];
@@ -84,11 +95,11 @@ fn undone_by(path: &Utf8Path, role: Role, call: &Call<'_>) -> Option<Utf8PathBuf
     }
     let real = real(path);
     let opened = |tree: &Utf8PathBuf| {
-        let tree = self::real(tree);
-        tree.starts_with(&real) || real.starts_with(&tree)
+        // What lies below a writable directory and is closed stays closed.
+        real.starts_with(self::real(tree))
     };
     let workspace = places.workspace.to_owned();
-    if self::real(&workspace).starts_with(&real) {
+    if self::real(&workspace) == real {
         return Some(workspace);
     }
     inviolable.into_iter().find(opened)

@@ -61,11 +61,13 @@ mod template;
 
 mod stage;
 
+mod agent_config;
 mod attempt;
 mod call;
 mod command;
 mod error;
 mod guard;
+mod home;
 mod outcome;
 mod pause;
 mod session;
@@ -73,10 +75,12 @@ mod stub;
 
 mod proposal;
 
+pub use agent_config::is_agent_config;
 pub use attempt::Flaw;
 pub use call::{BoxError, Call, Facts, Places, call};
 pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
+pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{Found, Guard, LeafEvent, LeafOutcome, Produced};
 pub use problem::{ConfigFlaw, Problem};
 pub use proposal::{Proposal, ProposalError};

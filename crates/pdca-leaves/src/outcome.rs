@@ -77,7 +77,7 @@ impl Guard {
     /// Whether the kernel itself denied what the role may not touch.
     pub fn is_enforced(&self) -> bool {
         match self {
-            Self::Stub | Self::Sandbox(Held::Landlock { .. }) => true,
+            Self::Stub | Self::Sandbox(Held::Landlock { .. } | Held::Bwrap { .. }) => true,
             Self::Sandbox(Held::NotAvailable { .. } | Held::Off) => false,
         }
     }
@@ -87,7 +87,9 @@ impl fmt::Display for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stub => f.write_str("stub, nothing was started"),
-            Self::Sandbox(held @ Held::Landlock { .. }) => write!(f, "{held}, and digests"),
+            Self::Sandbox(held @ (Held::Landlock { .. } | Held::Bwrap { .. })) => {
+                write!(f, "{held}, and digests")
+            }
             Self::Sandbox(held @ (Held::NotAvailable { .. } | Held::Off)) => {
                 write!(f, "{held}; digests alone")
             }

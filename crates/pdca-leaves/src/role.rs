@@ -121,8 +121,9 @@ pub const CONFLICT: &str = "conflict.md";
 
 /// What a role may see of the bundle. The shipped test comes on top, and the checkout.
 ///
-/// Act looks at many bundles: what it sees is what the driver puts together for it. A resolver also
-/// sees [`CONFLICT`], in which the driver names both sides.
+/// A builder also sees the changes that earlier, accepted attempts did not go together with. Act looks at
+/// many bundles: what it sees is what the driver puts together for it. A resolver also sees [`CONFLICT`],
+/// in which the driver names both sides.
 pub fn inputs(role: Role) -> &'static [Artifact] {
     match role {
         Role::Planner => &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],

@@ -85,6 +85,12 @@ impl Inputs {
                 }
             }
         }
+        if role == Role::Builder {
+            // What an accepted attempt did not go together with may not be in the checkout yet.
+            let partners =
+                bundle.partner_patches().map_err(|source| StageError::Load { role, source })?;
+            files.extend(partners.into_iter().map(|(name, patch)| (name.into(), patch)));
+        }
         Ok(Self { role, bundle: Some(bundle.clone()), files })
     }
 
@@ -330,6 +336,21 @@ mod tests {
         inputs.write_to(&view).unwrap();
         assert!(!view.is_symlink());
         assert_eq!(fs::read(bundle.path(Artifact::BuildNotes)).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_builder_sees_the_changes_that_an_earlier_attempt_did_not_go_together_with() {
+        let (_dir, bundle) = bundle("none");
+        let partners = [("71".parse().unwrap(), b"their change".to_vec())];
+        let record = pdca_state::Returned::default();
+        let plan =
+            pdca_state::archive_returned(&bundle, pdca_state::Reentry::Do, &record, &partners);
+        plan.unwrap().apply().unwrap();
+        let inputs = Inputs::gather(Role::Builder, &bundle).unwrap();
+        assert_eq!(names(&inputs), ["brief.md", "partner-71.diff"]);
+        assert_eq!(inputs.get("partner-71.diff"), Some(b"their change".as_slice()));
+        let reviewer = Inputs::gather(Role::Reviewer, &bundle).unwrap();
+        assert_eq!(names(&reviewer), ["brief.md"], "the reviewer's list stays as it is");
     }
 
     #[test]

@@ -44,6 +44,15 @@ pub(crate) struct Received {
     pub(crate) inherited: Vec<OwnedFd>,
 }
 
+/// What a process that was started by this crate is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// A supervisor.
+    Supervise(Attachment),
+    /// A child of a supervisor, once it has confined itself.
+    Confine,
+}
+
 /// Whether the supervisor leaves the driver's terminal and group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attachment {
@@ -61,10 +70,16 @@ impl Control {
     }
 
     /// Receives the opening byte; `None` if the driver is gone already.
-    pub(crate) fn opening(&self) -> io::Result<Option<(Attachment, Vec<OwnedFd>)>> {
+    pub(crate) fn opening(&self) -> io::Result<Option<(Opening, Vec<OwnedFd>)>> {
+        let supervise = |attachment| Opening::Supervise(attachment);
         match receive_opening(self.socket.as_fd())? {
-            Some((byte::DETACHED, inherited)) => Ok(Some((Attachment::Detached, inherited))),
-            Some((byte::TERMINAL, inherited)) => Ok(Some((Attachment::Terminal, inherited))),
+            Some((byte::DETACHED, inherited)) => {
+                Ok(Some((supervise(Attachment::Detached), inherited)))
+            }
+            Some((byte::TERMINAL, inherited)) => {
+                Ok(Some((supervise(Attachment::Terminal), inherited)))
+            }
+            Some((byte::CONFINED, streams)) => Ok(Some((Opening::Confine, streams))),
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
             None => Ok(None),
         }
@@ -83,6 +98,11 @@ impl Control {
             *bytes = input;
         }
         Ok(Received { spec, inherited })
+    }
+
+    /// The socket itself, for a process that is no supervisor.
+    pub(crate) fn into_socket(self) -> UnixStream {
+        self.socket
     }
 
     /// What the driver demands, as far as it was heard.

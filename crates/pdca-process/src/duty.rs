@@ -16,6 +16,7 @@ use crate::control::{Control, Demand};
 use crate::ending::{Ending, Held};
 use crate::launch::{Refusal, Streams, launch};
 use crate::limit::{LONGEST, Limits};
+use crate::log::printed_path;
 use crate::poll::{nonblocking, poll_until};
 use crate::protocol::News;
 use crate::spec::{Spec, Stdin};
@@ -27,6 +28,8 @@ use crate::verdict::Verdict;
 const GRACE_ALONE: Duration = Duration::from_millis(500);
 /// How long killed processes may take to be gone before they are reported as survivors.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// The exit code that stands for `SIGKILL`.
+const KILLED: i32 = 128 + 9;
 /// How often progress is mentioned.
 const PROGRESS: Duration = Duration::from_millis(200);
 /// How many ended children are collected at once.
@@ -49,6 +52,8 @@ pub(crate) struct Duty {
     ended_children: UnixStream,
     capture: Capture<fs::File>,
     output: Option<PipeReader>,
+    /// Standard output, where it is kept apart from standard error.
+    printed: Option<Printed>,
     input: Option<Input>,
     chunk: Vec<u8>,
     /// When progress was mentioned last, and how much it was.
@@ -57,10 +62,18 @@ pub(crate) struct Duty {
     /// The child and, once it ended, how.
     child: Option<i32>,
     status: Option<WaitStatus>,
+    /// `bwrap`, where it stands around the child.
+    wall: Option<i32>,
     /// Whether no more ended children wait to be collected, as far as was seen.
     reaped_all: bool,
     /// Whether we have no child left, and therefore no descendant.
     alone: bool,
+}
+
+/// Standard output by itself, and what is kept of it.
+struct Printed {
+    pipe: Option<PipeReader>,
+    capture: Capture<fs::File>,
 }
 
 /// What is still to be written to the child's standard input.
@@ -83,12 +96,14 @@ impl Duty {
             control,
             ended_children,
             output: None,
+            printed: None,
             input: None,
             chunk: vec![0; CHUNK],
             mentioned: None,
             heard: false,
             child: None,
             status: None,
+            wall: None,
             reaped_all: false,
             alone: false,
         }
@@ -110,6 +125,8 @@ impl Duty {
         let held = match launched {
             Ok(launched) => {
                 self.child = Some(launched.pid);
+                let is_wall = matches!(launched.held, Held::Bwrap { .. });
+                self.wall = is_wall.then_some(launched.pid);
                 self.control.report(&News::Started { pid: launched.pid });
                 launched.held
             }
@@ -125,7 +142,8 @@ impl Duty {
         }
         self.drain_rest();
         let (output, marked, _log) = self.capture.finish();
-        let verdict = Verdict { ending, duration, output, marked, held, stragglers };
+        let printed = self.printed.map(|printed| Box::new(printed.capture.finish().0));
+        let verdict = Verdict { ending, duration, output, printed, marked, held, stragglers };
         (Done::Ended(verdict), self.control)
     }
 
@@ -149,15 +167,18 @@ impl Duty {
         if self.spec.interactive {
             return Ok(Streams { stdin, stdout: own_stdout, stderr: own_stderr });
         }
-        let (ours, theirs) = io::pipe()?;
-        nonblocking(&ours)?;
-        #[cfg(target_os = "linux")]
-        {
-            // A user may hold only so many big pipes; the usual size does as well.
-            let _grown = rustix::pipe::fcntl_setpipe_size(&ours, PIPE);
-        }
+        let (ours, theirs) = output_pipe()?;
         self.output = Some(ours);
-        Ok(Streams { stdin, stdout: Some(theirs.try_clone()?.into()), stderr: Some(theirs.into()) })
+        let stdout = if self.spec.keep_printed {
+            let (ours, theirs) = output_pipe()?;
+            let file = fs::File::create(printed_path(&self.spec.job))?;
+            let capture = Capture::new(file, self.spec.output, &[]);
+            self.printed = Some(Printed { pipe: Some(ours), capture });
+            theirs
+        } else {
+            theirs.try_clone()?
+        };
+        Ok(Streams { stdin, stdout: Some(stdout.into()), stderr: Some(theirs.into()) })
     }
 
     /// Watches the child until it ended or has to end.
@@ -169,7 +190,11 @@ impl Duty {
                 limits.sign_of_life(now);
             }
             if let Some(status) = self.status {
-                return ending_of(status);
+                let ending = ending_of(status);
+                // `bwrap` says signals as exit codes. This one is the kernel's when memory is short, and must not be
+                // charged to the child.
+                let is_killed = self.wall.is_some() && ending == Ending::Exited(KILLED);
+                return if is_killed { Ending::Signaled(KILLED - 128) } else { ending };
             }
             if self.control.demand() > Demand::Run {
                 return Ending::Cancelled;
@@ -193,7 +218,13 @@ impl Duty {
             return (0, Vec::new());
         }
         let alive = self.alive();
-        let stragglers = alive.iter().filter(|process| Some(process.pid) != self.child).count();
+        // What holds up the wall is nobody who was left behind.
+        let is_ours = |process: &&Process| {
+            Some(process.pid) == self.child || self.wall.is_some_and(|wall| process.parent == wall)
+        };
+        // Once `bwrap` has ended, the kernel ends what is left in its namespace. Who is seen there still is chance.
+        let has_fallen = self.wall.is_some() && self.status.is_some();
+        let stragglers = alive.iter().filter(|process| !has_fallen && !is_ours(process)).count();
         // A tree that has too much memory would use its grace to have more.
         let at_once = matches!(ending, Ending::Infra { .. } | Ending::OverMemory { .. });
         if !at_once {
@@ -206,7 +237,14 @@ impl Duty {
     /// Asks `alive` to end and waits for the grace, unless they use it to multiply.
     fn terminate(&mut self, alive: &[Process], limits: &mut Limits) {
         let begun = Instant::now();
-        tree::terminate_all(alive);
+        // `bwrap` and its first process end the namespace at once when they are asked to end, which would leave the
+        // child no grace.
+        let wall = self.wall;
+        let is_wall = |process: &&Process| {
+            wall.is_some_and(|wall| process.pid == wall || process.parent == wall)
+        };
+        let asked: Vec<Process> = alive.iter().filter(|one| !is_wall(one)).copied().collect();
+        tree::terminate_all(&asked);
         loop {
             self.reap();
             let longest = self.spec.grace.min(LONGEST);
@@ -293,6 +331,9 @@ impl Duty {
             if let Some(output) = &self.output {
                 fds.push(PollFd::new(output, PollFlags::IN));
             }
+            if let Some(pipe) = self.printed.as_ref().and_then(|printed| printed.pipe.as_ref()) {
+                fds.push(PollFd::new(pipe, PollFlags::IN));
+            }
             if let Some(input) = &self.input {
                 fds.push(PollFd::new(&input.pipe, PollFlags::OUT));
             }
@@ -326,35 +367,30 @@ impl Duty {
         self.input = None;
     }
 
-    /// Reads output that is there, once, so that nothing else has to wait long; says how much.
+    /// Reads output that is there, once from each pipe, so that nothing else has to wait long; says how much.
     fn drain_some(&mut self) -> usize {
-        let Some(output) = &mut self.output else {
-            return 0;
-        };
-        match output.read(&mut self.chunk) {
-            Ok(0) => self.output = None,
-            Ok(read) => {
-                self.capture.feed(&self.chunk[..read]);
-                self.heard = true;
-                return read;
-            }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) => {}
-            Err(_) => self.output = None,
+        let mut all = 0;
+        if let Some(read) = read_once(&mut self.output, &mut self.chunk) {
+            self.capture.feed(&self.chunk[..read]);
+            all += read;
         }
-        0
+        if let Some(printed) = &mut self.printed
+            && let Some(read) = read_once(&mut printed.pipe, &mut self.chunk)
+        {
+            self.capture.feed(&self.chunk[..read]);
+            printed.capture.feed(&self.chunk[..read]);
+            all += read;
+        }
+        self.heard = self.heard || all > 0;
+        all
     }
 
-    /// Reads what is in the pipe now. Its end need not come: another process may hold it that is not
+    /// Reads what is in the pipes now. Their end need not come: another process may hold them that is not
     /// of our tree.
     fn drain_rest(&mut self) {
-        let Some(output) = &self.output else {
-            return;
-        };
-        let mut left = rustix::io::ioctl_fionread(output).unwrap_or(0);
+        let printed = self.printed.as_ref().and_then(|printed| printed.pipe.as_ref());
+        let waiting = |pipe: &PipeReader| rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let mut left = self.output.iter().chain(printed).map(waiting).sum::<u64>();
         while left > 0 {
             match self.drain_some() as u64 {
                 0 => return,
@@ -382,6 +418,30 @@ impl Duty {
             });
         }
     }
+}
+
+/// A pipe for output: our end, which never blocks, and the child's.
+fn output_pipe() -> io::Result<(PipeReader, PipeWriter)> {
+    let (ours, theirs) = io::pipe()?;
+    nonblocking(&ours)?;
+    #[cfg(target_os = "linux")]
+    {
+        // A user may hold only so many big pipes; the usual size does as well.
+        let _grown = rustix::pipe::fcntl_setpipe_size(&ours, PIPE);
+    }
+    Ok((ours, theirs))
+}
+
+/// Reads from a pipe once; one that is at its end is closed.
+fn read_once(pipe: &mut Option<PipeReader>, chunk: &mut [u8]) -> Option<usize> {
+    match pipe.as_mut()?.read(chunk) {
+        Ok(0) => *pipe = None,
+        Ok(read) => return Some(read),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+        Err(_) => *pipe = None,
+    }
+    None
 }
 
 fn ending_of(status: WaitStatus) -> Ending {

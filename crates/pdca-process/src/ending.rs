@@ -108,6 +108,11 @@ pub enum Held {
         /// The highest version that both the kernel and this program know.
         abi: u32,
     },
+    /// Namespaces of its own, made by `bwrap`.
+    Bwrap {
+        /// Whether abstract sockets and signals are kept inside by Landlock as well.
+        scoped: bool,
+    },
     /// A sandbox was wanted but the host has none.
     NotAvailable {
         /// What is missing.
@@ -121,6 +126,10 @@ impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Landlock { abi } => write!(f, "Landlock (interface version {abi})"),
+            Self::Bwrap { scoped: true } => {
+                f.write_str("bwrap (private namespaces, scoped sockets)")
+            }
+            Self::Bwrap { scoped: false } => f.write_str("bwrap (private namespaces)"),
             Self::NotAvailable { why } => write!(f, "no sandbox: {why}"),
             Self::Off => f.write_str("no sandbox"),
         }

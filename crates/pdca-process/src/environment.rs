@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
+use crate::spec::Env;
+
 /// The variable that carries the tokens of all supervisors above a process, newest last.
 pub(crate) const TOKENS: &str = "PDCA_SUPERVISED";
 
@@ -19,11 +21,165 @@ const GIT: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
+/// Credentials by their whole name.
+const CREDENTIALS: [&str; 17] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "GIT_ASKPASS",
+    "GH_CONFIG_DIR",
+    "GLAB_CONFIG_DIR",
+    "DOCKER_AUTH_CONFIG",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "TWINE_USERNAME",
+    "VAULT_ADDR",
+    "GEM_HOST_API_KEY",
+];
+/// Endings of names that hold credentials.
+const CREDENTIAL_ENDINGS: [&str; 9] = [
+    "_TOKEN",
+    "_PASSWORD",
+    "_PASSWD",
+    "_SECRET",
+    "_SECRET_KEY",
+    "_PRIVATE_KEY",
+    "_CREDENTIALS",
+    "_ACCESS_KEY",
+    "_PAT",
+];
+/// Beginnings of names that an agent signs in to its model with; these are not withheld.
+const MODEL_PROVIDERS: [&str; 14] = [
+    "ANTHROPIC_",
+    "CLAUDE_",
+    "OPENAI_",
+    "CODEX_",
+    "GEMINI_",
+    "GOOGLE_API_KEY",
+    "OPENROUTER_",
+    "MISTRAL_",
+    "DEEPSEEK_",
+    "GROQ_",
+    "XAI_",
+    "OPENCODE_",
+    "AIDER_",
+    "AZURE_OPENAI_",
+];
+
+/// What programs commonly need, by its whole name.
+const USUAL: [&str; 45] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PWD",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "TERM_PROGRAM",
+    "TERMINFO",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "CI",
+    "EDITOR",
+    "PAGER",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "FTP_PROXY",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "SOURCE_DATE_EPOCH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+];
+/// Beginnings of names that programs commonly need: locale, directories, certificates, toolchains.
+const USUAL_BEGINNINGS: [&str; 24] = [
+    "LC_",
+    "XDG_",
+    "SSL_CERT_",
+    "GIT_SSL_",
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "CARGO_",
+    "RUSTUP_",
+    "RUST_",
+    "RUSTC_",
+    "RUSTFLAGS",
+    "GO",
+    "NODE_",
+    "NPM_CONFIG_",
+    "NVM_",
+    "PNPM_",
+    "PYTHON",
+    "PYENV_",
+    "PIP_",
+    "UV_",
+    "CONDA_",
+    "RBENV_",
+    "MISE_",
+    "NIX_",
+];
+
+/// Whether a variable is one that programs commonly need, or that an agent signs in to its model with.
+fn is_usual(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    if name == TOKENS {
+        return true;
+    }
+    let name = name.to_ascii_uppercase();
+    let begins =
+        |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    USUAL.contains(&name.as_str()) || begins(&USUAL_BEGINNINGS) || begins(&MODEL_PROVIDERS)
+}
+
+/// Whether a variable holds a credential that is not for a model provider.
+fn is_credential(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let name = name.to_ascii_uppercase();
+    if MODEL_PROVIDERS.iter().any(|provider| name.starts_with(provider)) {
+        return false;
+    }
+    CREDENTIALS.contains(&name.as_str())
+        || CREDENTIAL_ENDINGS.iter().any(|ending| name.ends_with(ending) || name == ending[1..])
+        || name.starts_with("GITHUB_TOKEN")
+        || name.contains("_TOKEN_")
+}
+
 /// Takes from `command` what no child is to inherit. The environment is not read for its own sake:
 /// its names are only looked through for those to withhold.
-pub(crate) fn cleanse(command: &mut Command) {
+pub(crate) fn cleanse(command: &mut Command, env: &Env) {
     for (name, _) in std::env::vars_os() {
-        if is_withheld(&name) {
+        let is_secret =
+            env.withhold_credentials && is_credential(&name) && !env.pass.contains(&name);
+        let is_odd = env.usual_only && !is_usual(&name) && !env.pass.contains(&name);
+        if is_withheld(&name) || is_secret || is_odd {
             command.env_remove(name);
         }
     }
@@ -39,6 +195,78 @@ fn is_withheld(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_credential_is_known_by_its_name_and_a_models_key_is_let_through() {
+        let names = [
+            "GH_TOKEN",
+            "GITHUB_TOKEN",
+            "GITLAB_TOKEN",
+            "NPM_TOKEN",
+            "CARGO_REGISTRIES_X_TOKEN",
+            "SSH_AUTH_SOCK",
+            "AWS_SECRET_ACCESS_KEY",
+            "TWINE_PASSWORD",
+            "POETRY_PYPI_TOKEN_PYPI",
+            "MY_SECRET",
+            "token",
+        ];
+        for name in names {
+            assert!(is_credential(OsStr::new(name)), "{name}");
+        }
+        let names = [
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+            "PATH",
+            "HOME",
+            "TOKENIZERS_PARALLELISM",
+            "CARGO_HOME",
+            "HTTPS_PROXY",
+            "PATTERN",
+        ];
+        for name in names {
+            assert!(!is_credential(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_programs_commonly_need_is_a_list() {
+        let usual = |name: &&str| is_usual(OsStr::new(name));
+        let names = [
+            "PATH",
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "TERM",
+            "TMPDIR",
+            "https_proxy",
+            "CARGO_HOME",
+            "GOPATH",
+            "ANTHROPIC_BASE_URL",
+            "OPENAI_API_KEY",
+            "SOURCE_DATE_EPOCH",
+            "GIT_AUTHOR_DATE",
+            TOKENS,
+        ];
+        assert_eq!(names.iter().find(|name| !usual(name)), None);
+        let names = [
+            "DATABASE_URL",
+            "STRIPE_KEY",
+            "SENTRY_DSN",
+            "MY_APP_CONFIG",
+            "SSH_AUTH_SOCK",
+            "GH_TOKEN",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DOCKER_HOST",
+            "KUBECONFIG",
+            "BASH_ENV",
+            "LD_PRELOAD",
+        ];
+        assert_eq!(names.iter().find(|name| usual(name)), None);
+    }
 
     #[test]
     fn only_what_binds_to_another_place_is_withheld() {

@@ -11,10 +11,11 @@ use std::process::{Command, Stdio};
 use fs_err as fs;
 use rustix::io::Errno;
 
+use crate::confine;
 use crate::ending::{Held, Obstacle};
 use crate::environment;
-use crate::sandbox::{restrict_thread, temporary};
-use crate::spec::{Sandbox, SandboxMode, Spec};
+use crate::sandbox::temporary;
+use crate::spec::{SandboxMode, Spec};
 
 /// The three descriptors a child starts with; `None` is nothing to read and nowhere to write.
 #[derive(Debug, Default)]
@@ -42,52 +43,37 @@ pub(crate) enum Refusal {
     Infra { why: String },
 }
 
-/// Starts the child that `spec` describes.
-pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
-    let wanted = spec.sandbox.clone().filter(|sandbox| sandbox.mode != SandboxMode::Off);
-    let mut command = command(spec, streams);
-    let Some(sandbox) = wanted else {
-        return start(spec, &mut command, Held::Off);
-    };
-    let tmp = std::path::absolute(temporary(&spec.job))
-        .and_then(|tmp| fs::create_dir_all(&tmp).map(|()| tmp))
-        .map_err(|error| Refusal::Infra { why: error.to_string() })?;
-    if !spec.env.set.contains_key(OsStr::new("TMPDIR")) {
-        command.env("TMPDIR", tmp);
+impl Streams {
+    /// All three, opened: what is `None` as `/dev/null`.
+    pub(crate) fn opened(self) -> io::Result<[OwnedFd; 3]> {
+        let or_null = |stream: Option<OwnedFd>, write: bool| match stream {
+            Some(stream) => Ok(stream),
+            None => fs::OpenOptions::new()
+                .read(!write)
+                .write(write)
+                .open("/dev/null")
+                .map(|null| null.into_parts().0.into()),
+        };
+        Ok([or_null(self.stdin, false)?, or_null(self.stdout, true)?, or_null(self.stderr, true)?])
     }
-    start_restricted(spec, command, &sandbox)
+
+    /// Puts together again what [`opened`](Self::opened) gave.
+    pub(crate) fn from_opened(streams: Vec<OwnedFd>) -> Self {
+        let mut streams = streams.into_iter();
+        Self { stdin: streams.next(), stdout: streams.next(), stderr: streams.next() }
+    }
 }
 
-/// Restricts a thread and starts the child from it, so that the supervisor itself stays free.
-fn start_restricted(
-    spec: &Spec,
-    mut command: Command,
-    sandbox: &Sandbox,
-) -> Result<Launched, Refusal> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, || {
-            let held = restrict_thread(sandbox, &spec.job)
-                .unwrap_or_else(|why| Held::NotAvailable { why });
-            match (&held, sandbox.mode) {
-                (Held::NotAvailable { why }, SandboxMode::Require) => {
-                    Err(Refusal::NoSandbox { why: why.clone() })
-                }
-                (
-                    Held::NotAvailable { .. } | Held::Landlock { .. } | Held::Off,
-                    SandboxMode::Require | SandboxMode::Auto | SandboxMode::Off,
-                ) => start(spec, &mut command, held),
-            }
-        });
-        match thread.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(launched)) => launched,
-            Ok(Err(_)) => {
-                Err(Refusal::Infra { why: "the thread that starts the child failed".to_owned() })
-            }
-            Err(error) => {
-                Err(Refusal::Infra { why: format!("no thread to start the child from: {error}") })
-            }
-        }
-    })
+/// Starts the child that `spec` describes.
+pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
+    let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
+    if !confined {
+        return start(spec, &mut command(spec, streams), Held::Off);
+    }
+    std::path::absolute(temporary(&spec.job))
+        .and_then(fs::create_dir_all)
+        .map_err(|error| Refusal::Infra { why: error.to_string() })?;
+    confine::start(spec, streams)
 }
 
 fn start(spec: &Spec, command: &mut Command, held: Held) -> Result<Launched, Refusal> {
@@ -96,14 +82,18 @@ fn start(spec: &Spec, command: &mut Command, held: Held) -> Result<Launched, Ref
         Ok(child) => {
             Ok(Launched { pid: rustix::process::Pid::from_child(&child).as_raw_pid(), held })
         }
-        Err(error) => {
-            let (kind, why) = obstacle(spec, &error);
-            Err(Refusal::Obstacle { kind, why, held })
-        }
+        Err(error) => Err(refused_start(spec, &error, held)),
     }
 }
 
-fn command(spec: &Spec, streams: Streams) -> Command {
+/// The refusal of a program that the system did not start.
+pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: Held) -> Refusal {
+    let (kind, why) = obstacle(spec, error);
+    Refusal::Obstacle { kind, why, held }
+}
+
+/// The child as a command of this process.
+pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
     let mut command = Command::new(program(spec));
     command
@@ -115,9 +105,14 @@ fn command(spec: &Spec, streams: Streams) -> Command {
     if !spec.interactive {
         command.process_group(0);
     }
-    environment::cleanse(&mut command);
+    environment::cleanse(&mut command, &spec.env);
     for name in &spec.env.remove {
         command.env_remove(name);
+    }
+    if spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off)
+        && let Ok(tmp) = std::path::absolute(temporary(&spec.job))
+    {
+        command.env("TMPDIR", tmp);
     }
     command.envs(&spec.env.set);
     command

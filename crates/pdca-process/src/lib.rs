@@ -44,12 +44,15 @@
 //! kernel, and Landlock is the sandbox. On another Unix only the child's own process group is
 //! ended, processes are not counted, and there is no sandbox, which the verdict says.
 
+mod bwrap;
 mod cancel;
 mod capture;
+mod confine;
 mod control;
 mod duty;
 mod ending;
 mod environment;
+mod git;
 mod hold;
 mod launch;
 mod limit;
@@ -73,12 +76,13 @@ mod wire;
 
 pub use cancel::Cancel;
 pub use ending::{Ending, Held, Obstacle};
+pub use git::{GitError, GitVersion, InstalledGit, OLDEST_GIT};
 pub use hold::{HoldError, lock_alone, wait_until_free};
-pub use log::{Log, LogError, log_path, printable, read_log};
+pub use log::{Log, LogError, log_path, printable, read_log, read_printed};
 pub use memory::memory_support;
 pub use run::{RunError, Sign, run};
-pub use sandbox::sandbox_support;
-pub use spec::{Env, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};
+pub use sandbox::{bwrap_support, home, sandbox_support, wall_support};
+pub use spec::{Env, Network, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin};
 pub use supervise::maybe_supervise;
 pub use supervisor::Supervisor;
 pub use tool::{Tool, ToolError, ToolOutput};

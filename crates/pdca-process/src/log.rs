@@ -32,6 +32,23 @@ pub struct LogError {
     source: io::Error,
 }
 
+const PRINTED: &str = "stdout";
+
+/// Where the standard output of a job lies, if it is kept apart.
+pub(crate) fn printed_path(job: &Utf8Path) -> Utf8PathBuf {
+    job.join(PRINTED)
+}
+
+/// Reads what the child of a job wrote to its standard output; none where that was not kept apart.
+pub fn read_printed(job: &Utf8Path) -> Result<Option<Log>, LogError> {
+    let Some(summary) = load_verdict(job).ok().flatten().and_then(|verdict| verdict.printed) else {
+        return Ok(None);
+    };
+    let path = printed_path(job);
+    let bytes = fs::read(&path).map_err(|source| LogError { path, source })?;
+    Ok(Some(Log { bytes, truncated: summary.truncated || summary.log_error.is_some() }))
+}
+
 /// Where the log of a job lies.
 pub fn log_path(job: &Utf8Path) -> Utf8PathBuf {
     job.join(FILE)

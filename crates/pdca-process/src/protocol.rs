@@ -30,7 +30,7 @@ use crate::spec::Spec;
 use crate::verdict::Verdict;
 
 /// Changes whenever the two sides would misunderstand each other.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// No order and no standard input is longer than this.
 const MAX_FRAME: u32 = 1 << 30;
 
@@ -38,6 +38,8 @@ const MAX_FRAME: u32 = 1 << 30;
 pub(crate) mod byte {
     pub(crate) const DETACHED: u8 = b'D';
     pub(crate) const TERMINAL: u8 = b'T';
+    /// To a process that confines itself and becomes the child.
+    pub(crate) const CONFINED: u8 = b'C';
     pub(crate) const CANCEL: u8 = b'c';
     pub(crate) const KILL: u8 = b'k';
 }
@@ -65,7 +67,7 @@ pub(crate) fn send_opening(
     opening: u8,
     inherited: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !inherited.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(inherited)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -77,7 +79,7 @@ pub(crate) fn send_opening(
 
 /// Receives what [`send_opening`] sent; `None` if the driver is gone.
 pub(crate) fn receive_opening(socket: impl AsFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut bytes = [0];
     let received = rustix::io::retry_on_intr(|| {

@@ -13,7 +13,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cancel::Cancel;
 use crate::ending::Ending;
 use crate::link::{Last, Link, Stopped};
-use crate::spec::Spec;
+use crate::sandbox::is_bwrap_usable;
+use crate::spec::{Sandbox, SandboxMode, Spec};
 use crate::verdict::{Verdict, forget, load_verdict};
 
 /// A sign of life of a running child.
@@ -72,7 +73,35 @@ pub enum RunError {
 /// `watch` is called from this thread; while it runs, signs of life wait, but the child is still
 /// supervised. This process becomes a subreaper: whatever loses its parent below it becomes its
 /// child.
+///
+/// A sandbox of [`SandboxMode::Auto`] or [`SandboxMode::Require`] is `bwrap` where that works and Landlock elsewhere.
 pub fn run(spec: &Spec, cancel: &Cancel, watch: &mut dyn FnMut(Sign)) -> Result<Verdict, RunError> {
+    let Some(strong) = strengthened(spec) else { return run_once(spec, cancel, watch) };
+    match run_once(&strong, cancel, watch) {
+        // Nothing was started: the mounts of this very child cannot be made.
+        Err(RunError::NoSandbox { .. }) => run_once(spec, cancel, watch),
+        ended => ended,
+    }
+}
+
+/// The same child behind the strong wall, where the choice is ours and the wall works here. A terminal is not handed
+/// through it.
+fn strengthened(spec: &Spec) -> Option<Spec> {
+    let sandbox = spec.sandbox.as_ref().filter(|sandbox| {
+        matches!(sandbox.mode, SandboxMode::Auto | SandboxMode::Require) && !spec.interactive
+    })?;
+    if !is_bwrap_usable() {
+        return None;
+    }
+    let sandbox = Sandbox { mode: SandboxMode::Bwrap, ..sandbox.clone() };
+    Some(Spec { sandbox: Some(sandbox), ..spec.clone() })
+}
+
+fn run_once(
+    spec: &Spec,
+    cancel: &Cancel,
+    watch: &mut dyn FnMut(Sign),
+) -> Result<Verdict, RunError> {
     if spec.argv.is_empty() {
         return Err(RunError::NoProgram);
     }

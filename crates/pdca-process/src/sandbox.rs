@@ -2,10 +2,13 @@
 //!
 //! Landlock only knows rules that *allow*, each for a whole tree. "Everything except `/a/b`" is
 //! therefore written as rules for all entries of `/` but `a`, and for all entries of `/a` but `b`.
+//! Signals and abstract sockets are kept inside as well, from interface version 6 on.
 //! A symbolic link never gets a rule: the kernel judges what it leads to, under its real path.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -17,6 +20,95 @@ use crate::spec::Sandbox;
 struct Allowed {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
+}
+
+/// Files and trees below the home directory that hold credentials: no confined child reads them.
+const CREDENTIALS: [&str; 16] = [
+    ".ssh",
+    ".gnupg",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".docker/config.json",
+    ".pypirc",
+    ".cargo/credentials.toml",
+    ".password-store",
+];
+
+/// Rights of root that would undo the wall or reach other processes, and their numbers.
+pub(crate) const DROPPED: [(&str, u32); 10] = [
+    ("CAP_SYS_ADMIN", 21),
+    ("CAP_SYS_PTRACE", 19),
+    ("CAP_SYS_MODULE", 16),
+    ("CAP_SYS_RAWIO", 17),
+    ("CAP_SYS_BOOT", 22),
+    ("CAP_MKNOD", 27),
+    ("CAP_PERFMON", 38),
+    ("CAP_BPF", 39),
+    ("CAP_DAC_READ_SEARCH", 2),
+    ("CAP_LINUX_IMMUTABLE", 9),
+];
+
+/// Files that a child may write wherever it may write little else.
+const DEVICES: [&str; 10] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+    "/dev/mqueue",
+];
+
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::vars_os().find_map(|(found, value)| (found == OsStr::new(name)).then_some(value))
+}
+
+/// The user's home directory, where there is one.
+pub fn home() -> Option<PathBuf> {
+    variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Where the user's credentials are, if they are anywhere.
+pub(crate) fn credentials() -> Vec<PathBuf> {
+    home().iter().flat_map(|home| CREDENTIALS.map(|name| home.join(name))).collect()
+}
+
+/// Takes the rights of root away that would undo the wall, from whatever is executed from now on. Root keeps the others.
+pub(crate) fn drop_rights() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+        for (_, number) in DROPPED {
+            let right = CapabilitySet::from_bits_retain(1 << number);
+            // Whoever is not root has none of them, and may not give them away.
+            let _dropped = remove_capability_from_bounding_set(right);
+        }
+    }
+}
+
+/// The wall that a child with `sandbox = "auto"` gets here: `bwrap` where it works, else Landlock. Found out once.
+pub fn wall_support() -> Held {
+    if is_bwrap_usable() {
+        return Held::Bwrap { scoped: matches!(sandbox_support(), Held::Landlock { abi: 6.. }) };
+    }
+    sandbox_support()
+}
+
+/// Whether `bwrap` works here, found out once.
+pub(crate) fn is_bwrap_usable() -> bool {
+    static USABLE: OnceLock<bool> = OnceLock::new();
+    *USABLE.get_or_init(|| cfg!(target_os = "linux") && bwrap_support().is_ok())
 }
 
 /// The directory for temporary files of a sandboxed child.
@@ -38,6 +130,46 @@ pub fn sandbox_support() -> Held {
         .unwrap_or_else(|why| Held::NotAvailable { why })
 }
 
+/// Whether `bwrap` is installed and may make namespaces here.
+pub fn bwrap_support() -> Result<(), String> {
+    let program = crate::bwrap::program().ok_or("bwrap is not installed")?;
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+    let output = std::process::Command::new(program)
+        .args([
+            "--unshare-pid",
+            "--unshare-ipc",
+            "--bind",
+            "/",
+            "/",
+            "--dev",
+            "/dev",
+            "--proc",
+            "/proc",
+            "true",
+        ])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| format!("bwrap cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("bwrap cannot make namespaces here: {}", said.trim()))
+}
+
+/// Keeps signals and abstract sockets of the calling thread, and of what it starts, among themselves. Returns whether
+/// the kernel can.
+pub(crate) fn scope_thread() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        landlocked::scope_alone().unwrap_or(false)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
+    }
+}
+
 /// Restricts the calling thread, and with it every process it starts from now on, for good.
 ///
 /// Gives back what holds; an error says why a sandbox that the kernel has could not be set up.
@@ -46,8 +178,11 @@ pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Held,
 }
 
 fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
-    let no_read = real(&sandbox.no_read);
-    let may_write = real(sandbox.write.iter().chain([&temporary(job)]));
+    let mut may_write = real(sandbox.write.iter().chain([&temporary(job)]));
+    let secrets = credentials().into_iter().filter_map(|path| path.canonicalize().ok());
+    let secrets = secrets.filter(|path| !may_write.contains(path));
+    let no_read: BTreeSet<PathBuf> = real(&sandbox.no_read).into_iter().chain(secrets).collect();
+    may_write.extend(DEVICES.map(PathBuf::from));
     let may_read = &real(&sandbox.read) | &may_write;
     // The verdict is not the child's to write, unless the whole job directory was given to it.
     let job = &real([&job.to_owned()]) - &may_write;
@@ -112,6 +247,7 @@ mod landlocked {
     use landlock::{
         ABI, Access as _, AccessFs, BitFlags, LandlockStatus, PathBeneath, Ruleset,
         RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+        Scope,
     };
     use rustix::fs::{FileType, Mode, OFlags};
 
@@ -122,7 +258,11 @@ mod landlocked {
     const NEWEST: ABI = ABI::V9;
 
     pub(super) fn enforce(allowed: &Allowed) -> Result<Held, RulesetError> {
-        let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.create()?;
+        let mut rules = Ruleset::default()
+            .handle_access(AccessFs::from_all(NEWEST))?
+            // Signals and abstract sockets stay inside the domain, where the kernel can keep them there.
+            .scope(Scope::from_all(NEWEST))?
+            .create()?;
         // Names may be listed everywhere.
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
         let both = allowed.read.union(&allowed.write);
@@ -138,6 +278,12 @@ mod landlocked {
         }
         let status = rules.restrict_self()?;
         Ok(held(&status.ruleset, status.landlock))
+    }
+
+    pub(super) fn scope_alone() -> Result<bool, RulesetError> {
+        let status =
+            Ruleset::default().scope(Scope::from_all(NEWEST))?.create()?.restrict_self()?;
+        Ok(status.ruleset == RulesetStatus::FullyEnforced)
     }
 
     fn held(enforced: &RulesetStatus, landlock: LandlockStatus) -> Held {

@@ -38,6 +38,11 @@ pub struct Spec {
     /// Line prefixes whose lines are collected into [`Verdict::marked`](crate::Verdict::marked) even
     /// when they fall into the part of the output that is left out.
     pub markers: Vec<String>,
+    /// Keeps what the child writes to its standard output once more, apart from standard error, in a file of its own;
+    /// see [`read_printed`](crate::read_printed). The two streams are then two pipes, so that the log may have their
+    /// lines in another order than they were written.
+    #[serde(default)]
+    pub keep_printed: bool,
     /// What the kernel keeps the child from reading and writing.
     pub sandbox: Option<Sandbox>,
     /// How many processes the child's tree may have at a time; `None` is [`Spec::MAX_PROCESSES`].
@@ -82,6 +87,7 @@ impl Spec {
             grace: Duration::from_secs(5),
             output: OutputCap::default(),
             markers: Vec::new(),
+            keep_printed: false,
             sandbox: None,
             max_processes: None,
             max_memory: None,
@@ -106,6 +112,17 @@ pub struct Env {
     /// Variables of the driver that the child does not get.
     #[serde(with = "os_set")]
     pub remove: BTreeSet<OsString>,
+    /// The child does not get the driver's credentials: tokens of forges and registries, keys of clouds, the agent
+    /// of ssh. Keys of model providers are not among them.
+    #[serde(default)]
+    pub withhold_credentials: bool,
+    /// The child gets of the driver's variables only what programs commonly need: paths, locale, terminal, proxies,
+    /// the places of toolchains, and what an agent signs in to its model with.
+    #[serde(default)]
+    pub usual_only: bool,
+    /// Variables that are let through all the same.
+    #[serde(with = "os_set", default)]
+    pub pass: BTreeSet<OsString>,
 }
 
 impl Env {
@@ -185,9 +202,23 @@ pub struct Sandbox {
     pub read: Vec<Utf8PathBuf>,
     /// Trees below a denied one that can be read and written all the same.
     pub write: Vec<Utf8PathBuf>,
+    /// Whether the child reaches the network; only `bwrap` can take it away.
+    #[serde(default)]
+    pub network: Network,
 }
 
-/// What happens when the kernel cannot enforce a [`Sandbox`].
+/// Whether a child reaches the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// As the driver does.
+    #[default]
+    On,
+    /// Not at all.
+    Off,
+}
+
+/// Which wall a [`Sandbox`] is, and what happens where it cannot be built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxMode {
@@ -196,6 +227,23 @@ pub enum SandboxMode {
     Auto,
     /// The child is not started.
     Require,
+    /// Landlock holds the child, or it is not started.
+    Landlock,
+    /// `bwrap` holds the child in namespaces of its own, or it is not started.
+    Bwrap,
     /// The child runs without.
     Off,
+}
+
+impl SandboxMode {
+    /// The word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Require => "require",
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+            Self::Off => "off",
+        }
+    }
 }

@@ -16,7 +16,8 @@ use fs_err as fs;
 use rustix::process::{WaitOptions, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::control::{Attachment, Control, Demand, Received};
+use crate::confine;
+use crate::control::{Attachment, Control, Demand, Opening, Received};
 use crate::duty::{Done, Duty};
 use crate::ending::Ending;
 use crate::hold;
@@ -55,11 +56,18 @@ pub(crate) fn supervise_and_exit() -> ! {
 }
 
 fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
+    // What the driver was started with, such as a file that a shell left open, is not for any child.
+    close_fds::set_fds_cloexec(3, &[]);
     let ended_children = take_signals()?;
     let mut control = Control::adopt()?;
-    let Some((attachment, inherited)) = control.opening()? else {
+    let Some((opening, inherited)) = control.opening()? else {
         return Ok(());
     };
+    let attachment = match opening {
+        Opening::Confine => return confine::become_child(control.into_socket(), inherited),
+        Opening::Supervise(attachment) => attachment,
+    };
+    close_to_tracing();
     detach(attachment);
     let Received { spec, inherited } = control.order(inherited)?;
     let job = spec.job.clone();
@@ -133,6 +141,16 @@ fn detach(attachment: Attachment) {
     }
     // Without it (another system than Linux) only the child's own group can be ended.
     let _subreaper = tree::become_subreaper();
+}
+
+/// Keeps every process without special rights from reading or writing this one's memory.
+fn close_to_tracing() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A kernel that refuses this still has the sandbox between the child and us.
+        let _set = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// The last resort after a defect of our own: kill what runs below us.

@@ -81,7 +81,7 @@ pub(crate) fn stand_in(supervisor: Supervisor) {
 }
 
 /// The file this program was started from, even if another one lies at its path by now.
-fn own_program() -> Option<PathBuf> {
+pub(crate) fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") {
         Some(PathBuf::from("/proc/self/exe"))
     } else {

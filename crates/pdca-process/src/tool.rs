@@ -17,9 +17,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Urgency};
 use crate::environment;
 use crate::poll::{nonblocking, poll_until};
+use crate::spec::Env;
 
 /// How much standard error of a tool is kept; the rest is read and dropped.
 const MAX_STDERR: usize = 256 << 10;
@@ -47,7 +48,7 @@ pub struct Tool {
     stdin: Vec<u8>,
     timeout: Duration,
     max_stdout: usize,
-    cancel: Option<Cancel>,
+    cancel: Option<(Cancel, Urgency)>,
 }
 
 /// What a tool that ended by itself left.
@@ -103,7 +104,7 @@ pub enum ToolError {
         /// What it may write.
         limit: usize,
     },
-    /// An immediate end was asked for, and the program was killed.
+    /// An end was asked for, and the program was killed.
     #[error("{} was killed because an end was asked for", program.display())]
     Cancelled {
         /// The program.
@@ -188,7 +189,14 @@ impl Tool {
     /// is about, which is not long.
     #[must_use]
     pub fn killed_by(mut self, cancel: &Cancel) -> Self {
-        self.cancel = Some(cancel.clone());
+        self.cancel = Some((cancel.clone(), Urgency::Kill));
+        self
+    }
+
+    /// Has the program killed when any end is asked for: for one that may take long and whose work is done again.
+    #[must_use]
+    pub fn ended_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some((cancel.clone(), Urgency::Cancel));
         self
     }
 
@@ -232,7 +240,7 @@ impl Tool {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        environment::cleanse(&mut command);
+        environment::cleanse(&mut command, &Env::default());
         command.envs(&self.env);
         command
     }
@@ -289,7 +297,7 @@ impl<'a> Running<'a> {
         &mut self,
         deadline: Instant,
         max_stdout: usize,
-        cancel: Option<&Cancel>,
+        cancel: Option<&(Cancel, Urgency)>,
     ) -> io::Result<Stopped> {
         self.set_nonblocking()?;
         let end = end_of(&self.child);
@@ -304,7 +312,7 @@ impl<'a> Running<'a> {
             if ended && !more {
                 return Ok(Stopped::Ended);
             }
-            if cancel.is_some_and(Cancel::is_killed) {
+            if cancel.is_some_and(|(cancel, urgency)| cancel.urgency() >= *urgency) {
                 return Ok(Stopped::Cancelled);
             }
             if Instant::now() >= deadline {

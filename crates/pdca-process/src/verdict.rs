@@ -27,12 +27,16 @@ pub struct Verdict {
     pub duration: Duration,
     /// What it wrote.
     pub output: OutputSummary,
+    /// What it wrote to its standard output alone, where that was [kept](crate::Spec::keep_printed).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<Box<OutputSummary>>,
     /// The lines that start with one of [`Spec::markers`](crate::Spec::markers), in order, each cut
     /// at 4 KiB. Of each marker the first 16 and the last 16 lines are kept.
     pub marked: Vec<String>,
     /// What held it while it ran.
     pub held: Held,
-    /// How many processes of its tree were alive when it ended and had to be ended too.
+    /// How many processes of its tree were alive when it ended and had to be ended too. Behind `bwrap` the kernel
+    /// ends them with the child, and none is counted.
     pub stragglers: u32,
 }
 
@@ -139,6 +143,7 @@ impl Verdict {
             ending,
             duration: Duration::ZERO,
             output: OutputSummary::default(),
+            printed: None,
             marked: Vec::new(),
             held: Held::Off,
             stragglers: 0,
@@ -230,7 +235,9 @@ mod tests {
         ) {
             let output = OutputSummary { bytes, truncated, last_line, log_error: None };
             let duration = Duration::from_millis(ms);
-            let verdict = Verdict { ending, duration, output, marked, held, stragglers: 1 };
+            let printed = None;
+            let verdict =
+                Verdict { ending, duration, output, printed, marked, held, stragglers: 1 };
             prop_assert_eq!(parse(&verdict.to_json()).unwrap(), verdict);
         }
 

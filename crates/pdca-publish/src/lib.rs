@@ -31,6 +31,7 @@ mod words;
 mod record;
 
 mod gh;
+mod inert;
 mod outside;
 mod patience;
 mod tracker;

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 
-use pdca_state::{Brief, BundleId, GateReport, GateResult, Label, Summary};
+use pdca_state::{Brief, BundleId, GateReport, GateResult, Label, Summary, title_of};
 
+use crate::inert;
 use crate::key::{Key, without_marks};
 
 /// The longest subject of a message that is made here, in characters.
@@ -34,19 +35,15 @@ pub struct Words<'a> {
 impl Words<'_> {
     /// What it is about, in a few words: the heading of the brief, or its slug.
     pub fn title(&self) -> String {
-        let heading = self.brief_text.lines().find_map(|line| line.strip_prefix("# "));
-        let after = heading.and_then(|heading| heading.split_once(" — ")).map(|(_, title)| title);
-        let titled = after.map(one_line).filter(|title| !title.is_empty());
-        let slug =
-            || self.brief.and_then(Brief::slug).map(|slug| one_line(&slug.replace('-', " ")));
-        titled.or_else(slug).unwrap_or_else(|| format!("issue {}", self.id))
+        title_of(self.brief_text, self.id)
     }
 
     /// A message for the commit.
     pub fn message(&self) -> String {
-        let mut text = format!("{}\n", cut(&self.title(), SUBJECT));
+        let mut text = format!("{}\n", inert::plain(&cut(&self.title(), SUBJECT)));
         for (label, before) in [(Label::Defect, ""), (Label::SuccessCriterion, "Done when: ")] {
             if let Some(said) = self.field(label) {
+                let said = inert::plain(&said);
                 let _infallible = write!(text, "\n{before}{said}\n");
             }
         }
@@ -56,7 +53,7 @@ impl Words<'_> {
 
     /// A text for the pull request.
     pub fn description(&self) -> String {
-        let mut text = format!("Issue {}: {}\n", self.id, self.title());
+        let mut text = format!("Issue {}: {}\n", self.id, inert::in_markdown(&self.title()));
         let parts = [
             ("What is wrong, or wanted", Label::Defect),
             ("Done when", Label::SuccessCriterion),
@@ -64,7 +61,7 @@ impl Words<'_> {
         ];
         for (heading, label) in parts {
             if let Some(said) = self.field(label) {
-                let _infallible = write!(text, "\n### {heading}\n\n{said}\n");
+                let _infallible = write!(text, "\n### {heading}\n\n{}", inert::quoted(&said));
             }
         }
         if let Some(table) = self.checks() {
@@ -72,16 +69,19 @@ impl Words<'_> {
         }
         let proven = self.summary.and_then(|summary| summary.section(7));
         if let Some(proven) = proven.map(str::trim).filter(|text| !text.is_empty()) {
-            let _infallible = write!(text, "\n### Proven, and not proven\n\n{proven}\n");
+            let _infallible =
+                write!(text, "\n### Proven, and not proven\n\n{}", inert::quoted(proven));
         }
         text
     }
 
     /// A comment for the tracker.
     pub fn comment(&self) -> String {
-        let mut text = format!("There is a change for this: {}.\n", self.title());
+        let title = inert::in_markdown(&self.title());
+        let mut text = format!("There is a change for this: {title}.\n");
         if let Some(done) = self.field(Label::SuccessCriterion) {
-            let _infallible = write!(text, "\nWhat can be observed with it: {done}\n");
+            let done = inert::quoted(&done);
+            let _infallible = write!(text, "\nWhat can be observed with it:\n\n{done}");
         }
         text
     }
@@ -100,7 +100,7 @@ impl Words<'_> {
         }
         let mut table = "| check | result |\n|---|---|\n".to_owned();
         for row in rows {
-            let check = one_line(&row.check).replace('|', "\\|");
+            let check = inert::in_markdown(&one_line(&row.check));
             let _infallible = writeln!(table, "| {check} | {} |", row.result.as_str());
         }
         Some(table)
@@ -193,13 +193,32 @@ mod tests {
 
         ### What is wrong, or wanted
 
+        ```text
         an empty list
         ends the program
+        ```
 
         ### Done when
 
+        ```text
         it prints nothing
+        ```
         ");
+    }
+
+    #[test]
+    fn what_a_brief_says_closes_nothing_and_calls_nobody() {
+        let said = said(
+            "# Brief: issue 36 — Fixes #12 for @ann ![x](http://e/x.png)\n\n- **Slug:** s\n- **Defect (Goal):** closes o/r#1\n",
+        );
+        for text in [&said.message, &said.description] {
+            let outside: String = text.split("```").step_by(2).collect();
+            for word in ["#12", "@ann", "r#1", "http://"] {
+                assert!(!outside.contains(word), "{word}: {outside}");
+            }
+        }
+        assert!(!said.description.contains("![x]"), "{}", said.description);
+        assert!(said.description.contains("```text\ncloses o/r#1\n```"), "{}", said.description);
     }
 
     #[test]

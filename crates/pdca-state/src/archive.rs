@@ -4,11 +4,14 @@
 //! The archive of attempt N is a plan of steps, each atomic and each harmless when done again:
 //!
 //! 1. *begin*: `iteration-v<N>/` appears, by one rename, with `archive-pending.json` in it: what
-//!    is to move, and the section for the next beat;
+//!    is to move, and the section for the next beat; of an accepted attempt that is sent back also
+//!    `returned.json` and the changes it did not go together with;
 //! 2. *fold*: that section is appended to the brief, and on the way to Plan *seed* keeps a copy
 //!    for the next brief;
 //! 3. *move*: one rename each, never over anything;
-//! 4. *finish*: the directories are synced and the record is removed.
+//! 4. *draft*: on the way to Plan the next brief begins as a copy of the one that was moved, with its
+//!    slug in `<…>`, so that a person edits it instead of starting from nothing;
+//! 5. *finish*: the directories are synced and the record is removed.
 //!
 //! As long as the record is there the bundle is in state [`State::Iterate`](crate::State), whatever
 //! was moved already, and the plan is read from the record: it is finished into the same N.
@@ -27,6 +30,8 @@ use crate::carry_forward;
 use crate::contents::{Contents, LoadError};
 use crate::files::{self, ReadError};
 use crate::gates::GateReport;
+use crate::id::BundleId;
+use crate::returned::{self, Returned};
 use crate::state::Reentry;
 use crate::summary::Summary;
 
@@ -106,32 +111,59 @@ pub struct ArchiveStep {
 
 #[derive(Debug)]
 enum Action {
-    Begin(Manifest),
+    Begin { manifest: Manifest, beside: Vec<(String, Vec<u8>)> },
     Fold(String),
     Seed(String),
     Move(Utf8PathBuf),
+    Draft,
     Finish(Vec<Utf8PathBuf>),
 }
 
 /// Plans the archive of the attempt that lies in the bundle; one that was begun is resumed.
 pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, reentry, None)
+    plan(bundle, reentry, Why::SentBack)
+}
+
+/// As [`archive_plan`], for an attempt that was built on a result that changed since. `said` is what
+/// changed; the next attempt is told so. It goes on from Do.
+pub fn archive_stale(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
+    plan(bundle, Reentry::Do, Why::Stale(said))
 }
 
 /// As [`archive_plan`], for an attempt that was accepted and does not fit what landed since. `said` is
 /// what conflicts with what; the next attempt is told so. It goes on from Do.
 pub fn archive_superseded(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, Reentry::Do, Some(said))
+    plan(bundle, Reentry::Do, Why::Superseded(said))
 }
 
-fn plan(
+/// As [`archive_plan`], for an attempt that was accepted, has not landed, and is sent back. `partners`
+/// are the changes that it did not go together with; the next builder gets to see them.
+pub fn archive_returned(
     bundle: &Bundle,
     reentry: Reentry,
-    superseded: Option<&str>,
+    record: &Returned,
+    partners: &[(BundleId, Vec<u8>)],
 ) -> Result<ArchivePlan, ArchiveError> {
+    plan(bundle, reentry, Why::Returned { record, partners })
+}
+
+/// Why an attempt goes into the archive.
+#[derive(Clone, Copy)]
+enum Why<'a> {
+    /// A person sent it back at its sign-off.
+    SentBack,
+    /// It was accepted and conflicts with what landed since.
+    Superseded(&'a str),
+    /// It was built on a result that changed since.
+    Stale(&'a str),
+    /// It was accepted, and is sent back before it landed.
+    Returned { record: &'a Returned, partners: &'a [(BundleId, Vec<u8>)] },
+}
+
+fn plan(bundle: &Bundle, reentry: Reentry, why: Why<'_>) -> Result<ArchivePlan, ArchiveError> {
     let contents = bundle.contents()?;
     if let Some(pending) = contents.pending()? {
-        return Ok(ArchivePlan::new(bundle, pending));
+        return Ok(ArchivePlan::new(bundle, pending, Vec::new()));
     }
     // The largest plus one, not how many there are: an earlier one may have been removed.
     let largest = contents.iterations.last().copied().unwrap_or(0);
@@ -151,18 +183,26 @@ fn plan(
     let tests = text(Artifact::Brief)?
         .map(|text| BTreeSet::from_iter(Brief::parse(&text).test_files()))
         .unwrap_or_default();
-    let carry_forward = match superseded {
-        Some(said) => carry_forward::superseded(number, said),
-        None => carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()),
+    let (carry_forward, beside) = match why {
+        Why::SentBack => {
+            (carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()), Vec::new())
+        }
+        Why::Superseded(said) => (carry_forward::superseded(number, said), Vec::new()),
+        Why::Stale(said) => (carry_forward::stale(number, said), Vec::new()),
+        Why::Returned { record, partners } => {
+            let section = carry_forward::returned(number, reentry, record);
+            (section, returned::files(record, partners))
+        }
     };
     let manifest =
         Manifest { reentry, carry_forward, moves: moves(bundle.dir(), &contents, reentry, &tests) };
-    Ok(ArchivePlan::new(bundle, Pending { number, reentry, manifest }))
+    Ok(ArchivePlan::new(bundle, Pending { number, reentry, manifest }, beside))
 }
 
 /// The plan of an archive that was begun and not finished, if there is one.
 pub fn resume_archive(bundle: &Bundle) -> Result<Option<ArchivePlan>, ArchiveError> {
-    Ok(bundle.contents()?.pending()?.map(|pending| ArchivePlan::new(bundle, pending)))
+    let pending = bundle.contents()?.pending()?;
+    Ok(pending.map(|pending| ArchivePlan::new(bundle, pending, Vec::new())))
 }
 
 /// Reads the record of a half-done archive.
@@ -210,14 +250,21 @@ fn is_test(dir: &Utf8Path, path: &Utf8Path) -> bool {
 }
 
 impl ArchivePlan {
-    fn new(bundle: &Bundle, Pending { number, reentry, manifest }: Pending) -> Self {
+    fn new(
+        bundle: &Bundle,
+        Pending { number, reentry, manifest }: Pending,
+        beside: Vec<(String, Vec<u8>)>,
+    ) -> Self {
         let section = manifest.carry_forward.clone();
         let moves = manifest.moves.clone();
-        let mut actions = vec![Action::Begin(manifest), Action::Fold(section.clone())];
+        let mut actions = vec![Action::Begin { manifest, beside }, Action::Fold(section.clone())];
         if reentry == Reentry::Plan {
             actions.push(Action::Seed(section));
         }
         actions.extend(moves.iter().cloned().map(Action::Move));
+        if reentry == Reentry::Plan {
+            actions.push(Action::Draft);
+        }
         actions.push(Action::Finish(moves));
         let steps = actions
             .into_iter()
@@ -236,10 +283,11 @@ impl ArchiveStep {
     /// A name for the kind of step, for logs and fault injection.
     pub fn name(&self) -> &'static str {
         match self.action {
-            Action::Begin(_) => "archive-begin",
+            Action::Begin { .. } => "archive-begin",
             Action::Fold(_) => "archive-fold",
             Action::Seed(_) => "archive-seed",
             Action::Move(_) => "archive-move",
+            Action::Draft => "archive-draft",
             Action::Finish(_) => "archive-finish",
         }
     }
@@ -247,22 +295,26 @@ impl ArchiveStep {
     /// Does it, or finds that it is done.
     pub fn apply(&self) -> Result<(), ArchiveError> {
         match &self.action {
-            Action::Begin(manifest) => self.begin(manifest),
+            Action::Begin { manifest, beside } => self.begin(manifest, beside),
             Action::Fold(section) => self.append(Artifact::Brief, section, false),
             Action::Seed(section) => self.append(Artifact::CarryForward, section, true),
+            Action::Move(relative) if self.is_draft(relative)? => Ok(()),
             Action::Move(relative) => self.move_one(relative),
+            Action::Draft => self.draft(),
             Action::Finish(moves) => self.finish(moves),
         }
     }
 
-    fn begin(&self, manifest: &Manifest) -> Result<(), ArchiveError> {
+    fn begin(&self, manifest: &Manifest, beside: &[(String, Vec<u8>)]) -> Result<(), ArchiveError> {
         let dir = self.bundle.dir().join(dir_of(self.number));
         if dir.join(MANIFEST).is_file() {
             return Ok(());
         }
         let json =
             serde_json::to_vec_pretty(manifest).expect("because paths and texts are always JSON");
-        bundle::publish_dir(&dir, &[(MANIFEST, &json)]).map_err(|source| failed(&dir, source))
+        let beside = beside.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+        let with: Vec<(&str, &[u8])> = beside.chain([(MANIFEST, json.as_slice())]).collect();
+        bundle::publish_dir(&dir, &with).map_err(|source| failed(&dir, source))
     }
 
     /// Appends the section, unless it is there; a missing file is made only if `create` says so.
@@ -286,6 +338,37 @@ impl ArchiveStep {
             return Err(LoadError::File(ReadError::TooLarge { path, size, max }).into());
         }
         Ok(self.bundle.publish(artifact, &bytes)?)
+    }
+
+    /// The next brief, as the one in the archive makes it; none where no brief was moved.
+    fn draft_text(&self) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let relative = dir_of(self.number).join(Artifact::Brief.file_name());
+        let max = Artifact::Brief.max_len();
+        let bytes =
+            files::read_within(self.bundle.dir(), &relative, max).map_err(LoadError::from)?;
+        // A brief that is not text is not handed on: nothing could be planned from it.
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(text.map(|text| Brief::parse(&text).as_draft().into_bytes()))
+    }
+
+    /// Whether what lies at a path is the draft of the next brief, from before the archive was cut
+    /// short: that one is not moved.
+    fn is_draft(&self, relative: &Utf8Path) -> Result<bool, ArchiveError> {
+        if relative != Artifact::Brief.file_name() {
+            return Ok(false);
+        }
+        let Some(draft) = self.draft_text()? else { return Ok(false) };
+        Ok(self.bundle.read(Artifact::Brief)?.is_some_and(|brief| brief == draft))
+    }
+
+    fn draft(&self) -> Result<(), ArchiveError> {
+        match self.draft_text()? {
+            Some(draft) if self.bundle.read(Artifact::Brief)?.is_none() => {
+                Ok(self.bundle.publish(Artifact::Brief, &draft)?)
+            }
+            // A person was faster.
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn move_one(&self, relative: &Utf8Path) -> Result<(), ArchiveError> {
@@ -342,12 +425,13 @@ impl fmt::Display for ArchiveStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir = dir_of(self.number);
         match &self.action {
-            Action::Begin(_) => write!(f, "begin {dir}"),
+            Action::Begin { .. } => write!(f, "begin {dir}"),
             Action::Fold(_) => {
                 write!(f, "fold what was learned into {}", Artifact::Brief.file_name())
             }
             Action::Seed(_) => write!(f, "keep it as {}", Artifact::CarryForward.file_name()),
             Action::Move(path) => write!(f, "move {path} to {dir}"),
+            Action::Draft => write!(f, "begin the next {}", Artifact::Brief.file_name()),
             Action::Finish(_) => write!(f, "finish {dir}"),
         }
     }

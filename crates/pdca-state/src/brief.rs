@@ -34,7 +34,7 @@ use crate::lines::{Line, indent, lines, without_bom};
 /// );
 /// assert_eq!(brief.slug().as_deref(), Some("fast-parser"));
 /// assert_eq!(brief.field("scope").unwrap().whole(), "- the parser\n- its tests");
-/// assert_eq!(brief.depends_on().ids.len(), 2);
+/// assert_eq!(brief.depends_on().ids().len(), 2);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Brief {
@@ -51,6 +51,17 @@ struct Span {
     body: Range<usize>,
     line: usize,
     indent: usize,
+}
+
+/// How far a prerequisite must be before what depends on it may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Awaits {
+    /// It is built and green, and waits for its sign-off.
+    Built,
+    /// It is signed off.
+    Accepted,
+    /// It is in the target branch itself.
+    Landed,
 }
 
 /// One field of a brief.
@@ -159,9 +170,30 @@ impl Brief {
         slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<'))
     }
 
+    /// The text as a draft for the next attempt: all of it stays but that the slug is put in `<…>`, so
+    /// that nothing is built before a person has gone over it.
+    pub(crate) fn as_draft(&self) -> String {
+        let span = self.by_label.get("slug").map(|index| &self.spans[*index]);
+        let Some(span) = span.filter(|_| !self.is_placeholder()) else { return self.text.clone() };
+        let (before, slug) = (&self.text[..span.own_line.start], &self.text[span.own_line.clone()]);
+        let slug = if slug.is_empty() { "again" } else { slug };
+        format!("{before}<{slug}>{}", &self.text[span.own_line.end..])
+    }
+
     /// The bundles that must be done before this one, under the label and its old spellings.
     pub fn depends_on(&self) -> IdList {
         self.ids(Label::DependsOn)
+    }
+
+    /// Those of them that must have landed, because they are named under `Depends on (merged)`.
+    pub fn depends_on_landed(&self) -> IdList {
+        let mut list = IdList::default();
+        for spelling in Label::DependsOn.spellings() {
+            if Label::awaits(spelling) == Awaits::Landed {
+                list.extend(self.ids_of(spelling));
+            }
+        }
+        list
     }
 
     /// The bundles this one must not run beside.

@@ -129,6 +129,17 @@ impl Bundle {
         Ok(files::read_within(&self.dir, name, artifact.max_len())?)
     }
 
+    /// Reads an artifact of an archived attempt; `None` where it is absent.
+    pub fn read_archived(
+        &self,
+        number: u32,
+        artifact: Artifact,
+    ) -> Result<Option<Vec<u8>>, LoadError> {
+        self.require_inside()?;
+        let path = crate::archive::dir_of(number).join(artifact.file_name());
+        Ok(files::read_within(&self.dir, &path, artifact.max_len())?)
+    }
+
     /// Puts an artifact in place, durably: absent or whole, whatever happens.
     pub fn publish(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.writable(artifact)?;
@@ -174,6 +185,27 @@ impl Bundle {
     /// Where the log of a gate lies, relative to the bundle: what the row's `log` says.
     pub fn gate_log(rule_id: &str) -> Utf8PathBuf {
         Utf8Path::new(Artifact::GateLogs.file_name()).join(format!("{}.log", tame(rule_id)))
+    }
+
+    /// Where the log of a row lies that was red when the bundle was gated together with others,
+    /// relative to the bundle.
+    pub fn integration_log(rule_id: &str) -> Utf8PathBuf {
+        Self::integration_logs().join(format!("{}.log", tame(rule_id)))
+    }
+
+    /// Removes the logs of the last integration; those of Check stay.
+    pub fn remove_integration_logs(&self) -> Result<(), WriteError> {
+        let path = self.dir.join(Self::integration_logs());
+        // A link could lead anywhere.
+        if !path.is_dir() || path.is_symlink() || self.require_inside().is_err() {
+            return Ok(());
+        }
+        fs_err::remove_dir_all(&path).map_err(|source| Self::write_error(&path, source))
+    }
+
+    /// No row's own log has this name: those end in `.log`.
+    fn integration_logs() -> Utf8PathBuf {
+        Utf8Path::new(Artifact::GateLogs.file_name()).join("integration")
     }
 
     /// Where an adviser's review lies, relative to the bundle.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::gates::{GateReport, GateResult};
 use crate::lines::{folded, lines};
+use crate::returned::Returned;
 use crate::state::Reentry;
 use crate::summary::Summary;
 
@@ -31,7 +32,7 @@ pub(crate) fn section(
     let delta = summary.map_or("", Summary::iteration_delta).trim();
     quote(&mut text, if delta.is_empty() { "(none was recorded)" } else { cut(delta) });
     text.push_str("\nFailing gates:\n\n");
-    let failing = gates.map(failing).unwrap_or_default();
+    let failing = gates.map(|gates| failing(number, gates)).unwrap_or_default();
     quote(&mut text, cut(if failing.is_empty() { "(none)" } else { &failing }));
     text
 }
@@ -45,14 +46,53 @@ pub(crate) fn superseded(number: u32, said: &str) -> String {
     text
 }
 
-/// One line for each row that failed, gating or not, with its evidence.
-fn failing(gates: &GateReport) -> String {
+/// The same section for an attempt that was built on a result that changed since.
+pub(crate) fn stale(number: u32, said: &str) -> String {
+    let mut text = format!(
+        "## Iteration {number} — carry-forward\n\nWhat it was built on changed. The whole attempt is in `iteration-v{number}/`.\n\nStale:\n\n"
+    );
+    quote(&mut text, cut(said));
+    text
+}
+
+/// The same section for an attempt that was accepted and is sent back before it landed.
+pub(crate) fn returned(number: u32, reentry: Reentry, record: &Returned) -> String {
+    let to = match reentry {
+        Reentry::Do => "Do",
+        Reentry::Plan => "Plan",
+    };
+    let (by, date) = (folded(&record.by), folded(&record.date));
+    let mut text = format!(
+        "## Iteration {number} — carry-forward\n\nAccepted, and sent back to {to} before it landed, by {by} / {date}. The whole attempt is in `iteration-v{number}/`.\n"
+    );
+    text.push_str("\nRationale:\n\n");
+    let note = record.note.as_deref().unwrap_or_default().trim();
+    quote(&mut text, if note.is_empty() { "(none was recorded)" } else { cut(note) });
+    text.push_str("\nIntegration:\n\n");
+    let facts = record.facts.iter().fold(String::new(), |mut text, fact| {
+        writeln!(text, "- {}", folded(fact)).expect("a String takes everything");
+        text
+    });
+    quote(&mut text, cut(if facts.is_empty() { "(it was not held)" } else { &facts }));
+    text
+}
+
+/// One line for each row that failed, gating or not, with its evidence; below it the tests that
+/// failed, and the log in the archive.
+fn failing(number: u32, gates: &GateReport) -> String {
     gates.rows.iter().filter(|row| row.result == GateResult::Fail).fold(
         String::new(),
         |mut text, row| {
             let weight = if row.gating { "gating" } else { "advisory" };
-            let row = format!("{} ({weight}), {}: {}", row.rule_id, row.check, row.reason());
-            writeln!(text, "- {}", folded(&row)).expect("a String takes everything");
+            let said = format!("{} ({weight}), {}: {}", row.rule_id, row.check, row.reason());
+            writeln!(text, "- {}", folded(&said)).expect("a String takes everything");
+            let log = row.log.as_ref().map(|log| format!("`iteration-v{number}/{log}`"));
+            for (what, value) in [("failing", row.failing_tests()), ("log", log)] {
+                if let Some(value) = value {
+                    writeln!(text, "  - {what}: {}", folded(&value))
+                        .expect("a String takes everything");
+                }
+            }
             text
         },
     )
@@ -104,6 +144,35 @@ mod tests {
         > 2 conflicts with 1
         > ## in f
         ");
+    }
+
+    #[test]
+    fn an_accepted_attempt_that_is_sent_back_says_by_whom_why_and_what_the_integration_found() {
+        let record = Returned {
+            by: "Eve".to_owned(),
+            date: "2026-11-16".to_owned(),
+            note: Some("obey the rule\n## 9. Check sign-off".to_owned()),
+            facts: vec!["72 breaks T3 only\ntogether with 71".to_owned(), "71: a-rule".to_owned()],
+            ..Returned::default()
+        };
+        insta::assert_snapshot!(returned(2, Reentry::Do, &record), @r"
+        ## Iteration 2 — carry-forward
+
+        Accepted, and sent back to Do before it landed, by Eve / 2026-11-16. The whole attempt is in `iteration-v2/`.
+
+        Rationale:
+
+        > obey the rule
+        > ## 9. Check sign-off
+
+        Integration:
+
+        > - 72 breaks T3 only together with 71
+        > - 71: a-rule
+        ");
+        let bare = returned(1, Reentry::Plan, &Returned::default());
+        assert!(bare.contains("sent back to Plan"), "{bare}");
+        assert!(bare.contains("> (none was recorded)") && bare.contains("> (it was not held)"));
     }
 
     #[test]

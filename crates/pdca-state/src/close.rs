@@ -3,13 +3,21 @@
 use crate::brief::Brief;
 
 /// The close disposition that the brief hints at: the first of `close_words` that its
-/// `Disposition hint` contains, whatever the case. `None` means that the full band runs.
+/// `Disposition hint` contains, whatever the case and whether its parts are joined by spaces or hyphens.
+/// `None` means that the full band runs.
 pub fn close_disposition(brief: &Brief, close_words: &[String]) -> Option<String> {
-    let hint = brief.disposition_hint()?.to_lowercase();
-    close_words
-        .iter()
-        .find(|word| !word.trim().is_empty() && hint.contains(&word.trim().to_lowercase()))
-        .cloned()
+    let hint = alike(brief.disposition_hint()?);
+    let is_in = |word: &&String| !word.trim().is_empty() && hint.contains(&alike(word));
+    close_words.iter().find(is_in).cloned()
+}
+
+/// A text in one spelling: small letters, hyphens, straight apostrophes.
+fn alike(text: &str) -> String {
+    let text = text.trim().to_lowercase();
+    let parts: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || matches!(c, '_' | '-' | '‑' | '–')).collect();
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("-").replace(['’', 'ʼ', '‘', '`', '´'], "'")
 }
 
 /// The text of the artifact that stands in for a patch.
@@ -39,6 +47,12 @@ mod tests {
             close("upstream duplicate", &["duplicate", "upstream"]).as_deref(),
             Some("duplicate")
         );
+        let words = ["already-fixed", "can't-reproduce"];
+        for hint in ["already fixed (by 41)", "Already_Fixed", "can’t reproduce", "CAN'T-REPRODUCE"]
+        {
+            assert!(close(hint, &words).is_some(), "{hint}");
+        }
+        assert_eq!(close("fix, already", &words), None);
     }
 
     #[test]

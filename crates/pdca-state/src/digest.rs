@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -119,7 +120,9 @@ fn sum_of(entry: &std::fs::DirEntry, kind: std::fs::FileType) -> io::Result<[u8;
         hasher.update(b"link");
         framed(&mut hasher, entry.path().read_link()?.as_os_str().as_bytes());
     } else {
-        hasher.update(format!("{kind:?}"));
+        // A pipe, a socket or a device has no content to read; which of them it is can be told.
+        hasher.update(b"special");
+        hasher.update(entry.metadata()?.mode().to_le_bytes());
     }
     Ok(hasher.finalize().into())
 }

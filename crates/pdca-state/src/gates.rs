@@ -16,6 +16,9 @@ use crate::lines::folded;
 /// How many characters of evidence one row carries.
 pub const EVIDENCE_MAX: usize = 120;
 
+/// How many names of failing tests are read of one row.
+const FAILING_MAX: usize = 100;
+
 /// What the name and the oracle of a row say that checked nothing real.
 const STUB: &str = "(stub)";
 
@@ -56,6 +59,15 @@ pub struct GateRow {
     /// The log, relative to the bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// The tests that failed, as far as the row names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
+    /// How many more failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failing_more: usize,
+    /// The command that runs a red row by itself, on the same change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
     /// How long the row took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -208,6 +220,19 @@ impl GateReport {
         self
     }
 
+    /// The same report in which a row does not block, with a note that says why.
+    #[must_use]
+    pub fn with_pardon(mut self, rule_id: &str, why: &str) -> Self {
+        for row in self.rows.iter_mut().filter(|row| row.rule_id == rule_id) {
+            row.gating = false;
+            let said = row.note.take().map_or_else(String::new, |note| format!("{note}; "));
+            row.note = Some(format!("{said}{why}"));
+        }
+        let is_red = self.rows.iter().any(GateRow::is_failed_gating);
+        self.overall = if is_red { Overall::Fail } else { Overall::Pass };
+        self
+    }
+
     /// The report of a bundle closed without a change: there is nothing to verify.
     pub fn for_close(issue_dir: impl Into<String>) -> Self {
         let mut report = Self::assemble(issue_dir, Vec::new(), Provenance::default());
@@ -284,6 +309,9 @@ impl GateRow {
             gating: false,
             element: element.as_str().to_owned(),
             log: None,
+            failing: Vec::new(),
+            failing_more: 0,
+            reproduce: None,
             duration_ms: None,
             flaky: false,
             fixed: false,
@@ -304,6 +332,18 @@ impl GateRow {
     /// Whether this row fails the report.
     pub fn is_failed_gating(&self) -> bool {
         self.gating && self.result == GateResult::Fail
+    }
+
+    /// The tests that failed, on one line; none where the row names none.
+    pub fn failing_tests(&self) -> Option<String> {
+        if self.failing.is_empty() {
+            return None;
+        }
+        let more = match self.failing_more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!("{}{more}", self.failing.join(", ")))
     }
 
     /// The best one line there is to say why the row came out as it did.
@@ -362,6 +402,11 @@ pub fn evidence(text: &str) -> String {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
 }
@@ -407,6 +452,14 @@ struct RawRow {
     fixed: Option<bool>,
     #[serde(default)]
     note: Option<String>,
+    /// Evidence for people: other tools may mean something else by these, and their report counts
+    /// all the same.
+    #[serde(default)]
+    failing: serde_json::Value,
+    #[serde(default)]
+    failing_more: serde_json::Value,
+    #[serde(default)]
+    reproduce: serde_json::Value,
 }
 
 fn yes() -> bool {
@@ -419,6 +472,8 @@ impl From<RawRow> for GateRow {
             let duration = std::time::Duration::try_from_secs_f64(raw.duration_secs?).ok()?;
             u64::try_from(duration.as_millis()).ok()
         };
+        let names = raw.failing.as_array().into_iter().flatten().take(FAILING_MAX);
+        let more = raw.failing_more.as_u64();
         Self {
             duration_ms: raw.duration_ms.or_else(from_secs),
             check: raw.check,
@@ -429,6 +484,9 @@ impl From<RawRow> for GateRow {
             gating: raw.gating,
             element: raw.element.unwrap_or_default(),
             log: raw.log,
+            failing: names.filter_map(|name| name.as_str().map(evidence)).collect(),
+            failing_more: more.and_then(|more| usize::try_from(more).ok()).unwrap_or_default(),
+            reproduce: raw.reproduce.as_str().map(ToOwned::to_owned),
             flaky: raw.flaky.unwrap_or(false),
             fixed: raw.fixed.unwrap_or(false),
             note: raw.note,

@@ -51,20 +51,22 @@ pub mod files;
 mod root;
 mod snapshot;
 mod survey;
+mod title;
 
 mod archive;
 mod carry_forward;
 mod close;
+mod returned;
 
 #[cfg(test)]
 mod testing;
 
 pub use archive::{
-    ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, archive_superseded,
-    resume_archive,
+    ArchiveError, ArchivePlan, ArchiveStep, Pending, archive_plan, archive_returned, archive_stale,
+    archive_superseded, resume_archive,
 };
 pub use artifact::{Artifact, Artifacts};
-pub use brief::{Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
+pub use brief::{Awaits, Brief, Field, Label, OntoBranch, RepoTarget, Widening, WideningError};
 pub use bundle::{Bundle, CreateError, WriteError};
 pub use close::{close_disposition, close_text};
 pub use contents::LoadError;
@@ -75,13 +77,19 @@ pub use gates::{
     GateRow, Overall, Provenance, evidence,
 };
 pub use id::{BundleId, IdError, IdFlaw};
-pub use id_list::{IdList, parse_id_list};
+pub use id_list::{IdList, Named, parse_id_list};
+pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};
-pub use signoff::{Action, Decision, Outcome, SignoffError, UnknownOutcome, record};
+pub use signoff::{
+    Accepted, Action, Decision, Outcome, Override, SignoffError, UnknownOutcome, overrule, record,
+    require_accepted,
+};
 pub use snapshot::{Coverage, Problem, Snapshot};
 pub use state::{BriefFact, Facts, Reentry, State};
 pub use summary::{
-    Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, assemble,
+    Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, assemble, given_up,
+    protected_item,
 };
 pub use survey::{Glance, Row, survey, survey_bundles};
+pub use title::title_of;

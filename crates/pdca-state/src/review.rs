@@ -1,6 +1,7 @@
 //! The review: verdicts over the check matrix, and what a person must decide.
 //!
-//! Advice only. No verdict here blocks; each NEEDS-HUMAN becomes a box in §6 of the summary. The
+//! Advice only. No verdict here blocks; each NEEDS-HUMAN and each FAIL becomes a box in §6 of the summary,
+//! however the cells of its row are cut. The
 //! reviewer is told to answer NEEDS-HUMAN for the validation row every time, so that row carries
 //! no finding: it is a box as well, but flagged as standing and counted apart.
 
@@ -66,7 +67,7 @@ impl Review {
         let mut all = lines(text).peekable();
         while let Some(line) = all.next() {
             let trimmed = line.text.trim();
-            if trimmed.starts_with('|') {
+            if trimmed.starts_with('|') || is_bare_row(trimmed) {
                 reader.table_line(trimmed, line.number);
                 continue;
             }
@@ -154,7 +155,12 @@ pub(crate) fn is_standing_text(item: &str) -> bool {
 fn bullet(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("- ")?.trim_start();
     let rest = rest.strip_prefix("**").unwrap_or(rest);
-    rest.starts_with("NEEDS-HUMAN").then(|| without_marker(rest)).flatten()
+    if rest.starts_with("NEEDS-HUMAN") {
+        return without_marker(rest);
+    }
+    // `- FAIL — …`: a verdict with its basis, and no sentence that begins with the word.
+    let after = rest.strip_prefix("FAIL")?.trim_start_matches('*').trim_start();
+    after.starts_with(['—', '–', ':']).then_some(rest.trim_end())
 }
 
 /// What follows `NEEDS-HUMAN` and its dash or colon.
@@ -207,6 +213,8 @@ struct Candidate {
 struct Columns {
     item: usize,
     verdict: usize,
+    /// How many there are; not known without a header.
+    count: Option<usize>,
 }
 
 impl Reader {
@@ -224,13 +232,7 @@ impl Reader {
         let Some(columns) = self.columns.or_else(|| headless(&cells)) else {
             return;
         };
-        let cell = |index: usize| cells.get(index).map_or("", String::as_str);
-        let row = ReviewRow {
-            item: cell(columns.item).to_owned(),
-            verdict: cell(columns.verdict).to_owned(),
-            basis: cell(columns.verdict + 1).to_owned(),
-            line: number,
-        };
+        let row = row_of(&cells, columns, number);
         self.matrix_rows += usize::from(is_matrix_item(&row.item));
         if needs_human(&row.verdict) {
             let text = match (row.item.is_empty(), row.basis.is_empty()) {
@@ -239,6 +241,12 @@ impl Reader {
                 (false, false) => format!("{} — {}", row.item, row.basis),
             };
             self.add(&text, is_validation(&row.item).then_some(row.basis.as_str()));
+        } else if fails(&row.verdict) {
+            let text = match (row.item.as_str(), row.basis.as_str()) {
+                (item, "") => format!("{item} FAIL, says the review"),
+                (item, basis) => format!("{item} FAIL — {basis}"),
+            };
+            self.add(&text, None);
         }
         self.review.rows.push(row);
     }
@@ -283,6 +291,56 @@ impl Reader {
     }
 }
 
+/// The row that cells make.
+///
+/// A pipe inside a cell cuts it in two, and some write the verdict first. So where the verdict's place has
+/// none, or a pass in a row that was cut, one that asks for a person counts wherever it stands.
+fn row_of(cells: &[String], columns: Columns, line: usize) -> ReviewRow {
+    let cell = |index: usize| cells.get(index).map_or("", String::as_str);
+    let in_place = cell(columns.verdict);
+    let is_cut = columns.count.is_none_or(|count| cells.len() > count)
+        || in_place.matches('`').count() % 2 == 1;
+    let is_alone = |cell: &String| asks(cell) && plain(cell).len() <= NEEDS_HUMAN.len();
+    let at = if needs_human(in_place) || fails(in_place) {
+        (columns.verdict == 0).then_some(0)
+    } else if !is_verdict(in_place) {
+        cells.iter().position(|cell| asks(cell))
+    } else if is_cut {
+        cells.iter().position(is_alone)
+    } else {
+        None
+    };
+    let Some(at) = at else {
+        return ReviewRow {
+            item: cell(columns.item).to_owned(),
+            verdict: in_place.to_owned(),
+            basis: cell(columns.verdict + 1).to_owned(),
+            line,
+        };
+    };
+    let joined = |cells: &[String]| cells.join("|");
+    let (item, basis) = match at {
+        0 => (cell(1).to_owned(), joined(cells.get(2..).unwrap_or_default())),
+        at => (joined(&cells[..at]), joined(&cells[at + 1..])),
+    };
+    ReviewRow { item, verdict: cells[at].clone(), basis, line }
+}
+
+/// Whether a cell is nothing but a verdict that asks for a person.
+fn asks(cell: &str) -> bool {
+    let text = plain(cell).trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
+    text.starts_with(NEEDS_HUMAN) || matches!(text.as_str(), "fail" | "failed")
+}
+
+/// Whether a line without a pipe in front is a row all the same: Markdown does not ask for one.
+fn is_bare_row(line: &str) -> bool {
+    line.contains('|') && {
+        let cells = cells(line);
+        cells.len() > 1
+            && cells.iter().any(|cell| asks(cell) || plain(cell).eq_ignore_ascii_case("verdict"))
+    }
+}
+
 /// The cells of a row, trimmed; `\|` is a pipe inside a cell.
 fn cells(line: &str) -> Vec<String> {
     let inner = line.trim_start_matches('|');
@@ -312,17 +370,16 @@ fn cells(line: &str) -> Vec<String> {
 /// The columns of `| Item | Verdict | Basis |`.
 fn header(cells: &[String]) -> Option<Columns> {
     let find = |name: &str| cells.iter().position(|cell| plain(cell).eq_ignore_ascii_case(name));
-    Some(Columns { verdict: find("verdict")?, item: find("item").unwrap_or(0) })
+    let (verdict, item) = (find("verdict")?, find("item").unwrap_or(0));
+    Some(Columns { item, verdict, count: Some(cells.len()) })
 }
 
 /// The columns of a row whose table has no such header: the verdict is where one stands.
 fn headless(cells: &[String]) -> Option<Columns> {
-    let is_verdict = |cell: &String| {
-        let text = plain(cell).to_ascii_uppercase();
-        text.starts_with("NEEDS-HUMAN") || matches!(text.as_str(), "PASS" | "FAIL")
-    };
-    let verdict = cells.iter().skip(1).position(is_verdict)? + 1;
-    Some(Columns { item: 0, verdict })
+    let is_verdict = |cell: &String| asks(cell) || plain(cell).eq_ignore_ascii_case("pass");
+    let verdict = cells.iter().skip(1).position(is_verdict).map(|at| at + 1);
+    let verdict = verdict.or_else(|| cells.first().filter(|cell| asks(cell)).map(|_| 0))?;
+    Some(Columns { item: 0, verdict, count: None })
 }
 
 fn is_ruler(cells: &[String]) -> bool {
@@ -336,6 +393,17 @@ fn plain(cell: &str) -> &str {
 
 fn needs_human(verdict: &str) -> bool {
     verdict.to_ascii_lowercase().contains(NEEDS_HUMAN)
+}
+
+/// Whether a verdict says that something fails: by the first of its words that is a verdict.
+fn fails(verdict: &str) -> bool {
+    let words = verdict.split(|c: char| !c.is_alphanumeric());
+    let mut known = words.filter_map(|word| match word.to_ascii_lowercase().as_str() {
+        "pass" | "passed" | "passes" => Some(false),
+        "fail" | "failed" | "fails" | "failing" => Some(true),
+        _ => None,
+    });
+    known.next().unwrap_or(false)
 }
 
 /// Whether a cell holds one of the three verdicts, decorated or not.

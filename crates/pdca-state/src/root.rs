@@ -1,5 +1,6 @@
 //! The bundle root: the directory that holds one directory per bundle.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -66,6 +67,12 @@ pub enum Strangeness {
     /// It is no directory.
     #[error("it is not a directory")]
     NotADirectory,
+    /// Another entry has the same name but for case: on some file systems, and in refs there, they are one.
+    #[error("`{other}` differs from it only in case")]
+    OnlyCase {
+        /// The other one.
+        other: String,
+    },
 }
 
 impl BundleRoot {
@@ -103,6 +110,14 @@ impl BundleRoot {
         }
     }
 
+    /// The entry of this root whose name differs from that of a bundle only in case, if there is one.
+    pub fn twin_of(&self, id: &BundleId) -> Option<String> {
+        let own = id.dir_name();
+        let entries = self.path.as_std_path().read_dir().ok()?.flatten();
+        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.find(|name| *name != own && name.eq_ignore_ascii_case(&own))
+    }
+
     /// The active bundles, and what only looks like one.
     ///
     /// A symbolic link is listed as a bundle; reading it is refused where it leads out.
@@ -131,8 +146,33 @@ impl BundleRoot {
             }
         }
         listing.bundles.sort_unstable_by(|a, b| a.id().cmp(b.id()));
+        listing.set_apart_twins();
         listing.strangers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listing)
+    }
+}
+
+impl Listing {
+    /// Takes bundles whose ids differ only in case for strangers, each of them.
+    fn set_apart_twins(&mut self) {
+        let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for bundle in &self.bundles {
+            let name = bundle.id().dir_name();
+            by_name.entry(name.to_ascii_lowercase()).or_default().push(name);
+        }
+        by_name.retain(|_, names| names.len() > 1);
+        if by_name.is_empty() {
+            return;
+        }
+        self.bundles
+            .retain(|bundle| !by_name.contains_key(&bundle.id().dir_name().to_ascii_lowercase()));
+        for names in by_name.into_values() {
+            for name in &names {
+                let other = names.iter().find(|other| *other != name).cloned().unwrap_or_default();
+                let why = Strangeness::OnlyCase { other };
+                self.strangers.push(Stranger { name: name.clone(), why });
+            }
+        }
     }
 }
 
@@ -169,6 +209,31 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_differ_only_in_case_are_no_bundles_and_each_names_the_other() {
+        let scene = Scene::new();
+        for id in ["abc", "ABC", "PROJ-1", "7"] {
+            scene.bundle(id, &[]);
+        }
+        let listing = scene.root().scan().unwrap();
+        assert_eq!(ids(&listing.bundles), ["7", "PROJ-1"]);
+        let told: Vec<String> = listing
+            .strangers
+            .iter()
+            .map(|stranger| format!("{}: {}", stranger.name, stranger.why))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "issue_ABC: `issue_abc` differs from it only in case",
+                "issue_abc: `issue_ABC` differs from it only in case"
+            ]
+        );
+        let twin = |id: &str| scene.root().twin_of(&id.parse().unwrap());
+        assert_eq!(twin("Proj-1").as_deref(), Some("issue_PROJ-1"));
+        assert_eq!((twin("7"), twin("PROJ-1")), (None, None));
+    }
+
+    #[test]
     fn what_is_named_like_a_bundle_and_is_none_is_told() {
         let scene = Scene::new();
         for name in ["issue_", "issue_-rf", "issue_a b", "issue_issue_1"] {
@@ -184,7 +249,9 @@ mod tests {
             .iter()
             .map(|stranger| match &stranger.why {
                 Strangeness::Id(error) => format!("{} {:?}", stranger.name, error.flaw),
-                why @ (Strangeness::NotUtf8 | Strangeness::NotADirectory) => {
+                why @ (Strangeness::NotUtf8
+                | Strangeness::NotADirectory
+                | Strangeness::OnlyCase { .. }) => {
                     format!("{} {why:?}", stranger.name)
                 }
             })

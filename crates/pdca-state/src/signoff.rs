@@ -5,9 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::gates::GateReport;
-use crate::lines::folded;
-use crate::summary::{SignoffField, Summary, SummaryFlaw};
+use crate::gates::{GateReport, GateRow, Overall};
+use crate::lines::{folded, lines};
+use crate::summary::{SIGN_OFF, SignoffField, Summary, SummaryFlaw};
+
+/// What the line of §9 starts with that names a failed row which was accepted all the same.
+const OVERRIDE: &str = "- Gate overridden:";
 
 /// What §9 says was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,6 +56,29 @@ pub struct Decision {
     pub date: String,
     /// Why. Taken literally; line ends become spaces.
     pub note: Option<String>,
+    /// Failed gating rows that are accepted all the same. Only an acceptance may have any.
+    pub overrides: Vec<Override>,
+}
+
+/// A failed gating row that a person accepts all the same, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Override {
+    /// The row: its rule id, or its check where it has none.
+    pub row: String,
+    /// Why it does not count.
+    pub reason: String,
+}
+
+/// An acceptance that §9 records and every rule of accepting allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// Who accepted it.
+    pub by: String,
+    /// When, as written.
+    pub date: String,
+    /// The failed rows that were accepted all the same.
+    pub overrides: Vec<Override>,
 }
 
 /// Why a decision was not recorded. Nothing was changed.
@@ -71,9 +97,26 @@ pub enum SignoffError {
         /// How.
         outcome: Outcome,
     },
+    /// §9 does not say that it was accepted.
+    #[error("§9 does not say that it was accepted")]
+    NotAccepted,
     /// Nobody is named who decided.
     #[error("nobody is named who decided")]
     NoSigner,
+    /// An override without a reason, or for something that is not accepted.
+    #[error("overriding `{row}` needs a reason")]
+    ReasonRequired {
+        /// The row.
+        row: String,
+    },
+    /// An override of a row that did not fail.
+    #[error("`{row}` is no gating row that failed")]
+    NothingToOverride {
+        /// What was named.
+        row: String,
+        /// The rows that did fail, by the name to override them with.
+        failed: Vec<String>,
+    },
     /// The action needs a reason.
     #[error("{action} needs a note")]
     NoteRequired {
@@ -195,8 +238,12 @@ pub fn record(
         return Err(SignoffError::NoSigner);
     }
     let note = folded(decision.note.as_deref().unwrap_or(""));
+    let overrides = match decision.action {
+        Action::Accept => named_overrides(gates, &decision.overrides)?,
+        Action::Discontinue | Action::IterateDo | Action::IteratePlan => Vec::new(),
+    };
     match decision.action {
-        Action::Accept => require_acceptable(&parsed, gates)?,
+        Action::Accept => require_acceptable(&parsed, gates, &overrides)?,
         Action::Discontinue if note.is_empty() => {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
@@ -210,7 +257,69 @@ pub fn record(
     if !note.is_empty() {
         values.push((outcome.note_field(), note));
     }
-    Ok(with_values(summary, &parsed, &values))
+    Ok(with_values(summary, &parsed, &values, &overrides))
+}
+
+/// The acceptance that a summary records, if accepting it would be allowed.
+///
+/// Whoever seals asks this, so that a summary that only says `merged-wider` is no acceptance: it
+/// needs a signer, no open item in §6, and a gate report without a failed row that is not overridden.
+pub fn require_accepted(
+    summary: &str,
+    gates: Option<&GateReport>,
+) -> Result<Accepted, SignoffError> {
+    let parsed = Summary::parse(summary);
+    if let Some(flaw) = parsed.unrecordable() {
+        return Err(SignoffError::Unrecordable { flaw: flaw.clone() });
+    }
+    let recorded = parsed.signoff().filter(|recorded| match recorded.outcome {
+        Outcome::MergedWider | Outcome::Accepted => true,
+        Outcome::IteratedToDo | Outcome::IteratedToPlan | Outcome::Discontinued => false,
+    });
+    let recorded = recorded.ok_or(SignoffError::NotAccepted)?;
+    let by = folded(&recorded.by);
+    // A line `- By / date: / 2026-11-16` names a date and nobody.
+    if by.is_empty() || by.starts_with('/') {
+        return Err(SignoffError::NoSigner);
+    }
+    let overrides = recorded_overrides(&parsed, gates);
+    require_acceptable(&parsed, gates, &overrides)?;
+    Ok(Accepted { by, date: folded(&recorded.date), overrides })
+}
+
+/// The summary with a decision in place of the acceptance that it has, or why not.
+///
+/// For an accepted change that has not landed. Who accepted it stays in the note.
+pub fn overrule(summary: &str, decision: &Decision) -> Result<String, SignoffError> {
+    let parsed = Summary::parse(summary);
+    if let Some(flaw) = parsed.unrecordable() {
+        return Err(SignoffError::Unrecordable { flaw: flaw.clone() });
+    }
+    match (parsed.outcome(), decision.action) {
+        (Some(Outcome::MergedWider | Outcome::Accepted), Action::Accept) | (None, _) => {
+            return record(summary, None, decision);
+        }
+        (Some(Outcome::MergedWider | Outcome::Accepted), _) => {}
+        (Some(outcome), _) => return Err(SignoffError::AlreadyDecided { outcome }),
+    }
+    let by = folded(&decision.by);
+    if by.is_empty() {
+        return Err(SignoffError::NoSigner);
+    }
+    let note = folded(decision.note.as_deref().unwrap_or(""));
+    if note.is_empty() {
+        return Err(SignoffError::NoteRequired { action: decision.action });
+    }
+    let before = parsed.signoff().map_or_else(String::new, |before| {
+        format!(" (accepted before, by {} / {})", folded(&before.by), folded(&before.date))
+    });
+    let outcome = decision.action.outcome();
+    let values = [
+        (SignoffField::Outcome, outcome.as_str().to_owned()),
+        (SignoffField::ByDate, format!("{by} / {}", folded(&decision.date))),
+        (outcome.note_field(), format!("{note}{before}")),
+    ];
+    Ok(with_values(summary, &parsed, &values, &[]))
 }
 
 fn require_recordable(summary: &Summary) -> Result<(), SignoffError> {
@@ -223,21 +332,85 @@ fn require_recordable(summary: &Summary) -> Result<(), SignoffError> {
     }
 }
 
-fn require_acceptable(summary: &Summary, gates: Option<&GateReport>) -> Result<(), SignoffError> {
+fn require_acceptable(
+    summary: &Summary,
+    gates: Option<&GateReport>,
+    overrides: &[Override],
+) -> Result<(), SignoffError> {
     if !summary.has_needs_human() {
         return Err(SignoffError::NoNeedsHuman);
     }
     let gates = gates.ok_or(SignoffError::NoGateReport)?;
     let open = summary.unsettled();
-    let failed: Vec<String> = gates.failed_gating().map(|row| row.check.clone()).collect();
-    if open.is_empty() && failed.is_empty() && gates.overall == crate::gates::Overall::Pass {
+    let is_overridden = |row: &&GateRow| overrides.iter().any(|given| given.row == row_name(row));
+    let failed: Vec<String> = gates
+        .failed_gating()
+        .filter(|row| !is_overridden(row))
+        .map(|row| row.check.clone())
+        .collect();
+    // A report that says `fail` without a failed row is not to be explained by an override.
+    let is_explained = gates.overall == Overall::Pass || gates.failed_gating().next().is_some();
+    if open.is_empty() && failed.is_empty() && is_explained {
         return Ok(());
     }
     Err(SignoffError::NotAcceptable { open, failed })
 }
 
+/// The name that a row is overridden by.
+fn row_name(row: &GateRow) -> String {
+    folded(if row.rule_id.trim().is_empty() { &row.check } else { &row.rule_id })
+}
+
+/// The overrides as they are recorded: each for a row that failed, each with a reason.
+fn named_overrides(
+    gates: Option<&GateReport>,
+    given: &[Override],
+) -> Result<Vec<Override>, SignoffError> {
+    let rows: Vec<&GateRow> = gates.into_iter().flat_map(GateReport::failed_gating).collect();
+    let mut named: Vec<Override> = Vec::new();
+    for Override { row, reason } in given {
+        let (row, reason) = (folded(row), folded(reason));
+        let found =
+            rows.iter().find(|failed| row_name(failed) == row || folded(&failed.check) == row);
+        let Some(found) = found else {
+            let failed = rows.iter().map(|failed| row_name(failed)).collect();
+            return Err(SignoffError::NothingToOverride { row, failed });
+        };
+        if reason.is_empty() {
+            return Err(SignoffError::ReasonRequired { row });
+        }
+        let row = row_name(found);
+        if !named.iter().any(|known| known.row == row) {
+            named.push(Override { row, reason });
+        }
+    }
+    Ok(named)
+}
+
+/// The overrides that §9 records for rows of this report.
+fn recorded_overrides(summary: &Summary, gates: Option<&GateReport>) -> Vec<Override> {
+    let rows = gates.into_iter().flat_map(GateReport::failed_gating);
+    let recorded = |row: &GateRow| {
+        let row = row_name(row);
+        let lines = summary.section(SIGN_OFF).into_iter().flat_map(lines);
+        let mut reasons = lines.filter_map(|line| {
+            let said = line.text.strip_prefix(OVERRIDE)?.trim_start().strip_prefix(row.as_str())?;
+            let reason = folded(said.strip_prefix(" — ")?);
+            (!reason.is_empty()).then_some(reason)
+        });
+        let reason = reasons.next()?;
+        Some(Override { row, reason })
+    };
+    rows.filter_map(recorded).collect()
+}
+
 /// The text with these fields of §9 set: in every §9, should an older summary have two that agree.
-fn with_values(text: &str, summary: &Summary, values: &[(SignoffField, String)]) -> String {
+fn with_values(
+    text: &str,
+    summary: &Summary,
+    values: &[(SignoffField, String)],
+    overrides: &[Override],
+) -> String {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for section in summary.signoff_sections() {
         let place = |field: SignoffField| {
@@ -257,6 +430,12 @@ fn with_values(text: &str, summary: &Summary, values: &[(SignoffField, String)])
             added.push_str(field.prefix());
             added.push(' ');
             added.push_str(value);
+        }
+        for Override { row, reason } in overrides {
+            added.push_str(line_end(text, outcome.end));
+            for part in [OVERRIDE, " ", row, " — ", reason] {
+                added.push_str(part);
+            }
         }
         edits.push((outcome.end..outcome.end, added));
     }

@@ -79,6 +79,10 @@ impl State {
         if let Some(reentry) = facts.pending {
             return State::Iterate(reentry);
         }
+        // A person may give a bundle up wherever it stands, so this says it without what comes before.
+        if facts.summary && facts.outcome == Some(Outcome::Discontinued) {
+            return State::Discontinued;
+        }
         match facts.brief {
             BriefFact::Absent | BriefFact::Placeholder if facts.resolved && !facts.cycle_ran => {
                 State::Resolved
@@ -222,6 +226,15 @@ mod tests {
             (decided(Outcome::IteratedToDo), "ITERATE_DO"),
             (decided(Outcome::IteratedToPlan), "ITERATE_PLAN"),
             (decided(Outcome::Discontinued), "DISCONTINUED"),
+            (
+                Facts { summary: true, outcome: Some(Outcome::Discontinued), ..authored },
+                "DISCONTINUED",
+            ),
+            (
+                Facts { summary: true, outcome: Some(Outcome::Discontinued), ..Facts::default() },
+                "DISCONTINUED",
+            ),
+            (Facts { summary: true, outcome: Some(Outcome::MergedWider), ..built }, "BUILT"),
             (Facts { pending: Some(Reentry::Plan), ..Facts::default() }, "ITERATE_PLAN"),
             (Facts { pending: Some(Reentry::Do), ..authored }, "ITERATE_DO"),
         ] {
@@ -258,12 +271,27 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_an_outcome_over_all_artifacts_ends_the_cycle() {
+    fn nothing_but_an_acceptance_over_all_artifacts_completes_and_giving_up_needs_a_summary_only() {
         for facts in all() {
             let whole =
                 facts.brief == BriefFact::Authored && facts.change && facts.gates && facts.summary;
-            if State::of(&facts).is_terminal() {
-                assert!(whole && facts.outcome.is_some() && facts.pending.is_none(), "{facts:?}");
+            match State::of(&facts) {
+                State::Complete => {
+                    let accepted =
+                        matches!(facts.outcome, Some(Outcome::MergedWider | Outcome::Accepted));
+                    assert!(whole && accepted && facts.pending.is_none(), "{facts:?}");
+                }
+                State::Discontinued => {
+                    let given_up = facts.outcome == Some(Outcome::Discontinued);
+                    assert!(facts.summary && given_up && facts.pending.is_none(), "{facts:?}");
+                }
+                State::Unplanned
+                | State::Resolved
+                | State::Planned
+                | State::Built
+                | State::Checked
+                | State::AwaitingSignoff
+                | State::Iterate(_) => {}
             }
         }
     }

@@ -11,7 +11,7 @@ mod unsettled;
 
 use std::ops::Range;
 
-pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble};
+pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble, given_up, protected_item};
 
 use crate::lines::{Line, lines};
 use crate::review::is_standing_text;

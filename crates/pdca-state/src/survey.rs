@@ -41,6 +41,8 @@ pub struct Glance {
     pub slug: Option<String>,
     /// The bundles its brief says it depends on.
     pub depends_on: IdList,
+    /// Those of them that must have landed.
+    pub depends_on_landed: IdList,
     /// The bundles its brief says it conflicts with.
     pub conflicts_with: IdList,
     /// What its brief says it touches.
@@ -164,6 +166,7 @@ impl Glance {
             state,
             slug: brief.and_then(Brief::slug),
             depends_on: brief.map(Brief::depends_on).unwrap_or_default(),
+            depends_on_landed: brief.map(Brief::depends_on_landed).unwrap_or_default(),
             conflicts_with: brief.map(Brief::conflicts_with).unwrap_or_default(),
             touches: brief.map(Brief::touches).unwrap_or_default(),
             disposition_hint: brief.and_then(Brief::disposition_hint).map(str::to_owned),
@@ -217,8 +220,8 @@ mod tests {
         let glance = only(&scene).result.unwrap();
         assert_eq!(glance.state, State::AwaitingSignoff);
         assert_eq!(glance.slug.as_deref(), Some("a-slug"));
-        assert_eq!(glance.depends_on.ids, ["12", "15"].map(|id| id.parse().unwrap()));
-        assert_eq!(glance.conflicts_with.ids, ["PROJ-9".parse().unwrap()]);
+        assert_eq!(glance.depends_on.ids(), ["12", "15"].map(|id| id.parse().unwrap()));
+        assert_eq!(glance.conflicts_with.ids(), ["PROJ-9".parse().unwrap()]);
         assert_eq!(glance.touches, ["src/a.rs"]);
         assert_eq!(glance.disposition_hint.as_deref(), Some("likely-fix"));
         assert_eq!((glance.open_items, glance.iterations, glance.closes), (1, 4, false));

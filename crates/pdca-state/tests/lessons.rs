@@ -161,6 +161,7 @@ fn lesson_15_the_text_of_a_person_is_literal() {
         by: r"A \1 Person".to_owned(),
         date: "2026-11-16".to_owned(),
         note: Some(note.to_owned()),
+        overrides: Vec::new(),
     };
     let signed = record(text, None, &decision).unwrap();
     let read = Summary::parse(&signed).signoff().unwrap();

@@ -27,10 +27,12 @@
     reason = "every step of a fixture panics when it fails, as the crate says once"
 )]
 
+mod gits;
 mod program;
 mod repo;
 mod workspace;
 
+pub use gits::gits;
 pub use program::{fake_gh, fake_leaf, pdca_bin, supervisor};
 pub use repo::Repo;
 pub use workspace::Workspace;

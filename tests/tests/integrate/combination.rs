@@ -15,7 +15,7 @@ fn accepted_changes_are_sealed_gated_together_landed_and_verified() {
     scene.accepted("15", "b.txt", "two\n");
     let done = scene.integrate(&["--land", "target"]).expect(0);
     assert!(done.out.contains("landed  12"), "{}\n{}", done.out, done.err);
-    assert_eq!(scene.subjects(), ["pdca: issue_15|15", "pdca: issue_12|12", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|15", "a slug|12", "first|"]);
     let verified = scene.pdca(&["verify"]).expect(0);
     assert!(verified.out.starts_with("holds"), "{}", verified.out);
     scene.integrate(&[]).expect(4);
@@ -46,6 +46,51 @@ fn a_pair_that_is_green_alone_and_red_together_is_named_and_the_rest_lands() {
 }
 
 #[test]
+fn a_pair_stays_a_pair_however_often_one_integrates_and_costs_nothing_the_second_time() {
+    let scene = Meeting::new(&never_together(&["a.txt", "b.txt"]));
+    scene.accepted("11", "c.txt", "c\n");
+    scene.accepted("12", "a.txt", "a\n");
+    scene.accepted("13", "d.txt", "d\n");
+    scene.accepted("15", "b.txt", "b\n");
+    // The partner lands by itself, in an integration of its own.
+    scene.integrate(&["--land", "target", "12"]).expect(0);
+    let first = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    let text = "15 breaks T3-tests only together with 12";
+    assert_eq!(first["held"][0]["text"], text);
+    assert_eq!(first["landed"].as_array().unwrap().len(), 2);
+    let second = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    assert_eq!((&second["held"][0]["text"], &second["gate_runs"]), (&text.into(), &0.into()));
+    // Where nothing is remembered it is found out again.
+    let private = scene.scene.workspace.path().join(".pdca");
+    std::fs::remove_file(private.join("culprits.json")).unwrap();
+    std::fs::remove_dir_all(private.join("verdicts")).unwrap();
+    let third = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    assert_eq!(third["held"][0]["text"], text);
+    assert_ne!(third["gate_runs"], 0);
+}
+
+#[test]
+fn a_change_with_which_a_row_comes_to_no_verdict_is_held_and_the_rest_lands() {
+    let scene = Meeting::new("test ! -e a.txt || test ! -e b.txt || exit 77");
+    scene.accepted("1", "c.txt", "c\n");
+    scene.accepted("2", "a.txt", "a\n");
+    scene.accepted("3", "b.txt", "b\n");
+    scene.accepted("4", "d.txt", "d\n");
+    let done = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    assert_eq!(done["held"][0]["reason"], "undecidable", "{done:#}");
+    assert_eq!(
+        (&done["held"][0]["id"], &done["held"][0]["partners"][0]),
+        (&"3".into(), &"2".into())
+    );
+    assert_eq!(done["landed"].as_array().unwrap().len(), 3);
+    let again = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
+    assert_eq!(
+        (&again["held"][0]["reason"], &again["gate_runs"]),
+        (&"undecidable".into(), &0.into())
+    );
+}
+
+#[test]
 fn three_that_are_red_only_together_are_all_named() {
     let scene = Meeting::new(&never_together(&["a.txt", "b.txt", "c.txt"]));
     scene.accepted("1", "a.txt", "a\n");
@@ -65,7 +110,7 @@ fn a_change_that_is_red_on_a_branch_that_went_on_is_held_and_the_rest_lands() {
     scene.commit_to_main("new.txt", "new\n");
     let done = scene.integrate(&["--land", "target", "--json"]).expect(101).json();
     assert_eq!(done["held"][0]["text"], "1 breaks T3-tests by itself");
-    assert_eq!(scene.subjects(), ["pdca: issue_2|2", "somebody else|", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|2", "somebody else|", "first|"]);
 }
 
 #[test]
@@ -117,7 +162,7 @@ fn what_depends_on_a_held_change_is_held_and_not_blamed() {
         .map(|item| item["text"].as_str().unwrap())
         .collect();
     assert_eq!(held, ["1 breaks T3-tests by itself", "2 needs 1, which has not landed"]);
-    assert_eq!(scene.subjects()[0], "pdca: issue_3|3");
+    assert_eq!(scene.subjects()[0], "a slug|3");
 }
 
 #[test]
@@ -143,7 +188,7 @@ fn the_same_change_twice_lands_once() {
     scene.accepted("2", "a.txt", "the same\n");
     let done = scene.integrate(&["--land", "target", "--json"]).expect(0).json();
     assert_eq!(done["present"], serde_json::json!(["2"]));
-    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|1", "first|"]);
 }
 
 #[test]

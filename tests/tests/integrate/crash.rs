@@ -18,7 +18,7 @@ fn scene_with_a_pair() -> Meeting {
 fn back(scene: &Meeting, main: &str) {
     let repo = &scene.scene.repo;
     repo.git(&["update-ref", "refs/heads/main", main]);
-    for name in ["integrations", "verdicts", "held.json"] {
+    for name in ["integrations", "verdicts", "held.json", "culprits.json", "flakes.json"] {
         let path = scene.scene.workspace.path().join(".pdca").join(name);
         if path.is_dir() {
             fs_err::remove_dir_all(path).expect("it can be removed");
@@ -39,7 +39,7 @@ fn killed_at_any_effect_of_an_integration_the_next_comes_to_the_same_ids() {
     scene.integrate(&[]).expect(101);
     let whole = scene.at("main");
     let subjects = scene.subjects();
-    assert_eq!(subjects, ["pdca: issue_2|2", "pdca: issue_1|1", "first|"]);
+    assert_eq!(subjects, ["a slug|2", "a slug|1", "first|"]);
     let mut killed = 0;
     let named = ["land", "certificate", "land-outcome", "held.json"].map(str::to_owned);
     let sampled = (1..200).step_by(11).map(|point| format!("@{point}"));
@@ -71,7 +71,7 @@ fn killed_after_the_last_landing_its_certificate_is_written_by_the_next() {
     scene.accepted("1", "a.txt", "a\n");
     let first = scene.scene.pdca_with(&[("PDCA_CRASH_AT", "certificate")], &["integrate"]);
     assert_eq!(first.code, 128 + 9, "{}", first.err);
-    assert_eq!(scene.subjects(), ["pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|1", "first|"]);
     scene.pdca(&["verify"]).expect(4);
     scene.integrate(&[]).expect(4);
     scene.pdca(&["verify"]).expect(0);
@@ -95,7 +95,7 @@ fn killed_on_the_way_to_a_branch_the_next_goes_on_in_the_same_branch() {
         let branches = branches(&scene);
         assert_eq!(branches.len(), 1, "{at}: {branches:?}");
         let there = scene.log(&branches[0]);
-        assert_eq!(there, ["pdca: issue_3|3", "pdca: issue_1|1", "first|"], "{at}");
+        assert_eq!(there, ["a slug|3", "a slug|1", "first|"], "{at}");
         scene.pdca(&["verify"]).expect(0);
     }
 }

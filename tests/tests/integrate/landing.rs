@@ -12,12 +12,14 @@ fn by_default_a_branch_is_left_for_a_person_and_landing_it_is_seen_in_git() {
     let done = scene.integrate(&["--json"]).expect(0).json();
     assert_eq!(scene.at("main"), main, "the branch stays");
     let reference = done["references"][0].as_str().unwrap();
-    assert!(reference.starts_with("refs/heads/pdca/integration-"), "{reference}");
-    assert_eq!(scene.log(reference)[0], "pdca: issue_1|1");
+    assert_eq!(reference, "refs/heads/pdca/staging/main");
+    assert_eq!(scene.log(reference)[0], "a slug|1");
     // Asked again, it says that the branch waits, and makes no second one.
     let again = scene.integrate(&[]).expect(3);
-    assert!(again.out.contains("merge --ff-only pdca/integration-"), "{}", again.out);
-    scene.scene.repo.git(&["update-ref", "refs/heads/main", reference]);
+    let next = again.out.lines().find_map(|line| line.strip_prefix("next: ")).unwrap().to_owned();
+    assert!(next.contains("pdca/staging/main") && next.ends_with(":main"), "{next}");
+    scene.scene.paste(&next).expect(0);
+    assert_eq!(scene.at("main"), scene.at(reference));
     scene.integrate(&[]).expect(4);
 }
 
@@ -35,7 +37,7 @@ fn asked_again_with_something_held_no_second_branch_is_left() {
     let third = scene.integrate(&["--json"]).expect(101).json();
     let branch = third["references"].as_array().unwrap().last().unwrap().as_str().unwrap();
     let there = scene.log(branch);
-    assert_eq!(there, ["pdca: issue_4|4", "pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+    assert_eq!(there, ["a slug|4", "a slug|3", "a slug|1", "first|"]);
 }
 
 #[test]
@@ -50,8 +52,8 @@ fn a_branch_that_somebody_has_checked_out_does_not_move() {
     assert!(refused.err.contains("--land branch"), "{}", refused.err);
     assert_eq!(scene.at("main"), main);
     scene.scene.repo.git(&["worktree", "remove", elsewhere.as_str()]);
-    let done = scene.integrate(&["--land", "target", "--json"]).expect(0).json();
-    assert_eq!(done["gate_runs"], 0, "what was gated is not gated again");
+    let done = scene.integrate(&["--fresh", "--land", "target", "--json"]).expect(0).json();
+    assert_eq!(done["gate_runs"], 2, "nothing was gated before it was refused");
 }
 
 #[test]
@@ -74,7 +76,7 @@ fn a24_what_landed_here_and_was_not_pushed_is_pushed_and_nothing_else_here_moves
     }
     let done = scene.integrate(&["--land", "push", "--json"]).expect(101).json();
     let there = Repo::existing(&remote);
-    assert_eq!(there.git(&["log", "--format=%s", "main"]), "pdca: issue_3\npdca: issue_1\nfirst\n");
+    assert_eq!(there.git(&["log", "--format=%s", "main"]), "a slug\na slug\nfirst\n");
     assert_eq!(there.git(&["rev-parse", "main"]).trim(), done["tip"].as_str().unwrap());
     assert_eq!(scene.at("main"), main);
 }

@@ -32,7 +32,7 @@ fn what_landed_needs_no_anchor_and_what_did_not_keeps_it_as_long_as_its_record()
     let scene = Meeting::with(RED, "[integrate]\nland = \"target\"\n");
     scene.accepted("1", "a.txt", "a\n");
     scene.accepted("2", "b.txt", "b\n");
-    scene.integrate(&[]).expect(101);
+    scene.integrate(&["--fresh"]).expect(101);
     let before = anchors(&scene);
     assert!(before.len() > 1, "{before:?}");
     let dry = steps(&scene, &["-n"]);
@@ -146,7 +146,7 @@ fn what_was_pushed_needs_no_anchor_although_no_branch_here_has_it() {
     let push = format!("{config}\n[integrate]\nland = \"push\"\nremote = \"{remote}\"\n");
     scene.scene.workspace.config(&push);
     scene.accepted("1", "a.txt", "a\n");
-    scene.integrate(&[]).expect(0);
+    scene.integrate(&["--fresh"]).expect(0);
     assert_eq!(anchors(&scene).len(), 1);
     let told = steps(&scene, &[]);
     assert_eq!(anchors(&scene), Vec::<String>::new(), "{told:?}");

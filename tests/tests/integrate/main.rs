@@ -3,13 +3,21 @@
 //! In every scenario the user is in the middle of a merge of their own, with edits that are not
 //! committed; a [`meeting::Meeting`] looks at its end whether all of that is as it was.
 
+mod accepted;
+mod beside;
 mod combination;
 mod crash;
+mod evidence;
 mod faults;
+mod fingerprint;
+mod flaky;
 mod landing;
 mod leftovers;
 mod meeting;
 mod outlook;
 mod push;
+mod reopen;
 mod resolve;
+mod stands_on;
 mod targets;
+mod verdicts;

@@ -50,7 +50,9 @@ fn status_tells_from_git_what_is_sealed_held_staged_and_landed() {
     let next = || scene.pdca(&[]).expect(0).out.lines().last().unwrap().to_owned();
     assert_eq!(next(), "next: pdca integrate   # 2 accepted and not landed");
     let done = scene.integrate(&["--json"]).expect(101).json();
-    assert!(next().starts_with("next: git merge --ff-only pdca/integration-"), "{}", next());
+    // The user's checkout is on a branch of its own: a merge there would merge into that.
+    let (command, staging) = ("fetch --no-write-fetch-head .", "pdca/staging/main");
+    assert!(next().contains(&format!("{command} {staging}")), "{}", next());
     assert_eq!((standing("1"), standing("2")), ("staged".to_owned(), "held".to_owned()));
     let reference = done["references"][0].as_str().unwrap();
     // Landed is what the branch says, not what we remember.
@@ -59,7 +61,7 @@ fn status_tells_from_git_what_is_sealed_held_staged_and_landed() {
     fs_err::remove_file(scene.scene.workspace.path().join(".pdca/held.json")).unwrap();
     assert_eq!((standing("1"), standing("2")), ("landed".to_owned(), "sealed".to_owned()));
     let shown = scene.pdca(&["status"]).expect(0).out;
-    assert!(shown.contains("[landed]"), "{shown}");
+    assert!(shown.contains("[landed: main]"), "{shown}");
 }
 
 #[test]
@@ -85,4 +87,93 @@ fn the_result_document_names_what_the_change_does_not_merge_with() {
     scene.waiting("4", &[], &[("shared.txt", "four\n")]);
     assert!(!summary("4").contains("merge with 1"), "{}", summary("4"));
     assert!(summary("4").contains("merge with 2"), "{}", summary("4"));
+}
+
+/// A file of thirty lines, of which these are changed.
+fn long(changes: &[(usize, &str)]) -> String {
+    let line = |number: usize| {
+        let edited = changes.iter().find(|(line, _)| *line == number);
+        edited.map_or_else(|| format!("line {number}\n"), |(_, text)| format!("{text}\n"))
+    };
+    (1..=30).map(line).collect()
+}
+
+/// What an integration says about one that it held.
+fn held(ran: &pdca_e2e::Ran, id: &str) -> String {
+    let said = ran.json();
+    let held = said["held"].as_array().expect("integrate lists what it held");
+    let of_it = held.iter().find(|held| held["id"] == id);
+    let of_it = of_it.unwrap_or_else(|| panic!("{id} is not held: {said}"));
+    of_it["text"].as_str().expect("what is held has a text").to_owned()
+}
+
+#[test]
+fn a_conflict_names_the_change_it_disagrees_with_and_not_the_others_in_the_same_file() {
+    let scene = Meeting::new("true");
+    scene.commit_to_main("long.txt", &long(&[]));
+    scene.accepted("1", "long.txt", &long(&[(1, "one")]));
+    scene.accepted("2", "long.txt", &long(&[(15, "two")]));
+    scene.accepted("3", "long.txt", &long(&[(15, "three")]));
+    let dry = scene.integrate(&["--dry-run"]).out;
+    assert!(dry.contains("3 conflicts with 2 in long.txt:15"), "{dry}");
+    let done = scene.integrate(&["--json"]).expect(102);
+    assert_eq!(held(&done, "3"), "3 conflicts with 2 in long.txt:15");
+}
+
+#[test]
+fn a_conflict_names_the_other_side_in_an_earlier_batch_and_in_an_earlier_integration() {
+    let scene = Meeting::with("true", "[integrate]\nmax_batch = 1\nland = \"target\"\n");
+    scene.commit_to_main("long.txt", &long(&[]));
+    scene.accepted("1", "long.txt", &long(&[(1, "one")]));
+    scene.accepted("2", "long.txt", &long(&[(15, "two")]));
+    scene.accepted("3", "long.txt", &long(&[(15, "three")]));
+    scene.accepted("4", "long.txt", &long(&[(1, "four")]));
+    let done = scene.integrate(&["--json"]).expect(102);
+    assert_eq!(held(&done, "3"), "3 conflicts with 2 in long.txt:15");
+    assert_eq!(held(&done, "4"), "4 conflicts with 1 in long.txt:1");
+    let again = scene.integrate(&["--json"]).expect(102);
+    assert_eq!(held(&again, "3"), "3 conflicts with 2 in long.txt:15");
+    assert_eq!(held(&again, "4"), "4 conflicts with 1 in long.txt:1");
+}
+
+#[test]
+fn a_conflict_with_the_branch_names_the_commit_that_touched_those_lines() {
+    let scene = Meeting::new("true");
+    scene.commit_to_main("long.txt", &long(&[]));
+    scene.accepted("1", "long.txt", &long(&[(15, "one")]));
+    scene.accepted("2", "long.txt", &long(&[(1, "two")]));
+    scene.commit_to_main("long.txt", &long(&[(15, "theirs")]));
+    let guilty = scene.scene.repo.git(&["rev-parse", "--short=12", "main"]).trim().to_owned();
+    scene.commit_to_main("long.txt", &long(&[(15, "theirs"), (29, "later")]));
+    let done = scene.integrate(&["--json"]).expect(102);
+    let expected = format!("1 conflicts with the branch ({guilty} somebody else) in long.txt:15");
+    assert_eq!(held(&done, "1"), expected);
+}
+
+#[test]
+fn a_forecast_of_more_than_thirty_changes_says_in_a_few_lines_what_goes_together() {
+    let scene = Meeting::new("true");
+    for number in 1..=36 {
+        let (file, text) = match number % 3 {
+            0 => ("shared.txt".to_owned(), format!("{number}\n")),
+            _ => (format!("own-{number}.txt"), format!("{number}\n")),
+        };
+        scene.scene.workspace.write(format!("todo/{number}/{file}"), text);
+        scene.scene.brief(&number.to_string(), &[]);
+    }
+    scene.pdca(&["batch"]).expect(0);
+    let said = scene.pdca(&["forecast", "--json"]).expect(0).json();
+    let forecast = &said["forecasts"][0];
+    let of = |value: &serde_json::Value| value.as_array().unwrap().len();
+    assert_eq!((of(&forecast["order"]), of(&forecast["groups"])), (25, 12));
+    assert_eq!((of(&forecast["clusters"]), of(&forecast["troubles"])), (1, 66));
+    let cluster = &forecast["clusters"][0];
+    assert_eq!((of(&cluster["bundles"]), of(&cluster["lands"])), (12, 1));
+    assert_eq!(cluster["paths"][0], "shared.txt");
+    let shown = scene.pdca(&["forecast"]).expect(0).out;
+    assert!(shown.contains("✓ together  25 of 36: "), "{shown}");
+    assert!(shown.contains(" only 1 can land ("), "{shown}");
+    assert!(shown.lines().count() < 6, "{shown}");
+    let status = scene.pdca(&["status"]).expect(0).out;
+    assert_eq!(status.matches("[will conflict: ").count(), 12, "{status}");
 }

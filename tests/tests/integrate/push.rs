@@ -61,7 +61,7 @@ fn pushing_to(scene: &Meeting, remote: &Remote) {
 
 fn waiting_at_the_gate(scene: &Meeting) -> Started {
     scene.scene.workspace.write("wait", "");
-    let started = scene.scene.start(&["integrate"]);
+    let started = scene.scene.start(&["integrate", "--fresh"]);
     scene.scene.wait_until("the gate waits", |scene| scene.workspace.says("calls/at"));
     started
 }
@@ -112,7 +112,7 @@ fn a_named_remote_is_used_as_configured_and_what_is_known_of_it_stays_the_users(
     remote.gains("theirs.txt");
     scene.accepted("1", "a.txt", "a\n");
     scene.integrate(&[]).expect(0);
-    assert_eq!(remote.subjects(), "pdca: issue_1\nsomebody else\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\nsomebody else\nfirst\n");
     is_done(&scene);
 }
 
@@ -150,7 +150,7 @@ fn c3_a_second_driver_in_another_clone_loses_the_race_and_gates_again() {
     // The second driver works on the same branch of the same remote at this moment.
     first.integrate(&[]).expect(0);
     assert_eq!(let_go(&second, slower), 0);
-    assert_eq!(remote.subjects(), "pdca: issue_1\npdca: issue_2\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\na slug\nfirst\n");
     assert!(runs(&second) > before, "what landed was gated with what the other one brought");
     is_done(&first);
     is_done(&second);
@@ -185,7 +185,7 @@ fn d21_a_push_that_lost_a_race_is_gated_again_on_what_is_there() {
     let before = runs(&scene);
     remote.gains("theirs.txt");
     assert_eq!(let_go(&scene, started), 0);
-    assert_eq!(remote.subjects(), "pdca: issue_1\nsomebody else\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\nsomebody else\nfirst\n");
     assert!(runs(&scene) > before, "the new combination was gated");
     is_done(&scene);
 }
@@ -202,7 +202,7 @@ fn d21_a_push_that_fails_for_the_moment_is_repeated() {
     remote.hook(&format!("if [ -e {once} ]; then rm -f {lock}; else touch {once} {lock}; fi"));
     let done = scene.integrate(&[]).expect(0);
     assert!(done.err.contains("asked again"), "{}", done.err);
-    assert_eq!(remote.subjects(), "pdca: issue_1\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\nfirst\n");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn d21_a_push_that_is_refused_for_good_waits_for_a_person_and_loses_nothing() {
     remote.hook("exit 0");
     let before = runs(&scene);
     scene.integrate(&[]).expect(0);
-    assert_eq!(remote.subjects(), "pdca: issue_1\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\nfirst\n");
     assert_eq!(runs(&scene), before, "what was gated is not gated again");
 }
 
@@ -252,7 +252,7 @@ fn a_remote_that_was_rewound_since_the_last_time_is_not_forced() {
     assert_eq!(remote.subjects(), "first\n");
     // Told once; asked again, it starts from where the remote is, and brings back what is not there.
     scene.integrate(&[]).expect(0);
-    assert_eq!(remote.subjects(), "pdca: issue_2\npdca: issue_1\nfirst\n");
+    assert_eq!(remote.subjects(), "a slug\na slug\nfirst\n");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a25_killed_at_any_effect_of_a_push_the_next_one_lands_it_once() {
         assert_eq!(killed.code, 128 + 9, "{at}: {}", killed.err);
         let again = scene.integrate(&[]);
         assert!([0, 4].contains(&again.code), "{at}: {} {}", again.code, again.err);
-        assert_eq!(remote.subjects(), "pdca: issue_1\nfirst\n", "{at}");
+        assert_eq!(remote.subjects(), "a slug\nfirst\n", "{at}");
         is_done(&scene);
         let certificates = scene.scene.workspace.path().join("process/certificates");
         assert_eq!(certificates.read_dir_utf8().unwrap().count(), 1, "{at}");

@@ -81,7 +81,7 @@ fn a_conflict_is_resolved_checked_signed_off_again_and_lands() {
     let told = first(&ran);
     assert_eq!(told["outcome"], "resolved", "{}", ran.out);
     assert_eq!(told["state"], "AWAITING_SIGNOFF", "{}", ran.out);
-    assert_eq!(scene.subjects(), ["pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|3", "a slug|1", "first|"]);
     let workspace = &scene.scene.workspace;
     let summary = workspace.read("results/issue_2/SUMMARY.md");
     let said = "resolved conflict: 2 conflicts with 1 in greeting.txt:1; resolved on main at ";
@@ -104,7 +104,7 @@ fn a_conflict_is_resolved_checked_signed_off_again_and_lands() {
     assert_eq!(refs.lines().count(), 2, "both seals are kept: {refs}");
     scene.integrate(&[]).expect(0);
     assert_eq!(show(&scene, "greeting.txt"), "one\ntwo\n");
-    assert_eq!(scene.subjects()[0], "pdca: issue_2|2");
+    assert_eq!(scene.subjects()[0], "a slug|2");
     scene.pdca(&["verify"]).expect(0);
     assert_eq!(resolver_calls(&scene), 1);
 }
@@ -193,7 +193,7 @@ fn d10_nobody_is_locked_out_while_a_resolver_works() {
     scene.accepted("3", "c.txt", "c\n");
     let told = scene.integrate(&["--json"]).expect(102);
     assert_eq!(first(&told)["outcome"], "busy", "{}", told.out);
-    assert_eq!(scene.subjects(), ["pdca: issue_3|3", "pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|3", "a slug|1", "first|"]);
     assert_eq!(scene.scene.state("2"), "COMPLETE", "nothing is changed before it is resolved");
     scene.scene.workspace.write("go", "");
     assert_eq!(started.wait(), 3);
@@ -219,7 +219,7 @@ fn d11_a_resolution_that_leaves_nothing_of_the_change_is_skipped_with_its_reason
     // It is no conflict any more, nobody is asked again, and what waited for it lands.
     let again = scene.integrate(&["--json"]).expect(0).json();
     assert_eq!(again["present"], serde_json::json!(["2"]));
-    assert_eq!(scene.subjects(), ["pdca: issue_4|4", "pdca: issue_1|1", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|4", "a slug|1", "first|"]);
     assert_eq!(resolver_calls(&scene), 1);
     let status = scene.pdca(&["status"]).expect(0).out;
     assert!(status.contains("[skipped: 2 conflicts with 1"), "{status}");
@@ -228,7 +228,7 @@ fn d11_a_resolution_that_leaves_nothing_of_the_change_is_skipped_with_its_reason
     // Somebody takes 1 back: nothing of what was found holds any more, and 2 lands by itself.
     scene.scene.repo.git(&["update-ref", "refs/heads/main", "main~2"]);
     scene.integrate(&["2"]).expect(0);
-    assert_eq!(scene.subjects(), ["pdca: issue_2|2", "first|"]);
+    assert_eq!(scene.subjects(), ["a slug|2", "first|"]);
 }
 
 #[test]
@@ -243,8 +243,13 @@ fn what_depends_on_a_conflict_is_held_until_its_resolution_has_landed() {
     let ran = scene.integrate(&["--json"]).expect(3).json();
     assert_eq!(ran["held"][0]["text"], "4 needs 2, which has not landed");
     scene.scene.accept("2");
+    // 4 was built on what 2 was before: it is checked again on what it is now.
+    let ran = scene.integrate(&["--json"]).expect(3).json();
+    assert_eq!(ran["held"][0]["reason"], "stale", "{ran}");
+    scene.pdca(&["run", "4"]).expect(0);
+    scene.scene.accept("4");
     scene.integrate(&[]).expect(0);
-    assert_eq!(scene.subjects()[..2], ["pdca: issue_4|4", "pdca: issue_2|2"]);
+    assert_eq!(scene.subjects()[..2], ["a slug|4", "a slug|2"]);
 }
 
 #[test]

@@ -32,7 +32,11 @@ fn a_row_that_is_red_at_publishing_stops_it_before_anything_is_out() {
     stall.meeting.accepted("7", "a.txt", "a\n");
     stall.meeting.scene.workspace.write("exit", "1\n");
     let refused = stall.publish(&["7"]).expect(100);
-    assert!(refused.err.contains("gates are red: T4-late: at publish"), "{}", refused.err);
+    assert!(
+        refused.err.contains("gates are red: T4-late: exited 1: last output: at publish"),
+        "{}",
+        refused.err
+    );
     assert_eq!(stall.branch("pdca/7"), None);
     assert!(stall.pulls().is_empty());
     // Asked again it is asked anew.
@@ -91,5 +95,42 @@ fn killed_after_the_gates_the_next_comes_to_the_same() {
         assert_eq!(killed.code, 128 + 9, "{point}: {}", killed.err);
         stall.publish(&["7"]).expect(0);
         assert_eq!((stall.pulls().len(), stall.comments().len()), (1, 1), "{point}");
+    }
+}
+
+#[test]
+fn what_passed_is_asked_again_once_anything_that_decides_it_is_another() {
+    // The mark is followed by a line that is replaced.
+    let changes: [(&str, &str, &str); 7] = [
+        ("the command", "#command", ": other"),
+        ("the time limit", "#row", "timeout_secs = 77"),
+        ("hydration", "#hydrate", "install = \":\""),
+        ("caches", "#lanes", "cache = [\"cache/\"]"),
+        ("the reset", "#lanes", "reset = \"pristine\""),
+        ("the sandbox", "#gates", "sandbox = \"off\""),
+        ("what an identity command says", "version", "2"),
+    ];
+    let row = at_publish()
+        .replace("cmd = '''", "identity = [\"cat version\"]\n#row\n\ncmd = '''\n#command\n");
+    let tables = "[lanes]\n#lanes\n\n[lanes.hydrate]\n#hydrate\n\n[gates]\n#gates\n\n";
+    for (name, mark, text) in changes {
+        let stall = stall(&format!("{tables}{row}"));
+        let workspace = &stall.meeting.scene.workspace;
+        workspace.write("version", "1");
+        stall.meeting.accepted("7", "a.txt", "a\n");
+        stall.publish(&["7"]).expect(0);
+        workspace.write("exit", "1\n");
+        stall.publish(&["7"]).expect(4);
+        if mark == "version" {
+            workspace.write("version", text);
+        } else {
+            let config = workspace.read("pdca.toml");
+            let mut lines: Vec<&str> = config.lines().collect();
+            let at = lines.iter().position(|line| *line == mark).expect("the mark is there");
+            lines[at + 1] = text;
+            workspace.config(&lines.join("\n"));
+        }
+        let refused = stall.publish(&["7"]);
+        assert_eq!(refused.code, 100, "{name}: {}", refused.err);
     }
 }

@@ -20,7 +20,9 @@ fn what_a_person_wrote_is_used_as_it_is_and_never_written_over() {
         assert_eq!(stall.read("7", file), text, "{file}");
     }
     let said = stall.remote.git(&["log", "-1", "--format=%B", "pdca/7"]);
-    assert_eq!(said.trim(), "Mend the greeting\n\nIt was rude.\n\nPdca-Sealed: 7");
+    let seal = pdca_state::sha256_hex(stall.read("7", "seal.json").as_bytes());
+    let expected = format!("Mend the greeting\n\nIt was rude.\n\nPdca-Sealed: 7 {seal}");
+    assert_eq!(said.trim(), expected);
     assert_eq!(stall.pulls()[0]["title"], "Mend the greeting");
     assert!(stall.pulls()[0]["body"].as_str().unwrap().starts_with("Mine.\r\n"));
     assert!(stall.comments()[0]["body"].as_str().unwrap().starts_with("Also mine.\r\n"));
@@ -93,7 +95,8 @@ fn no_text_passes_for_a_mark_an_option_or_another_change() {
         "--format=%(trailers:key=Pdca-Sealed,valueonly)",
         "pdca/7",
     ]);
-    assert_eq!(named.trim(), "7");
+    let seal = pdca_state::sha256_hex(stall.read("7", "seal.json").as_bytes());
+    assert_eq!(named.trim(), format!("7 {seal}"));
     for text in [&stall.pulls()[0]["body"], &stall.comments()[0]["body"]] {
         assert!(!text.as_str().unwrap().contains(&marker), "{text}");
     }

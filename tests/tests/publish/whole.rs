@@ -20,7 +20,10 @@ fn an_accepted_bundle_becomes_a_branch_a_draft_and_a_comment() {
         &commit,
     ]);
     let (tree, base) = (seal["tree"].as_str().unwrap(), seal["base"].as_str().unwrap());
-    assert_eq!(said.trim(), format!("{tree} {base}|a slug|7"));
+    let digest = pdca_state::sha256_hex(
+        stall.meeting.scene.workspace.read("results/issue_7/seal.json").as_bytes(),
+    );
+    assert_eq!(said.trim(), format!("{tree} {base}|a slug|7 {digest}"));
 
     let pulls = stall.pulls();
     assert_eq!(pulls.len(), 1);

@@ -73,7 +73,7 @@ impl Graph {
             depends_on: bundle
                 .depends_on
                 .iter()
-                .map(|n| Declared { id: self.bundles[*n].id.clone(), place: place() })
+                .map(|n| Declared::new(self.bundles[*n].id.clone(), place()))
                 .collect(),
             touches: vec![Touch { glob: bundle.touches.clone(), place: place(), is_file: true }],
             duration: known.then_some(bundle.takes),

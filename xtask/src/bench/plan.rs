@@ -109,8 +109,7 @@ fn chain(count: usize, closed: bool) -> Result<Vec<Item>, Stopped> {
             None if closed => count - 1,
             None => continue,
         };
-        let declared =
-            Declared { id: items[before].id.clone(), place: items[number].place.clone() };
+        let declared = Declared::new(items[before].id.clone(), items[number].place.clone());
         items[number].depends_on.push(declared);
     }
     Ok(items)

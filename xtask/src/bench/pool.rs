@@ -169,7 +169,7 @@ fn carried_out(
     fs_err::create_dir_all(dir)?;
     let mut desk = Obliging { failed: None };
     let begun = Instant::now();
-    carry_out(plan, lanes, &gate, &mut desk);
+    carry_out(plan, &[], lanes, &gate, &mut desk);
     let took = begun.elapsed();
     fs_err::remove_dir_all(dir)?;
     desk.failed.map_or(Ok(took), |failed| Err(failed.into()))

@@ -169,6 +169,12 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
         reviewed_patch: &digest,
         gate_digest: "none",
         completion_order: 0,
+        tip: None,
+        stands_on: &[],
+        by: None,
+        trailers: &[],
+        brief: None,
+        overrides: &[],
     };
     let sealed = match seal(store, &fence, &accepted, log) {
         Ok((sealed, _)) => sealed,

@@ -24,7 +24,8 @@ pub(super) fn briefs(bundles: &[Bundle]) -> Result<Value, LoadError> {
 }
 
 fn brief(brief: &Brief) -> Value {
-    let ids = |list: IdList| -> Vec<String> { list.ids.iter().map(ToString::to_string).collect() };
+    let ids =
+        |list: IdList| -> Vec<String> { list.ids().iter().map(ToString::to_string).collect() };
     let whole: Map<String, Value> =
         brief.fields().map(|field| (field.label.to_lowercase(), json!(field.whole()))).collect();
     let target = brief

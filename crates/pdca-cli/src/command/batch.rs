@@ -19,6 +19,7 @@ use super::run::{DriveArgs, drive_all};
 Examples:
   pdca batch                 # everything that can go on
   pdca batch --lanes 4       # four at once, as far as the briefs allow
+  pdca batch --lanes auto    # as many as processors, memory and disk allow
   pdca batch 12 15 --json
   pdca flow 12 15            # the same; older instances know it by this name")]
 pub(crate) struct Args {

@@ -31,7 +31,7 @@ const DAY: u64 = 24 * 3600;
 /// work lies there is complete, resolved or discontinued; what is in it and not in the target is kept in a bundle that
 /// `git fetch` reads. Records of runs and integrations that are over go after `--keep-days`; the newest of each stays.
 /// Refs that kept what an integration gated go when a branch has their commit, or with its record when the seals make
-/// it again. It can be interrupted anywhere and repeated. With `-n` it says exactly what it would do.
+/// it again. Logs of red combinations go when neither a held change nor an open brief names them. It can be interrupted anywhere and repeated. With `-n` it says exactly what it would do.
 ///
 /// Exit codes: 0 done, 1 something could not be removed, 4 nothing to clean up.
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// One thing that goes or stays.
 #[derive(Debug, Serialize)]
 struct Step {
-    /// `end-run`, `end-integration`, `checkout`, `anchor` or `record`.
+    /// `end-run`, `end-integration`, `checkout`, `anchor`, `record` or `evidence`.
     what: &'static str,
     name: String,
     /// `remove`, `end` or `keep`.
@@ -102,6 +102,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
             steps.push(record(&one, args.keep_days, watched));
         }
     }
+    steps.extend(left::evidence(cx, &site, &ending, watched)?);
     finish(&Document { dry_run, steps }, cx, out)
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::config::{Layer, Origin};
+use crate::config::{Layer, Origin, Trust};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -18,6 +18,7 @@ Examples:
   pdca config show driver          # only what begins with `driver`
   pdca config show --json
   PDCA_LANES=4 pdca config show driver.lanes
+  pdca config trust                # take the user's file as it is now
 
 `pdca help config` explains the layers.")]
 pub(crate) struct Args {
@@ -32,6 +33,8 @@ enum Action {
         /// Only keys that begin with this
         key: Option<String>,
     },
+    /// Trust the user's config file as it is now, in this workspace; a changed byte ends that
+    Trust,
 }
 
 #[derive(Serialize)]
@@ -53,6 +56,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let workspace = cx.workspace()?;
     let prefix = match &args.action {
         Some(Action::Show { key }) => key.as_deref().unwrap_or(""),
+        Some(Action::Trust) => return trust(cx, out),
         None => "",
     };
     let flat =
@@ -96,6 +100,43 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     Ok(Exit::Done)
 }
 
+#[derive(Serialize)]
+struct Trusted<'a> {
+    file: &'a str,
+    sha256: String,
+    recorded: bool,
+}
+
+/// Records that a person read the user's file and trusts it.
+fn trust(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let workspace = cx.workspace()?;
+    let Some(file) = &workspace.user_file else {
+        return Err(Failure::new(Exit::NothingToDo, "there is no user's config file")
+            .hint("`pdca help config` says where it is looked for"));
+    };
+    let text = fs_err::read_to_string(file)?;
+    if !cx.globals.dry_run {
+        Trust::record(&workspace.root, &text)?;
+    }
+    let trusted = Trusted {
+        file: file.as_str(),
+        sha256: pdca_state::sha256_hex(text.as_bytes()),
+        recorded: !cx.globals.dry_run,
+    };
+    if cx.globals.json {
+        cx.emit_json(out, "trust", &trusted)?;
+        return Ok(Exit::Done);
+    }
+    let verb = if cx.globals.dry_run { "would trust" } else { "trusted" };
+    writeln!(
+        out,
+        "{verb} {} ({:.12}) in this workspace",
+        printable(file.as_str()),
+        trusted.sha256
+    )?;
+    Ok(Exit::Done)
+}
+
 /// Of a leaf nobody configured, that it is a stub says all; `-v` shows the rest.
 fn is_worth_a_line(entry: &Entry, all: &[Entry]) -> bool {
     let Some(role) = entry.key.strip_prefix("leaves.").and_then(|rest| rest.split('.').next())
@@ -123,9 +164,11 @@ mod tests {
         let desk = Desk::new();
         desk.workspace.config("[leaves.builder]\nretries = 2\n\n[[gates.checks]]\nid = \"a\"\ntier = \"T1\"\ncmd = \"true\"\n");
         insta::assert_snapshot!(desk.run(&["config", "show"]), @r#"
-        driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]  # default
+        driver.close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "already-fixed", "can't-reproduce", "cant-reproduce", "cannot-reproduce", "manual-verification", "upstream", "external"]  # default
+        driver.gate_base = "before"  # default
         driver.lane_memory_mb = 256  # default
         driver.lanes = 1  # default
+        driver.max_attempts = 3  # default
         driver.max_duration_secs = 14400  # default
         driver.min_free_gb = 1  # default
         gates.checks[0].at_publish = false  # default
@@ -139,20 +182,27 @@ mod tests {
         gates.cwd = "auto"  # default
         gates.parallel = false  # default
         gates.sandbox = "auto"  # default
+        integrate.gate = "tip"  # default
         integrate.land = "branch"  # default
         integrate.lanes = 1  # default
         integrate.max_base_drift_commits = 50  # default
         integrate.max_batch = 64  # default
+        integrate.push_seals = true  # default
         integrate.remote = "origin"  # default
         integrate.resolve_pause_secs = 5  # default
+        integrate.return_culprits = "ask"  # default
+        integrate.signed_off_by = false  # default
         integrate.strategy = "rebase-ff"  # default
+        lanes.cache = []  # default
         lanes.kind = "reference"  # default
         lanes.ports = "20000-29999"  # default
-        lanes.reset = "tracked"  # default
+        lanes.reset = "clean"  # default
         leaves.act.mode = "stub"  # default
         leaves.builder.argv = []  # default
+        leaves.builder.env_pass = []  # default
         leaves.builder.interactive = false  # default
         leaves.builder.mode = "stub"  # default
+        leaves.builder.network = "on"  # default
         leaves.builder.retries = 2  # pdca.toml:2
         leaves.builder.sandbox = "auto"  # default
         leaves.builder.throttled.backoff_secs = 30  # default
@@ -172,8 +222,10 @@ mod tests {
         publish.gh = "gh"  # default
         publish.remote = "origin"  # default
         publish.timeout_secs = 60  # default
+        schedule.dependants = "accepted"  # default
         schedule.drift = "warn"  # default
         schedule.durations = "unit"  # default
+        schedule.rivals = "built"  # default
         schedule.untouched = "free"  # default
         targets = []  # default
         "#);

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Ending, Held, Spec, sandbox_support};
+use pdca_process::{Cancel, Ending, Held, InstalledGit, Spec, wall_support};
 
 use crate::Ambient;
 use crate::context::Context;
@@ -39,7 +39,12 @@ const REACHES_OUT: &str = "42";
 
 /// Whether the kernel keeps leaves to their places here.
 fn is_confined() -> bool {
-    matches!(sandbox_support(), Held::Landlock { .. })
+    match wall_support() {
+        Held::Bwrap { .. } => true,
+        // Signals are kept inside from the sixth version of the interface on.
+        Held::Landlock { abi } => abi >= 6,
+        Held::NotAvailable { .. } | Held::Off => false,
+    }
 }
 
 pub(crate) fn run(
@@ -48,6 +53,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
+    InstalledGit::require()?;
     let temporary = match &args.keep {
         Some(_) => None,
         None => Some(tempfile::Builder::new().prefix("pdca-demo-").tempdir()?),
@@ -95,7 +101,8 @@ fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     )?;
     stage.pdca(&["status"], Exit::Done)?;
     stage.say(
-        "Now Do and Check, unattended, on three lanes: a builder in a private checkout, the gates, an independent \
+        "Now Do and Check, unattended, on three lanes. First the branch by itself is gated, once: nobody is paid to build on \
+         a red one. Then a builder in a private checkout, the gates, an independent \
          reviewer. 15 waits for 12. 20 and 23 both touch README.md, so one is held. Watch 23 come back red, 31 close \
          without a model, and 42 reach for your own checkout.",
     )?;
@@ -107,8 +114,11 @@ fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.say("What came of the builder that reached out, and of a reviewer that wanted the builder's notes:")?;
     if is_confined() {
         stage.look("results/issue_42/build-notes.md", "checkout")?;
+        stage.look("results/issue_42/build-notes.md", "signal")?;
     }
-    stage.look("results/issue_20/check-review.md", "notes")
+    stage.look("results/issue_20/check-review.md", "notes")?;
+    stage.say("And what an agent that builds is told before it tries to merge its own work:")?;
+    stage.pdca(&["guard", "--explain", "make && gh pr merge 12"], Exit::Done)
 }
 
 /// Sign-off.
@@ -122,7 +132,10 @@ fn decide(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say("23 is red, so accepting it is refused. It goes back to Do with a note that the next attempt reads.")?;
     stage.pdca(&["signoff", "23", "accept"], Exit::Usage)?;
     stage.pdca(&["signoff", "23", "iterate-do", "--note", "upper case, please"], Exit::Done)?;
-    stage.say("12 is complete, so 15 may start; 23 gets its second attempt.")?;
+    stage.say(
+        "12 is complete, so 15 may start, on a base that has 12 in it; 23 gets its second attempt, on top of 20, which \
+         touches the same file.",
+    )?;
     stage.pdca(&["batch", "--lanes", "3"], Exit::Done)?;
     for id in
         ["20", "15", "23", REACHES_OUT].into_iter().filter(|id| is_confined() || *id != REACHES_OUT)
@@ -154,7 +167,26 @@ fn combine(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.merge()?;
     stage.say("Anybody can find out again, bit for bit, what landed.")?;
     stage.pdca(&["verify"], Exit::Done)?;
-    stage.say("The record, told from git: what landed, what is held and why.")?;
+    mend(stage)
+}
+
+/// Held is the middle of the story.
+fn mend(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.say("15 is held, not lost. It goes back with the evidence in its brief, and the next attempt reads it.")?;
+    stage.pdca(&["why", "15"], Exit::Done)?;
+    stage.pdca(&["signoff", "15", "iterate-do", "--note", "no clock, please"], Exit::Done)?;
+    stage.look("results/issue_15/brief.md", "20")?;
+    stage.pdca(&["batch", "--lanes", "3"], Exit::Done)?;
+    stage.pdca(&["signoff", "15", "clear", "all"], Exit::Done)?;
+    stage.pdca(&["signoff", "15", "accept"], Exit::Done)?;
+    stage.pdca(&["integrate"], Exit::Done)?;
+    stage.merge()?;
+    stage.say("The history reads as if people had written it: authors, dates, subjects, one line from the first commit.")?;
+    let log = stage.git(&["log", "--reverse", "--format=%an: %s"])?;
+    for line in log.lines() {
+        stage.line(line)?;
+    }
+    stage.say("The record, told from git: what landed, and where.")?;
     stage.pdca(&["status"], Exit::Done)
 }
 

@@ -7,16 +7,16 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_driver::Site;
+use pdca_driver::{LaneCount, Site};
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{LeafConfig, Mode};
-use pdca_process::{Cancel, Ending, Held, Spec, Tool, sandbox_support};
+use pdca_process::{Cancel, Ending, Held, InstalledGit, Spec, bwrap_support, wall_support};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, install_git};
 use crate::session;
 
 use super::lanes::size;
@@ -128,40 +128,42 @@ fn print(rows: &[Row], cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Fail
 
 /// What the machine offers.
 fn host(cx: &Context<'_>) -> Vec<Row> {
-    vec![git(cx), sandbox(), supervision(&cx.ambient.cwd)]
+    vec![git(), sandbox(), supervision(&cx.ambient.cwd)]
 }
 
-fn git(cx: &Context<'_>) -> Row {
-    const OLDEST: (u32, u32) = (2, 41);
-    let said = Tool::new("git").args(["--version"]).cwd(&cx.ambient.cwd).run();
-    let version = match said {
-        Ok(said) if said.code == 0 => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
-        Ok(_) | Err(_) => {
-            return Row::broken("git", "not found", "install git 2.41 or newer and put it on PATH");
+fn git() -> Row {
+    match InstalledGit::find().and_then(InstalledGit::new_enough) {
+        Ok(git) => Row::ok("git", git.said),
+        Err(error) => {
+            let found = pdca_state::chain(&error);
+            let failure = Failure::from(error);
+            let remedy = failure.problems.into_iter().find_map(|problem| problem.hint);
+            Row::broken("git", found, remedy.unwrap_or_else(install_git))
         }
-    };
-    let numbers: Vec<u32> =
-        version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
-    match numbers.as_slice() {
-        [major, minor, ..] if (*major, *minor) >= OLDEST => Row::ok("git", version),
-        _ => Row::warning("git", version, "git 2.41 or newer is what pdca is tested with"),
     }
 }
 
 fn sandbox() -> Row {
-    match sandbox_support() {
-        Held::Landlock { abi } => Row::ok(
-            "sandbox",
-            format!(
-                "Landlock, interface version {abi}: leaves are kept from the bundles and the primary by the kernel"
-            ),
-        ),
+    match wall_support() {
+        Held::Landlock { abi } => {
+            // What only the strong wall holds is said where there is none.
+            let why = bwrap_support().err().unwrap_or_default();
+            Row::ok(
+                "sandbox",
+                format!(
+                    "Landlock, interface version {abi}: leaves and gates write what is listed; modes and times of files and named sockets are not held ({why})"
+                ),
+            )
+        }
+        held @ Held::Bwrap { .. } => {
+            Row::ok("sandbox", format!("{held}: leaves and gates write what is listed"))
+        }
         Held::NotAvailable { why } => Row::warning(
             "sandbox",
             format!(
                 "none ({why}): what a leaf changes beyond its artifact is found by digests and voids it"
             ),
-            "a Linux kernel 5.13 or newer with Landlock switched on enforces it; `sandbox = \"require\"` insists",
+            "install bubblewrap, or use a Linux kernel 5.13 or newer with Landlock switched on; `sandbox = \"require\"` insists",
         ),
         Held::Off => Row::warning("sandbox", "off", "set `sandbox = \"auto\"`"),
     }
@@ -217,6 +219,7 @@ fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row
         }
     }
     rows.push(room(site));
+    rows.push(lanes(workspace, site));
     rows.push(leaf_memory(site));
     rows.push(driver(site));
     rows.extend(runs::rows(site));
@@ -290,6 +293,20 @@ fn room(site: &Site) -> Row {
     Row::ok("room", found)
 }
 
+/// How many bundles may be in flight at once, and what `auto` comes to.
+fn lanes(workspace: &Workspace, site: &Site) -> Row {
+    let what = "lanes";
+    match workspace.config.driver.lanes {
+        LaneCount::Auto => Row::ok(what, site.reckon().to_string()),
+        LaneCount::Number(0) => Row::warning(
+            what,
+            "`lanes` in [driver] is 0, and 1 is taken",
+            "write `lanes = 1`, or `lanes = \"auto\"` for what the machine carries",
+        ),
+        LaneCount::Number(number) => Row::ok(what, format!("{number} at once")),
+    }
+}
+
 /// Whether what a leaf or a gate has of the memory is held, and by what.
 fn leaf_memory(site: &Site) -> Row {
     let what = "leaf memory";
@@ -310,7 +327,10 @@ fn leaf_memory(site: &Site) -> Row {
 
 fn driver(site: &Site) -> Row {
     match site.driver_at_work() {
-        Ok(None) => Row::ok("driver", "none is at work here"),
+        Ok(None) => match site.integration_at_work() {
+            Ok(Some(holder)) => Row::ok("driver", format!("{holder} integrates")),
+            Ok(None) | Err(_) => Row::ok("driver", "none is at work here"),
+        },
         Ok(Some(holder)) => Row::warning(
             "driver",
             format!("{holder} is at work"),

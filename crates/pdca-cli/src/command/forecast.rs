@@ -1,10 +1,10 @@
-//! `pdca forecast`: which changes will not go together.
+//! `pdca forecast`: what goes together, and what cannot.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_driver::integrate::{Sky, Trouble};
-use pdca_integrate::{Level, Outlook};
+use pdca_integrate::{Cluster, Level, Outlook};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -13,7 +13,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session;
 
-/// Show which changes will not go together
+/// Predict merge conflicts between pending changes
+///
+/// Shows what goes together, the order that lands most, and of what only some can land.
 ///
 /// Every two bundles are merged in the object store, without a checkout: accepted ones as they were sealed, others as
 /// they are built, and where there is nothing built yet, what their briefs declare they touch. Nothing is gated: two
@@ -23,6 +25,7 @@ use crate::session;
 Examples:
   pdca forecast
   pdca forecast 12 15 20
+  pdca forecast --json | jq '.forecasts[].order[]'
   pdca forecast --json | jq '.forecasts[].troubles[]'")]
 pub(crate) struct Args {
     /// The bundles; all that have not landed where none is named
@@ -40,7 +43,20 @@ struct OneBranch<'a> {
     target: &'a str,
     branch: &'a str,
     bundles: Vec<Item<'a>>,
+    /// The most that can land, in order.
+    order: Vec<&'a str>,
+    /// Every bundle once: those of a group merge with each other.
+    groups: Vec<Vec<&'a str>>,
+    clusters: Vec<ClusterItem<'a>>,
     troubles: Vec<Pair<'a>>,
+}
+
+/// Bundles that conflict, directly or through others.
+#[derive(Serialize)]
+struct ClusterItem<'a> {
+    bundles: Vec<&'a str>,
+    lands: Vec<&'a str>,
+    paths: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -76,6 +92,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
 }
 
 fn branch(sky: &Sky) -> OneBranch<'_> {
+    let names = |places: &[usize]| places.iter().map(|place| id(sky, *place).as_str()).collect();
+    let groups: Vec<Vec<&str>> = sky.grouping.groups.iter().map(|group| names(group)).collect();
     OneBranch {
         target: &sky.target,
         branch: &sky.branch,
@@ -83,6 +101,18 @@ fn branch(sky: &Sky) -> OneBranch<'_> {
             .bundles
             .iter()
             .map(|(id, level)| Item { id: id.as_str(), level: *level })
+            .collect(),
+        order: groups.first().cloned().unwrap_or_default(),
+        groups,
+        clusters: sky
+            .grouping
+            .clusters
+            .iter()
+            .map(|cluster| ClusterItem {
+                bundles: names(&cluster.places),
+                lands: names(&cluster.lands),
+                paths: paths(conflicts_of(sky, cluster)),
+            })
             .collect(),
         troubles: sky
             .troubles
@@ -92,7 +122,32 @@ fn branch(sky: &Sky) -> OneBranch<'_> {
     }
 }
 
-/// The matrix, and a line for each pair that does not go together.
+fn id(sky: &Sky, place: usize) -> &BundleId {
+    &sky.bundles[place].0
+}
+
+/// The conflicts between the bundles of a cluster.
+fn conflicts_of<'s>(sky: &'s Sky, cluster: &Cluster) -> Vec<&'s Trouble> {
+    let members: BTreeSet<&BundleId> = cluster.places.iter().map(|place| id(sky, *place)).collect();
+    let is_of = |trouble: &&Trouble| {
+        matches!(trouble.outlook, Outlook::Conflict { .. }) && members.contains(&trouble.first)
+    };
+    sky.troubles.iter().filter(is_of).collect()
+}
+
+/// The files that troubles are about.
+fn paths<'t>(troubles: impl IntoIterator<Item = &'t Trouble>) -> BTreeSet<String> {
+    let of = |trouble: &Trouble| match &trouble.outlook {
+        Outlook::Conflict { conflicts } => {
+            conflicts.iter().map(|conflict| conflict.path.to_string()).collect()
+        }
+        Outlook::Overlap { path } => vec![path.clone()],
+        Outlook::Clear | Outlook::Unknown { .. } => Vec::new(),
+    };
+    troubles.into_iter().flat_map(of).collect()
+}
+
+/// The matrix where it fits, what goes together, and a line for each group that does not.
 fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     let branch = if sky.branch.is_empty() { "its branch" } else { &sky.branch };
@@ -121,18 +176,94 @@ fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure>
             writeln!(out)?;
         }
     }
-    for trouble in &sky.troubles {
-        let mark = match trouble.outlook {
-            Outlook::Conflict { .. } => p.bad("✗ conflict"),
-            Outlook::Overlap { .. } => p.warn("~ overlap "),
-            Outlook::Clear | Outlook::Unknown { .. } => p.warn("? unknown "),
-        };
-        writeln!(out, "{mark}  {}", trouble.sentence())?;
-    }
     if sky.troubles.is_empty() {
         writeln!(out, "{}", p.good("all go together, as far as git can tell"))?;
+        return Ok(());
+    }
+    together(cx, sky, out)?;
+    for cluster in &sky.grouping.clusters {
+        let troubles = conflicts_of(sky, cluster);
+        let text = if let [only] = &troubles[..] {
+            only.sentence()
+        } else {
+            let lands = cluster.lands.iter().map(|place| id(sky, *place).as_str());
+            format!(
+                "of {} only {} can land ({}), in {}",
+                some(cluster.places.iter().map(|place| id(sky, *place).as_str())),
+                cluster.lands.len(),
+                some(lands),
+                some(paths(troubles).iter().map(String::as_str)),
+            )
+        };
+        writeln!(out, "{}  {text}", p.bad("✗ conflict"))?;
+    }
+    let overlaps = sky.troubles.iter().filter(|t| matches!(t.outlook, Outlook::Overlap { .. }));
+    for (path, pairs) in by_path(overlaps) {
+        let text = if let [only] = &pairs[..] {
+            only.sentence()
+        } else {
+            let ids: BTreeSet<&BundleId> =
+                pairs.iter().flat_map(|pair| [&pair.first, &pair.second]).collect();
+            format!("{} all declare {path}", some(ids.into_iter().map(BundleId::as_str)))
+        };
+        writeln!(out, "{}  {text}", p.warn("~ overlap "))?;
+    }
+    let unknown = sky.troubles.iter().filter(|t| matches!(t.outlook, Outlook::Unknown { .. }));
+    for (number, trouble) in unknown.clone().enumerate() {
+        if number == MOST_NAMED {
+            let more = unknown.count() - MOST_NAMED;
+            writeln!(out, "{}  {more} more pairs; `--json` has them", p.warn("? unknown "))?;
+            break;
+        }
+        writeln!(out, "{}  {}", p.warn("? unknown "), trouble.sentence())?;
     }
     Ok(())
+}
+
+/// How many names a line has before the rest is counted.
+const MOST_NAMED: usize = 12;
+
+/// Says what goes together, and how to land it where it is accepted.
+fn together(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure> {
+    let Some(first) = sky.grouping.groups.first().filter(|_| !sky.grouping.clusters.is_empty())
+    else {
+        return Ok(());
+    };
+    let (count, all) = (first.len(), sky.bundles.len());
+    let accepted: Vec<&str> = first
+        .iter()
+        .filter(|place| sky.bundles[**place].1 == Level::Seals)
+        .map(|place| id(sky, *place).as_str())
+        .collect();
+    // All of them, however many: the line is there to be pasted.
+    let how = if accepted.len() > 1 {
+        format!("most land with `pdca integrate {}`", accepted.join(" "))
+    } else {
+        let ids: Vec<&str> = first.iter().map(|place| id(sky, *place).as_str()).collect();
+        ids.join(", ")
+    };
+    writeln!(out, "{}  {count} of {all}: {how}", cx.out.good("✓ together"))?;
+    Ok(())
+}
+
+/// Overlaps, by the path that both declare.
+fn by_path<'t>(overlaps: impl Iterator<Item = &'t Trouble>) -> BTreeMap<String, Vec<&'t Trouble>> {
+    let mut found: BTreeMap<String, Vec<&Trouble>> = BTreeMap::new();
+    for trouble in overlaps {
+        for path in paths([trouble]) {
+            found.entry(path).or_default().push(trouble);
+        }
+    }
+    found
+}
+
+/// The first of many names, and how many more there are.
+fn some<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),
+    }
 }
 
 fn sign(sky: &Sky, first: &BundleId, second: &BundleId) -> &'static str {

@@ -2,16 +2,20 @@
 
 use std::io::Write;
 
-use pdca_driver::{Driver, Jobs};
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_driver::{Driver, Jobs, Site};
 use pdca_gates::{GateEvent, Purpose, Scene, run_checks};
+use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};
+use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Place};
 use crate::session;
-use crate::style::one_line;
+use crate::style::{one_line, printable};
+use crate::workspace::{Target, Workspace};
 
 /// Run the configured checks over a bundle's patch, or over the working tree
 ///
@@ -24,8 +28,13 @@ use crate::style::one_line;
 #[command(after_help = "\
 Examples:
   pdca gates 36               # all rows, on base + patch
+  pdca gates 36 --row T3      # one row, and what it prints; nothing is written
   pdca gates --working-tree   # the rows about the repository, on the tree as it stands (for CI)
-  pdca gates 36 --json")]
+  pdca gates --working-tree --target app
+  pdca gates 36 --json
+
+With --working-tree the rows run at the top of the checkout, linked worktree or lane of a target that you are in; elsewhere in
+the target of the workspace.")]
 pub(crate) struct Args {
     /// The bundle
     #[arg(
@@ -37,6 +46,21 @@ pub(crate) struct Args {
     /// Run the rows with `scope = "repo"` over the tree as it stands
     #[arg(long)]
     working_tree: bool,
+    /// Whose tree, where the workspace has several targets and you are in none
+    #[arg(long, value_name = "NAME", requires = "working_tree")]
+    target: Option<String>,
+    /// Run this row alone and show what it printed if it is red; no report is written
+    #[arg(long, value_name = "ROW")]
+    row: Option<String>,
+}
+
+/// The report, and the tree it is about where that is not a bundle's.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    report: &'a GateReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<&'a Utf8Path>,
 }
 
 pub(crate) fn run(
@@ -45,13 +69,22 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let report = match &args.id {
-        Some(id) => over_bundle(&cx.require_bundle(id)?, cx, err)?,
-        None => over_tree(cx, err)?,
+    let (report, tree) = if let Some(id) = &args.id {
+        let bundle = cx.require_bundle(id)?;
+        (over_bundle(&bundle, args.row.as_deref(), cx, err)?, None)
+    } else {
+        let tree = working_tree(args.target.as_deref(), cx)?;
+        (over_tree(&tree, args.row.as_deref(), cx, err)?, Some(tree))
     };
     if cx.globals.json {
-        cx.emit_json(out, "gates", &report)?;
+        cx.emit_json(out, "gates", &Told { report: &report, tree: tree.as_deref() })?;
     } else {
+        if let Some(tree) = &tree {
+            writeln!(out, "gated {tree}")?;
+        }
+        if args.row.is_some() {
+            show_output(&report, out)?;
+        }
         print(&report, cx, out)?;
     }
     Ok(if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done })
@@ -60,15 +93,17 @@ pub(crate) fn run(
 /// Runs the rows over a bundle, and keeps the report where Check is open.
 fn over_bundle(
     bundle: &Bundle,
+    row: Option<&str>,
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<GateReport, Failure> {
-    let site = session::site(cx)?;
+    let site = site(cx, row)?;
     let _admitted = site.admit().map_err(|error| session::refused(&error))?;
     let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
     let snapshot = bundle.load()?;
     let open = match snapshot.state {
-        State::Built | State::Checked => !cx.globals.dry_run,
+        // A report of some of the rows is no report of Check.
+        State::Built | State::Checked => !cx.globals.dry_run && row.is_none(),
         State::Unplanned
         | State::Resolved
         | State::Planned
@@ -79,14 +114,18 @@ fn over_bundle(
     };
     let name = bundle.id().dir_name();
     if !open {
-        cx.note(err, &format!("{name} is {}: nothing is written", snapshot.state))?;
+        let why = match row {
+            Some(row) => format!("only {row} runs"),
+            None => format!("{name} is {}", snapshot.state),
+        };
+        cx.note(err, &format!("{why}: nothing is written"))?;
     }
     if !snapshot.artifacts.contains(Artifact::Patch) {
         // There is no change that a gate could be about.
         return Ok(GateReport::for_close(name));
     }
     let jobs = site.jobs().of(bundle.id());
-    if snapshot.state != State::Built {
+    if snapshot.state != State::Built || row.is_some() {
         // Asked for by a person: a verdict of before is not an answer.
         pdca_gates::forget(&jobs)?;
     }
@@ -102,14 +141,94 @@ fn over_bundle(
     Ok(report)
 }
 
-/// Runs the rows about the repository over the tree the workspace is in.
-fn over_tree(cx: &Context<'_>, err: &mut dyn Write) -> Result<GateReport, Failure> {
-    let site = session::site(cx)?;
-    let tree = crate::workspace::start_dir(&cx.globals, cx.ambient)?;
+/// The tree to gate: that of a target around the directory the command works in, whichever checkout it
+/// is; elsewhere the target's own.
+fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
+    let workspace = cx.workspace()?;
+    let here = Toplevel::around(&crate::workspace::start_dir(&cx.globals, cx.ambient)?);
+    let targets = &workspace.targets;
+    let wanted = |target: &&Target| named.is_none_or(|name| name == target.name);
+    if let Some(name) = named
+        && !targets.iter().any(|target| target.name == name)
+    {
+        let failure = Failure::usage(format!("there is no target `{name}`"));
+        return Err(failure.hint(name_one(targets)));
+    }
+    if let Some(top) = &here
+        && let Some(root) = top.root()
+        && targets.iter().filter(wanted).any(|target| is_checkout_of(top, root, target, workspace))
+    {
+        return Ok(root.to_owned());
+    }
+    let mut wanted = targets.iter().filter(wanted);
+    match (wanted.next(), wanted.next()) {
+        (Some(target), None) => tree_of(target),
+        (Some(_), Some(_)) => {
+            Err(Failure::usage("the workspace has several targets, and this is in none of them")
+                .hint(name_one(targets)))
+        }
+        // Without a target, the repository that the workspace is in is what there is to gate.
+        (None, _) => {
+            let top = Toplevel::around(&workspace.root);
+            let root = top.and_then(|top| top.root().map(Utf8Path::to_owned));
+            Ok(root.unwrap_or_else(|| workspace.root.clone()))
+        }
+    }
+}
+
+/// Whether a working tree is a checkout, a linked worktree or a lane of a target.
+fn is_checkout_of(top: &Toplevel, root: &Utf8Path, target: &Target, workspace: &Workspace) -> bool {
+    let own = Toplevel::at(&target.path);
+    let lanes = workspace.lanes_root.canonicalize_utf8();
+    let is_lane = || {
+        lanes.is_ok_and(|lanes| {
+            let slot = root.parent().filter(|_| root.file_name() == Some(target.name.as_str()));
+            slot.and_then(Utf8Path::parent) == Some(lanes.as_path())
+        })
+    };
+    own.is_some_and(|own| own.is_of_repository_of(top)) || is_lane()
+}
+
+/// The top of a target's own checkout.
+fn tree_of(target: &Target) -> Result<Utf8PathBuf, Failure> {
+    let Some(own) = Toplevel::at(&target.path) else {
+        return Err(Failure::usage(format!("target `{}` is no git repository", target.name))
+            .at(Place::file(&*target.path))
+            .hint("mend `path` of [[targets]] in pdca.toml"));
+    };
+    own.root().map(Utf8Path::to_owned).ok_or_else(|| {
+        let path = &target.path;
+        Failure::usage(format!(
+            "target `{}` is a bare repository: it has no working tree",
+            target.name
+        ))
+        .at(Place::file(&**path))
+        .hint(format!(
+            "`git clone {path} DIR` makes one; name DIR as the target's `path` in pdca.toml"
+        ))
+    })
+}
+
+fn name_one(targets: &[Target]) -> String {
+    let names: Vec<String> = targets.iter().map(|t| format!("`--target {}`", t.name)).collect();
+    format!("name one: {}", names.join(" or "))
+}
+
+/// Runs the rows about the repository over a tree.
+fn over_tree(
+    tree: &Utf8Path,
+    row: Option<&str>,
+    cx: &Context<'_>,
+    err: &mut dyn Write,
+) -> Result<GateReport, Failure> {
+    let site = site(cx, row)?;
     let job = site.private().join(format!("working-tree-{}", std::process::id()));
     let mut scene = Scene::new(Purpose::WorkingTree, &site.workspace, &job);
-    scene.worktree = Some(&tree);
+    scene.worktree = Some(tree);
     scene.search_path = site.search_path.as_deref();
+    let logs = site.evidence_by_hand("working-tree");
+    // Continuous integration keeps what rows print by itself.
+    scene.logs = row.is_some().then_some(&logs);
     let mut told = Ok(());
     let outcome = run_checks(&site.rows, &scene, None, &Cancel::new(), &mut |event| {
         if let GateEvent::RowStarted { rule_id, k, n, .. } = event
@@ -127,6 +246,36 @@ fn over_tree(cx: &Context<'_>, err: &mut dyn Write) -> Result<GateReport, Failur
     Ok(outcome.report)
 }
 
+/// The workspace with all rows, or with the one that is wanted.
+fn site(cx: &Context<'_>, row: Option<&str>) -> Result<Site, Failure> {
+    let mut site = session::site(cx)?;
+    if let Some(wanted) = row {
+        let rows = site.rows.only(|row| row.id == wanted);
+        if rows.is_empty() {
+            let ids: Vec<&str> = site.rows.as_slice().iter().map(|row| row.id.as_str()).collect();
+            let hint = match ids.as_slice() {
+                [] => "no row is configured: add one to [[gates.checks]] in pdca.toml".to_owned(),
+                ids => format!("the rows are {}", ids.join(", ")),
+            };
+            return Err(Failure::usage(format!("there is no row `{wanted}`")).hint(hint));
+        }
+        site.rows = rows;
+    }
+    Ok(site)
+}
+
+/// Shows what red rows printed.
+fn show_output(report: &GateReport, out: &mut dyn Write) -> Result<(), Failure> {
+    for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
+        let log = row.log.as_ref().and_then(|log| fs_err::read(log).ok()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        for line in log.lines() {
+            writeln!(out, "{}", printable(line))?;
+        }
+    }
+    Ok(())
+}
+
 fn print(report: &GateReport, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     for row in &report.rows {
@@ -139,6 +288,15 @@ fn print(report: &GateReport, cx: &Context<'_>, out: &mut dyn Write) -> Result<(
             GateResult::None => p.faint("· none").to_string(),
         };
         writeln!(out, "{result}  {}  {}", row.check, p.faint(one_line(row.reason(), 80)))?;
+        if row.result != GateResult::Fail {
+            continue;
+        }
+        if let Some(failing) = row.failing_tests() {
+            writeln!(out, "        {}", p.faint(format_args!("failing: {}", printable(&failing))))?;
+        }
+        if let Some(log) = &row.log {
+            writeln!(out, "        {}", p.faint(format_args!("log: {log}")))?;
+        }
     }
     let overall = match report.overall {
         pdca_state::Overall::Pass => p.good("pass").to_string(),

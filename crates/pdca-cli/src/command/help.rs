@@ -34,7 +34,7 @@ key is explained. Unknown keys are errors; with --compat they are warnings.
 Variables that are read:
   PDCA_BUNDLE_ROOT    [paths] bundle_root, relative to the current directory
   PDCA_AUTHOR         [project] author
-  PDCA_LANES          [driver] lanes
+  PDCA_LANES          [driver] lanes: a number, or auto
   PDCA_LEAVES_MODE    `stub` lets stubs stand in for every leaf
   NO_COLOR, CLICOLOR_FORCE, XDG_CONFIG_HOME, HOME, USER
 

@@ -1,6 +1,7 @@
 //! `pdca init`: a workspace in a directory that has none.
 
 mod detect;
+mod guard;
 
 use std::io::Write;
 
@@ -21,8 +22,8 @@ const WORKFLOW: &str = include_str!("init/workflow.yml");
 
 /// Make a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
-/// Looks for cargo, npm, pytest and make and proposes gate rows, for claude and codex on PATH and proposes leaves
-/// (commented out), and for the git repository around the directory and proposes it as target. Shows what it will
+/// Looks for cargo, npm, pytest and make and proposes gate rows, for claude, codex, gemini and opencode on PATH and
+/// proposes leaves (commented out) with the hook that guards a builder, and for the git repository around the directory and proposes it as target. Shows what it will
 /// write and asks; `--yes` does not ask. A file that exists is never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -30,9 +31,19 @@ Examples:
   pdca init                 # in the directory that is to become a workspace
   pdca -C ../cycle init -y  # elsewhere, from a script
   pdca init --dry-run       # only show what would be written
+  pdca init --guard claude  # the guard's hook for an agent that is not on PATH
 
 Without a terminal and without --yes nothing is written and the exit code is 2.")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Write the guard's configuration for this agent even if it is not on PATH; may be repeated
+    #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
+    guard: Vec<pdca_guard::Agent>,
+}
+
+fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
+    let known = pdca_guard::Agent::ALL.map(pdca_guard::Agent::as_str).join(", ");
+    name.parse().map_err(|error: pdca_guard::CallError| format!("{error}; known are {known}"))
+}
 
 /// One file to write.
 struct Item {
@@ -43,14 +54,24 @@ struct Item {
 }
 
 pub(crate) fn run(
-    _: &Args,
+    args: &Args,
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let dir = start_dir(&cx.globals, cx.ambient)?;
-    let found = detect::detect(&dir, cx.ambient);
-    let items = plan(&dir, &found)?;
+    let mut found = detect::detect(&dir, cx.ambient);
+    for agent in &args.guard {
+        let name = agent.as_str();
+        if !found.leaves.contains(&name) {
+            found.leaves.push(name);
+        }
+    }
+    let mut notes = Vec::new();
+    let items = plan(&dir, &found, &mut notes)?;
+    for note in &notes {
+        writeln!(err, "note: {note}")?;
+    }
     if items.is_empty() {
         writeln!(out, "{} is a workspace already; nothing to write", cx.show(&dir))?;
         return Ok(Exit::NothingToDo);
@@ -80,7 +101,7 @@ pub(crate) fn run(
 }
 
 /// Everything that is not there yet.
-fn plan(dir: &Utf8Path, found: &Found) -> Result<Vec<Item>, Failure> {
+fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<Item>, Failure> {
     for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
         if exists(&config) && !config.is_file() {
             return Err(Failure::usage("there is something else where the config belongs")
@@ -104,6 +125,7 @@ fn plan(dir: &Utf8Path, found: &Found) -> Result<Vec<Item>, Failure> {
         .map(|(path, text)| Item { path: dir.join(path), text, appends: false })
         .filter(|item| !exists(&item.path))
         .collect();
+    items.extend(guard::items(dir, &found.leaves, notes)?);
     if found.repository.is_some() {
         items.extend(ignore_item(&dir.join(".gitignore"))?);
     }
@@ -180,6 +202,7 @@ fn config_text(dir: &Utf8Path, found: &Found) -> String {
         .replace("{targets}\n", &targets_text(found.repository.as_deref()))
         .replace("{gates}\n", &gates_text(&found.gates))
         .replace("{leaves}\n", &leaves_text(&found.leaves))
+        .replace("{cache}\n", &cache_text(&found.caches))
         .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
         .replace("{name}", &quoted(name))
 }
@@ -213,25 +236,27 @@ fn gates_text(rows: &[GateRow]) -> String {
     rows.iter().map(row).collect::<String>() + "\n"
 }
 
+/// The caches that are proposed; a comment where there are none.
+fn cache_text(caches: &[&str]) -> String {
+    let list: Vec<String> = caches.iter().map(|cache| quoted(cache)).collect();
+    let comment = if caches.is_empty() { "#" } else { "" };
+    format!("{comment}cache = [{}]\n", list.join(", "))
+}
+
 /// Agents are proposed, never switched on: that is a decision about money and trust.
 fn leaves_text(agents: &[&str]) -> String {
-    let line = |agent: &str, role: &str| match agent {
-        "codex" => format!(
-            "#[leaves.{role}]\n#mode = \"command\"\n#argv = [\"codex\", \"exec\", \"--sandbox\", \"workspace-write\", \"--skip-git-repo-check\", \"-\"]\n"
-        ),
-        _ => format!(
-            "#[leaves.{role}]\n#mode = \"command\"\n#argv = [\"claude\", \"-p\", \"--permission-mode\", \"acceptEdits\"]\n"
-        ),
-    };
     match agents {
         [] => "\n".to_owned(),
         [only] => {
-            format!("# Found on PATH; remove the `#` to use it.\n{}\n", line(only, "builder"))
+            format!(
+                "# Found on PATH; remove the `#` to use it.\n{}\n",
+                guard::stanza(only, "builder")
+            )
         }
         [first, second, ..] => format!(
             "# Found on PATH; remove the `#` to use them. A reviewer of another family is more independent.\n{}{}\n",
-            line(first, "builder"),
-            line(second, "reviewer")
+            guard::stanza(first, "builder"),
+            guard::stanza(second, "reviewer")
         ),
     }
 }

@@ -2,24 +2,25 @@
 
 mod explain;
 mod order;
+mod stats;
 mod told;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::num::NonZeroU32;
+use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use pdca_driver::integrate::{
     Astray, ChronicleError, Follows, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land,
-    Order, Reason, Sealing, Settings, Standing,
+    Order, Reason, ReturnCulprits, Sealing, Settings, Standing,
 };
-use pdca_driver::{Site, integrations};
-use pdca_integrate::Run;
-use pdca_journal::RunId;
+use pdca_driver::{LaneCount, Site, integrations};
+use pdca_process::InstalledGit;
 use pdca_state::BundleId;
 
 use super::resolve::{self, Resolving};
+use super::signoff::{ReturnedRow, return_culprits};
 use crate::ambient;
-use crate::config::MAX_LANES;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -38,29 +39,46 @@ use order::{Unlanded, arranged};
 Examples:
   pdca integrate                 # all that is accepted
   pdca integrate 12 15           # only these
+  pdca integrate --target app    # only what is meant for this target
   pdca integrate --dry-run       # the order, the commits, what is known already
   pdca integrate --land target   # move the branch itself, where no checkout has it
   pdca integrate --seal          # first seal what was accepted without a seal
+  pdca integrate --fresh         # gate everything anew, whatever is known already
+  pdca integrate --stats         # what integrations cost so far; nothing is done
 
-`land` in [integrate] says what moves: `branch` leaves pdca/integration-<run> for you to merge, `target` moves the branch,
+`land` in [integrate] says what moves: `branch` leaves pdca/staging/<branch> for you to merge, `target` moves the branch,
 `push` pushes. What conflicts with the branch goes to [leaves.resolver], where one is configured. Exit codes: 0 all landed, 101 something is red only together or by itself, 102 a conflict, 104 the branch
-or a seal is not what it was.")]
+or a seal is not what it was. A change that is held goes on with `pdca reopen <id>`; `return_culprits = \"auto\"` does that by
+itself for what is red or conflicts.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The bundles; all that are accepted where none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
 
+    /// Only the changes that are meant for this target, or for one branch of it
+    #[arg(long, value_name = "NAME[@BRANCH]")]
+    target: Option<String>,
+
     /// What moves, if not what [integrate] says
     #[arg(long, value_name = "WHAT", value_enum)]
     land: Option<LandArg>,
 
-    /// In how many checkouts to gate at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LANES)))]
-    lanes: Option<u32>,
+    /// In how many checkouts to gate at once, or `auto` for what the machine carries
+    #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
+    lanes: Option<LaneCount>,
 
     /// Seal what was accepted without a seal, if it is still what was checked
     #[arg(long)]
     seal: bool,
+
+    /// Use no verdict that is known already, neither of an integration nor of Check
+    #[arg(long)]
+    fresh: bool,
+
+    /// Show what integrations cost and brought so far, and do nothing
+    #[arg(long, conflicts_with_all = ["ids", "land", "lanes", "seal", "fresh", "no_resolve"])]
+    stats: bool,
 
     /// Leave conflicts to `pdca resolve`, also where a resolver is configured
     #[arg(long)]
@@ -97,91 +115,237 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
+    if args.stats {
+        return stats::run(args.target.as_deref(), cx, out);
+    }
+    InstalledGit::require()?;
+    cx.workspace()?.require_all_distinct()?;
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
-    let site = session::site(cx)?;
+    let building = session::site(cx)?;
+    // A batch may build meanwhile: it moves no branch, and has lanes and children of its own.
+    let site = building.clone().for_integration();
     let dry_run = cx.globals.dry_run;
     let admitted =
         if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
-    if args.seal && !dry_run {
-        seal_old(cx, &site, &only, &new_run()?, err)?;
-    }
+    // Before anybody looks where the changes stand: none of them is sent back while it lands.
+    let kept = if dry_run { None } else { Some(hold_landings(&site)?) };
+    let unsealed =
+        if args.seal && !dry_run { seal_old(cx, &site, &only, err)? } else { Vec::new() };
     let settings = settings(args, cx)?;
     let Fronts { fronts, astray, open } = site.fronts()?;
-    let mut unlanded = Unlanded::of(&fronts, &astray, open);
-    let fronts = arranged(fronts);
-    let mut ended = tell_astray(cx, &astray, &only, err)?;
+    let unlanded = Unlanded::of(&fronts, &astray, open);
+    let fronts = of_target(args, cx, arranged(fronts))?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
+    let asked = Asked { args, cx, site: &site, settings: &settings, only: &only, certificates };
+    let mut came = Came { ended: tell_astray(cx, &astray, &only, err)?, ..Came::default() };
+    came.ended.extend(unsealed);
     if !dry_run {
+        asked.finish_certificates(&fronts, err)?;
+    }
+    asked.integrate(&fronts, unlanded, &mut came, (out, err))?;
+    if !dry_run && !came.is_interrupted() {
+        end_left(cx, &site, err)?;
+    }
+    // Nobody is kept waiting while a resolver works.
+    drop((admitted, kept));
+    let (mut resolving, mut returned) = (Resolving::default(), Vec::new());
+    if !came.is_interrupted() {
+        resolving = resolve_conflicts(args, cx, &building, &settings, &came.landed, err)?;
+        if settings.return_culprits == ReturnCulprits::Auto {
+            returned = send_back(cx, &site, &came.landed, &resolving, err)?;
+        }
+    }
+    let Came { landed, mut told, mut failures, mut ended } = came;
+    for (front, done) in &landed {
+        told.push(told::document(cx, &site, front, done, &resolving.items, &returned)?);
+        ended.push(exit_of(done, &resolving));
+    }
+    failures.extend(resolving.failure);
+    if cx.globals.json {
+        cx.emit_json(out, "integrate", &told::one_document(told))?;
+    } else {
+        resolve::lines(cx, &resolving.items, out)?;
+        told::returned(cx, &returned, out)?;
+    }
+    if let Some(failure) = worst(failures) {
+        return Err(failure);
+    }
+    if ended.is_empty() {
+        told::nothing(cx, &fronts, err)?;
+        return Ok(Exit::NothingToDo);
+    }
+    let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
+    Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+}
+
+/// What was asked for.
+struct Asked<'a> {
+    args: &'a Args,
+    cx: &'a Context<'a>,
+    site: &'a Site,
+    settings: &'a Settings,
+    only: &'a BTreeSet<BundleId>,
+    certificates: Utf8PathBuf,
+}
+
+/// What came of the branches, one after the other.
+#[derive(Default)]
+struct Came<'f> {
+    landed: Vec<(&'f Front, Integrated)>,
+    /// What scripts are told of branches that were not integrated to the end.
+    told: Vec<serde_json::Value>,
+    failures: Vec<Failure>,
+    ended: Vec<Exit>,
+}
+
+impl<'f> Came<'f> {
+    fn is_interrupted(&self) -> bool {
+        self.failures.iter().any(|failure| failure.exit == Exit::Interrupted)
+    }
+
+    fn fail(&mut self, front: &'f Front, error: &IntegrateError) {
+        self.told.push(told::failed(front, error));
+        self.failures.push(explain::failed(error, front));
+    }
+}
+
+impl Asked<'_> {
+    /// Finishes what drivers left that died between a landing and its certificate.
+    fn finish_certificates(&self, fronts: &[Front], err: &mut dyn Write) -> Result<(), Failure> {
+        let Asked { cx, site, certificates, .. } = self;
         let effects = session::effects(cx)?;
-        for front in &fronts {
-            let finished = site.finish_certificates(front, &certificates, false, effects.as_ref());
+        for front in fronts {
+            let finished = site.finish_certificates(front, certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
                 cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
             }
         }
+        Ok(())
     }
-    let mut landed: Vec<(&Front, Integrated)> = Vec::new();
-    for front in fronts.iter().filter(|front| has_work(front, &only)) {
-        let elsewhere = unlanded.elsewhere(front);
-        let order = Order {
-            settings: &settings,
-            only: &only,
-            elsewhere: &elsewhere,
-            lanes: NonZeroU32::new(args.lanes.unwrap_or(settings.lanes)).unwrap_or(NonZeroU32::MIN),
-            certificates: &certificates,
-            clock: ambient::moment,
-        };
-        if waits(front, &only, settings.land) {
-            told::waits(cx, front, out)?;
-            ended.push(Exit::Waiting);
-            continue;
+
+    /// Integrates branch by branch. One that fails keeps no other from landing.
+    fn integrate<'f>(
+        &self,
+        fronts: &'f [Front],
+        mut unlanded: Unlanded,
+        came: &mut Came<'f>,
+        (out, err): (&mut dyn Write, &mut dyn Write),
+    ) -> Result<(), Failure> {
+        let Asked { args, cx, site, settings, only, certificates } = self;
+        if !fronts.iter().any(|front| has_work(front, only)) {
+            return Ok(());
         }
-        if dry_run {
-            let rehearsed = site.rehearse(front, &order);
-            let rehearsed = rehearsed.map_err(|error| explain::failed(&error, front))?;
-            told::rehearsed(cx, front, &rehearsed, out)?;
-            unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
-            ended.push(Exit::Done);
-            continue;
+        let configured = ("integrate.lanes", settings.lanes);
+        let lanes = session::lanes(cx, site, args.lanes, configured, err)?;
+        let lanes = session::told_fit(cx, &site.fit(lanes), err)?;
+        for front in fronts.iter().filter(|front| has_work(front, only)) {
+            let elsewhere = unlanded.elsewhere(front);
+            let order = Order {
+                settings,
+                only,
+                elsewhere: &elsewhere,
+                lanes,
+                certificates,
+                clock: ambient::moment,
+                fresh: args.fresh,
+            };
+            if waits(front, only, settings.land) {
+                came.told.extend(told::waits(cx, front, out)?);
+                came.ended.push(Exit::Waiting);
+                continue;
+            }
+            if cx.globals.dry_run {
+                match site.rehearse(front, &order) {
+                    Ok(rehearsed) => {
+                        came.told.extend(told::rehearsed(cx, front, &rehearsed, out)?);
+                        unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
+                        came.ended.push(Exit::Done);
+                    }
+                    Err(error) => came.fail(front, &error),
+                }
+                continue;
+            }
+            let events = args.events.path(cx);
+            let done = session::work(cx, site, events.as_deref(), err, |driver| {
+                driver.integrate(front, &order)
+            })?;
+            let done = match done {
+                Ok(done) => done,
+                Err(error) => {
+                    came.fail(front, &error);
+                    if came.is_interrupted() {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            if !cx.globals.json {
+                told::told(cx, site, front, settings, &done, out)?;
+            }
+            let there = done.present.iter().map(|(id, _)| id);
+            unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
+            came.landed.push((front, done));
         }
-        let events = args.events.path(cx);
-        let done = session::work(cx, &site, events.as_deref(), err, |driver| {
-            driver.integrate(front, &order)
-        })?;
-        let done = done.map_err(|error| explain::failed(&error, front))?;
-        if !cx.globals.json {
-            told::told(cx, front, &settings, &done, &[], out)?;
-        }
-        let there = done.present.iter().map(|(id, _)| id);
-        unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
-        landed.push((front, done));
+        Ok(())
     }
-    if !dry_run {
-        end_left(cx, &site, err)?;
+}
+
+/// How long a decision about an accepted change may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Keeps everybody from sending back what is about to land.
+fn hold_landings(site: &Site) -> Result<pdca_driver::Held, Failure> {
+    site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))
+}
+
+/// The branches of the target that was asked for, or all.
+fn of_target(args: &Args, cx: &Context<'_>, mut fronts: Vec<Front>) -> Result<Vec<Front>, Failure> {
+    let Some(wanted) = &args.target else { return Ok(fronts) };
+    let names: Vec<&str> =
+        cx.workspace()?.targets.iter().map(|target| target.name.as_str()).collect();
+    // A target's name may have an `@` in it.
+    let (target, branch) = match wanted.split_once('@') {
+        Some((target, branch)) if !names.contains(&wanted.as_str()) => (target, Some(branch)),
+        Some(_) | None => (wanted.as_str(), None),
+    };
+    if !names.contains(&target) {
+        return Err(Failure::usage(format!("no target is called `{target}`"))
+            .hint(format!("configured: {}", names.join(", "))));
     }
-    // Nobody is kept waiting while a resolver works.
-    drop(admitted);
-    let resolving = resolve_conflicts(args, cx, &site, &settings, &landed, err)?;
-    for (front, done) in &landed {
-        if cx.globals.json {
-            told::told(cx, front, &settings, done, &resolving.items, out)?;
-        }
-        ended.push(exit_of(done, &resolving));
+    fronts.retain(|front| {
+        front.target.name == target && branch.is_none_or(|branch| front.branch == branch)
+    });
+    Ok(fronts)
+}
+
+/// Sends what is red or conflicts back to Do. A conflict that a resolver is still at is left to it.
+fn send_back(
+    cx: &Context<'_>,
+    site: &Site,
+    landed: &[(&Front, Integrated)],
+    resolving: &Resolving,
+    err: &mut dyn Write,
+) -> Result<Vec<ReturnedRow>, Failure> {
+    let is_left = |held: &&Held| {
+        held.reason != Reason::Conflict || !site.has_resolver() || resolving.is_blocked(&held.id)
+    };
+    let held: Vec<&Held> = landed.iter().flat_map(|(_, done)| &done.held).filter(is_left).collect();
+    if held.is_empty() {
+        return Ok(Vec::new());
     }
-    if !cx.globals.json {
-        resolve::lines(cx, &resolving.items, out)?;
-    }
-    if let Some(failure) = resolving.failure {
-        return Err(failure);
-    }
-    if ended.is_empty() {
-        told::nothing(cx, &fronts, out, err)?;
-        return Ok(Exit::NothingToDo);
-    }
-    let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
-    Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+    let _kept = hold_landings(site)?;
+    return_culprits(cx, site, held.into_iter(), err)
+}
+
+/// One failure that tells of all: an interruption first, then in order.
+fn worst(mut failures: Vec<Failure>) -> Option<Failure> {
+    failures.sort_by_key(|failure| failure.exit != Exit::Interrupted);
+    let mut failures = failures.into_iter();
+    let mut first = failures.next()?;
+    first.problems.extend(failures.flat_map(|failure| failure.problems));
+    Some(first)
 }
 
 /// Ends integrations that were cut short after the last of their changes had landed.
@@ -259,12 +423,6 @@ fn tell_astray(
     Ok(ended)
 }
 
-/// A name that no other integration or acceptance has.
-pub(crate) fn new_run() -> Result<Run, Failure> {
-    let id = RunId::generate(ambient::moment().wall)?;
-    id.as_str().parse().map_err(|error| Failure::from_error(Exit::Unexpected, &error))
-}
-
 fn settings(args: &Args, cx: &Context<'_>) -> Result<Settings, Failure> {
     let mut settings = cx.workspace()?.config.integrate.clone();
     if let Some(land) = args.land {
@@ -304,11 +462,11 @@ fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
     };
     if has(&[Reason::Drift]) {
         Exit::RecoveryBlocked
-    } else if has(&[Reason::Red]) {
+    } else if has(&[Reason::Red, Reason::Undecidable]) {
         Exit::CombinationRed
     } else if has(&[Reason::Conflict]) {
         Exit::MergeConflict
-    } else if has(&[Reason::Needs, Reason::Unsealed])
+    } else if has(&[Reason::Needs, Reason::Unsealed, Reason::Stale])
         || done.held.iter().any(|held| is_settled(&held))
     {
         Exit::Waiting
@@ -317,15 +475,16 @@ fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
     }
 }
 
-/// Seals what was accepted without a seal.
+/// Seals what was accepted without a seal. What accepting would refuse is told and left alone, and keeps
+/// nobody else; gives how each such refusal counts.
 fn seal_old(
     cx: &Context<'_>,
     site: &Site,
     only: &BTreeSet<BundleId>,
-    run: &Run,
     err: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<Vec<Exit>, Failure> {
     let effects = session::effects(cx)?;
+    let mut ended = Vec::new();
     for front in site.fronts()?.fronts {
         for change in &front.changes {
             let id = change.bundle.id();
@@ -335,9 +494,27 @@ fn seal_old(
             }
             let _taken = site.take(id).map_err(|error| session::refused(&error))?;
             let snapshot = change.bundle.load()?;
-            let hand = Hand { run, seconds: cx.ambient.now() };
-            let sealed = site.seal(&change.bundle, &snapshot, hand, effects.as_ref());
-            match sealed.map_err(|error| unsealable(&error, &change.bundle))? {
+            let text = snapshot.summary.as_ref().map_or("", pdca_state::Summary::text);
+            let hand = Hand { summary: text };
+            let sealed = match site.seal(&change.bundle, &snapshot, hand, effects.as_ref()) {
+                Ok(sealed) => sealed,
+                Err(error) => {
+                    let failure = unsealable(&error, &change.bundle);
+                    if only.contains(id) || failure.exit == Exit::Unexpected {
+                        return Err(failure);
+                    }
+                    for problem in &failure.problems {
+                        let parts = [&problem.what].into_iter().chain(&problem.details);
+                        let parts: Vec<&str> =
+                            parts.chain(&problem.hint).map(String::as_str).collect();
+                        let text = parts.join("; ");
+                        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+                    }
+                    ended.push(Exit::Waiting);
+                    continue;
+                }
+            };
+            match sealed {
                 Sealing::Sealed { .. } => cx.note(err, &format!("{id} is sealed"))?,
                 Sealing::NotNeeded => {}
                 Sealing::Unknown { what } => {
@@ -349,7 +526,7 @@ fn seal_old(
             }
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
 /// Why an integration did not come to its end, in one word for scripts.
@@ -358,11 +535,11 @@ fn word(error: &IntegrateError) -> Exit {
         IntegrateError::Interrupted => Exit::Interrupted,
         IntegrateError::NoGate
         | IntegrateError::NotLocal { .. }
+        | IntegrateError::StagingForeign { .. }
         | IntegrateError::RemoteLacks { .. } => Exit::Usage,
         IntegrateError::BaseRed { .. } => Exit::GateRed,
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Stuck { .. }
-        | IntegrateError::Breached { .. }
         | IntegrateError::Drifted { .. }
         | IntegrateError::Chronicle(_)
         | IntegrateError::Unreachable { .. }

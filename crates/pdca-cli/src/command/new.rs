@@ -54,6 +54,7 @@ pub(crate) fn run(
     if args.plan {
         session::require_leaf(cx, Role::Planner)?;
     }
+    workspace.require_distinct(&id)?;
     let bundle = workspace.bundle_root.bundle(&id);
     let put_away = workspace.bundle_root.completed().bundle(&id);
     if put_away.exists() {
@@ -62,8 +63,34 @@ pub(crate) fn run(
             .hint("move it back to the bundle root, or use another id"));
     }
     let exists = bundle.dir().symlink_metadata().is_ok();
+    if let Ok(glance) = bundle.glance()
+        && glance.state.is_terminal()
+    {
+        return Err(Failure::usage(format!("{} is {}", id.dir_name(), glance.state))
+            .at(Place::file(bundle.dir()))
+            .hint("a decision is final: use another id for what is to follow"));
+    }
     if exists && bundle.read(Artifact::Brief)?.is_some() {
         let filled = bundle.load()?.authored_brief().is_some();
+        // The draft that an attempt sent back to Plan left, or a template, is the planner's to fill.
+        if !filled && args.plan && args.from_brief.is_none() && !cx.globals.dry_run {
+            return plan(&bundle, cx, out, err);
+        }
+        let is_draft = !filled && bundle.path(Artifact::CarryForward).exists();
+        if is_draft && args.from_brief.is_none() {
+            let path = bundle.path(Artifact::Brief);
+            let path = cx.show(&path);
+            writeln!(
+                out,
+                "{path} is there: the brief of the attempt before it, and what that handed on"
+            )?;
+            writeln!(
+                out,
+                "next: edit it, take its slug out of `<…>`, then {}",
+                cx.out.accent(format!("pdca run {id}"))
+            )?;
+            return Ok(Exit::Done);
+        }
         let what = if filled {
             "has a brief already"
         } else {

@@ -3,12 +3,15 @@
 use std::io::Write;
 
 use camino::Utf8Path;
-use pdca_state::{Artifact, Bundle, State};
+use pdca_driver::Staleness;
+use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::overview::{Entry, Overview};
+use crate::meeting::Branch;
+use crate::overview::{Entry, Overview, Standing};
+use crate::style::shell;
 
 use super::status;
 
@@ -28,7 +31,7 @@ pub(crate) fn run(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure
         return Ok(Exit::Done);
     }
     status::show_all(cx, &overview, out)?;
-    let next = next(&overview, &cx.ambient.cwd);
+    let next = next(cx, &overview);
     writeln!(out)?;
     writeln!(
         out,
@@ -40,7 +43,12 @@ pub(crate) fn run(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure
 }
 
 /// The one command that helps most: what runs by itself first, then what waits for a person.
-pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
+pub(crate) fn next(cx: &Context<'_>, overview: &Overview) -> Next {
+    let next = choose(overview, &cx.ambient.cwd);
+    Next { command: cx.typed(&next.command), ..next }
+}
+
+fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
     let with = |state: State| {
         overview
             .entries
@@ -49,13 +57,31 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
             .collect::<Vec<_>>()
     };
     let tell = |command: String, why: String| Next { command, why };
-    let going: Vec<&Entry> = overview.entries.iter().filter(|entry| entry.can_go_on()).collect();
+    let going: Vec<&Entry> = overview
+        .entries
+        .iter()
+        .filter(|entry| entry.can_go_on() && entry.failed.is_none())
+        .filter(|entry| overview.work.holding(&entry.id).is_empty())
+        .collect();
     match going.as_slice() {
         [] => {}
         // Another one would be refused.
         [..] if overview.work.driver.is_some() => {}
         [one] => return tell(format!("pdca run {}", one.id), format!("{} can go on", one.id)),
         many => return tell("pdca batch".to_owned(), format!("{} bundles can go on", many.len())),
+    }
+    let stale: Vec<&Entry> = overview
+        .entries
+        .iter()
+        .filter(|entry| {
+            overview.meeting.stale(&entry.id).is_some_and(|stale| stale.waits_for.is_none())
+        })
+        .collect();
+    match stale.as_slice() {
+        [] => {}
+        [..] if overview.work.driver.is_some() => {}
+        [one] => return tell(format!("pdca run {}", one.id), format!("{} is stale", one.id)),
+        many => return tell("pdca batch".to_owned(), format!("{} are stale", many.len())),
     }
     match with(State::AwaitingSignoff).as_slice() {
         [] => {}
@@ -72,15 +98,23 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
             );
         }
     }
-    if let Some(next) = land(overview).filter(|_| overview.work.driver.is_none()) {
+    // What is accepted may land while a batch builds.
+    if let Some(next) = land(overview).filter(|_| overview.work.integration.is_none()) {
         return next;
     }
-    if let Some(driver) = &overview.work.driver {
+    if let Some(driver) = overview.work.driver.as_ref().or(overview.work.integration.as_ref()) {
         let why = format!("{} is at work", crate::style::one_line(driver, 40));
         return tell("pdca status --watch".to_owned(), why);
     }
     if let Some(entry) = with(State::Unplanned).first() {
         return plan(entry, cwd);
+    }
+    if let Some((entry, failure)) =
+        overview.entries.iter().find_map(|entry| Some((entry, entry.failed.as_ref()?)))
+    {
+        let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
+        let why = format!("the {} of {} failed {times}", failure.beat, entry.id);
+        return tell(format!("pdca why {}", entry.id), why);
     }
     if let Some(entry) = overview.entries.iter().find(|entry| !entry.blocked_by.is_empty()) {
         return tell(format!("pdca why {}", entry.id), "everything left is blocked".to_owned());
@@ -93,18 +127,90 @@ pub(crate) fn next(overview: &Overview, cwd: &Utf8Path) -> Next {
     tell("pdca new <id> --title \"…\"".to_owned(), why.to_owned())
 }
 
-/// What is accepted and has not landed is put together, or waits in a branch.
+/// What is accepted and has not landed is put together, waits in a branch, or is held: what goes on by
+/// itself first.
 fn land(overview: &Overview) -> Option<Next> {
-    let marks = overview.entries.iter().filter_map(|entry| overview.meeting.mark(&entry.id));
-    let with = |word: &str| marks.clone().filter(|mark| mark.word == word).collect::<Vec<_>>();
-    if let count @ 1.. = with("sealed").len() {
-        let why = format!("{count} accepted and not landed");
-        return Some(Next { command: "pdca integrate".to_owned(), why });
+    let branches = &overview.meeting.branches;
+    let has = |word: &'static str| {
+        let has = move |branch: &&Branch| branch.counts.iter().any(|(name, _)| *name == word);
+        branches.iter().find(has)
+    };
+    let branch = has("sealed")
+        .or_else(|| has("staged"))
+        .or_else(|| branches.iter().find(|branch| branch.next.is_some()))?;
+    let (command, why) = branch.next.clone()?;
+    Some(Next { command, why: crate::style::one_line(&why, 80) })
+}
+
+/// What goes on with one bundle; none where nothing does, or somebody is at it.
+pub(crate) fn of_bundle(cx: &Context<'_>, overview: &Overview, entry: &Entry) -> Option<String> {
+    let id = &entry.id;
+    if let Some(stale) = overview.meeting.stale(id)
+        && overview.work.driver.is_none()
+    {
+        return Some(cx.typed(&after_stale(id, stale)));
     }
-    let staged = with("staged");
-    let branch = staged.first()?.text.as_deref()?;
-    let why = format!("{} gated together and green", staged.len());
-    Some(Next { command: format!("git merge --ff-only {branch}"), why })
+    let command = match entry.state() {
+        None | Some(State::AwaitingSignoff) => format!("pdca status {id}"),
+        Some(State::Unplanned) => plan(entry, &cx.ambient.cwd).command,
+        Some(State::Resolved | State::Discontinued) => return None,
+        Some(State::Complete) => overview.meeting.mark(id)?.next.clone()?,
+        Some(State::Planned | State::Built | State::Checked | State::Iterate(_)) => {
+            if overview.blocked.contains_key(id) {
+                format!("pdca unblock {id}")
+            } else if overview.work.driver.is_some() {
+                return None;
+            } else if entry.blocked_by.is_empty() {
+                format!("pdca run {id}")
+            } else {
+                unblocking(overview, entry, &cx.ambient.cwd)
+            }
+        }
+    };
+    Some(cx.typed(&command))
+}
+
+/// What goes on with a stale result: it is mended, or what it needs comes first.
+pub(crate) fn after_stale(id: &BundleId, stale: &Staleness) -> String {
+    match &stale.waits_for {
+        Some(on) => format!("pdca why {on}"),
+        None => format!("pdca run {id}"),
+    }
+}
+
+/// What brings a bundle on that waits for others: what goes on with the first of those.
+pub(crate) fn unblocking(overview: &Overview, entry: &Entry, cwd: &Utf8Path) -> String {
+    let mut seen = vec![&entry.id];
+    let mut at = entry;
+    loop {
+        let Some(blocker) = at.blocked_by.first() else { return format!("pdca run {}", at.id) };
+        let id = &blocker.id;
+        let other = overview.get(id);
+        match (blocker.standing, other) {
+            (Standing::Missing, _) => return format!("pdca new {id}"),
+            (Standing::Unreadable | Standing::In(State::AwaitingSignoff), _) => {
+                return format!("pdca status {id}");
+            }
+            (Standing::In(State::Unplanned), Some(other)) => return plan(other, cwd).command,
+            (
+                Standing::In(State::Planned | State::Built | State::Checked | State::Iterate(_)),
+                Some(other),
+            ) if !seen.contains(&id) => {
+                seen.push(&other.id);
+                at = other;
+            }
+            // Accepted, and waited for until it has landed.
+            (Standing::In(State::Complete), _) => return "pdca integrate".to_owned(),
+            // It was given up, or the way leads back: only another declaration helps.
+            (Standing::In(_), _) => return edit(at, cwd),
+        }
+    }
+}
+
+pub(crate) fn edit(entry: &Entry, cwd: &Utf8Path) -> String {
+    let path = entry.dir.join(Artifact::Brief.file_name());
+    let shown = path.strip_prefix(cwd).unwrap_or(&path);
+    format!("$EDITOR {}", shell(shown.as_str()))
 }
 
 fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {
@@ -116,7 +222,7 @@ fn plan(entry: &Entry, cwd: &Utf8Path) -> Next {
         Some(path) => {
             let shown = path.strip_prefix(cwd).unwrap_or(&path);
             Next {
-                command: format!("$EDITOR {shown}"),
+                command: format!("$EDITOR {}", shell(shown.as_str())),
                 why: format!("the brief of {} is a template still", entry.id),
             }
         }

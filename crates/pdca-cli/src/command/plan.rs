@@ -9,7 +9,7 @@ mod tests;
 mod view;
 pub(crate) mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_dag::{LanesFile, Plan, Simulation};
@@ -32,8 +32,9 @@ pub(crate) use rejection::rejected;
 /// problems at once, and exit code 2.
 ///
 /// `--write` keeps the groups in `lanes.json` beside `pdca.toml`. Planned again, no group gets another letter and no
-/// bundle that was begun moves. `--check` says whether that file is current: exit code 0 if it is or if there is none,
-/// 3 if it is out of date.
+/// bundle that was begun moves. While the file is there, drivers follow it: the bundles of a group run one after the other
+/// in one lane; one that is damaged or out of date is refused with exit code 2. `--check` says whether it is current: exit
+/// code 0 if it is or if there is none, 3 if it is out of date.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -73,6 +74,7 @@ pub(crate) struct Args {
 const LANES: std::ops::RangeInclusive<usize> = 1..=16;
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+    cx.workspace()?.require_all_distinct()?;
     let site = session::site(cx)?;
     let batch = load(args, cx, &site)?;
     let planned = if args.join_dependencies { batch.plan_joined() } else { batch.plan() };
@@ -95,9 +97,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         Some(kept) => kept.currency(&site)?,
     };
     let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
+    let stands_on = foundations(&plan, cx, &site)?;
     let shown = Shown {
         batch: &batch,
         plan: &plan,
+        stands_on,
         file: &file,
         fate,
         simulation: args.simulate.then(|| plan.simulate(LANES)),
@@ -108,16 +112,20 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     } else {
         view::show(&shown, cx, out)?;
     }
-    Ok(match fate {
-        Fate::Is(Currency::Stale) if args.check => Exit::Waiting,
-        Fate::Is(_) | Fate::Would(_) | Fate::Written => Exit::Done,
-    })
+    match fate {
+        Fate::Is(Currency::Stale) if args.check => Ok(Exit::Waiting),
+        // What is shown is what would be planned now, and no driver follows it before it is written.
+        Fate::Is(Currency::Stale) => Err(lanes_file::outdated(cx)?),
+        Fate::Is(_) | Fate::Would(_) | Fate::Written => Ok(Exit::Done),
+    }
 }
 
 /// Everything that is shown of a plan.
 struct Shown<'a> {
     batch: &'a Batch,
     plan: &'a Plan,
+    /// The results that each bundle would be built on if it started now, where there are any.
+    stands_on: BTreeMap<BundleId, Vec<BundleId>>,
     file: &'a LanesFile,
     fate: Fate,
     simulation: Option<Simulation>,
@@ -142,6 +150,20 @@ fn load(args: &Args, cx: &Context<'_>, site: &Site) -> Result<Batch, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
     let ids: BTreeSet<BundleId> = bundles.iter().map(|bundle| bundle.id().clone()).collect();
     Ok(Batch::of(site, &ids)?)
+}
+
+/// What the bundles that are to be built would stand on beyond their branches.
+fn foundations(
+    plan: &Plan,
+    cx: &Context<'_>,
+    site: &Site,
+) -> Result<BTreeMap<BundleId, Vec<BundleId>>, Failure> {
+    let workspace = cx.workspace()?;
+    let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));
+    let all = site.would_all_stand_on(&bundles.collect::<Result<Vec<_>, _>>()?);
+    // Whoever waits for a prerequisite is among the dependencies, and `why` says more.
+    let known = all.into_iter().filter_map(|(id, on)| Some((id, on.ok()?)));
+    Ok(known.filter(|(_, on)| !on.is_empty()).collect())
 }
 
 /// Writes `lanes.json` where that was asked for.

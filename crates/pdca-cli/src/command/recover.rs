@@ -98,7 +98,7 @@ pub(crate) fn run(
 impl Recovery {
     fn foreseen(sighting: &Sighting, site: &Site, take_over: bool) -> Self {
         let run = RunRow::of(sighting, site);
-        let bundles = sighting.bundles.iter().map(FoundRow::of).collect();
+        let mut bundles: Vec<FoundRow> = sighting.bundles.iter().map(FoundRow::of).collect();
         let (action, decide) = match (&sighting.state, sighting.driver) {
             (Err(_), _) => {
                 let dir = site.runs().dir(&sighting.id);
@@ -116,6 +116,10 @@ impl Recovery {
             (Ok(_), Liveness::Alive) => ("leave", Vec::new()),
             (Ok(state), Liveness::Dead) => ("take-up", decisions(state, sighting)),
         };
+        if sighting.driver == Liveness::Alive && action == "leave" {
+            // Whatever a bundle lacks, its driver is about to do: there is nothing to recover.
+            bundles.iter_mut().for_each(FoundRow::leave);
+        }
         Self { run, bundles, action, follows: None, done: false, over: false, decide }
     }
 

@@ -4,7 +4,6 @@ mod told;
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::num::NonZeroU32;
 
 use camino::Utf8Path;
 use pdca_driver::integrate::{
@@ -245,9 +244,11 @@ impl Work<'_> {
         adopted.map_err(|error| explain(&error))?;
         let batch = Batch::of(site, &ids)?;
         let plan = batch.plan().map_err(|rejection| rejected(&rejection, cx))?;
-        let lanes = NonZeroU32::new(cx.workspace()?.config.driver.lanes);
-        let lanes = lanes.unwrap_or(NonZeroU32::MIN);
-        let batched = session::drive(cx, site, &batch, &plan, lanes, events, err)?;
+        let lanes = session::driver_lanes(cx, site, None, err)?;
+        let batched = {
+            let todo = session::Todo { batch: &batch, plan: &plan, groups: &[], lanes };
+            session::drive(cx, site, &todo, events, err)?
+        };
         for item in &mut resolving.items {
             if let Some(bundle) = batch.bundle(&item.told.id) {
                 item.state = Some(bundle.load()?.state);
@@ -265,6 +266,13 @@ impl Resolving {
     fn ready(&self) -> impl Iterator<Item = &BundleId> {
         let is_ready = |item: &&Item| matches!(item.told.came, Came::Resolved { .. });
         self.items.iter().filter(is_ready).map(|item| &item.told.id)
+    }
+
+    /// Whether the resolver was asked often enough about the conflict of a bundle.
+    pub(super) fn is_blocked(&self, id: &BundleId) -> bool {
+        let is_it =
+            |item: &Item| item.told.id == *id && matches!(item.told.came, Came::Blocked { .. });
+        self.items.iter().any(is_it)
     }
 
     /// Whether the conflict of a bundle is not one any more.

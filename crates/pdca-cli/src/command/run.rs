@@ -4,16 +4,21 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use pdca_dag::{Frontier, Plan, Why};
+use pdca_driver::integrate::Base;
 use pdca_driver::pool::{Batched, Stop};
-use pdca_driver::{Batch, DriveError, Halt, Site};
+use pdca_driver::{Batch, DriveError, Halt, LaneCount, Site};
+use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
 
-use super::plan::rejected;
+use super::plan::rejection::explained;
+use super::plan::words;
+use super::plan::{Kept, rejected};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Place, Problem};
 use crate::session::{self, EventsArg};
+use crate::style::printable;
 
 /// Build, gate and review bundles, and stop where a person is due
 ///
@@ -21,8 +26,11 @@ use crate::session::{self, EventsArg};
 /// goes on. With several lanes as many bundles are in flight at once as their briefs allow: one starts when all it depends
 /// on is complete, and never beside one that it conflicts with or whose files it touches.
 ///
+/// Before anybody is paid the branch itself is gated once, where it is not known to be green; a red one stops the run
+/// (`gate_base` in [driver]).
+///
 /// Exit codes: 0 at sign-off, 2 the briefs contradict each other and nothing was started, 3 a person is due before
-/// anything can be done, 4 nothing to do, 100 a gating check is red (the bundle is at sign-off all the same), 130
+/// anything can be done, 4 nothing to do, 100 a gating check is red (the bundle is at sign-off all the same) or the branch is red by itself (nothing was started), 130
 /// interrupted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
@@ -42,9 +50,9 @@ pub(crate) struct Args {
 /// How bundles are driven, for the commands that drive.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct DriveArgs {
-    /// How many bundles may be in flight at once [default: `lanes` in [driver], 1]
-    #[arg(long, short = 'l', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::config::MAX_LANES)))]
-    lanes: Option<u32>,
+    /// How many bundles may be in flight at once, or `auto` for what the machine carries [default: `lanes` in [driver], 1]
+    #[arg(long, short = 'l', value_name = "N|auto", allow_negative_numbers = true)]
+    lanes: Option<LaneCount>,
     #[command(flatten)]
     events: EventsArg,
 }
@@ -69,31 +77,54 @@ pub(super) fn drive_all(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
+    InstalledGit::require()?;
+    cx.workspace()?.require_all_distinct()?;
     session::require_programs(cx, site)?;
-    let load = || -> Result<(Batch, Plan), Failure> {
+    let load = || -> Result<Loaded, Failure> {
         let chosen = bundles.map(|all| all.iter().map(|bundle| bundle.id().clone()).collect());
-        let batch = match &chosen {
+        let mut batch = match &chosen {
             Some(chosen) => Batch::of(site, chosen)?,
             None => Batch::of_all(site)?,
         };
-        let plan = batch.plan().map_err(|rejection| rejected(&rejection, cx))?;
-        Ok((batch, plan))
+        batch.postpone(&session::pauses(site));
+        // Whatever is wrong is told at once, the file included.
+        match (batch.plan(), Kept::require_groups(cx, site)) {
+            (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
+            (Ok(_), Err(failure)) => Err(failure),
+            (Err(rejection), Ok(_)) => Err(rejected(&rejection, cx)),
+            (Err(rejection), Err(of_file)) => {
+                let mut failure = rejected(&rejection, cx);
+                failure.problems.extend(of_file.problems);
+                Err(failure)
+            }
+        }
     };
-    let (batch, plan) = load()?;
+    let (batch, plan, _) = load()?;
     for remark in &batch.remarks {
         cx.note(err, &format!("{} {}: {}", cx.err.warn("warning:"), remark.place, remark.text))?;
     }
-    let lanes = args.lanes.unwrap_or(cx.workspace()?.config.driver.lanes);
-    let lanes = NonZeroU32::new(lanes).unwrap_or(NonZeroU32::MIN);
+    for one in &batch.failed {
+        let said = words::failed(one);
+        cx.note(err, &format!("{} failed before ({said}): trying again", one.id.dir_name()))?;
+    }
+    for left in LeftAlone::all(&batch, &plan, cx) {
+        let said = format!("{} is left alone: {}", left.id.dir_name(), printable(&left.why));
+        cx.note(err, &format!("{} {said}", cx.err.warn("warning:")))?;
+        if let Some(hint) = &left.hint {
+            cx.note(err, &format!("hint: {}", printable(hint)))?;
+        }
+    }
+    let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
     if cx.globals.dry_run {
         return tell_plan(&batch, &plan, lanes, cx, out);
     }
     let _admitted = site.admit().map_err(|error| session::refused(&error))?;
+    session::tell_changes(cx, err)?;
     // Whoever drove until now may have changed what there is to do.
-    let (batch, plan) = load()?;
-    let batched =
-        session::drive(cx, site, &batch, &plan, lanes, args.events.path(cx).as_deref(), err)?;
-    let report = Report::of(&batched);
+    let (batch, plan, groups) = load()?;
+    let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
+    let batched = session::drive(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
+    let report = Report::of(&batched, &batch, &plan, cx);
     if cx.globals.json {
         cx.emit_json(out, "run", &report)?;
     } else {
@@ -104,9 +135,17 @@ pub(super) fn drive_all(
     }
     match first_failure(batched) {
         Some(failure) => Err(failure),
+        // Stopped while the branch was gated, before any bundle had begun.
+        None if report.has(Fate::Interrupted) => {
+            Err(Failure::new(Exit::Interrupted, "interrupted")
+                .hint("nothing was started; the same command goes on"))
+        }
         None => Ok(report.exit()),
     }
 }
+
+/// What there is to drive: the bundles, in which order, and the planning groups to follow.
+type Loaded = (Batch, Plan, Vec<Vec<BundleId>>);
 
 /// What would be started, in order, and what would not.
 #[derive(Debug, Serialize)]
@@ -115,12 +154,61 @@ struct DryRun<'a> {
     order: Vec<&'a BundleId>,
     blocked: Vec<Blocked>,
     waiting: Vec<&'a BundleId>,
+    left_alone: Vec<LeftAlone>,
 }
 
 #[derive(Debug, Serialize)]
 struct Blocked {
     id: BundleId,
     blocked_by: Vec<BundleId>,
+}
+
+/// A bundle that is not started and keeps nobody else from starting.
+#[derive(Debug, Serialize)]
+struct LeftAlone {
+    id: BundleId,
+    why: String,
+    hint: Option<String>,
+    blocked_by: Vec<BundleId>,
+}
+
+impl LeftAlone {
+    /// Each bundle once, with all that is wrong with it.
+    fn all(batch: &Batch, plan: &Plan, cx: &Context<'_>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for one in &batch.exhausted {
+            all.push(Self {
+                id: one.id.clone(),
+                why: words::failed(one),
+                hint: Some(format!("`pdca run {}` tries again", one.id)),
+                blocked_by: Vec::new(),
+            });
+        }
+        for problem in plan.left_alone() {
+            let told = explained(problem, cx);
+            let at = told.place.as_ref().map(|at| at.show(&cx.ambient.cwd)).unwrap_or_default();
+            let why = format!("{} ({at})", told.what);
+            let on = problem.on().cloned();
+            match all.last_mut().filter(|last| last.id == *problem.id()) {
+                Some(last) => {
+                    last.why = format!("{}; {why}", last.why);
+                    last.blocked_by.extend(on);
+                }
+                None => all.push(Self {
+                    id: problem.id().clone(),
+                    why,
+                    hint: told.hint,
+                    blocked_by: on.into_iter().collect(),
+                }),
+            }
+        }
+        all
+    }
+
+    fn line(&self, cx: &Context<'_>) -> String {
+        let said = printable(&self.why).into_owned();
+        format!("{}: {said}  pdca why {}", cx.out.warn("left alone"), self.id)
+    }
 }
 
 fn tell_plan(
@@ -131,19 +219,30 @@ fn tell_plan(
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let frontier = Frontier::new(plan);
-    let mut told =
-        DryRun { lanes: lanes.get(), order: Vec::new(), blocked: Vec::new(), waiting: Vec::new() };
+    let mut told = DryRun {
+        lanes: lanes.get(),
+        order: Vec::new(),
+        blocked: Vec::new(),
+        waiting: Vec::new(),
+        left_alone: LeftAlone::all(batch, plan, cx),
+    };
     for id in plan.order() {
         match frontier.why(id) {
             Some(Why::Waits { on }) => told.blocked.push(Blocked {
                 id: id.clone(),
                 blocked_by: on.into_iter().map(|unmet| unmet.id).collect(),
             }),
+            Some(Why::Held { by, .. }) => told.blocked.push(Blocked {
+                id: id.clone(),
+                blocked_by: by.into_iter().map(|holder| holder.id).collect(),
+            }),
             Some(_) | None => told.order.push(id),
         }
     }
     let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::Standing::Active;
-    told.waiting = batch.items.iter().filter(|item| !has_work(item)).map(|item| &item.id).collect();
+    let is_left = |id: &BundleId| told.left_alone.iter().any(|left| left.id == *id);
+    let waits = |item: &&pdca_dag::Item| !has_work(item) && !is_left(&item.id);
+    told.waiting = batch.items.iter().filter(waits).map(|item| &item.id).collect();
     if cx.globals.json {
         cx.emit_json(out, "run-plan", &told)?;
         return Ok(Exit::Done);
@@ -159,6 +258,9 @@ fn tell_plan(
         let waits = cx.out.warn(waiting(&blocked.blocked_by));
         writeln!(out, "{}  {waits}", blocked.id.dir_name())?;
     }
+    for left in &told.left_alone {
+        writeln!(out, "{}  {}", left.id.dir_name(), left.line(cx))?;
+    }
     Ok(Exit::Done)
 }
 
@@ -171,12 +273,14 @@ fn waiting(ids: &[BundleId]) -> String {
 #[derive(Debug, Serialize)]
 struct Report {
     bundles: Vec<Line>,
+    /// What was found out about the branches by themselves.
+    bases: Vec<Base>,
 }
 
 #[derive(Debug, Serialize)]
 struct Line {
     id: BundleId,
-    /// `sign-off`, `red`, `nothing-to-do`, `waiting`, `blocked`, `failed` or `interrupted`.
+    /// `signoff`, `red`, `nothing-to-do`, `waiting`, `blocked`, `left-alone`, `not-started`, `failed` or `interrupted`.
     outcome: Fate,
     #[serde(skip_serializing_if = "Option::is_none")]
     halt: Option<Halt>,
@@ -195,15 +299,27 @@ enum Fate {
     NothingToDo,
     Waiting,
     Blocked,
+    LeftAlone,
+    NotStarted,
     Failed,
     Interrupted,
 }
 
 impl Report {
-    fn of(batched: &Batched) -> Self {
+    fn of(batched: &Batched, batch: &Batch, plan: &Plan, cx: &Context<'_>) -> Self {
+        let alone = LeftAlone::all(batch, plan, cx);
+        let is_alone = |id: &BundleId| alone.iter().any(|left| left.id == *id);
         let driven = batched.driven.iter().map(|(bundle, result)| Line::of(bundle, result));
-        let left = batched.left.iter().map(|(bundle, why)| Line::left(bundle, why));
-        Self { bundles: driven.chain(left).collect() }
+        let is_refused = matches!(batched.stopped, Some(Stop::BaseRed { .. }));
+        let left = batched.left.iter().filter(|(bundle, _)| !is_alone(bundle.id()));
+        let left = left.map(|(bundle, why)| {
+            let line = Line::left(bundle, why);
+            let not_started = is_refused && line.outcome == Fate::Interrupted;
+            if not_started { Line { outcome: Fate::NotStarted, ..line } } else { line }
+        });
+        let left: Vec<Line> = left.collect();
+        let alone = alone.into_iter().map(Line::left_alone);
+        Self { bundles: driven.chain(left).chain(alone).collect(), bases: batched.bases.clone() }
     }
 
     fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -222,6 +338,13 @@ impl Report {
                 Fate::NothingToDo => p.faint("nothing to do").to_string(),
                 Fate::Waiting => p.warn("waits for a person").to_string(),
                 Fate::Blocked => p.warn(waiting(&line.blocked_by)).to_string(),
+                Fate::LeftAlone => format!(
+                    "{}: {}  pdca why {}",
+                    p.warn("left alone"),
+                    printable(line.error.as_deref().unwrap_or_default()),
+                    line.id
+                ),
+                Fate::NotStarted => p.warn("not started").to_string(),
                 Fate::Failed => p.bad("failed").to_string(),
                 Fate::Interrupted => p.warn("interrupted").to_string(),
             };
@@ -230,13 +353,17 @@ impl Report {
         Ok(())
     }
 
+    fn has(&self, fate: Fate) -> bool {
+        self.bundles.iter().any(|line| line.outcome == fate)
+    }
+
     fn exit(&self) -> Exit {
-        let any = |fate| self.bundles.iter().any(|line| line.outcome == fate);
+        let any = |fate| self.has(fate);
         if any(Fate::Red) {
             Exit::GateRed
         } else if any(Fate::Signoff) {
             Exit::Done
-        } else if any(Fate::Waiting) || any(Fate::Blocked) {
+        } else if any(Fate::Waiting) || any(Fate::Blocked) || any(Fate::LeftAlone) {
             Exit::Waiting
         } else {
             Exit::NothingToDo
@@ -245,15 +372,20 @@ impl Report {
 }
 
 impl Line {
-    fn empty(bundle: &Bundle, outcome: Fate) -> Self {
+    fn left_alone(left: LeftAlone) -> Self {
         Self {
-            id: bundle.id().clone(),
-            outcome,
-            halt: None,
-            steps: 0,
-            blocked_by: Vec::new(),
-            error: None,
+            blocked_by: left.blocked_by,
+            error: Some(left.why),
+            ..Self::blank(left.id, Fate::LeftAlone)
         }
+    }
+
+    fn empty(bundle: &Bundle, outcome: Fate) -> Self {
+        Self::blank(bundle.id().clone(), outcome)
+    }
+
+    fn blank(id: BundleId, outcome: Fate) -> Self {
+        Self { id, outcome, halt: None, steps: 0, blocked_by: Vec::new(), error: None }
     }
 
     /// One that was not started.
@@ -261,6 +393,11 @@ impl Line {
         match why {
             Why::Waits { on } => Self {
                 blocked_by: on.iter().map(|unmet| unmet.id.clone()).collect(),
+                ..Self::empty(bundle, Fate::Blocked)
+            },
+            // A result that has to be signed off or to land first.
+            Why::Held { by, .. } if by.iter().any(|holder| holder.until.is_some()) => Self {
+                blocked_by: by.iter().map(|holder| holder.id.clone()).collect(),
                 ..Self::empty(bundle, Fate::Blocked)
             },
             // Only a pool that was stopped leaves one that may start.
@@ -307,11 +444,36 @@ pub(super) fn stopped(stop: &Stop) -> Failure {
                 .hint("what is on disk is whole; `pdca status` shows it")
         }
         Stop::Room(short) => session::no_room(*short),
+        Stop::BaseRed { bases } => base_red(bases),
         Stop::Record { error } => Failure::unexpected(format!(
             "the run cannot be recorded any more: {error}"
         ))
         .hint("nothing that was not recorded was done; make room on the disk, and run it again"),
     }
+}
+
+/// Nothing is built on a branch that is red by itself.
+fn base_red(bases: &[Base]) -> Failure {
+    let problems = bases.iter().map(|base| {
+        let Base { target, branch, commit, rows, .. } = base;
+        let rows = rows.join(", ");
+        let what = format!("{target} {branch} is red by itself at {commit:.12}: {rows}");
+        let problem = Problem::new(what).detail("no bundle is charged with it");
+        let problem = base.evidence.iter().fold(problem, Problem::detail);
+        let problem = base.red.iter().filter_map(|row| row.reproduce.as_ref()).fold(
+            problem,
+            |problem, command| problem.detail(format!("reproduce: {command}")),
+        );
+        let problem = match base.logs.as_slice() {
+            [] => problem,
+            [first, rest @ ..] => {
+                let problem = problem.at(Place::file(first));
+                rest.iter().fold(problem, |problem, log| problem.detail(format!("log: {log}")))
+            }
+        };
+        problem.hint(format!("mend {branch} and run the same command again; `--config driver.gate_base=off` builds on it all the same"))
+    });
+    Failure::of(Exit::GateRed, problems.collect())
 }
 
 /// The worst failure among the bundles, if any failed: an interruption first, and then what is nobody's mistake.

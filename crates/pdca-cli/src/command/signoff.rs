@@ -1,5 +1,6 @@
 //! `pdca signoff`: a person's decision, into §9; and the boxes of §6, one by one.
 
+mod back;
 mod boxes;
 #[cfg(test)]
 mod tests;
@@ -11,10 +12,12 @@ use pdca_driver::Effects;
 use pdca_driver::integrate::{Hand, Sealing};
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
-    Action, Artifact, Bundle, Coverage, Decision, Reentry, SignoffError, Snapshot, State,
-    archive_plan, record, sha256_hex,
+    Action, Artifact, Bundle, Coverage, Decision, Override, Reentry, SignoffError, Snapshot, State,
+    archive_plan, given_up, record, sha256_hex,
 };
 use serde::Serialize;
+
+pub(super) use back::{ReturnedRow, return_culprits, take_back};
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
@@ -26,15 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Record your decision about a bundle
 ///
-/// `accept` is refused while §6 has an open box, while a gating check is red, or when the patch was edited after
-/// Check. `iterate-do` and `iterate-plan` archive the attempt and hand your note on to the next one. `discontinue`
-/// needs a note. `clear` ticks boxes of §6: do that when you have decided them, or edit SUMMARY.md by hand.
+/// `accept` is refused while §6 has an open box, while a gating check is red that `--override` does not name, or when the
+/// patch was edited after Check. `iterate-do` and `iterate-plan` archive the attempt and hand your note on to the next one. `discontinue`
+/// needs a note, and is possible from every state that is not finished. All but accept also take an acceptance back, as long as the change has not landed. `clear` ticks boxes of §6: do that when you have decided them, or edit SUMMARY.md by hand.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   pdca signoff 36 show                                  # §6 with its numbers
   pdca signoff 36 clear 1 3 --note \"seen on staging\"
   pdca signoff 36 accept --by \"Ada\"
+  pdca signoff 36 accept --override T3-tests --reason \"this machine has no browser\"
   pdca signoff 36 iterate-do --note \"the test passes without the fix\"
   pdca signoff 36 discontinue --note \"superseded by 41\"
 
@@ -60,6 +64,14 @@ pub(crate) struct Args {
     /// Why; the next attempt gets to read it
     #[arg(long, visible_alias = "delta", value_name = "TEXT")]
     note: Option<String>,
+
+    /// With `accept`: a gating row that failed and is accepted all the same; can be repeated
+    #[arg(long = "override", value_name = "ROW", requires = "reason")]
+    overridden: Vec<String>,
+
+    /// Why the rows of `--override` do not count; recorded in §9, in the seal and in the certificate
+    #[arg(long, value_name = "TEXT", requires = "overridden")]
+    reason: Option<String>,
 
     /// The date to record, if not today
     #[arg(long, value_name = "YYYY-MM-DD")]
@@ -133,12 +145,7 @@ pub(crate) fn run(
         | Verb::IteratePlan
         | Verb::Discontinue
         | Verb::Ask
-        | Verb::Clear => {
-            let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
-            let patience = if is_due { PATIENCE } else { Duration::ZERO };
-            let taken = session::site(cx)?.take_within(bundle.id(), patience);
-            Some(taken.map_err(|error| session::refused(&error))?)
-        }
+        | Verb::Clear => Some(take(cx, &bundle)?),
     };
     let snapshot = bundle.load()?;
     let case = Case { args, cx, bundle: &bundle, snapshot: &snapshot };
@@ -152,6 +159,14 @@ pub(crate) fn run(
         Verb::IteratePlan => typed(Action::IteratePlan),
         Verb::Discontinue => typed(Action::Discontinue),
     }
+}
+
+/// Takes the bundle, so that nobody else writes it meanwhile.
+pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Held, Failure> {
+    let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
+    let patience = if is_due { PATIENCE } else { Duration::ZERO };
+    let taken = session::site(cx)?.take_within(bundle.id(), patience);
+    taken.map_err(|error| session::refused(&error))
 }
 
 #[derive(Serialize)]
@@ -201,11 +216,15 @@ impl Case<'_> {
 
     /// Seals the reviewed commit. The decision is recorded only after that: whoever is cut short between
     /// the two accepts again and finds the same seal.
-    fn seal(&self, effects: &dyn Effects, err: &mut dyn Write) -> Result<(), Failure> {
+    fn seal(
+        &self,
+        signed: &str,
+        effects: &dyn Effects,
+        err: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let Case { cx, bundle, snapshot, .. } = *self;
         let site = session::site(cx)?;
-        let run = super::integrate::new_run()?;
-        let hand = Hand { run: &run, seconds: cx.ambient.now() };
+        let hand = Hand { summary: signed };
         let sealed = site
             .seal(bundle, snapshot, hand, effects)
             .map_err(|error| super::integrate::unsealable(&error, bundle))?;
@@ -228,13 +247,28 @@ impl Case<'_> {
         err: &mut dyn Write,
     ) -> Result<Exit, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
-        require_awaiting(bundle, snapshot)?;
-        let decision =
-            Decision { action, by: signer(args.by.as_deref(), cx)?, date: date(args, cx)?, note };
+        let is_taken_back = snapshot.state == State::Complete && action != Action::Accept;
+        if is_taken_back {
+            // It was decided, and may be decided again until it has landed.
+        } else if action == Action::Discontinue {
+            require_unfinished(bundle, snapshot)?;
+        } else {
+            require_awaiting(bundle, snapshot)?;
+        }
+        let decision = Decision {
+            action,
+            by: signer(args.by.as_deref(), cx)?,
+            date: date(args, cx)?,
+            note,
+            overrides: overrides(args, action)?,
+        };
+        if is_taken_back {
+            return take_back(cx, bundle, &decision, out, err);
+        }
         if action == Action::Accept {
             require_same_patch(bundle, snapshot)?;
         }
-        let text = summary_text(bundle)?;
+        let text = summary_text(bundle, snapshot)?;
         let signed = record(&text, snapshot.gates.as_ref(), &decision)
             .map_err(|error| refusal(&error, bundle, snapshot))?;
         if cx.globals.dry_run {
@@ -251,7 +285,15 @@ impl Case<'_> {
         let effects = session::effects(cx)?;
         let effects: &dyn Effects = effects.as_ref();
         if action == Action::Accept {
-            self.seal(effects, err)?;
+            self.seal(&signed, effects, err)?;
+        }
+        // What was sent back is put away first, or the decision would go into the archive with it.
+        if let State::Iterate(reentry) = snapshot.state {
+            archive(bundle, reentry, effects)?;
+        }
+        if snapshot.state != State::AwaitingSignoff {
+            // One that is there is about something else, and is kept.
+            effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
         }
         effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
         // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
@@ -280,6 +322,9 @@ impl Case<'_> {
             cx.out.strong(bundle.id()),
             super::status::paint(cx.out, Some(state), state.as_str())
         )?;
+        if action == Action::Discontinue {
+            tell_dependants(cx, bundle, err)?;
+        }
         if let Some(archived) = archived {
             cx.note(err, &format!("the attempt is in {}", cx.show(&bundle.dir().join(archived))))?;
         }
@@ -292,7 +337,13 @@ fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure>
     let what = format!("{id} is {}, so there is nothing to sign", snapshot.state);
     let (exit, hint) = match snapshot.state {
         State::AwaitingSignoff => return Ok(()),
-        State::Complete | State::Discontinued => {
+        State::Complete => (
+            Exit::Usage,
+            format!(
+                "`pdca why {id}` shows where it stands; `pdca reopen {id} --note \"…\"` takes it back until it has landed"
+            ),
+        ),
+        State::Discontinued => {
             (Exit::Usage, format!("a decision is final; `pdca why {id}` shows it"))
         }
         State::Unplanned | State::Resolved => {
@@ -303,6 +354,50 @@ fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure>
         }
     };
     Err(Failure::new(exit, what).at(Place::file(bundle.dir())).hint(hint))
+}
+
+/// A bundle can be given up wherever it stands, as long as nothing was decided for good.
+fn require_unfinished(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
+    match snapshot.state {
+        State::Unplanned
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::AwaitingSignoff
+        | State::Iterate(_) => Ok(()),
+        State::Resolved | State::Complete | State::Discontinued => {
+            require_awaiting(bundle, snapshot)
+        }
+    }
+}
+
+/// Says who waits in vain from now on.
+fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Result<(), Failure> {
+    let overview = crate::overview::Overview::load(cx)?;
+    let needs = |entry: &&crate::overview::Entry| {
+        entry.blocked_by.iter().any(|blocker| blocker.id == *bundle.id())
+    };
+    let ids: Vec<&str> =
+        overview.entries.iter().filter(needs).map(|entry| entry.id.as_ref()).collect();
+    if !ids.is_empty() {
+        let text = format!(
+            "{} waits for it in vain: change `Depends on` there, or give it up too",
+            ids.join(", ")
+        );
+        cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+    }
+    Ok(())
+}
+
+/// The rows that are to be accepted in spite of their failure.
+fn overrides(args: &Args, action: Action) -> Result<Vec<Override>, Failure> {
+    if action != Action::Accept && !args.overridden.is_empty() {
+        return Err(Failure::usage(format!("{action} overrides nothing"))
+            .hint("`--override ROW --reason TEXT` goes with `accept`"));
+    }
+    let reason = args.reason.as_deref().unwrap_or("");
+    let of = |row: &String| Override { row: row.clone(), reason: reason.to_owned() };
+    Ok(args.overridden.iter().map(of).collect())
 }
 
 /// Who decides: as typed, as configured, or whoever is logged in.
@@ -346,8 +441,13 @@ fn require_same_patch(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failur
         )))
 }
 
-fn summary_text(bundle: &Bundle) -> Result<String, Failure> {
-    let bytes = bundle.read(Artifact::Summary)?.unwrap_or_default();
+/// The summary to sign; a bundle that is given up before it has one gets one that claims nothing.
+fn summary_text(bundle: &Bundle, snapshot: &Snapshot) -> Result<String, Failure> {
+    let is_of_attempt = matches!(snapshot.state, State::AwaitingSignoff | State::Complete);
+    let bytes = bundle.read(Artifact::Summary)?.filter(|_| is_of_attempt);
+    let Some(bytes) = bytes else {
+        return Ok(given_up(bundle.id(), snapshot.authored_brief(), snapshot.state));
+    };
     // `load` has read it as text before; between the two it can only have been edited.
     String::from_utf8(bytes).map_err(|_| {
         Failure::usage("the summary is not UTF-8")
@@ -376,6 +476,14 @@ fn refusal(error: &SignoffError, bundle: &Bundle, snapshot: &Snapshot) -> Failur
             failure.hint(format!("a decision is final; `pdca why {id}` shows it"))
         }
         SignoffError::NoSigner => failure.hint("add `--by NAME`"),
+        SignoffError::NotAccepted => failure.hint(format!("`pdca signoff {id} accept`")),
+        SignoffError::ReasonRequired { .. } => failure.hint("add `--reason \"why\"`"),
+        SignoffError::NothingToOverride { failed, .. } if failed.is_empty() => {
+            failure.hint("no gating row failed: accept without `--override`")
+        }
+        SignoffError::NothingToOverride { failed, .. } => {
+            failure.hint(format!("what failed: {}", failed.join(", ")))
+        }
         SignoffError::NoteRequired { .. } => failure.hint("add `--note \"why\"`"),
         SignoffError::NoNeedsHuman => failure.hint(format!(
             "a summary without §6 cannot be accepted; `pdca signoff {id} iterate-do`"
@@ -394,7 +502,9 @@ fn refusal(error: &SignoffError, bundle: &Bundle, snapshot: &Snapshot) -> Failur
             failure.hint(if failed.is_empty() {
                 format!("decide each, then `pdca signoff {id} clear <n>…`, then accept again")
             } else {
-                format!("a red gate is never accepted; `pdca signoff {id} iterate-do --note \"…\"`")
+                format!(
+                    "`pdca signoff {id} iterate-do --note \"…\"`; a red row is accepted only on the record: `pdca signoff {id} accept --override ROW --reason \"…\"`"
+                )
             })
         }
     }

@@ -4,18 +4,21 @@ mod detail;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_state::{BundleId, Coverage, LoadError, Overall, State};
+use pdca_driver::BeatFailure;
+use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, shorter};
+use crate::meeting::Branch;
 use crate::overview::runs::RunRow;
-use crate::overview::{Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::overview::{Blocker, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
 use crate::session;
 use crate::style::{Painted, one_line, printable};
 
@@ -106,12 +109,20 @@ pub(super) struct Row<'a> {
     overall: Option<Overall>,
     patch_changed: bool,
     iterations: u32,
+    /// The beat that failed, how often in a row, why, and its log; null where none did.
+    failed: Option<&'a BeatFailure>,
+    /// The name of the block that a person must lift: `blocked_recovery`; null where there is none.
+    blocked: Option<&'a str>,
     /// Where an accepted change stands: `sealed`, `staged`, `landed`, `held`, `drifted`, `unsealed`.
     integration: Option<&'static str>,
     /// The branch it is staged in, or why it is held.
     integration_detail: Option<&'a str>,
+    /// Why its result is stale: what it was built on changed.
+    stale: Option<&'a str>,
     /// The bundles that its change does not merge with.
     forecast_conflicts: Vec<&'a str>,
+    /// What to type to go on with it.
+    next: Option<String>,
     error: Option<BadRow>,
 }
 
@@ -123,7 +134,7 @@ struct BadRow {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn of(entry: &'a Entry, overview: &'a Overview) -> Self {
+    pub(super) fn of(cx: &Context<'_>, entry: &'a Entry, overview: &'a Overview) -> Self {
         let (work, meeting) = (&overview.work, &overview.meeting);
         let at_work = work.on(&entry.id);
         let mark = meeting.mark(&entry.id);
@@ -132,6 +143,7 @@ impl<'a> Row<'a> {
             dir: &entry.dir,
             state: UNREADABLE,
             blocked_by: entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect(),
+            blocked: overview.blocked.get(&entry.id).map(|(name, _)| name.as_str()),
             held_by: work.holding(&entry.id).iter().map(|by| by.id.as_ref()).collect(),
             conflicts_with: Vec::new(),
             touches: &[],
@@ -144,16 +156,19 @@ impl<'a> Row<'a> {
             overall: None,
             patch_changed: false,
             iterations: 0,
+            failed: entry.failed.as_ref(),
             integration: mark.map(|mark| mark.word),
             integration_detail: mark.and_then(|mark| mark.text.as_deref()),
+            stale: meeting.stale(&entry.id).map(|stale| stale.why.as_str()),
             forecast_conflicts: meeting.conflicts(&entry.id).iter().map(AsRef::as_ref).collect(),
+            next: super::next::of_bundle(cx, overview, entry),
             error: None,
         };
         match &entry.glance {
             Err(error) => Row { error: Some(BadRow::of(error)), ..empty },
             Ok(glance) => Row {
                 state: glance.state.as_str(),
-                conflicts_with: glance.conflicts_with.ids.iter().map(AsRef::as_ref).collect(),
+                conflicts_with: entry.conflicts_with.iter().map(AsRef::as_ref).collect(),
                 touches: &glance.touches,
                 slug: glance.slug.as_deref(),
                 open_items: glance.open_items,
@@ -192,9 +207,34 @@ fn since(dir: &Utf8Path) -> Option<String> {
 struct All<'a> {
     /// The runs that are not over.
     runs: Vec<RunRow>,
+    /// The branches with accepted changes that have not landed.
+    targets: Vec<BranchRow<'a>>,
     bundles: Vec<Row<'a>>,
     strangers: Vec<Odd<'a>>,
     next: super::next::Next,
+}
+
+/// A branch with accepted changes that have not landed.
+#[derive(Serialize)]
+struct BranchRow<'a> {
+    target: &'a str,
+    branch: &'a str,
+    counts: BTreeMap<&'static str, usize>,
+    next: Option<String>,
+    why: Option<&'a str>,
+}
+
+impl<'a> BranchRow<'a> {
+    fn of(cx: &Context<'_>, branch: &'a Branch) -> Self {
+        let (next, why) = branch.next.as_ref().map(|(next, why)| (next, why.as_str())).unzip();
+        Self {
+            target: &branch.target,
+            branch: &branch.name,
+            counts: branch.counts.iter().copied().collect(),
+            next: next.map(|next| cx.typed(next)),
+            why,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -212,13 +252,14 @@ pub(super) fn emit_all(
     let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
     let all = All {
         runs: runs(cx),
-        bundles: overview.entries.iter().map(|entry| Row::of(entry, overview)).collect(),
+        targets: overview.meeting.branches.iter().map(|branch| BranchRow::of(cx, branch)).collect(),
+        bundles: overview.entries.iter().map(|entry| Row::of(cx, entry, overview)).collect(),
         strangers: overview
             .strangers
             .iter()
             .map(|stranger| Odd { name: &stranger.name, why: odd(stranger) })
             .collect(),
-        next: super::next::next(overview, &cx.ambient.cwd),
+        next: super::next::next(cx, overview),
     };
     cx.emit_json(out, "status", &all)
 }
@@ -283,6 +324,18 @@ pub(super) fn show_all(
             cx.out.faint(format!("{} bundles: {}", overview.entries.len(), counts.join(", ")))
         )?;
     }
+    if overview.meeting.branches.len() > 1 {
+        for branch in &overview.meeting.branches {
+            let counts: Vec<String> =
+                branch.counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+            let name = format!("{} {}", branch.target, branch.name);
+            write!(out, "{}  {}", cx.out.strong(printable(&name)), counts.join(", "))?;
+            if let Some((next, _)) = &branch.next {
+                write!(out, "  next: {}", cx.out.accent(cx.typed(next)))?;
+            }
+            writeln!(out)?;
+        }
+    }
     Ok(())
 }
 
@@ -308,8 +361,11 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
         let long = long.map_or_else(String::new, |long| format!(", {long}"));
         remarks.push(palette.good(format!("[{place}{long}]")).to_string());
     }
+    if let Some((name, _)) = overview.blocked.get(&entry.id) {
+        remarks.push(palette.bad(format!("[{name}]")).to_string());
+    }
     if !entry.blocked_by.is_empty() {
-        let ids: Vec<&str> = entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect();
+        let ids: Vec<String> = entry.blocked_by.iter().map(blocked_by).collect();
         remarks.push(palette.warn(format!("[blocked-by: {}]", ids.join(", "))).to_string());
     }
     let held: Vec<String> = work.holding(&entry.id).iter().map(held_by).collect();
@@ -324,6 +380,9 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
             (count, _) => format!("[{count} to decide]"),
         });
     }
+    if let Some(failure) = &entry.failed {
+        remarks.push(palette.bad(printable(&failed(failure))).to_string());
+    }
     if glance.overall == Some(Overall::Fail) && !glance.state.is_terminal() {
         remarks.push(palette.bad("[gates: fail]").to_string());
     }
@@ -331,10 +390,13 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
         remarks.push(palette.bad("[patch edited after Check]").to_string());
     }
     let holds = |id: &BundleId| work.holding(&entry.id).iter().any(|by| by.id == *id);
-    let rivals = glance.conflicts_with.ids.iter().filter(|id| !holds(id));
+    let rivals = entry.conflicts_with.iter().filter(|id| !holds(id));
     let rivals: Vec<&str> = rivals.map(AsRef::as_ref).collect();
     if !rivals.is_empty() && !glance.state.is_terminal() {
         remarks.push(format!("[not beside: {}]", rivals.join(", ")));
+    }
+    if let Some(stale) = overview.meeting.stale(&entry.id) {
+        remarks.push(palette.warn(format!("[stale: {}]", printable(&stale.why))).to_string());
     }
     if let Some(mark) = overview.meeting.mark(&entry.id) {
         let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
@@ -355,9 +417,31 @@ fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
 }
 
 fn held_by(by: &HeldBy) -> String {
-    match &by.witness {
-        Some(witness) => format!("{} ({})", by.id, printable(witness)),
-        None => by.id.to_string(),
+    let until = match by.until {
+        None | Some(Awaits::Built) => "",
+        Some(Awaits::Accepted) => "until it is signed off",
+        Some(Awaits::Landed) => "until it has landed",
+    };
+    match (&by.witness, until) {
+        (Some(witness), "") => format!("{} ({})", by.id, printable(witness)),
+        (Some(witness), until) => format!("{} {until} ({})", by.id, printable(witness)),
+        (None, "") => by.id.to_string(),
+        (None, until) => format!("{} {until}", by.id),
+    }
+}
+
+/// `[builder failed ×2: timed out]`.
+fn failed(failure: &BeatFailure) -> String {
+    let BeatFailure { beat, times, why, .. } = failure;
+    let times = if *times > 1 { format!(" ×{times}") } else { String::new() };
+    format!("[{beat} failed{times}: {}]", one_line(why, 60))
+}
+
+/// What a bundle waits for, with what is awaited where its state alone does not say it.
+fn blocked_by(blocker: &Blocker) -> String {
+    match blocker.awaits {
+        Awaits::Landed => format!("{} until it has landed", blocker.id),
+        Awaits::Built | Awaits::Accepted => blocker.id.to_string(),
     }
 }
 

@@ -48,7 +48,8 @@ fn the_short_help_names_every_command() {
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle
-      forecast     Show which changes will not go together
+      reopen       Take an accepted change back that has not landed, and build it again
+      forecast     Predict merge conflicts between pending changes
       integrate    Gate accepted changes together and land what is green
       resolve      Have the resolver work on accepted changes that conflict with their branch
       publish      Push accepted bundles, open a draft pull request for each, and comment
@@ -62,6 +63,7 @@ fn the_short_help_names_every_command() {
       cleanup      Remove what finished work left: private checkouts, and records of old runs
       demo         Watch issues go from brief to landed, with no model, no key and no network
       doctor       Look at the host and the workspace, and name each problem with its remedy
+      guard        Judge a builder's tool call, as a pre-tool hook of its agent
       config       Show the config in force and where each value came from
       completions  Print a completion script for a shell
       man          Print the manual page, or write all of them into a directory

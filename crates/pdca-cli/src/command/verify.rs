@@ -49,6 +49,10 @@ struct Document<'a> {
     reference: &'a str,
     bundles: Vec<&'a str>,
     git_version: &'a str,
+    /// Whether the gates that are configured now are exactly those that said so; nothing outside a workspace.
+    same_gates: Option<bool>,
+    /// Rows that were red and did not count.
+    quarantined: &'a [String],
 }
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -72,7 +76,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         None => among_targets(cx, &text)?,
     };
     let verified = verified.map_err(|error| broken(&error, &path))?;
-    tell(cx, &path, &repository, &verified, out)?;
+    let same_gates = match &args.repo {
+        Some(_) => None,
+        None => Some(session::site(cx)?.has_gates_of(&verified.certificate.verdict.key.oracle)),
+    };
+    tell(cx, &path, &repository, (&verified, same_gates), out)?;
     Ok(Exit::Done)
 }
 
@@ -155,7 +163,7 @@ fn tell(
     cx: &Context<'_>,
     path: &Utf8Path,
     repository: &Utf8Path,
-    verified: &Verified,
+    (verified, same_gates): (&Verified, Option<bool>),
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let certificate = &verified.certificate;
@@ -171,6 +179,8 @@ fn tell(
             reference: &certificate.reference,
             bundles: ids,
             git_version: &verified.git_version,
+            same_gates,
+            quarantined: &certificate.verdict.quarantined,
         };
         return cx.emit_json(out, "verify", &document);
     }
@@ -180,6 +190,14 @@ fn tell(
     writeln!(out, "{}  {}", p.good("holds"), cx.show(path))?;
     writeln!(out, "  {} onto {base} make {commit}, bit for bit", ids.join(" + "))?;
     writeln!(out, "  tree {} was gated green", short(certificate.tree))?;
+    if !certificate.verdict.quarantined.is_empty() {
+        let rows = certificate.verdict.quarantined.join(", ");
+        writeln!(out, "  {} {rows} was red and in quarantine", p.warn("without:"))?;
+    }
+    if same_gates == Some(false) {
+        let text = "by other gates than those that are configured now";
+        writeln!(out, "  {} {text}; `pdca gates --working-tree` asks those", p.warn("gated"))?;
+    }
     writeln!(out, "{}", p.faint(format_args!("  {}", verified.git_version)))?;
     Ok(())
 }

@@ -4,12 +4,14 @@ mod schedule;
 
 use std::io::Write;
 
-use pdca_state::{Artifact, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
+use pdca_driver::BeatFailure;
+use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::overview::runs::blocked_bundles;
 use crate::overview::{Entry, Overview, Standing};
 use crate::style::printable;
 
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         | State::Checked
         | State::AwaitingSignoff
         | State::Iterate(_)
-        | State::Discontinued => Overview::load(cx.workspace()?)?,
+        | State::Discontinued => Overview::load(cx)?,
     };
     let entry = overview.get(bundle.id());
     let mut reasons = Explanation {
@@ -114,6 +116,12 @@ fn explain(
         }
         State::Planned | State::Built | State::Checked | State::Iterate(_) => {
             say(work_left(snapshot));
+            let failed = entry.and_then(|entry| entry.failed.as_ref());
+            if let Some(failure) = failed {
+                for sentence in failed_before(cx, failure)? {
+                    say(sentence);
+                }
+            }
             let scheduled = Schedule::load(cx, id, overview)?;
             if let Some(entry) = entry {
                 blockers(overview, entry, &scheduled, &mut say);
@@ -121,14 +129,47 @@ fn explain(
             for sentence in scheduled.sentences() {
                 say(sentence.clone());
             }
-            let blocked = entry.is_some_and(|entry| !entry.blocked_by.is_empty());
-            let may_start = !blocked && scheduled.may_start();
+            if snapshot.state == State::Planned
+                && let Ok(site) = crate::session::site(cx)
+            {
+                match site.would_stand_on(bundle) {
+                    Ok(on) if on.is_empty() => {}
+                    Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),
+                    // What keeps it from being computed is reported when the bundle is driven.
+                    Err(pdca_driver::BaseError::Lacks { .. }) => {}
+                    Err(error) => say(format!("its base cannot be made now: {error}")),
+                }
+            }
+            let blocked = entry.filter(|entry| !entry.blocked_by.is_empty());
+            let stopped =
+                crate::session::site(cx).ok().and_then(|site| blocked_bundles(&site).remove(id));
+            let next = if let Some((name, evidence)) = stopped {
+                say(format!("{name}: {evidence}"));
+                say("it is not started until a person unblocks it".to_owned());
+                Some(format!("pdca unblock {id}"))
+            } else if scheduled.has_driver() {
+                None
+            } else if let Some(entry) = blocked {
+                Some(super::next::unblocking(overview, entry, &cx.ambient.cwd))
+            } else if scheduled.may_start() {
+                Some(format!("pdca run {id}"))
+            } else if scheduled.is_left_alone() {
+                entry.map(|entry| super::next::edit(entry, &cx.ambient.cwd))
+            } else {
+                None
+            };
             to.schedule = Some(scheduled);
-            if may_start { Some(format!("pdca run {id}")) } else { None }
+            next
         }
         State::AwaitingSignoff => {
-            awaiting(snapshot, &mut say)?;
-            Some(format!("pdca status {id}"))
+            awaiting(cx, bundle, snapshot, &mut say)?;
+            match overview.meeting.stale(id) {
+                Some(stale) => {
+                    say(format!("stale: {}", stale.why));
+                    Some(super::next::after_stale(id, stale))
+                }
+                None => Some(format!("pdca status {id}")),
+            }
         }
         State::Complete | State::Discontinued => {
             if let Some(signoff) = snapshot.summary.as_ref().and_then(pdca_state::Summary::signoff)
@@ -142,10 +183,15 @@ fn explain(
             accepted(cx, overview, id, &mut say)
         }
     };
+    if let Ok(site) = crate::session::site(cx)
+        && let Some(on) = site.stands_on(bundle, snapshot.iterations)
+    {
+        to.reasons.push(format!("it stands on {on}"));
+    }
     for name in &snapshot.leftovers {
         to.reasons.push(format!("an earlier step left {}", cx.show(&bundle.dir().join(name))));
     }
-    to.next = next;
+    to.next = next.map(|next| cx.typed(&next));
     Ok(())
 }
 
@@ -156,11 +202,21 @@ fn accepted(
     id: &BundleId,
     say: &mut dyn FnMut(String),
 ) -> Option<String> {
-    let mark = overview.meeting.mark(id)?;
+    let Some(mark) = overview.meeting.mark(id) else {
+        // Where nothing at all is sealed, nobody has looked at the branches.
+        let site = crate::session::site(cx).ok().filter(|site| !site.targets.is_empty())?;
+        let bundle = site.bundles.bundle(id);
+        let has_change = bundle.path(Artifact::Patch).exists();
+        let is_open = overview.get(id).and_then(Entry::state) == Some(State::Complete);
+        return (has_change && is_open).then(|| crate::meeting::after_unsealed(&bundle));
+    };
     let text = mark.text.as_deref().map_or_else(String::new, |text| format!(": {text}"));
     say(format!("{}{text}", mark.word));
+    for line in mark.held.iter().flat_map(|held| crate::meeting::evidence(cx, held)) {
+        say(line);
+    }
     if mark.word != "blocked_conflict" {
-        return None;
+        return mark.next.clone();
     }
     if let Ok(site) = crate::session::site(cx) {
         for failure in site.blocked_conflicts(id).iter().flat_map(|case| &case.failures) {
@@ -169,6 +225,25 @@ fn accepted(
         }
     }
     Some(format!("pdca unblock {id}"))
+}
+
+fn listed(ids: &[BundleId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What failed, how often, and what that means for a batch.
+fn failed_before(cx: &Context<'_>, failure: &BeatFailure) -> Result<Vec<String>, Failure> {
+    let BeatFailure { beat, times, why, log } = failure;
+    let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
+    let log = log.as_ref().map_or_else(String::new, |log| format!("; see {}", cx.show(log)));
+    let mut said = vec![format!("the {beat} failed {times}, last: {why}{log}")];
+    let most = cx.workspace()?.config.driver.max_attempts;
+    if most > 0 && failure.times >= most {
+        said.push(format!(
+            "a batch leaves it alone after {most} failures (`max_attempts` in [driver]); naming it tries again"
+        ));
+    }
+    Ok(said)
 }
 
 fn work_left(snapshot: &Snapshot) -> String {
@@ -198,9 +273,18 @@ fn blockers(overview: &Overview, entry: &Entry, scheduled: &Schedule, say: &mut 
             Standing::In(State::Discontinued) => {
                 format!("it depends on {id}{at}, which was discontinued: change `Depends on`")
             }
+            Standing::In(State::Complete) => {
+                format!(
+                    "it depends on {id}{at}, which is accepted and has not landed: `pdca integrate`"
+                )
+            }
             Standing::In(state) => {
                 let now = scheduled.working(id);
-                format!("it depends on {id}{at}, which is {state}{now}: `pdca why {id}`")
+                let must = match blocker.awaits {
+                    Awaits::Landed => ", and must have landed",
+                    Awaits::Built | Awaits::Accepted => "",
+                };
+                format!("it depends on {id}{at}, which is {state}{now}{must}: `pdca why {id}`")
             }
             Standing::Unreadable => {
                 format!("it depends on {id}{at}, which cannot be read: `pdca status {id}`")
@@ -214,20 +298,24 @@ fn blockers(overview: &Overview, entry: &Entry, scheduled: &Schedule, say: &mut 
         let way: Vec<&str> = way.iter().map(AsRef::as_ref).collect();
         say(format!("the way leads back to itself: {}; remove one `Depends on`", way.join(" → ")));
     }
-    let Ok(glance) = &entry.glance else { return };
-    for id in &glance.conflicts_with.ids {
+    for id in &entry.conflicts_with {
         if let Some(state) =
             overview.get(id).and_then(Entry::state).filter(|state| !state.is_terminal())
         {
             say(format!("it is never in work beside {id}, which is {state}"));
         }
     }
-    for warning in glance.depends_on.warnings.iter().chain(&glance.conflicts_with.warnings) {
+    for warning in &entry.warnings {
         say(format!("brief: {warning}"));
     }
 }
 
-fn awaiting(snapshot: &Snapshot, say: &mut dyn FnMut(String)) -> Result<(), Failure> {
+fn awaiting(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Failure> {
     let Some(summary) = &snapshot.summary else { return Ok(()) };
     if let Some(flaw) = summary.unrecordable() {
         say(format!("its summary cannot be signed: {flaw}"));
@@ -238,6 +326,15 @@ fn awaiting(snapshot: &Snapshot, say: &mut dyn FnMut(String)) -> Result<(), Fail
     }
     for row in snapshot.gates.iter().flat_map(pdca_state::GateReport::failed_gating) {
         say(format!("gate {} failed: {}", row.check, row.path_line));
+        if let Some(failing) = row.failing_tests().filter(|tests| !row.path_line.ends_with(tests)) {
+            say(format!("failing: {failing}"));
+        }
+        if let Some(log) = &row.log {
+            say(format!("log: {}", cx.show(&bundle.dir().join(log))));
+        }
+        if let Some(command) = &row.reproduce {
+            say(format!("reproduce: {}", cx.typed(command)));
+        }
     }
     if snapshot.coverage()? == Coverage::Changed {
         say("patch.diff was edited after Check: accept is refused".to_owned());
@@ -262,6 +359,7 @@ mod tests {
           it depends on 99 (results/issue_3/brief.md:10), and there is no such bundle: `pdca new 99`
           it is never in work beside 4, which is PLANNED
           the batch cannot be planned until that is mended: `pdca plan`
+        next: pdca status 2
         ");
         insta::assert_snapshot!(desk.run(&["why", "3", "--json"]), @r#"
         {
@@ -280,7 +378,7 @@ mod tests {
             "it is never in work beside 4, which is PLANNED",
             "the batch cannot be planned until that is mended: `pdca plan`"
           ],
-          "next": null,
+          "next": "pdca status 2",
           "schedule": {
             "status": "rejected",
             "waits_on": [],
@@ -392,6 +490,7 @@ mod tests {
                 "id": "1",
                 "rule": "overlap",
                 "witness": "src/ab.py",
+                "until": null,
                 "holder": "process 7, lane 2",
                 "lane": 2,
                 "since": "2026-11-16T11:57:00Z"
@@ -435,6 +534,7 @@ mod tests {
           it depends on 100 (results/issue_1/brief.md:11), and there is no such bundle: `pdca new 100`
           1 touches `../x`: column 1: it leaves the tree (results/issue_1/brief.md:10)
           the batch cannot be planned until that is mended: `pdca plan`
+        next: pdca new 100
         ");
         insta::assert_snapshot!(desk.run(&["why", "2"]), @"
         2 is PLANNED

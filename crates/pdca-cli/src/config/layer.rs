@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_driver::LaneCount;
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::check::{Checked, check};
-use super::{Config, Document, rules};
+use super::{Config, Document, Trust, rules, trust};
 use crate::ambient::Ambient;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
@@ -84,6 +85,8 @@ pub struct Request<'a> {
     pub flags: &'a [String],
     /// Unknown keys are warnings.
     pub compat: bool,
+    /// How far the user's file is trusted.
+    pub trust: &'a Trust,
 }
 
 /// The config in force, and how it came about.
@@ -101,7 +104,8 @@ pub struct Loaded {
 
 /// Loads all layers. Every problem of every layer is in the failure.
 pub fn load(request: Request<'_>, ambient: &Ambient) -> Result<Loaded, Failure> {
-    let mut stack = Stack { compat: request.compat, ..Stack::default() };
+    let mut stack =
+        Stack { compat: request.compat, trust: request.trust.clone(), ..Stack::default() };
     let user_path = ambient.config_home().map(|home| home.join("pdca").join("config.toml"));
     let user_file = user_path.filter(|path| stack.add_file(Layer::User, path));
     if let Some(path) = request.file {
@@ -128,6 +132,7 @@ pub fn load(request: Request<'_>, ambient: &Ambient) -> Result<Loaded, Failure> 
 #[derive(Default)]
 struct Stack {
     compat: bool,
+    trust: Trust,
     merged: Table,
     sources: Sources,
     problems: Vec<Problem>,
@@ -151,7 +156,20 @@ impl Stack {
     }
 
     fn add(&mut self, layer: Layer, document: &Document) {
-        let Checked { table, places, mut problems, mut warnings } = check(document, self.compat);
+        let Checked { mut table, mut places, mut problems, mut warnings } =
+            check(document, self.compat);
+        if layer == Layer::User {
+            for path in self.trust.restrict(&document.text, &mut table) {
+                let problem = trust::ignored(&path);
+                let place = places.get(&path).map(|node| node.place.clone());
+                warnings.push(Problem { place, ..problem });
+                let is_inside = |other: &str| {
+                    let rest = other.strip_prefix(path.as_str());
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+                };
+                places.retain(|other, _| !is_inside(other));
+            }
+        }
         let line =
             |problem: &Problem| problem.place.as_ref().map(|place| (place.line, place.column));
         problems.sort_by_key(line);
@@ -258,12 +276,16 @@ fn variables(ambient: &Ambient) -> Vec<(&'static str, Result<String, Problem>)> 
         found.push(("PDCA_AUTHOR", Ok(line("project.author", author))));
     }
     if let Some(lanes) = text("PDCA_LANES") {
-        let number =
-            lanes.parse::<u32>().map(|lanes| format!("driver.lanes = {lanes}")).map_err(|_| {
-                Problem::new(format!("PDCA_LANES must be a whole number, not `{lanes}`"))
-                    .hint("unset it, or `PDCA_LANES=1`")
-            });
-        found.push(("PDCA_LANES", number));
+        let value = match lanes.parse::<LaneCount>() {
+            Ok(LaneCount::Number(number)) => Ok(format!("driver.lanes = {number}")),
+            Ok(LaneCount::Auto) => Ok(line("driver.lanes", "auto")),
+            Err(_) => {
+                let what = "a whole number that is not negative or `auto`";
+                Err(Problem::new(format!("PDCA_LANES must be {what}, not `{lanes}`"))
+                    .hint("unset it, or `PDCA_LANES=1`, or `PDCA_LANES=auto`"))
+            }
+        };
+        found.push(("PDCA_LANES", value));
     }
     found
 }

@@ -7,22 +7,12 @@ use pdca_lanes::HydrateFault;
 use pdca_leaves::ConfigFlaw;
 use pdca_publish::SettingsFault;
 
-use super::{Config, MAX_LANES, Sources};
+use super::{Config, Sources};
 use crate::failure::Problem;
 
 /// Everything that does not hold, each with its place.
 pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if config.driver.lanes == 0 {
-        let problem =
-            Problem::new("`lanes` in [driver] must be at least 1").hint("write `lanes = 1`");
-        problems.push(at(sources, "driver.lanes", problem));
-    }
-    if config.driver.lanes > MAX_LANES {
-        let problem = Problem::new(format!("`lanes` in [driver] is more than {MAX_LANES}"))
-            .hint(format!("each lane is a checkout of its own; write at most {MAX_LANES}"));
-        problems.push(at(sources, "driver.lanes", problem));
-    }
     if config.driver.max_duration_secs == 0 {
         let problem = Problem::new("`max_duration_secs` in [driver] must be at least 1")
             .hint("write a number of seconds, such as 14400, or remove the line");
@@ -42,6 +32,13 @@ pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
         let told = Problem::new(problem.to_string()).hint(hydrate_hint(&problem.fault));
         at(sources, &format!("lanes.hydrate.{}", problem.key), told)
     }));
+    for (index, glob) in config.lanes.cache.iter().enumerate() {
+        if let Err(error) = crate::session::cache_pattern(glob) {
+            let problem = Problem::new(format!("`{glob}` is no path or glob: {error}"))
+                .hint("name directories from the top of the checkout, such as `target/`");
+            problems.push(at(sources, &format!("lanes.cache[{index}]"), problem));
+        }
+    }
     problems.extend(config.gates.validate().iter().map(|problem| gate(problem, sources)));
     problems.extend(config.publish.validate().iter().map(|problem| {
         let told = Problem::new(problem.to_string()).hint(publish_hint(&problem.fault));
@@ -149,6 +146,8 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
         ConfigFault::TimeoutOutOfRange { .. } => {
             Problem::new(problem.to_string()).hint("write a number of seconds, such as 600")
         }
+        ConfigFault::NotInside => Problem::new(problem.to_string())
+            .hint("write a relative path without `..`, such as `target/junit.xml`"),
         ConfigFault::ControlCharacter => {
             Problem::new(problem.to_string()).hint("remove the control character")
         }

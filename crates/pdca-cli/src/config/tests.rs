@@ -54,12 +54,12 @@ fn every_mistake_of_a_file_is_told_at_once() {
     error: unknown key `colour` at the top level
       --> pdca.toml:1:1
     hint: known here: project, paths, driver, schedule, lanes, tracker, targets, gates, integrate, publish, leaves; `--compat` makes unknown keys warnings
-    error: `lanes` in [driver] must be a whole number that is not negative, not string "two"
+    error: `lanes` in [driver] must be a whole number that is not negative or "auto", not string "two"
       --> pdca.toml:3:9
-    hint: write a whole number that is not negative there, or remove the line to get the default
+    hint: write a whole number that is not negative or "auto" there, or remove the line to get the default
     error: unknown key `worktree` in [driver]
       --> pdca.toml:4:1
-    hint: known here: lanes, max_duration_secs, max_leaf_calls, min_free_gb, lane_memory_mb, leaf_memory_mb, close_dispositions; `--compat` makes unknown keys warnings
+    hint: known here: lanes, max_duration_secs, max_leaf_calls, max_attempts, min_free_gb, lane_memory_mb, leaf_memory_mb, gate_base, close_dispositions; `--compat` makes unknown keys warnings
     error: unknown key `gatting` in [[gates.checks]]
       --> pdca.toml:9:1
     hint: did you mean `gating`?
@@ -106,16 +106,13 @@ fn what_the_gates_and_leaves_refuse_has_its_line() {
 #[test]
 fn values_that_are_legal_alone_but_not_here_are_refused() {
     insta::assert_snapshot!(refused(
-        "[driver]\nlanes = 0\nclose_dispositions = [\"x\", \" \"]\n[[targets]]\npath = \"../a\"\n[[targets]]\npath = \"../b\"\nname = \"A\"\n[[targets]]\npath = \"..\"\n"
+        "[driver]\nclose_dispositions = [\"x\", \" \"]\n[[targets]]\npath = \"../a\"\n[[targets]]\npath = \"../b\"\nname = \"A\"\n[[targets]]\npath = \"..\"\n"
     ), @"
-    error: `lanes` in [driver] must be at least 1
-      --> pdca.toml:2:1
-    hint: write `lanes = 1`
     error: an empty word in `close_dispositions` would close every bundle
-      --> pdca.toml:3:28
+      --> pdca.toml:2:28
     hint: remove the empty word
-    error: target name `A` is used twice, first used in line 4
-      --> pdca.toml:8:1
+    error: target name `A` is used twice, first used in line 3
+      --> pdca.toml:7:1
     hint: give each its own `name`
     ");
 }
@@ -303,9 +300,9 @@ fn a_mistake_in_a_variable_or_a_flag_is_told_by_its_name() {
     let desk = Desk::new().with_env("PDCA_LANES", "many");
     insta::assert_snapshot!(desk.run(&["--config", "driver.lane=1", "--config", "nonsense", "status"]), @"
     --- stderr
-    error: PDCA_LANES must be a whole number, not `many`
+    error: PDCA_LANES must be a whole number that is not negative or `auto`, not `many`
       --> PDCA_LANES
-    hint: unset it, or `PDCA_LANES=1`
+    hint: unset it, or `PDCA_LANES=1`, or `PDCA_LANES=auto`
     error: unknown key `lane` in [driver]
       --> --config
     hint: did you mean `lanes`?

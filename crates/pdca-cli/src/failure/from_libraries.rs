@@ -1,5 +1,6 @@
 //! Each error of a library, with the remedy and the exit code it deserves.
 
+use pdca_process::{GitError, OLDEST_GIT};
 use pdca_state::files::ReadError;
 use pdca_state::{ArchiveError, CreateError, IdError, LoadError, RootError, WriteError};
 
@@ -10,6 +11,23 @@ impl From<IdError> for Failure {
     fn from(error: IdError) -> Self {
         Failure::from_error(Exit::Usage, &error).hint("ids look like 36, #36, issue_36 or PROJ-12")
     }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        let failure = Failure::from_error(Exit::Usage, &error);
+        failure.hint(match &error {
+            GitError::NotFound { .. } | GitError::TooOld { .. } => install_git(),
+            GitError::Failed { .. } | GitError::Tool { .. } => {
+                "run `git --version` in this shell: it must print a version".to_owned()
+            }
+        })
+    }
+}
+
+/// The remedy where git is missing or too old.
+pub(crate) fn install_git() -> String {
+    format!("install git {OLDEST_GIT} or newer and put it first on PATH, then `pdca doctor`")
 }
 
 impl From<RootError> for Failure {

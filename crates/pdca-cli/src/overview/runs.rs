@@ -1,5 +1,6 @@
 //! Runs that are not over, as people and scripts are shown them.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
@@ -43,6 +44,8 @@ pub(crate) struct DriverRow {
     pub(crate) epoch: u64,
     /// `alive`, `dead`, or `unknown` where that cannot be told from here.
     pub(crate) liveness: &'static str,
+    /// Whether it ended in the middle of something; one that was stopped in an orderly way did not.
+    pub(crate) cut_short: bool,
 }
 
 /// Something that waits for a person.
@@ -51,6 +54,8 @@ pub(crate) struct BlockRow {
     /// The bundle, where it is not the run.
     pub(crate) bundle: Option<String>,
     pub(crate) reason: &'static str,
+    /// What it is called: `blocked_recovery`, `blocked_conflict`, `blocked_validation`.
+    pub(crate) name: String,
     pub(crate) evidence: String,
     /// Since when. In UTC.
     pub(crate) since: String,
@@ -82,6 +87,7 @@ impl RunRow {
                     block: state.block.as_ref().map(|block| BlockRow {
                         bundle: None,
                         reason: reason(block.reason),
+                        name: format!("blocked_{}", reason(block.reason)),
                         evidence: block.evidence.clone(),
                         since,
                     }),
@@ -122,7 +128,12 @@ impl RunRow {
             let DriverRow { pid, liveness, .. } = driver;
             let what = match *liveness {
                 "alive" => format!("driven by process {pid}"),
-                "dead" => format!("left by process {pid}, `{}` goes on with it", self.command()),
+                "dead" if driver.cut_short => {
+                    format!("its driver died (process {pid}), `{}` goes on with it", self.command())
+                }
+                // Its bundles wait for people; nothing is left for a driver.
+                "dead" if !self.blocked.is_empty() => format!("stopped by process {pid}"),
+                "dead" => format!("stopped by process {pid}, `{}` goes on with it", self.command()),
                 _ => format!("driven from {} by process {pid}, if it lives", driver.host),
             };
             format!(", {what}")
@@ -142,11 +153,15 @@ impl RunRow {
             } else {
                 "`pdca unblock` lets it go on, `pdca abort` gives it up"
             };
-            lines.push(told("waits for a person:", &block.evidence, hint));
+            lines.push(told(
+                &format!("waits for a person ({}):", block.name),
+                &block.evidence,
+                hint,
+            ));
         }
         for block in &self.blocked {
             let id = block.bundle.as_deref().unwrap_or_default();
-            let what = format!("{id} waits for a person:");
+            let what = format!("{id} waits for a person ({}):", block.name);
             let hint = if self.kind == "integration" {
                 "`pdca integrate` tries it again".to_owned()
             } else {
@@ -161,7 +176,8 @@ impl RunRow {
 impl DriverRow {
     fn of(state: &RunState, driver: Liveness) -> Self {
         let (pid, host) = (state.driver.pid, state.driver.place.host.clone());
-        Self { pid, host, epoch: state.epoch.get(), liveness: liveness(driver) }
+        let cut_short = driver == Liveness::Dead && pdca_driver::was_cut_short(state);
+        Self { pid, host, epoch: state.epoch.get(), liveness: liveness(driver), cut_short }
     }
 }
 
@@ -173,6 +189,7 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
             Some(BlockRow {
                 bundle: Some(id.to_string()),
                 reason: reason(*why),
+                name: format!("blocked_{}", reason(*why)),
                 evidence: evidence.clone(),
                 since: work.since.at.wall.to_string(),
             })
@@ -187,6 +204,14 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
         | Status::Cleaned => None,
     };
     state.bundles.iter().filter_map(of).collect()
+}
+
+/// The bundles of runs that are not over which wait until a person unblocks them, each with the name of its
+/// block and the evidence. What cannot be read is told elsewhere.
+pub(crate) fn blocked_bundles(site: &Site) -> BTreeMap<pdca_state::BundleId, (String, String)> {
+    let runs = pdca_driver::sightings(site).unwrap_or_default();
+    let rows = runs.iter().filter_map(|run| run.state.as_ref().ok()).flat_map(|run| blocked(run));
+    rows.filter_map(|row| Some((row.bundle?.parse().ok()?, (row.name, row.evidence)))).collect()
 }
 
 fn reason(reason: Reason) -> &'static str {
@@ -235,6 +260,11 @@ impl FoundRow {
             runner: liveness(found.observed.runner),
             action: serde_json::to_value(found.action).unwrap_or_default(),
         }
+    }
+
+    /// Proposes nothing.
+    pub(crate) fn leave(&mut self) {
+        self.action = serde_json::to_value(pdca_journal::Action::Noop).unwrap_or_default();
     }
 
     pub(crate) fn line(&self) -> String {

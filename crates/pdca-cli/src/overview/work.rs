@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pdca_dag::{Case, Pattern};
-use pdca_driver::{AtWork, Site};
+use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Why};
+use pdca_driver::{AtWork, Batch, Rivals, Site};
 use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
 use super::Entry;
@@ -16,6 +16,8 @@ use super::Entry;
 pub struct Work {
     /// The driver, by its own word, while one is at work.
     pub driver: Option<String>,
+    /// Who integrates, by its own word, while somebody does.
+    pub integration: Option<String>,
     /// The bundles that somebody has.
     at: BTreeMap<BundleId, AtWork>,
     /// The bundles that may not start because of those.
@@ -29,13 +31,19 @@ pub struct HeldBy {
     pub id: BundleId,
     /// A path that both can write; none where one names the other.
     pub witness: Option<String>,
+    /// How far its result must come; none while it is at work.
+    pub until: Option<Awaits>,
 }
 
 impl Work {
     /// Looks who is at work on these bundles. What cannot be told is as nothing: it only adds to
     /// what is known without it.
     pub fn load(site: &Site, entries: &[Entry]) -> Self {
-        let Some(driver) = site.driver_at_work().ok().flatten() else { return Self::default() };
+        let waiting = results_waited_for(site);
+        let integration = site.integration_at_work().ok().flatten();
+        let Some(driver) = site.driver_at_work().ok().flatten() else {
+            return Self { held: waiting, integration, ..Self::default() };
+        };
         let open =
             || entries.iter().filter(|entry| entry.state().is_some_and(pdca_state::State::is_open));
         let at: BTreeMap<BundleId, AtWork> = open()
@@ -44,11 +52,14 @@ impl Work {
         let busy: Vec<Claims<'_>> =
             open().filter(|entry| at.contains_key(&entry.id)).map(Claims::of).collect();
         let idle = open().filter(|entry| !at.contains_key(&entry.id) && entry.can_go_on());
-        let held = idle
+        let mut held: BTreeMap<BundleId, Vec<HeldBy>> = idle
             .map(|entry| (entry.id.clone(), Claims::of(entry).held_by(&busy, site)))
             .filter(|(_, by)| !by.is_empty())
             .collect();
-        Self { driver: Some(driver), at, held }
+        for (id, by) in waiting {
+            held.entry(id).or_default().extend(by);
+        }
+        Self { driver: Some(driver), integration, at, held }
     }
 
     /// Who has a bundle, if somebody has.
@@ -60,6 +71,31 @@ impl Work {
     pub fn holding(&self, id: &BundleId) -> &[HeldBy] {
         self.held.get(id).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The bundles that may not start before the result of a rival is signed off or has landed, where
+/// `[schedule] rivals` asks for that.
+fn results_waited_for(site: &Site) -> BTreeMap<BundleId, Vec<HeldBy>> {
+    let mut held: BTreeMap<BundleId, Vec<HeldBy>> = BTreeMap::new();
+    if site.schedule.rivals == Rivals::Built {
+        return held;
+    }
+    let Ok(batch) = Batch::of_all(site) else { return held };
+    let Ok(plan) = batch.plan() else { return held };
+    let frontier = Frontier::new(&plan);
+    for id in plan.order() {
+        let Some(Why::Held { by, .. }) = frontier.why(id) else { continue };
+        let by = by.into_iter().map(|holder| HeldBy {
+            id: holder.id,
+            witness: match holder.rivalry {
+                Rivalry::Conflict { .. } => None,
+                Rivalry::Overlap { witness, .. } => Some(witness),
+            },
+            until: holder.until,
+        });
+        held.insert(id.clone(), by.collect());
+    }
+    held
 }
 
 /// What one bundle declares, ready to be compared.
@@ -79,19 +115,18 @@ impl<'a> Claims<'a> {
         let found = |other: &Claims<'_>| {
             let id = other.entry.id.clone();
             if self.names(other) || other.names(self) {
-                return Some(HeldBy { id, witness: None });
+                return Some(HeldBy { id, witness: None, until: None });
             }
             let meet = |one: &Pattern| other.patterns.iter().find_map(|two| one.meet(two));
             let witness = self.patterns.iter().find_map(meet)?;
-            self.is_beside(other, site).then_some(HeldBy { id, witness: Some(witness) })
+            let held = HeldBy { id, witness: Some(witness), until: None };
+            self.is_beside(other, site).then_some(held)
         };
         busy.iter().filter_map(found).collect()
     }
 
     fn names(&self, other: &Claims<'_>) -> bool {
-        let named =
-            |glance: &pdca_state::Glance| glance.conflicts_with.ids.contains(&other.entry.id);
-        self.entry.glance.as_ref().is_ok_and(named)
+        self.entry.conflicts_with.contains(&other.entry.id)
     }
 
     /// Whether both are about one repository: paths of different ones never meet.

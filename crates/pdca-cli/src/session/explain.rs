@@ -1,7 +1,7 @@
 //! What a driver's failure means for a person: where, and the remedy.
 
 use pdca_driver::{
-    AdmissionError, DriveError, GroundError, RunError, TakeOverError, TargetChoiceError,
+    AdmissionError, BaseError, DriveError, GroundError, RunError, TakeOverError, TargetChoiceError,
 };
 use pdca_lanes::HydrateError;
 use pdca_state::{Artifact, Bundle};
@@ -76,6 +76,32 @@ pub(crate) fn no_run(error: &RunError) -> Failure {
     }
 }
 
+/// What to do about a base that cannot be made now.
+fn baseless(error: &BaseError, again: String) -> (Exit, String) {
+    match error {
+        BaseError::Lacks { lacks } => {
+            let on = lacks.first().map(|lack| lack.on.to_string()).unwrap_or_default();
+            (Exit::Waiting, format!("nothing was built; `pdca why {on}` says what it needs"))
+        }
+        BaseError::Conflict { id, .. } => {
+            let hint = format!(
+                "nothing was built; `pdca integrate` lands what fits, `pdca signoff {id} iterate-do --note \"…\"` builds {id} again"
+            );
+            (Exit::Waiting, hint)
+        }
+        BaseError::Unfoldable { .. }
+        | BaseError::Seal { .. }
+        | BaseError::NoBranch { .. }
+        | BaseError::Root(_)
+        | BaseError::Load(_)
+        | BaseError::Attempt(_)
+        | BaseError::Plan(_)
+        | BaseError::Fold(_)
+        | BaseError::Engine(_)
+        | BaseError::Store(_) => (Exit::Unexpected, again),
+    }
+}
+
 /// Why a bundle could not go on.
 pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
     let id = bundle.id();
@@ -123,10 +149,17 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
             )),
             GroundError::Lane(_)
             | GroundError::Objects(_)
+            | GroundError::Ref(_)
+            | GroundError::Unconfigured { .. }
+            | GroundError::NoCommit { .. }
             | GroundError::Conflicted(_)
             | GroundError::Watch(_)
             | GroundError::Record(_) => told(Exit::Unexpected).hint(again),
         },
+        DriveError::Base(error) => {
+            let (exit, hint) = baseless(&error, again);
+            told(exit).hint(hint)
+        }
         DriveError::Leaf { log, .. } => {
             told(Exit::Unexpected).at(Place::file(log)).hint(format!("mend it, then {again}"))
         }
@@ -136,9 +169,9 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
         DriveError::Nested { log, .. } => told(Exit::Unexpected)
             .at(Place::file(log))
             .hint(format!("have the builder leave plain files; `pdca run {id}` asks it again")),
-        DriveError::Patch { log, .. } => {
-            told(Exit::Unexpected).at(Place::file(log)).hint(format!("`pdca run {id}` asks the builder again"))
-        }
+        DriveError::Patch { log, .. } => told(Exit::Unexpected).at(Place::file(log)).hint(format!(
+            "make the brief ask for less, or say what went wrong; `pdca run {id}` asks the builder again, `pdca signoff {id} discontinue --note \"…\"` gives it up"
+        )),
         DriveError::Breach { log, written, .. } => written
             .iter()
             .fold(told(Exit::Unexpected), |failure, one| failure.detail(format!("written: {one}")))

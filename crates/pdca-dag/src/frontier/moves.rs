@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use pdca_state::Awaits;
+
 use super::{Frontier, Outcome, PATIENCE, Status, Turn, Waiver};
 
 impl Frontier<'_> {
@@ -40,36 +42,60 @@ impl Frontier<'_> {
         self.leave_ready(bundle);
         self.status[bundle] = Status::InFlight;
         self.in_flight.push(bundle);
-        for claim in self.claims.near(bundle) {
-            self.held[claim] += 1;
-        }
+        self.keep_claims(bundle);
         self.make_others_older(bundle);
     }
 
     pub(crate) fn end(&mut self, bundle: usize, outcome: Outcome) -> Vec<usize> {
         self.in_flight.retain(|other| *other != bundle);
+        self.free_claims(bundle);
+        if self.settled.remove(&bundle) {
+            self.status[bundle] = Status::Complete;
+            if self.reached[bundle] < Some(self.plan.options.rivals) {
+                self.hold(bundle);
+            }
+            return Vec::new();
+        }
+        let (status, level) = match outcome {
+            Outcome::Complete => (Status::Complete, Some(Awaits::Accepted)),
+            Outcome::Built => (Status::Halted, Some(Awaits::Built)),
+            Outcome::Red | Outcome::Halted => (Status::Halted, None),
+            Outcome::Failed => (Status::Failed, None),
+        };
+        self.status[bundle] = status;
+        let has_result = matches!(outcome, Outcome::Complete | Outcome::Built | Outcome::Red);
+        // Even what is red waits for a person, who may find the gate at fault.
+        let far = level.unwrap_or(Awaits::Built);
+        if has_result && far < self.plan.options.rivals {
+            self.hold(bundle);
+        }
+        level.map_or_else(Vec::new, |level| self.reach(bundle, level))
+    }
+
+    /// Keeps the rivals of a bundle that is not in flight from starting.
+    pub(super) fn hold(&mut self, bundle: usize) {
+        if self.holding.insert(bundle) {
+            self.keep_claims(bundle);
+        }
+    }
+
+    fn unhold(&mut self, bundle: usize) {
+        if self.holding.remove(&bundle) {
+            self.free_claims(bundle);
+        }
+    }
+
+    fn keep_claims(&mut self, bundle: usize) {
+        for claim in self.claims.near(bundle) {
+            self.held[claim] += 1;
+        }
+    }
+
+    fn free_claims(&mut self, bundle: usize) {
         for claim in self.claims.near(bundle) {
             self.held[claim] -= 1;
             if self.held[claim] == 0 {
                 self.candidates.extend(self.waiting[claim].first());
-            }
-        }
-        if self.settled.remove(&bundle) {
-            self.status[bundle] = Status::Complete;
-            return Vec::new();
-        }
-        match outcome {
-            Outcome::Complete => {
-                self.status[bundle] = Status::Complete;
-                self.release_dependants(bundle)
-            }
-            Outcome::Halted => {
-                self.status[bundle] = Status::Halted;
-                Vec::new()
-            }
-            Outcome::Failed => {
-                self.status[bundle] = Status::Failed;
-                Vec::new()
             }
         }
     }
@@ -82,7 +108,8 @@ impl Frontier<'_> {
     pub(super) fn is_held(&self, bundle: usize) -> bool {
         let held = self.claims.of(bundle).iter().any(|claim| self.held[*claim] > 0);
         if held && self.is_waived(bundle) {
-            return self.in_flight.iter().any(|other| self.are_rivals(bundle, *other));
+            let mut keeping = self.in_flight.iter().chain(&self.holding);
+            return keeping.any(|other| self.are_rivals(bundle, *other));
         }
         held
     }
@@ -116,7 +143,8 @@ impl Frontier<'_> {
     pub(super) fn recount(&mut self) {
         self.held = vec![0; self.claims.len()];
         self.kept = self.held.clone();
-        for claim in self.in_flight.iter().flat_map(|bundle| self.claims.near(*bundle)) {
+        let keeping = self.in_flight.iter().chain(&self.holding);
+        for claim in keeping.flat_map(|bundle| self.claims.near(*bundle)) {
             self.held[claim] += 1;
         }
         for claim in self.impatient.iter().flat_map(|bundle| self.claims.near(*bundle)) {
@@ -191,9 +219,17 @@ impl Frontier<'_> {
         }
     }
 
-    pub(super) fn release_dependants(&mut self, bundle: usize) -> Vec<usize> {
-        let mut released: Vec<usize> = self.plan.graph.dependants(bundle).collect();
-        released.retain(|after| self.waiver != Some(Waiver::Edge(bundle, *after)));
+    /// A bundle has come so far. Gives the bundles that became ready by that, in name order.
+    pub(crate) fn reach(&mut self, bundle: usize, level: Awaits) -> Vec<usize> {
+        let before = self.reached[bundle];
+        if before >= Some(level) {
+            return Vec::new();
+        }
+        self.reached[bundle] = Some(level);
+        if level >= self.plan.options.rivals {
+            self.unhold(bundle);
+        }
+        let mut released = self.dependants_between(bundle, before, Some(level));
         for &dependant in &released {
             self.unmet[dependant] -= 1;
             self.make_ready(dependant);
@@ -201,5 +237,34 @@ impl Frontier<'_> {
         released.retain(|dependant| self.status[*dependant] == Status::Ready);
         released.sort_unstable();
         released
+    }
+
+    /// What a bundle had come to no longer counts: what waited for it and was not started waits again.
+    pub(super) fn take_back(&mut self, bundle: usize) {
+        self.unhold(bundle);
+        let before = self.reached[bundle].take();
+        for dependant in self.dependants_between(bundle, None, before) {
+            self.unmet[dependant] += 1;
+            if self.status[dependant] == Status::Ready {
+                self.pass_on(dependant);
+                self.leave_ready(dependant);
+                self.status[dependant] = Status::Open;
+            }
+        }
+    }
+
+    /// The dependants for which a bundle is far enough at `to` and was not at `from`.
+    fn dependants_between(
+        &self,
+        bundle: usize,
+        from: Option<Awaits>,
+        to: Option<Awaits>,
+    ) -> Vec<usize> {
+        let after = self.plan.graph.after(bundle);
+        after
+            .filter(|(_, tie)| from < Some(tie.awaits) && Some(tie.awaits) <= to)
+            .filter(|(after, _)| self.waiver != Some(Waiver::Edge(bundle, *after)))
+            .map(|(after, _)| after)
+            .collect()
     }
 }

@@ -1,3 +1,5 @@
+mod policy;
+
 use std::fmt::Write;
 
 use proptest::prelude::*;
@@ -119,7 +121,7 @@ fn every_bundle_that_is_not_running_says_why() {
         globs: ("src/a".to_owned(), "src/**".to_owned()),
         witness: "src/a".to_owned(),
     };
-    let by = vec![Holder { id: id("1"), rivalry }];
+    let by = vec![Holder { id: id("1"), rivalry, until: None }];
     assert_eq!(frontier.why(&id("2")), Some(Why::Held { by, aged: 0 }));
     let Some(Why::Waits { on }) = frontier.why(&id("3")) else { panic!("it waits") };
     assert_eq!(words(on.iter().map(|unmet| &unmet.id)), "1 2");
@@ -305,7 +307,7 @@ fn carry_out(seed: u64, bundles: usize, lanes: usize) -> Vec<usize> {
             match outcome {
                 Outcome::Complete => pool.complete[bundle] = true,
                 Outcome::Halted => halted.push(bundle),
-                Outcome::Failed => {}
+                Outcome::Built | Outcome::Red | Outcome::Failed => {}
             }
             frontier.ended(&items[bundle].id, outcome).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Why a bundle is not running.
 
-use pdca_state::BundleId;
+use pdca_state::{Awaits, BundleId};
 
 use super::{Frontier, Status};
 use crate::claims::Rivalry;
@@ -52,6 +52,8 @@ pub struct Unmet {
     pub id: BundleId,
     /// What became of it so far.
     pub status: Status,
+    /// How far it must be.
+    pub awaits: Awaits,
     /// Where it is declared.
     pub place: Place,
 }
@@ -63,22 +65,22 @@ pub struct Holder {
     pub id: BundleId,
     /// Why it is one; of two globs the first is of the one that waits.
     pub rivalry: Rivalry,
+    /// How far its result must come before others may start; none while it is in flight.
+    pub until: Option<Awaits>,
 }
 
 impl Frontier<'_> {
     pub(super) fn unmet(&self, bundle: usize) -> Vec<Unmet> {
-        let is_met = |before: &usize| {
-            self.status[*before] == Status::Complete || self.settled.contains(before)
+        let mut unmet: Vec<_> = self.plan.graph.before(bundle).collect();
+        unmet.retain(|(before, tie)| self.reached[*before] < Some(tie.awaits));
+        unmet.sort_unstable_by_key(|(before, _)| *before);
+        let describe = |(before, tie): (usize, &crate::graph::Tie)| Unmet {
+            id: self.plan.items[before].id.clone(),
+            status: self.status[before],
+            awaits: tie.awaits,
+            place: tie.place.clone(),
         };
-        let mut unmet: Vec<usize> = self.plan.graph.prerequisites(bundle).collect();
-        unmet.retain(|before| !is_met(before));
-        unmet.sort_unstable();
-        let describe = |before: usize| {
-            let place = self.plan.graph.place(before, bundle)?.clone();
-            let id = self.plan.items[before].id.clone();
-            Some(Unmet { id, status: self.status[before], place })
-        };
-        unmet.into_iter().filter_map(describe).collect()
+        unmet.into_iter().map(describe).collect()
     }
 
     pub(super) fn why_ready(&self, bundle: usize) -> Why {
@@ -94,14 +96,15 @@ impl Frontier<'_> {
         Why::Ready { before: self.ready.range(..self.turn(bundle)).count() }
     }
 
-    /// The rivals of a bundle that are in flight.
+    /// The rivals of a bundle that are in flight, then those whose result keeps it waiting.
     pub(super) fn holders(&self, bundle: usize) -> Vec<Holder> {
-        let others = self.in_flight.iter().filter(|other| **other != bundle);
+        let others = self.in_flight.iter().chain(&self.holding).filter(|other| **other != bundle);
         others.filter_map(|other| self.holder(bundle, *other)).collect()
     }
 
     fn holder(&self, bundle: usize, other: usize) -> Option<Holder> {
         let rivalry = self.claims.rivalry(bundle, other)?;
-        Some(Holder { id: self.plan.items[other].id.clone(), rivalry })
+        let until = self.holding.contains(&other).then_some(self.plan.options.rivals);
+        Some(Holder { id: self.plan.items[other].id.clone(), rivalry, until })
     }
 }

@@ -61,7 +61,7 @@ impl<'p> Partition<'p> {
     }
 
     pub(super) fn is_live(&self, bundle: usize) -> bool {
-        self.plan.items[bundle].standing.is_live()
+        self.plan.is_live(bundle)
     }
 
     /// The dependencies between live bundles, lower first.

@@ -3,8 +3,8 @@ use std::fmt::Write;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::Options;
 use crate::testing::{id, plan, plan_with, words};
+use crate::{Options, Outside};
 
 /// Each group on a line: name, bundles, what it waits for; then why.
 fn show(file: &LanesFile) -> String {
@@ -247,4 +247,26 @@ fn the_file_has_the_documented_form() {
       "next": "b"
     }
     "#);
+}
+
+#[test]
+fn a_bundle_that_is_left_alone_keeps_its_group() {
+    let options = Options { leave_alone: true, ..Options::default() };
+    let groups = |batch: &str, previous: Option<&LanesFile>| {
+        let plan = Plan::new(crate::testing::items(batch), &Outside::default(), options).unwrap();
+        let file = plan.groups(previous);
+        LanesFile::parse(file.to_json().as_bytes()).expect("it reads back");
+        let shown: Vec<String> = file
+            .groups
+            .iter()
+            .map(|group| format!("{}: {}", group.id, words(&group.bundles)))
+            .collect();
+        (file, shown.join("; "))
+    };
+    let (first, shown) = groups("1\n2: 1 @ x\n3 @ x\n4: 1", None);
+    assert_eq!(shown, "a: 1; b: 2 3; c: 4");
+    let (second, shown) = groups("1!\n2: 1 @ x\n3 @ x\n4: 1", Some(&first));
+    assert_eq!(shown, "b: 3 2; c: 4", "2 and 4 are left alone");
+    let (_, shown) = groups("1+\n2: 1 @ x\n3 @ x\n4: 1", Some(&second));
+    assert_eq!(shown, "b: 2 3; c: 4", "they come back where they were");
 }

@@ -3,7 +3,9 @@ use std::fmt::Write;
 use insta::assert_snapshot;
 
 use crate::testing::{id, items, plan, plan_with, words};
-use crate::{Notice, Options, Outside, Pattern, Plan, Problem, Rivalry, Standing, Untouched};
+use crate::{
+    Awaits, Notice, Options, Outside, Pattern, Plan, Problem, Rivalry, Standing, Untouched,
+};
 
 fn problems(batch: &str, outside: &Outside) -> Vec<Problem> {
     Plan::new(items(batch), outside, Options::default()).expect_err("a rejection").problems
@@ -254,4 +256,61 @@ fn the_index_finds_exactly_the_pairs_that_meet() {
         }
     }
     assert_eq!(found, expected);
+}
+
+fn left(batch: &str) -> String {
+    let options = Options { leave_alone: true, ..Options::default() };
+    match Plan::new(items(batch), &Outside::default(), options) {
+        Err(rejection) => format!("rejected: {}", rejection.problems.len()),
+        Ok(plan) => {
+            let left = plan.left_alone().iter().map(ToString::to_string).collect::<Vec<_>>();
+            format!("{} | {}", words(plan.order()), left.join("; "))
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_started_is_left_alone_with_what_depends_on_it_and_the_rest_goes_on() {
+    assert_snapshot!(left("1!\n2\n77: 1\n78: 77\n79: 78 2"), @"2 | 77 depends on 1, which is given up; 78 depends on 77, which is left alone; 79 depends on 78, which is left alone");
+    assert_snapshot!(left("1 @ ../x\n2\n3: 1"), @"2 | 1 touches `../x`; 3 depends on 1, which is left alone");
+    assert_snapshot!(left("1 ~ alhpa\nalpha"), @"alpha | 1 conflicts with alhpa, which does not exist");
+    assert_snapshot!(left("1\n2: 1"), @"1 2 | ");
+}
+
+#[test]
+fn a_bundle_that_cannot_be_read_is_left_alone_and_named_where_it_was_asked_for() {
+    let mut batch = items("1\n2\n3: 1");
+    batch[0].unreadable = Some("not UTF-8".to_owned());
+    let options = Options { leave_alone: true, ..Options::default() };
+    let plan = Plan::new(batch.clone(), &Outside::default(), options).unwrap();
+    assert_eq!((words(plan.order()), plan.left_alone().len()), ("2".to_owned(), 2));
+    let named = Plan::new(batch, &Outside::default(), Options::default()).unwrap_err();
+    assert_eq!(named.to_string(), "the batch cannot be carried out: 1 problem(s)");
+    assert_eq!(named.problems[0].to_string(), "1 cannot be read: not UTF-8");
+}
+
+#[test]
+fn a_contradiction_is_refused_whatever_is_left_alone_and_all_of_it_is_told() {
+    assert_snapshot!(left("1!\n2: 3\n3: 2\n77: 1\n4: 4\n5: 99"), @"rejected: 4");
+}
+
+#[test]
+fn leaving_something_alone_does_not_change_the_digest() {
+    let options = Options { leave_alone: true, ..Options::default() };
+    let plan = |batch: &str| Plan::new(items(batch), &Outside::default(), options).unwrap();
+    assert_eq!(plan("1!\n2\n3: 1").digest(), plan("1\n2\n3: 1").digest());
+}
+
+#[test]
+fn a_prerequisite_outside_the_batch_must_be_as_far_as_asked_for() {
+    let outside: Outside = [(id("1"), Standing::Complete)].into_iter().collect();
+    let with = |batch: &str, dependants| {
+        let options = Options { dependants, ..Options::default() };
+        Plan::new(items(batch), &outside, options)
+            .map_err(|rejection| rejection.problems[0].to_string())
+    };
+    assert!(with("2: 1", Awaits::Accepted).is_ok());
+    for refused in [with("2: 1^", Awaits::Accepted), with("2: 1", Awaits::Landed)] {
+        assert_eq!(refused.unwrap_err(), "2 depends on 1, which is accepted and has not landed");
+    }
 }

@@ -71,6 +71,11 @@ impl Driver<'_> {
             target: case.target.clone(),
             branch: case.branch.clone(),
             base: base.to_owned(),
+            tip: Some(base.to_owned()),
+            stands_on: Vec::new(),
+            made: None,
+            changes: Vec::new(),
+            refolded: None,
         };
         let store = || self.site.attempts().store(bundle.id(), &attempt);
         self.effects.perform("attempt", store).map_err(GroundError::Record)?;

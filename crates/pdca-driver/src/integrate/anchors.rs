@@ -10,12 +10,16 @@ use std::time::Duration;
 
 use pdca_integrate::{
     Destination, Fence, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains,
-    drop_fold_ref, refs_below,
+    drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
 
+use pdca_state::State;
+
 use crate::run::is_past;
 use crate::site::{Site, TargetSpec};
+
+use super::chronicle::LOCK;
 
 /// A ref that kept the tip of a combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,10 @@ pub enum Stay {
     Evidence,
     /// No branch has its commit, and it is not known to be made again from seals.
     Only,
+    /// It is a staging branch that is not merged.
+    Staged,
+    /// It keeps work that is not accepted yet.
+    Work,
 }
 
 impl Stay {
@@ -48,6 +56,8 @@ impl Stay {
             Self::Active => "its integration is not over",
             Self::Evidence => "no branch has its commit, and the record of its integration is kept",
             Self::Only => "no branch has its commit, and no seals that make it again are known",
+            Self::Staged => "it is not merged",
+            Self::Work => "the work is not accepted yet",
         }
     }
 }
@@ -84,7 +94,9 @@ impl Site {
         let mut anchors = Vec::new();
         for target in &self.targets {
             let store = self.store(target)?;
+            anchors.extend(Self::staging_anchors(target, &store)?);
             let all = refs_below(&store, "refs/pdca/")?;
+            anchors.extend(self.work_anchors(target, &all));
             if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
                 continue;
             }
@@ -101,6 +113,51 @@ impl Site {
             }
         }
         Ok(anchors)
+    }
+
+    /// The staging branches: each goes once the branch that it is for has its commit.
+    fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<Anchor>, StoreError> {
+        let mut anchors = Vec::new();
+        for (name, commit) in refs_below(store, "refs/heads/")? {
+            let Some(branch) = staged_for(&name) else { continue };
+            let is_merged = match store.branch_tip(branch)? {
+                Some(tip) => contains(store, tip, commit)?,
+                None => false,
+            };
+            let merged = || format!("{branch} has all of it");
+            let fate = if is_merged { Ok(merged()) } else { Err(Stay::Staged) };
+            anchors.push(Anchor { target: target.name.clone(), name, commit, fate });
+        }
+        Ok(anchors)
+    }
+
+    /// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
+    fn work_anchors(&self, target: &TargetSpec, all: &[(String, ObjectId)]) -> Vec<Anchor> {
+        let bundles = self.bundles.list().unwrap_or_default();
+        let of_bundle = |name: &str| {
+            let mark = self.mark();
+            let found = bundles.iter().find(|bundle| work_ref(&mark, bundle.id()) == name)?;
+            found.glance().ok().map(|glance| glance.state)
+        };
+        let own = work_prefix(&self.mark());
+        let own = all.iter().filter(|(name, _)| name.starts_with(&own));
+        let anchors = own.map(|(name, commit)| {
+            let fate = match of_bundle(name) {
+                None => Ok("its bundle is gone or put away".to_owned()),
+                Some(State::Complete) => Ok("its seal keeps the work".to_owned()),
+                Some(State::Discontinued | State::Resolved) => Ok("it was given up".to_owned()),
+                Some(
+                    State::Unplanned
+                    | State::Planned
+                    | State::Built
+                    | State::Checked
+                    | State::AwaitingSignoff
+                    | State::Iterate(_),
+                ) => Err(Stay::Work),
+            };
+            Anchor { target: target.name.clone(), name: name.clone(), commit: *commit, fate }
+        });
+        anchors.collect()
     }
 
     fn fate(
@@ -145,11 +202,12 @@ impl Site {
             return Err(AnchorError::NoTarget { target: anchor.target.clone() });
         };
         let store = self.store(target)?;
-        let _admission = Admission::take([store.common_dir().join("pdca.lock")])?;
+        let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
+        let _admission = Admission::take(locks)?;
         // Nobody drives, so the fence is ours to change refs by as it is.
         let Some(fence) = Fence::current(&store)? else { return Ok(()) };
         let log = Log { message: "pdca: what was gated is over", seconds };
-        drop_fold_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
+        drop_own_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
         Ok(())
     }
 }

@@ -30,8 +30,9 @@ use super::held::{Held, Reason as HeldReason};
 use super::standing::Front;
 use super::tip::Tip;
 
-/// The lock of a target, in its git common directory: the same that a run that builds takes.
-const LOCK: &str = "pdca.lock";
+/// The lock of a target, in its git common directory. A run that builds takes another: it moves no branch, and
+/// what it reads of one is read from git each time.
+pub(super) const LOCK: &str = "pdca-integrate.lock";
 /// How many files of a conflict are recorded.
 const MOST_PATHS: usize = 50;
 /// How much of a sentence is recorded.
@@ -116,7 +117,7 @@ impl Chronicle {
                 })?;
             let mut journal = opened.journal;
             settle(&mut journal, Some((front, tip)), clock)?;
-            if taken.is_none() && is_of(&journal, front, entries, &terms) {
+            if taken.is_none() && is_of(&journal, entries, &terms) {
                 taken = Some(journal);
             } else {
                 let why = "another integration was asked for".to_owned();
@@ -455,9 +456,13 @@ fn seal_of(entry: &Entry) -> Seal {
 
 fn reason_of(reason: HeldReason) -> Reason {
     match reason {
-        HeldReason::Red => Reason::Validation,
+        HeldReason::Red | HeldReason::Undecidable => Reason::Validation,
         HeldReason::Conflict => Reason::Conflict,
-        HeldReason::Needs | HeldReason::Drift | HeldReason::Unsealed => Reason::Recovery,
+        HeldReason::Needs
+        | HeldReason::Drift
+        | HeldReason::Unsealed
+        | HeldReason::Reverted
+        | HeldReason::Stale => Reason::Recovery,
         HeldReason::Present => Reason::NoChange,
     }
 }

@@ -1,20 +1,27 @@
 //! The gates over a combination, in a checkout that no bundle has.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_gates::{Change, GatesError, Purpose, Scene, Scope, Tree, TreeFault, run_checks};
-use pdca_integrate::{Candidate, Light, Oracle};
-use pdca_state::{Bundle, GateReport, GateResult, sha256_hex};
+use pdca_gates::{
+    Change, GatesError, Purpose, Scene, Scope, Surroundings, Tree, TreeFault, run_checks,
+};
+use pdca_integrate::{Answer, Candidate, Light, Oracle};
+use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
 
 use crate::attempt::Tenancy;
 use crate::drive::{DriveError, Driver};
-use crate::event::What;
 use crate::ground::Ground;
 use crate::site::{COMBINED, Site};
 
+use super::evidence::{RedRow, reproduce};
 use super::standing::Front;
 
 /// The first slot that combinations are gated in: above those that bundles are worked on in.
-pub const FIRST_SLOT: u32 = 256;
+///
+/// Each lane at work holds a block of ports, so no range of ports gives as many lanes as this.
+pub const FIRST_SLOT: u32 = 10_000;
+const _: () = assert!(FIRST_SLOT > pdca_lanes::MOST_PORT_BLOCKS, "the slots would overlap");
 
 /// What the gates said about a combination.
 #[derive(Debug)]
@@ -23,8 +30,12 @@ pub(super) struct Ruling {
     pub(super) light: Option<Light>,
     /// The rows that block and are red, or could not be decided.
     pub(super) rows: Vec<String>,
-    /// What changed in the user's checkout meanwhile, where nothing keeps gates from it.
-    pub(super) written: Vec<String>,
+    /// What those rows said, one line each.
+    pub(super) evidence: Vec<String>,
+    /// Their logs.
+    pub(super) logs: Vec<Utf8PathBuf>,
+    /// Those that are red, with what they left.
+    pub(super) red: Vec<RedRow>,
 }
 
 /// What is gated, and where.
@@ -40,23 +51,58 @@ pub(crate) struct Bench {
 impl Site {
     /// Which gates, in which form, in which environment.
     pub(super) fn oracle(&self) -> Oracle {
-        let path = self.search_path.as_ref().map(|path| path.to_string_lossy().into_owned());
-        let parts = [
-            std::env::consts::OS.to_owned(),
-            std::env::consts::ARCH.to_owned(),
-            path.unwrap_or_default(),
-            format!("{:?}", self.gate_sandbox),
-            format!("{:?}", self.lanes.hydrate),
-        ];
-        Oracle {
-            gate_digest: self.rows.digest(),
-            environment_digest: sha256_hex(parts.join("\0").as_bytes()),
+        Oracle { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
+    }
+
+    /// Whether a verdict was given by exactly the gates that are configured now.
+    pub fn has_gates_of(&self, oracle: &Oracle) -> bool {
+        self.oracle() == *oracle
+    }
+
+    /// The identity of what judges here: rows, programs, surroundings.
+    pub(crate) fn fingerprint(&self) -> String {
+        self.rows.fingerprint(&self.surroundings())
+    }
+
+    /// What rows run in, as far as it can decide what they say.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            workspace: self.workspace.clone(),
+            search_path: self.search_path.clone(),
+            trees: self.trees(),
+            facts: self.gate_facts(),
         }
+    }
+
+    /// Sandbox, hydration, reset and caches, in canonical form.
+    pub(crate) fn gate_facts(&self) -> BTreeMap<&'static str, Vec<u8>> {
+        let hydrate = serde_json::to_vec(&self.lanes.hydrate);
+        let cache: Vec<&str> = self.lanes.cache.iter().map(pdca_dag::Pattern::as_str).collect();
+        let reset = serde_json::to_vec(&(self.lanes.reset, cache));
+        BTreeMap::from([
+            ("sandbox", self.gate_sandbox.as_str().as_bytes().to_vec()),
+            ("may_write", self.gates_may_write.join("\n").into_bytes()),
+            ("env_pass", self.gates_env_pass.join("\n").into_bytes()),
+            ("hydrate", hydrate.unwrap_or_default()),
+            ("reset", reset.unwrap_or_default()),
+        ])
+    }
+
+    /// The primary checkouts and the lanes: their files are judged as part of a tree.
+    pub(crate) fn trees(&self) -> Vec<Utf8PathBuf> {
+        let primaries = self.targets.iter().map(|target| target.path.clone());
+        primaries.chain([self.lanes.root.clone()]).collect()
     }
 
     /// Whether any row says something about a combination.
     pub(super) fn has_combined_gate(&self) -> bool {
-        self.rows.as_slice().iter().any(|row| row.gating && row.scope == Scope::Repo)
+        self.combined_gates().next().is_some()
+    }
+
+    /// The rows that decide about a combination.
+    pub(super) fn combined_gates(&self) -> impl Iterator<Item = &str> {
+        let rows = self.rows.as_slice().iter();
+        rows.filter(|row| row.gating && row.scope == Scope::Repo).map(|row| row.id.as_str())
     }
 }
 
@@ -73,7 +119,9 @@ impl Driver<'_> {
         let children = self.site.children();
         let mut scene = self.common_scene(Purpose::Combined, front, &ground, bench, &children);
         scene.base = Some(&bench.commit);
-        let wire = if self.are_gates_confined() { None } else { Some(self.watch(&ground)?) };
+        let logs = self.site.evidence_of(&bench.tree);
+        scene.logs = Some(&logs);
+        let wire = self.watch(&ground)?;
         let mut tell = |event| self.follow_gate(told, event);
         let outcome =
             run_checks(&self.site.rows, &scene, Some(&mut standing), self.cancel, &mut tell);
@@ -81,9 +129,17 @@ impl Driver<'_> {
             GatesError::Cancelled => DriveError::Interrupted,
             other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => DriveError::Gates(other),
         })?;
-        let breaches = wire.iter().flat_map(pdca_lanes::Tripwire::breaches).collect();
-        let written = self.written_by_gates(told, front, breaches);
-        Ok(Ruling { written, ..Ruling::of(&outcome.report) })
+        self.tell_of_combination(told, front, &wire.breaches());
+        let command = |row: &GateRow| {
+            let row = self.site.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
+            Some(reproduce(self.site, front, bench, row))
+        };
+        let ruling = Ruling::of(&outcome.report, &command);
+        // Evidence decides nothing, so that it cannot be kept is no reason to stop.
+        if let Err(error) = self.site.keep_evidence(&bench.tree, &ruling.red) {
+            self.warn(told, format!("what red rows said cannot be kept: {error}"));
+        }
+        Ok(ruling)
     }
 
     /// Where gates run over what is in a checkout that no bundle has.
@@ -105,46 +161,64 @@ impl Driver<'_> {
         scene.hold = Some(children);
         scene.max_memory = self.site.limits.leaf_memory;
         scene.search_path = self.site.search_path.as_deref();
+        scene.trees = self.site.trees();
+        scene.facts = self.site.gate_facts();
+        scene.env_pass.clone_from(&self.site.gates_env_pass);
         scene.supervisor = self.site.supervisor.clone();
         scene
     }
 
-    /// What changed in the primary checkout that gates must not write. A branch that moved is told: that
-    /// is what people do with branches, and what we land is ours.
-    fn written_by_gates(&self, told: &Bundle, front: &Front, breaches: Vec<String>) -> Vec<String> {
+    /// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
+    fn tell_of_combination(&self, told: &Bundle, front: &Front, breaches: &[String]) {
         let own = [format!("ref {} ", front.reference), "ref refs/heads/pdca/".to_owned()];
-        let (refs, files): (Vec<String>, Vec<String>) =
-            breaches.into_iter().partition(|line| line.starts_with("ref "));
-        for line in refs.iter().filter(|line| !own.iter().any(|own| line.starts_with(own))) {
-            let text = format!("while the gates ran, a branch of the primary moved: {line}");
-            self.tell(told, What::Warning { text });
-        }
-        files
+        let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
+        let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
+        self.tell_of_checkout(told, &others);
     }
 }
 
 impl Ruling {
-    fn of(report: &GateReport) -> Self {
-        let red: Vec<String> = report.failed_gating().map(|row| row.rule_id.clone()).collect();
-        if !red.is_empty() {
-            return Self { light: Some(Light::Red), rows: red, written: Vec::new() };
+    /// The same for the search.
+    pub(super) fn answer(&self) -> Answer {
+        let rows = self.rows.clone();
+        match self.light {
+            Some(Light::Green) => Answer::Green,
+            Some(Light::Red) => Answer::Red { rows },
+            None => Answer::Undecidable { rows },
         }
-        let undecided =
-            |row: &&pdca_state::GateRow| row.gating && row.result == GateResult::Unverifiable;
-        let rows: Vec<String> = report
-            .rows
-            .iter()
-            .filter(undecided)
-            .map(|row| format!("{}: {}", row.rule_id, row.reason()))
-            .collect();
-        let light = rows.is_empty().then_some(Light::Green);
-        Self { light, rows, written: Vec::new() }
     }
+
+    fn of(report: &GateReport, reproduce: &dyn Fn(&GateRow) -> Option<String>) -> Self {
+        let of = |light, rows: &[&GateRow], names: Vec<String>| Self {
+            light,
+            rows: names,
+            red: rows.iter().map(|row| RedRow::of(row, reproduce(row))).collect(),
+            evidence: rows.iter().map(|row| said(row)).collect(),
+            logs: rows.iter().filter_map(|row| row.log.as_deref().map(Into::into)).collect(),
+        };
+        let red: Vec<&GateRow> = report.failed_gating().collect();
+        if !red.is_empty() {
+            let names = red.iter().map(|row| row.rule_id.clone()).collect();
+            return of(Some(Light::Red), &red, names);
+        }
+        let undecided = |row: &&GateRow| row.gating && row.result == GateResult::Unverifiable;
+        let rows: Vec<&GateRow> = report.rows.iter().filter(undecided).collect();
+        let light = rows.is_empty().then_some(Light::Green);
+        of(light, &rows, rows.iter().map(|row| said(row)).collect())
+    }
+}
+
+fn said(row: &GateRow) -> String {
+    format!("{}: {}", row.rule_id, row.reason())
 }
 
 /// The checkout of a combination, or of another commit that is not to be changed.
 pub(crate) struct Standing<'g> {
+    driver: &'g Driver<'g>,
+    told: &'g Bundle,
     ground: &'g Ground,
+    /// Whose the checkout is.
+    name: String,
     commit: String,
     tree: String,
     as_left: bool,
@@ -153,8 +227,8 @@ pub(crate) struct Standing<'g> {
 impl<'g> Standing<'g> {
     /// Brings the checkout to the commit, or finds it as a driver that was killed there left it.
     pub(crate) fn stand(
-        driver: &Driver<'_>,
-        told: &Bundle,
+        driver: &'g Driver<'g>,
+        told: &'g Bundle,
         ground: &'g Ground,
         bench: &Bench,
     ) -> Result<Self, DriveError> {
@@ -166,10 +240,10 @@ impl<'g> Standing<'g> {
         if !as_left {
             driver.clear(told, ground, &name)?;
             let head = Some(bench.commit.clone());
-            driver.occupy(ground, &Tenancy { job: name, head })?;
+            driver.occupy(ground, &Tenancy { job: name.clone(), head })?;
         }
         let (commit, tree) = (bench.commit.clone(), bench.tree.clone());
-        Ok(Self { ground, commit, tree, as_left })
+        Ok(Self { driver, told, ground, name, commit, tree, as_left })
     }
 }
 
@@ -184,8 +258,17 @@ impl Tree for Standing<'_> {
 
     fn prepare(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
-        self.ground.lane.reset(&self.commit)?;
-        Ok(self.ground.lane.tree()?)
+        let stood = self.ground.lane.reset(&self.commit).and_then(|()| self.ground.lane.tree());
+        match stood {
+            // What the row before it left; that row was told apart already.
+            Err(error) if error.is_of_the_lane() => {
+                self.driver.clear(self.told, self.ground, &self.name)?;
+                let head = Some(self.commit.clone());
+                self.driver.occupy(self.ground, &Tenancy { job: self.name.clone(), head })?;
+                Ok(self.ground.lane.tree()?)
+            }
+            stood => Ok(stood?),
+        }
     }
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {

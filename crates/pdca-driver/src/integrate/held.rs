@@ -12,8 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::site::Site;
 
+use super::evidence::{RedRow, failing};
+
 /// The file is not larger than this.
 const LARGEST: u64 = 16 << 20;
+
+/// How many failing tests a sentence names.
+const SHOWN_TESTS: usize = 3;
 
 /// A change that did not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +32,15 @@ pub struct Held {
     /// The rows that are red.
     #[serde(default)]
     pub rows: Vec<String>,
+    /// What the red rows said, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// Their logs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<Utf8PathBuf>,
+    /// The red rows with what they left: failing tests, log, and a command that shows it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub red: Vec<RedRow>,
     /// The files that disagree.
     #[serde(default)]
     pub conflicts: Vec<Conflict>,
@@ -43,6 +57,8 @@ pub struct Held {
 pub enum Reason {
     /// With it the gates are red.
     Red,
+    /// With it the gates come to no verdict.
+    Undecidable,
     /// It disagrees with what is there.
     Conflict,
     /// It needs one that is not there.
@@ -53,6 +69,10 @@ pub enum Reason {
     Unsealed,
     /// Its effect is there already.
     Present,
+    /// It was in the branch and was reverted.
+    Reverted,
+    /// What it was built on changed since it was accepted.
+    Stale,
 }
 
 impl Reason {
@@ -60,11 +80,14 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Red => "red",
+            Self::Undecidable => "undecidable",
             Self::Conflict => "conflict",
             Self::Needs => "needs",
             Self::Drift => "drift",
             Self::Unsealed => "unsealed",
             Self::Present => "present",
+            Self::Reverted => "reverted",
+            Self::Stale => "stale",
         }
     }
 }
@@ -76,6 +99,9 @@ impl Held {
             reason,
             partners: Vec::new(),
             rows: Vec::new(),
+            evidence: Vec::new(),
+            logs: Vec::new(),
+            red: Vec::new(),
             conflicts: Vec::new(),
             detail: None,
             head: None,
@@ -88,14 +114,32 @@ impl Held {
         let partners = list(&self.partners);
         let rows = if self.rows.is_empty() { "the gates".to_owned() } else { self.rows.join(", ") };
         match self.reason {
-            Reason::Red if self.partners.is_empty() => format!("{id} breaks {rows} by itself"),
-            Reason::Red => format!("{id} breaks {rows} only together with {partners}"),
+            Reason::Red => {
+                let how = if self.partners.is_empty() {
+                    "by itself".to_owned()
+                } else {
+                    format!("only together with {partners}")
+                };
+                let failing = failing(&self.red, SHOWN_TESTS);
+                let failing = failing.map_or_else(String::new, |tests| format!(": {tests}"));
+                format!("{id} breaks {rows} {how}{failing}")
+            }
+            Reason::Undecidable if self.partners.is_empty() => {
+                format!("with {id} there is no verdict from {rows}")
+            }
+            Reason::Undecidable => {
+                format!("with {id} and {partners} together there is no verdict from {rows}")
+            }
             Reason::Conflict if self.conflicts.is_empty() => {
                 format!("{id} does not merge with what is left of the others")
             }
             Reason::Conflict => {
                 let files: Vec<String> = self.conflicts.iter().map(place).collect();
-                let with = if self.partners.is_empty() { "the branch" } else { &partners };
+                let with = match &self.detail {
+                    _ if !self.partners.is_empty() => partners,
+                    Some(commit) => format!("the branch ({commit})"),
+                    None => "the branch".to_owned(),
+                };
                 format!("{id} conflicts with {with} in {}", files.join(", "))
             }
             Reason::Needs => format!("{id} needs {partners}, which has not landed"),
@@ -103,6 +147,12 @@ impl Held {
                 format!("{id} is not as it was sealed: {}", self.detail.as_deref().unwrap_or("?"))
             }
             Reason::Unsealed => format!("{id} was accepted without a seal"),
+            Reason::Reverted => {
+                format!("{id} was reverted by {}", self.detail.as_deref().unwrap_or("?"))
+            }
+            Reason::Stale => {
+                format!("{id} is stale: it was built on another result of {partners}")
+            }
             Reason::Present if self.partners.is_empty() => {
                 format!("what {id} does is there already")
             }
@@ -138,6 +188,11 @@ impl HeldBack {
     /// What is remembered about a bundle with this sealed head.
     pub fn of(&self, id: &BundleId, head: Option<&str>) -> Option<&Held> {
         self.0.get(id).filter(|held| held.head.as_deref() == head)
+    }
+
+    /// All that is remembered.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Held> {
+        self.0.values()
     }
 
     /// Forgets what was said about these bundles and remembers what is to be said now.

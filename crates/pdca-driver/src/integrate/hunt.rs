@@ -6,26 +6,87 @@
 use std::collections::BTreeMap;
 use std::thread;
 
+use camino::Utf8PathBuf;
 use crossbeam_channel::unbounded;
 use pdca_integrate::{
-    Answer, Built, Candidate, Combination, Decision, Light, Lookup, Plan, Purpose, Search, Test,
-    Verdict, Why,
+    Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Lookup, Memory,
+    ObjectId, Origin, Plan, Purpose, Search, Setup, Test, Verdict, VerdictKey, Why,
 };
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use crate::drive::Driver;
+use crate::event::What;
 use crate::seat::Seat;
 
-use super::gate::{Bench, FIRST_SLOT, Ruling, bench};
+use super::culprits::{Places, gates, head, partners_of};
+use super::evidence::RedRow;
+use super::flakes::{Quarantined, counts, excuse, pardon};
+use super::gate::{Bench, FIRST_SLOT, Ruling};
 use super::held::Reason;
-use super::work::{Round, Work, held, ids, needs};
-use super::{Front, IntegrateError};
+use super::settings::GateSteps;
+use super::work::{Round, Work, held, needs};
+use super::{Front, IntegrateError, Standing};
+
+/// What the gates said about a tree that is not green.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Red {
+    pub(super) rows: Vec<String>,
+    evidence: Vec<String>,
+    logs: Vec<Utf8PathBuf>,
+    by_row: Vec<RedRow>,
+}
+
+impl Red {
+    fn of(ruling: Ruling) -> Self {
+        let Ruling { rows, evidence, logs, red, light: _ } = ruling;
+        Self { rows, evidence, logs, by_row: red }
+    }
+
+    /// What was kept when the tree was gated before.
+    fn kept(red: Vec<RedRow>) -> Self {
+        Self {
+            rows: red.iter().map(|row| row.row.clone()).collect(),
+            evidence: red.iter().map(|row| format!("{}: {}", row.row, row.said)).collect(),
+            logs: red.iter().filter_map(|row| row.log.clone()).collect(),
+            by_row: red,
+        }
+    }
+
+    fn of_rows(ruling: &Ruling) -> Self {
+        Self { rows: ruling.rows.clone(), ..Self::default() }
+    }
+
+    /// Says it of a change, unless nothing is known.
+    fn put_into(self, held: &mut super::Held) {
+        if !self.rows.is_empty() {
+            (held.rows, held.evidence, held.logs) = (self.rows, self.evidence, self.logs);
+            held.red = self.by_row;
+        }
+    }
+}
 
 /// What a test came to at once, or that it runs.
 enum Asked {
     Answered(Answer),
-    Running(Box<Candidate>, Bench),
+    Running(Box<Candidate>, Vec<Bench>),
+}
+
+/// What the gates said, tree by tree, until one was not green.
+type Rulings = Vec<(ObjectId, Ruling)>;
+
+/// A test that runs in a checkout.
+struct Running {
+    test: Test,
+    candidate: Box<Candidate>,
+    cancel: Cancel,
+    /// Whether its answer is of no use any more.
+    is_cancelled: bool,
+}
+
+/// What is known before the gates run, and kept for the next time.
+struct Records {
+    memory: Memory,
 }
 
 impl Work<'_> {
@@ -34,47 +95,54 @@ impl Work<'_> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
         }
-        let mut combination = Combination::new(plan);
-        let base = self.build(&mut combination, &[])?;
-        let is_green = match base {
-            Built::Candidate(base) => self.known(&base)? == Some(Light::Green),
-            Built::Unfit { .. } | Built::Failed { .. } => false,
-        };
-        let mut search = Search::new(plan.needs(), is_green);
+        let site = self.driver.site;
+        let mut places = self.places(plan)?;
+        let mut records = Records { memory: site.culprits() };
+        let mut search = self.search(&mut places, &records)?;
         let mut slots: Vec<u32> =
             (0..self.order.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
         let (front, told) = (self.front, self.told.clone());
         let several = slots.len() > 1;
         let round = self.driver.cancel.part();
-        let driver = Driver { cancel: &round, ..self.driver };
-        thread::scope(|scope| {
+        let driver = self.driver;
+        let ended = thread::scope(|scope| {
             // What still runs when the round is over, or lost, is of no use to anybody.
             let _over = CalledOff(&round);
             let (to, from) = unbounded();
-            let mut running = BTreeMap::new();
+            let mut running: BTreeMap<_, Running> = BTreeMap::new();
             loop {
                 for decision in search.decisions() {
-                    if self.carry_out(plan, &mut combination, &decision)? == Round::Moved {
+                    if self.carry_out(&mut places, &mut records, &decision)? == Round::Moved {
                         return Ok(Round::Moved);
                     }
                 }
-                let tests = search.next_tests(slots.len());
+                for id in search.cancelled() {
+                    if let Some(useless) = running.get_mut(&id) {
+                        useless.cancel.cancel();
+                        useless.is_cancelled = true;
+                    }
+                }
                 let mut answered = false;
-                for test in tests {
+                for test in search.next_tests(slots.len()) {
                     let slot = slots.last().copied().unwrap_or(FIRST_SLOT);
-                    match self.ask(&mut combination, &test, slot)? {
+                    match self.ask(&mut places, &test, slot)? {
                         Asked::Answered(answer) => {
-                            search.report(test.id, answer)?;
+                            search.report(test.id, &answer)?;
                             answered = true;
                         }
-                        Asked::Running(candidate, bench) => {
+                        Asked::Running(candidate, benches) => {
                             slots.pop();
-                            let (to, told) = (to.clone(), told.clone());
-                            running.insert(test.id, (test.clone(), candidate));
+                            let (to, told, id) = (to.clone(), told.clone(), test.id);
+                            let rules = self.rules.clone();
+                            let cancel = round.part();
+                            let (part, is_cancelled) = (cancel.clone(), false);
+                            running.insert(id, Running { test, candidate, cancel, is_cancelled });
                             scope.spawn(move || {
-                                let ruling = gate(driver, &told, front, &bench, several);
-                                // Nobody listens any more only where something else failed.
-                                drop(to.send((test.id, bench.slot, ruling)));
+                                let driver = Driver { cancel: &part, ..driver };
+                                let rulings =
+                                    gate_all(driver, &told, front, &benches, &rules, several);
+                                // The other end is gone only where something else failed.
+                                drop(to.send((id, slot, rulings)));
                             });
                         }
                     }
@@ -82,31 +150,127 @@ impl Work<'_> {
                 if answered {
                     continue;
                 }
-                if running.is_empty() {
+                if running.is_empty() || search.is_done() {
                     return Ok(Round::Done);
                 }
-                let Ok((id, slot, ruling)) = from.recv() else { return Ok(Round::Done) };
+                let Ok((id, slot, rulings)) = from.recv() else { return Ok(Round::Done) };
                 slots.push(slot);
-                let Some((test, candidate)) = running.remove(&id) else { continue };
-                let answer = self.heard(&test, &candidate, ruling?)?;
-                search.report(id, answer)?;
+                let Some(ended) = running.remove(&id) else { continue };
+                match rulings {
+                    Err(IntegrateError::Interrupted) if ended.is_cancelled => {}
+                    rulings => {
+                        let (mut answer, mut is_whole) = (Answer::Void, false);
+                        for (tree, ruling) in rulings? {
+                            is_whole = tree == ended.candidate.tree();
+                            answer = self.heard(&ended, tree, ruling)?;
+                        }
+                        if answer == Answer::Green && !is_whole {
+                            // What ended it does not count any more: the rest is asked for now.
+                            answer = Answer::Void;
+                        }
+                        search.report(id, &answer)?;
+                    }
+                }
             }
+        });
+        self.driver.effects.perform("flakes.json", || site.keep_flakes(&self.rules.ledger))?;
+        ended
+    }
+
+    /// The search over a batch, with all that is known before.
+    fn search(&mut self, places: &mut Places, records: &Records) -> Result<Search, IntegrateError> {
+        let below: Vec<usize> = (0..places.landed_before()).collect();
+        let each = self.order.settings.gate == GateSteps::Each;
+        let mut is_green = self.is_known_green(places, &below)?;
+        if !is_green && !each {
+            // What is known to be green as a whole lands, and nobody needs to know what is below it.
+            let whole: Vec<usize> = (0..places.needs().len()).collect();
+            is_green = self.is_known_green(places, &whole)?;
+        }
+        let known = self.recall(places, &records.memory)?;
+        let setup = Setup::new(places.needs())
+            .landed_before(places.landed_before())
+            .with_green_base(is_green)
+            .with_known(known)
+            .gating_each(each)
+            .with_flakes(self.rules.clone());
+        Ok(Search::new(setup))
+    }
+
+    fn is_known_green(
+        &mut self,
+        places: &mut Places,
+        chosen: &[usize],
+    ) -> Result<bool, IntegrateError> {
+        Ok(match self.build(places, chosen)? {
+            Built::Candidate(candidate) => self.known(&candidate)? == Some(Light::Green),
+            Built::Unfit { .. } | Built::Failed { .. } => false,
         })
     }
 
-    fn build(
-        &mut self,
-        combination: &mut Combination<'_>,
-        places: &[usize],
-    ) -> Result<Built, IntegrateError> {
-        Ok(combination.build(&mut self.engine, places)?)
+    /// Whether what is known of a culprit may be used: no earlier verdict is where none counts, and where they
+    /// have an age limit the one about its tree must count.
+    fn is_current(&self, known: &Known) -> Result<bool, IntegrateError> {
+        if self.order.fresh {
+            return Ok(false);
+        }
+        if self.order.settings.verdict_max_age.is_none() {
+            return Ok(true);
+        }
+        let tree = known.tree.as_ref().and_then(|tree| ObjectId::from_hex(tree.as_bytes()).ok());
+        let Some(tree) = tree else { return Ok(false) };
+        Ok(match self.cache.look_up(&self.key_of(tree))? {
+            Lookup::Found(verdict) => verdict.light == Light::Red,
+            Lookup::Unknown | Lookup::Dropped { .. } => false,
+        })
+    }
+
+    /// The culprits of a batch that are known already. A partner that landed before anything that can be
+    /// left out is there for good, and need not be looked at.
+    fn recall(&self, places: &Places, memory: &Memory) -> Result<Vec<Culprit>, IntegrateError> {
+        let (names, gates) = (places.names(), gates(&self.oracle));
+        let landed = self.front.changes.iter().filter_map(|change| match &change.standing {
+            Standing::Landed { sealed, .. } | Standing::Staged { sealed, .. } => Some(head(sealed)),
+            Standing::Unsealed
+            | Standing::Sealed(_)
+            | Standing::Reverted { .. }
+            | Standing::Drifted { .. } => None,
+        });
+        let landed: Vec<String> = landed.collect();
+        let mut culprits = Vec::new();
+        'culprits: for (at, name) in names.iter().enumerate().skip(places.landed_before()) {
+            let Some(known) = memory.of(name).filter(|known| known.gates == gates) else {
+                continue;
+            };
+            let mut partners = Vec::new();
+            for partner in &known.partners {
+                match names.iter().position(|name| name == partner) {
+                    Some(place) => partners.push(place),
+                    None if landed.contains(partner) => {}
+                    None => continue 'culprits,
+                }
+            }
+            if self.is_current(known)? {
+                let (fault, rows) = (known.fault, known.rows.clone());
+                culprits.push(Culprit { place: at, partners, fault, rows });
+            }
+        }
+        Ok(culprits)
+    }
+
+    fn build(&mut self, places: &mut Places, chosen: &[usize]) -> Result<Built, IntegrateError> {
+        places.build(&mut self.engine, self.at, chosen)
     }
 
     /// What was said about a tree before, by exactly these gates.
     pub(super) fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
-        match self.cache.look_up(&self.oracle.key(candidate))? {
-            Lookup::Found(verdict) => Ok(Some(verdict.light)),
-            Lookup::Unknown => Ok(None),
+        self.known_of(&self.oracle.key(candidate))
+    }
+
+    fn known_of(&self, key: &VerdictKey) -> Result<Option<Light>, IntegrateError> {
+        match self.cache.look_up(key)? {
+            Lookup::Found(verdict) if counts(&verdict, &self.rules) => Ok(Some(verdict.light)),
+            Lookup::Found(_) | Lookup::Unknown => Ok(None),
             Lookup::Dropped { path } => {
                 self.tell(format!("{path} was damaged and is dropped"));
                 Ok(None)
@@ -116,11 +280,11 @@ impl Work<'_> {
 
     fn ask(
         &mut self,
-        combination: &mut Combination<'_>,
+        places: &mut Places,
         test: &Test,
         slot: u32,
     ) -> Result<Asked, IntegrateError> {
-        let candidate = match self.build(combination, &test.places)? {
+        let candidate = match self.build(places, &test.places)? {
             Built::Candidate(candidate) => candidate,
             Built::Unfit { place } => return Ok(Asked::Answered(Answer::Unfit(place))),
             Built::Failed { why } => {
@@ -128,11 +292,24 @@ impl Work<'_> {
                 return Ok(Asked::Answered(Answer::Void));
             }
         };
-        if !test.fresh
-            && let Some(light) = self.known(&candidate)?
-        {
-            self.done.cached += 1;
-            return Ok(Asked::Answered(answer(light)));
+        let mut steps = self.steps(&candidate);
+        steps.push((candidate.commit(), candidate.tree()));
+        if !test.fresh {
+            let mut unknown = Vec::new();
+            for (commit, tree) in steps {
+                match self.known_of(&self.key_of(tree))? {
+                    Some(Light::Green) => {}
+                    Some(Light::Red) => {
+                        let rows = self.red_over(tree).rows;
+                        return Ok(self.answered(Answer::Red { rows }));
+                    }
+                    None => unknown.push((commit, tree)),
+                }
+            }
+            if unknown.is_empty() {
+                return Ok(self.answered(Answer::Green));
+            }
+            steps = unknown;
         }
         self.anchor(&candidate)?;
         let tree = candidate.tree();
@@ -144,142 +321,254 @@ impl Work<'_> {
             *anew += 1;
             number = *anew;
         }
-        let jobs = self.jobs().join(format!("{:.20}-{number}", candidate.tree()));
-        let bench = bench(&candidate, slot, jobs);
-        Ok(Asked::Running(Box::new(candidate), bench))
+        let bench = |(commit, tree): (ObjectId, ObjectId)| Bench {
+            slot,
+            commit: commit.to_string(),
+            tree: tree.to_string(),
+            jobs: self.jobs().join(format!("{tree:.20}-{number}")),
+        };
+        let benches = steps.into_iter().map(bench).collect();
+        Ok(Asked::Running(Box::new(candidate), benches))
+    }
+
+    fn answered(&mut self, answer: Answer) -> Asked {
+        self.done.cached += 1;
+        self.tally.reused += 1;
+        Asked::Answered(answer)
+    }
+
+    /// The commits on the way to a candidate that must be green as well, with their trees: those of its last
+    /// change but the last, where every commit is gated. What is below was gated when it landed.
+    fn steps(&self, candidate: &Candidate) -> Vec<(ObjectId, ObjectId)> {
+        if self.order.settings.gate != GateSteps::Each {
+            return Vec::new();
+        }
+        let commits = candidate.applied().last().map_or(&[][..], |(_, commits)| commits);
+        let steps = commits.iter().filter(|step| step.tree != candidate.tree());
+        steps.map(|step| (step.applied, step.tree)).collect()
+    }
+
+    fn key_of(&self, tree: ObjectId) -> VerdictKey {
+        let drivers = self.engine.drivers().digest();
+        VerdictKey { tree, oracle: self.oracle.clone(), drivers }
     }
 
     /// Keeps a verdict before anything relies on it.
     fn heard(
         &mut self,
-        test: &Test,
-        candidate: &Candidate,
-        ruling: Ruling,
+        ended: &Running,
+        tree: ObjectId,
+        mut ruling: Ruling,
     ) -> Result<Answer, IntegrateError> {
+        let (test, candidate) = (&ended.test, &ended.candidate);
         self.done.gate_runs += 1;
-        if !ruling.written.is_empty() {
-            return Err(IntegrateError::Breached { written: ruling.written });
+        for row in self.driver.site.combined_gates() {
+            self.rules.ledger.ran(row);
         }
+        let quarantined = pardon(&mut ruling, &self.rules);
+        for row in &quarantined {
+            let (of, why) = (subject(test, candidate), excuse(row, &self.rules));
+            let said = format!("{row} is red over {of} and {why}");
+            self.driver.tell(&self.told, What::Warning { text: said });
+            let (row, tree) = (row.clone(), tree.to_string());
+            self.done.quarantined.push(Quarantined { row, tree });
+        }
+        self.tally.ran(ruling.light);
+        self.count()?;
+        let answer = ruling.answer();
         let Some(light) = ruling.light else {
-            self.reds.insert(candidate.tree(), ruling.rows.clone());
             self.tell(format!("no verdict: {}", ruling.rows.join("; ")));
-            return Ok(Answer::Void);
+            self.reds.insert(candidate.tree(), Red::of(ruling));
+            return Ok(answer);
         };
-        let verdict = Verdict { key: self.oracle.key(candidate), light };
-        self.driver.effects.perform("verdict", || self.cache.keep(&verdict))?;
+        let quarantined = if light == Light::Green { quarantined } else { Vec::new() };
+        let verdict = Verdict { key: self.key_of(tree), light, quarantined };
+        let by = Some(self.run.as_str().to_owned());
+        let origin = Origin { at: Some(self.driver.site.now()), by };
+        self.driver.effects.perform("verdict", || self.cache.keep_from(&verdict, &origin))?;
         let said = match light {
             Light::Green => pdca_journal::Verdict::Pass,
             Light::Red => pdca_journal::Verdict::Fail,
         };
-        self.chronicle.judged(candidate, &self.oracle.gate_digest, said)?;
+        let is_whole = tree == candidate.tree();
+        if is_whole {
+            self.chronicle.judged(candidate, &self.oracle.gate_digest, said)?;
+        }
         let word = match light {
             Light::Green => "green".to_owned(),
             Light::Red => format!("red: {}", ruling.rows.join(", ")),
         };
-        self.tell(format!("{} is {word}", subject(test, candidate)));
+        let of = if is_whole { "" } else { "a commit of " };
+        self.tell(format!("{of}{} is {word}", subject(test, candidate)));
         if light == Light::Red {
-            self.reds.insert(candidate.tree(), ruling.rows);
+            // What a red commit of it says is asked for by the whole.
+            if !is_whole {
+                self.reds.insert(tree, Red::of_rows(&ruling));
+            }
+            self.reds.insert(candidate.tree(), Red::of(ruling));
         }
-        Ok(answer(light))
+        Ok(answer)
     }
 
     fn carry_out(
         &mut self,
-        plan: &Plan,
-        combination: &mut Combination<'_>,
+        places: &mut Places,
+        records: &mut Records,
         decision: &Decision,
     ) -> Result<Round, IntegrateError> {
-        let entry = |place: usize| &plan.entries()[place];
-        let id = |place: &usize| entry(*place).sealed().id().clone();
         match decision {
-            Decision::Land { places, gated } => {
-                let Built::Candidate(candidate) = self.build(combination, gated)? else {
+            Decision::Land { places: new, gated } => {
+                let Built::Candidate(candidate) = self.build(places, gated)? else {
                     let why = "what was gated cannot be folded any more".to_owned();
-                    return Err(IntegrateError::Unfoldable { id: id(&places[0]), why });
+                    return Err(IntegrateError::Unfoldable { id: places.id(new[0]), why });
                 };
                 let over = |id: &BundleId| {
                     self.done.landed.iter().any(|(landed, _)| landed == id)
                         || self.round.iter().any(|held| held.id == *id)
                 };
-                let rest = ids(plan).into_iter().filter(|id| !over(id)).collect();
-                return self.land(&candidate, &rest);
+                let rest = places.batch().filter(|id| !over(id)).collect();
+                let round = self.land(&candidate, &rest)?;
+                if round == Round::Done {
+                    places.land(new);
+                }
+                return Ok(round);
             }
-            Decision::Hold { place, why: Why::Culprit } => {
-                let rows = self.blame(combination, plan, &[*place])?;
-                self.round
-                    .push(super::Held { rows, ..held(entry(*place), Reason::Red, Vec::new()) });
+            Decision::Hold { place, why: Why::Culprit(fault) } => {
+                let reason = match fault {
+                    Fault::Red => Reason::Red,
+                    Fault::Undecidable => Reason::Undecidable,
+                };
+                let mut culprit = held(places.entry(*place), reason, Vec::new());
+                self.red_of(places, &[*place])?.put_into(&mut culprit);
+                self.round.push(culprit);
             }
             Decision::Hold { place, why: Why::Needs(behind) } => {
-                self.round.push(needs(entry(*place), vec![id(behind)]));
+                self.round.push(needs(places.entry(*place), vec![places.id(*behind)]));
             }
             Decision::Hold { place, why: Why::Unfit } => {
-                self.round.push(held(entry(*place), Reason::Conflict, Vec::new()));
+                self.round.push(held(places.entry(*place), Reason::Conflict, Vec::new()));
             }
-            Decision::Explained { place, partners } => {
+            Decision::Explained { place, partners, rows, recalled } => {
                 let mut guilty = partners.clone();
                 guilty.push(*place);
-                let rows = self.blame(combination, plan, &guilty)?;
-                let name = id(place);
-                if let Some(found) = self.round.iter_mut().find(|held| held.id == name) {
-                    found.partners = partners.iter().map(id).collect();
-                    if !rows.is_empty() {
-                        found.rows = rows;
+                let mut red = self.red_of(places, &guilty)?;
+                let partners = if *recalled {
+                    // It was gated by an earlier integration, which kept what the rows said.
+                    let sealed = places.entry(*place).sealed().record().head.to_string();
+                    let known = self.driver.site.held_back();
+                    if let Some(known) = known.of(&places.id(*place), Some(&sealed)) {
+                        red.evidence.clone_from(&known.evidence);
+                        red.logs.clone_from(&known.logs);
+                        red.by_row.clone_from(&known.red);
                     }
+                    self.recalled_partners(places, *place, partners, &records.memory)
+                } else {
+                    self.learn(places, records, *place, partners, rows)?;
+                    places.ids(partners)
+                };
+                red.rows.clone_from(rows);
+                let name = places.id(*place);
+                if let Some(found) = self.round.iter_mut().find(|held| held.id == name) {
+                    found.partners = partners;
+                    red.put_into(found);
                     let sentence = found.sentence();
                     self.tell(sentence);
                 }
             }
-            Decision::Flake { places } => {
+            Decision::Flake { places: red, rows } => {
                 self.done.flakes += 1;
-                let names: Vec<String> = places.iter().map(|place| id(place).to_string()).collect();
-                self.tell(format!("{} was red and then green: nobody is held", names.join(" ")));
+                let tree = match self.build(places, red)? {
+                    Built::Candidate(candidate) => candidate.tree().to_string(),
+                    Built::Unfit { .. } | Built::Failed { .. } => String::new(),
+                };
+                let now = (self.order.clock)().wall.to_string();
+                for row in rows {
+                    self.rules.ledger.flaked(row, &tree, &now);
+                    *self.tally.flakes.entry(row.clone()).or_default() += 1;
+                }
+                let names = list(&places.ids(red));
+                let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
+                self.tell(format!("{rows} is flaky on {names} (failed, then passed)"));
             }
             Decision::Mended { red, green } => {
-                let list = |places: &[usize]| {
-                    places.iter().map(|place| id(place).to_string()).collect::<Vec<_>>().join(" ")
-                };
-                self.tell(format!("{} is red, and {} mends it", list(red), list(green)));
+                let (red, green) = (list(&places.ids(red)), list(&places.ids(green)));
+                self.tell(format!("{red} is red, and {green} mends it"));
             }
             Decision::BaseRed => {
-                let base = self.front.store.tree_of(plan.base())?;
-                let rows = self.reds.get(&base).cloned().unwrap_or_default();
+                let base = self.front.store.tree_of(self.at)?;
+                let Red { rows, by_row: red, .. } = self.red_over(base);
                 let branch = self.front.branch.clone();
-                return Err(IntegrateError::BaseRed { branch, base: plan.base(), rows });
+                return Err(IntegrateError::BaseRed { branch, base: self.at, rows, red });
             }
-            Decision::Stuck { .. } => {
-                let rows = self.reds.values().last().cloned().unwrap_or_default();
+            Decision::Stuck { rows, .. } => {
+                let last = || self.reds.values().last().map(|red| red.rows.clone());
+                let rows = if rows.is_empty() { last().unwrap_or_default() } else { rows.clone() };
                 return Err(IntegrateError::Stuck { rows });
             }
         }
         Ok(Round::Done)
     }
 
-    /// The red rows of the smallest gated combination that has these changes in it.
-    fn blame(
-        &mut self,
-        combination: &mut Combination<'_>,
-        plan: &Plan,
-        guilty: &[usize],
-    ) -> Result<Vec<String>, IntegrateError> {
-        let mut places: Vec<usize> = guilty.to_vec();
-        let needs = plan.needs();
-        let mut open = places.clone();
-        while let Some(place) = open.pop() {
-            for needed in &needs[place] {
-                if !places.contains(needed) {
-                    places.push(*needed);
-                    open.push(*needed);
-                }
-            }
-        }
-        places.sort_unstable();
-        if let Built::Candidate(candidate) = self.build(combination, &places)?
-            && let Some(rows) = self.reds.get(&candidate.tree())
-        {
-            return Ok(rows.clone());
-        }
-        Ok(self.reds.values().last().cloned().unwrap_or_default())
+    /// What the gates said about the smallest combination that has these changes in it; nothing where that
+    /// was not gated here.
+    fn red_of(&mut self, places: &mut Places, guilty: &[usize]) -> Result<Red, IntegrateError> {
+        let named = places.closure(guilty);
+        Ok(match self.build(places, &named)? {
+            Built::Candidate(candidate) => self.red_over(candidate.tree()),
+            Built::Unfit { .. } | Built::Failed { .. } => Red::default(),
+        })
     }
+
+    /// What the gates said about a tree, here or in an earlier integration.
+    fn red_over(&self, tree: ObjectId) -> Red {
+        let kept = || Red::kept(self.driver.site.evidence_about(&tree.to_string()));
+        self.reds.get(&tree).cloned().unwrap_or_else(kept)
+    }
+
+    /// Remembers a culprit, so that it is held the next time without a gate run.
+    fn learn(
+        &mut self,
+        places: &mut Places,
+        records: &mut Records,
+        place: usize,
+        partners: &[usize],
+        rows: &[String],
+    ) -> Result<(), IntegrateError> {
+        let mut named = partners.to_vec();
+        named.push(place);
+        let named = places.closure(&named);
+        let tree = match self.build(places, &named)? {
+            Built::Candidate(candidate) => Some(candidate.tree().to_string()),
+            Built::Unfit { .. } | Built::Failed { .. } => None,
+        };
+        let id = places.id(place);
+        let is_undecidable = |held: &super::Held| held.reason == Reason::Undecidable;
+        let found = self.round.iter().find(|held| held.id == id);
+        let fault = if found.is_some_and(is_undecidable) { Fault::Undecidable } else { Fault::Red };
+        let (partners, rows) = (partners.to_vec(), rows.to_vec());
+        let culprit = Culprit { place, partners, fault, rows };
+        let known = Known::new(&culprit, &places.names(), &gates(&self.oracle), tree);
+        records.memory.learn(known);
+        let site = self.driver.site;
+        self.driver.effects.perform("culprits.json", || site.keep_culprits(&records.memory))
+    }
+
+    fn recalled_partners(
+        &self,
+        places: &Places,
+        place: usize,
+        partners: &[usize],
+        memory: &Memory,
+    ) -> Vec<BundleId> {
+        let known = memory.of(&places.names()[place]);
+        let named = known.and_then(|known| partners_of(known, &self.front.changes));
+        named.unwrap_or_else(|| places.ids(partners))
+    }
+}
+
+fn list(ids: &[BundleId]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "the branch".to_owned() } else { names.join(" ") }
 }
 
 /// Calls off what still runs when it goes out of scope.
@@ -291,23 +580,32 @@ impl Drop for CalledOff<'_> {
     }
 }
 
-fn gate(
+/// Gates one tree after the other, until one is not green.
+fn gate_all(
     driver: Driver<'_>,
     told: &pdca_state::Bundle,
     front: &Front,
-    bench: &Bench,
+    benches: &[Bench],
+    rules: &FlakeRules,
     several: bool,
-) -> Result<Ruling, IntegrateError> {
-    let seat = Seat::new(bench.slot);
-    let driver = Driver { seat: several.then_some(&seat), ..driver };
-    Ok(driver.gate_combination(told, front, bench)?)
-}
-
-fn answer(light: Light) -> Answer {
-    match light {
-        Light::Green => Answer::Green,
-        Light::Red => Answer::Red,
+) -> Result<Rulings, IntegrateError> {
+    let mut rulings = Rulings::new();
+    for bench in benches {
+        let seat = Seat::new(bench.slot);
+        let driver = Driver { seat: several.then_some(&seat), ..driver };
+        let ruling = driver.gate_combination(told, front, bench)?;
+        let is_over = match ruling.light {
+            Some(Light::Green) => false,
+            Some(Light::Red) => !ruling.rows.iter().all(|row| rules.is_quarantined(row)),
+            None => true,
+        };
+        let tree = ObjectId::from_hex(bench.tree.as_bytes());
+        rulings.push((tree.expect("because it was one when it was written"), ruling));
+        if is_over {
+            break;
+        }
     }
+    Ok(rulings)
 }
 
 fn subject(test: &Test, candidate: &Candidate) -> String {
@@ -321,9 +619,9 @@ fn subject(test: &Test, candidate: &Candidate) -> String {
 fn question(test: &Test, candidate: &Candidate) -> String {
     let subject = subject(test, candidate);
     match test.purpose {
-        Purpose::Base | Purpose::Whole | Purpose::Prefix => format!("gating {subject}"),
-        Purpose::Alone => format!("gating {subject} alone"),
+        Purpose::Decide => format!("gating {subject}"),
         Purpose::Confirm => format!("gating {subject} once more"),
+        Purpose::Explain if candidate.bundles().count() == 1 => format!("gating {subject} alone"),
         Purpose::Explain => format!("gating {subject} to find the partners"),
     }
 }

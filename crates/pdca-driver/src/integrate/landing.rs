@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
     Candidate, Certificate, Destination, Gated, LandError, Lookup, ObjectId, Run, Store, contains,
-    refs_below,
+    push_seals,
 };
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
@@ -50,15 +50,6 @@ impl Work<'_> {
             return Ok(Round::Moved);
         }
         let gated = Gated::new(candidate, &self.oracle, verdict)?;
-        if self.order.settings.land == Land::Branch
-            && let Some(branch) = self.staged_in(gated.candidate())?
-        {
-            // An earlier integration left exactly this for a person; a second branch would only confuse.
-            self.chronicle.land(gated.candidate(), &branch, &self.oracle.gate_digest)?;
-            self.chronicle.landed(Ok(gated.candidate().commit()), rest)?;
-            self.arrived(&gated, branch);
-            return Ok(Round::Done);
-        }
         let reference = self.reference();
         let pending = self.announce(&gated, &reference)?;
         let (effects, digest) = (self.driver.effects, &self.oracle.gate_digest);
@@ -100,18 +91,27 @@ impl Work<'_> {
         remove(&pending)?;
         effects.perform("land-outcome", || self.chronicle.landed(Ok(landed.commit()), rest))?;
         self.arrived(&gated, reference);
+        self.share_seals(&gated);
         Ok(Round::Done)
     }
 
-    /// The branch of an earlier integration that has a candidate in it.
-    fn staged_in(&self, candidate: &Candidate) -> Result<Option<String>, IntegrateError> {
-        let own = format!("refs/heads/{}", self.run.integration_branch());
-        for (name, at) in refs_below(&self.front.store, "refs/heads/pdca/integration-")? {
-            if name != own && contains(&self.front.store, at, candidate.commit())? {
-                return Ok(Some(name));
-            }
+    /// Brings the seals to the remote. What keeps them from there does not undo the landing.
+    fn share_seals(&self, gated: &Gated) {
+        let settings = self.order.settings;
+        if settings.land != Land::Push || !settings.push_seals {
+            return;
         }
-        Ok(None)
+        let to = settings.destination(self.front);
+        let share = || push_seals(&self.front.store, gated, to);
+        let why = match self.driver.effects.perform("push-seals", share) {
+            Ok(None) => return,
+            Ok(Some(said)) => said,
+            Err(error) => pdca_state::chain(&error),
+        };
+        let remote = &settings.remote;
+        self.tell(format!(
+            "{remote} did not take the seals, so the certificate can be verified only here: {why}"
+        ));
     }
 
     /// The ref that moves here.
@@ -119,7 +119,7 @@ impl Work<'_> {
         let settings = self.order.settings;
         match settings.land {
             Land::Target => self.front.reference.clone(),
-            Land::Branch => format!("refs/heads/{}", self.run.integration_branch()),
+            Land::Branch => format!("refs/heads/{}", self.front.staging.branch),
             Land::Push => settings.destination(self.front).sighting(),
         }
     }

@@ -59,6 +59,7 @@ impl Follows {
                         Standing::Unsealed
                         | Standing::Sealed(_)
                         | Standing::Staged { .. }
+                        | Standing::Reverted { .. }
                         | Standing::Drifted { .. },
                     ) => left.push(id.clone()),
                 },

@@ -205,6 +205,7 @@ pub(super) fn find<'f>(
         Standing::Staged { branch, .. } => {
             return nothing(format!("it is in {branch}, without a conflict"));
         }
+        Standing::Reverted { by, .. } => return nothing(format!("it was reverted by {by}")),
         Standing::Unsealed => "it was accepted without a seal".to_owned(),
         Standing::Drifted { why } => format!("it is not as it was sealed: {why}"),
     };
@@ -235,6 +236,7 @@ fn fits(front: &Front, tip: ObjectId, tree: ObjectId) -> Result<Came, StoreError
             Standing::Unsealed
             | Standing::Sealed(_)
             | Standing::Landed { .. }
+            | Standing::Reverted { .. }
             | Standing::Drifted { .. } => None,
         })
         .collect();

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
-use pdca_integrate::{Conflict, Engine, Forecast, Ingredients, Level, ObjectId, Outlook, Store};
+use pdca_integrate::{
+    Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, Outlook, Store,
+};
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
-use crate::ground;
 use crate::site::{Site, TargetSpec};
 
 use super::reach::Reach;
@@ -21,8 +22,9 @@ use super::standing::{Standing, StandingError};
 
 /// The memory is not larger than this.
 const LARGEST: u64 = 64 << 20;
-/// More bundles than this are for `pdca forecast`, which takes its time.
-pub const FEW: usize = 32;
+/// In passing, git is asked about so many pairs that nobody asked about before. What is left is asked about the next time,
+/// or by `pdca forecast`, which takes its time.
+const IN_PASSING: usize = 2_000;
 /// More pairs than this are not remembered.
 const MOST: usize = 100_000;
 
@@ -37,6 +39,8 @@ pub struct Sky {
     pub bundles: Vec<(BundleId, Level)>,
     /// The pairs that do not go together, or may not.
     pub troubles: Vec<Trouble>,
+    /// What goes together, by places in `bundles`.
+    pub grouping: Grouping,
 }
 
 /// Two bundles that do not go together, or may not.
@@ -97,7 +101,19 @@ struct Cloud {
     id: BundleId,
     level: Level,
     head: Option<ObjectId>,
+    /// What its patch reaches, where it has one.
+    reach: Option<Reach>,
     touches: Vec<Pattern>,
+    needs: Vec<BundleId>,
+}
+
+/// Which pairs are looked at.
+#[derive(Clone, Copy)]
+struct Scope<'s> {
+    /// Only those of this one.
+    about: Option<&'s BundleId>,
+    /// How many git is asked about at most, beside those that are known.
+    most: usize,
 }
 
 /// What is remembered: the commit that a base and a patch make, and what two commits come to.
@@ -110,22 +126,24 @@ struct Memory {
 impl Site {
     /// The outlook for every branch. Bundles that have landed or will not be built are left out.
     pub fn outlook(&self, only: &BTreeSet<BundleId>) -> Result<Vec<Sky>, StandingError> {
-        self.look_out(only, None)
+        self.look_out(only, Scope { about: None, most: usize::MAX })
+    }
+
+    /// The same, in passing: where very many pairs are new, only some of them are looked at.
+    pub fn outlook_in_passing(&self, only: &BTreeSet<BundleId>) -> Result<Vec<Sky>, StandingError> {
+        self.look_out(only, Scope { about: None, most: IN_PASSING })
     }
 
     /// What a bundle that was just checked does not go together with, among all that are built.
-    ///
-    /// Where there are more of them than can be looked at in passing, nothing is said.
     pub fn outlook_of(&self, bundle: &BundleId) -> Result<Vec<Trouble>, StandingError> {
         let built: Vec<Bundle> = self
             .bundles
             .list()?
             .into_iter()
             .filter(|other| other.path(Artifact::Patch).exists())
-            .take(FEW + 1)
             .collect();
         let own = built.iter().find(|other| other.id() == bundle).map(Site::reach);
-        let Some(own) = own.filter(|_| built.len() <= FEW) else { return Ok(Vec::new()) };
+        let Some(own) = own else { return Ok(Vec::new()) };
         // Most of them are apart, which is seen without asking git.
         let near = built.iter().filter(|other| Site::reach(other).may_meet(&own));
         let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
@@ -133,7 +151,7 @@ impl Site {
             return Ok(Vec::new());
         }
         let only = near.into_iter().chain([bundle.clone()]).collect();
-        let skies = self.look_out(&only, Some(bundle))?;
+        let skies = self.look_out(&only, Scope { about: Some(bundle), most: IN_PASSING })?;
         Ok(skies.into_iter().flat_map(|sky| sky.troubles).collect())
     }
 
@@ -146,7 +164,7 @@ impl Site {
     fn look_out(
         &self,
         only: &BTreeSet<BundleId>,
-        about: Option<&BundleId>,
+        scope: Scope<'_>,
     ) -> Result<Vec<Sky>, StandingError> {
         let landed = self.landed(only)?;
         let mut memory = self.recall_outlook();
@@ -176,8 +194,9 @@ impl Site {
                 .iter()
                 .map(|(bundle, snapshot)| self.cloud(&store, bundle, snapshot, &mut memory))
                 .collect();
-            let troubles = troubles(&store, &self.integrate, &clouds, about, &mut memory);
+            let troubles = troubles(&store, &self.integrate, &clouds, scope, &mut memory);
             found.push(Sky {
+                grouping: grouping(&clouds, &troubles),
                 target: target.name.clone(),
                 branch,
                 bundles: clouds.iter().map(|cloud| (cloud.id.clone(), cloud.level)).collect(),
@@ -212,7 +231,9 @@ impl Site {
             (Some(_), _) => Level::Heads,
             (None, _) => Level::Declared,
         };
-        Cloud { id: bundle.id().clone(), level, head, touches }
+        let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
+        let reach = head.map(|_| Site::reach(bundle));
+        Cloud { id: bundle.id().clone(), level, head, reach, touches, needs }
     }
 
     /// The commit that a bundle's patch makes, where it has one that applies.
@@ -223,6 +244,10 @@ impl Site {
         snapshot: &Snapshot,
         memory: &mut Memory,
     ) -> Option<ObjectId> {
+        // The very commit that Do left, where it is known.
+        if let Ok(Some((_, head, _))) = self.checked_change(store, bundle, snapshot) {
+            return Some(head);
+        }
         let patch = bundle.read(Artifact::Patch).ok()?.filter(|patch| !patch.is_empty())?;
         let checked = snapshot.gates.as_ref().and_then(|gates| gates.base.clone());
         let begun = || Some(self.attempts().load(bundle.id()).ok()??.base);
@@ -236,10 +261,10 @@ impl Site {
         let made = store.rebuild(&Ingredients {
             base,
             patch: &patch,
-            message: &ground::message(bundle),
-            name: ground::COMMITTER.name,
-            email: ground::COMMITTER.email,
-            seconds: ground::COMMITTER.seconds,
+            message: "pdca: a forecast\n",
+            name: "pdca",
+            email: "forecast@pdca.invalid",
+            seconds: 0,
         });
         let made = made.ok()?;
         memory.heads.insert(key, made.to_string());
@@ -271,51 +296,81 @@ fn troubles(
     store: &Store,
     settings: &Settings,
     clouds: &[Cloud],
-    about: Option<&BundleId>,
+    scope: Scope<'_>,
     memory: &mut Memory,
 ) -> Vec<Trouble> {
-    let declared: Vec<(BundleId, Vec<Pattern>)> =
-        clouds.iter().map(|cloud| (cloud.id.clone(), cloud.touches.clone())).collect();
-    let declared = Forecast::of_touches(&declared);
-    let merged = merged(store, settings, clouds, about, memory);
+    let merged = merged(store, settings, clouds, scope, memory);
     let mut found = Vec::new();
-    for (place, first) in clouds.iter().enumerate() {
-        for second in clouds[place + 1..].iter().filter(|second| is_about(about, first, second)) {
-            let outlook = match (first.head, second.head) {
-                (Some(one), Some(other)) => merged.get(&(one, other)).cloned(),
-                _ => declared.between(&first.id, &second.id).cloned(),
-            };
-            if let Some(outlook) = outlook.filter(|outlook| *outlook != Outlook::Clear) {
-                let (id, other) = (first.id.clone(), second.id.clone());
-                let level = first.level.min(second.level);
-                found.push(Trouble { first: id, second: other, level, outlook });
-            }
+    for (first, second) in pairs(clouds, scope) {
+        let outlook = match first.head.zip(second.head) {
+            // Those that are apart are not among the merged ones.
+            Some(heads) => merged.get(&heads).cloned(),
+            None => declared(first, second),
+        };
+        if let Some(outlook) = outlook.filter(|outlook| *outlook != Outlook::Clear) {
+            let (id, other) = (first.id.clone(), second.id.clone());
+            let level = first.level.min(second.level);
+            found.push(Trouble { first: id, second: other, level, outlook });
         }
     }
     found
 }
 
-fn is_about(about: Option<&BundleId>, first: &Cloud, second: &Cloud) -> bool {
-    about.is_none_or(|id| first.id == *id || second.id == *id)
+/// Every two that are looked at, the earlier one first.
+fn pairs<'c>(
+    clouds: &'c [Cloud],
+    scope: Scope<'c>,
+) -> impl Iterator<Item = (&'c Cloud, &'c Cloud)> {
+    let with_later = |(place, first)| clouds[place + 1..].iter().map(move |second| (first, second));
+    let is_about = move |(first, second): &(&Cloud, &Cloud)| {
+        scope.about.is_none_or(|id| first.id == *id || second.id == *id)
+    };
+    clouds.iter().enumerate().flat_map(with_later).filter(is_about)
 }
 
-/// What every two commits come to: as remembered, or as git says.
+/// What two come to by what their briefs declare.
+fn declared(first: &Cloud, second: &Cloud) -> Option<Outlook> {
+    let items = [first, second].map(|cloud| (cloud.id.clone(), cloud.touches.clone()));
+    Forecast::of_touches(&items).pairs.pop().map(|pair| pair.outlook)
+}
+
+/// What goes together, as far as it is known to conflict.
+fn grouping(clouds: &[Cloud], troubles: &[Trouble]) -> Grouping {
+    let places: BTreeMap<&BundleId, usize> =
+        clouds.iter().enumerate().map(|(place, cloud)| (&cloud.id, place)).collect();
+    let place = |id: &BundleId| places.get(id).copied();
+    let needs = |cloud: &Cloud| cloud.needs.iter().filter_map(place).collect();
+    let needs: Vec<Vec<usize>> = clouds.iter().map(needs).collect();
+    let is_sure = |trouble: &&Trouble| matches!(trouble.outlook, Outlook::Conflict { .. });
+    let sides = |trouble: &Trouble| Some((place(&trouble.first)?, place(&trouble.second)?));
+    let conflicts: Vec<(usize, usize)> =
+        troubles.iter().filter(is_sure).filter_map(sides).collect();
+    Grouping::new(&needs, &conflicts)
+}
+
+/// What every two commits come to whose patches may meet: as remembered, or as git says. In passing, those about which
+/// git was not asked are left out.
 fn merged(
     store: &Store,
     settings: &Settings,
     clouds: &[Cloud],
-    about: Option<&BundleId>,
+    scope: Scope<'_>,
     memory: &mut Memory,
 ) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
-    let mut pairs = Vec::new();
-    for (place, first) in clouds.iter().enumerate() {
-        for second in clouds[place + 1..].iter().filter(|second| is_about(about, first, second)) {
-            pairs.extend(first.head.zip(second.head));
-        }
-    }
+    let may_meet = |first: &Cloud, second: &Cloud| match (&first.reach, &second.reach) {
+        (Some(one), Some(other)) => one.may_meet(other),
+        (None, _) | (_, None) => true,
+    };
+    let mut pairs: Vec<(ObjectId, ObjectId)> = pairs(clouds, scope)
+        .filter(|(first, second)| may_meet(first, second))
+        .filter_map(|(first, second)| first.head.zip(second.head))
+        .collect();
     let key = |&(one, other): &(ObjectId, ObjectId)| format!("{one} {other}");
+    let is_new = |pair: &(ObjectId, ObjectId)| !memory.pairs.contains_key(&key(pair));
     let news: Vec<(ObjectId, ObjectId)> =
-        pairs.iter().filter(|pair| !memory.pairs.contains_key(&key(pair))).copied().collect();
+        pairs.iter().copied().filter(is_new).take(scope.most).collect();
+    let asked: BTreeSet<(ObjectId, ObjectId)> = news.iter().copied().collect();
+    pairs.retain(|pair| !is_new(pair) || asked.contains(pair));
     // One question after the other of a process that answers them all; none where all is known.
     let base = news.first().map(|(one, _)| *one);
     if let (Some(base), Ok(drivers)) = (base, settings.drivers()) {

@@ -3,18 +3,16 @@
 //! The changes are folded in the object store, which leaves objects there that nothing refers to.
 //! No ref moves, nothing is gated and nothing is written down.
 
-use pdca_integrate::{
-    Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, VerdictCache, fold,
-};
+use pdca_integrate::{Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, fold};
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
 use crate::site::Site;
 
-use super::held::{Held, Reason};
+use super::held::Held;
 use super::standing::Front;
 use super::tip::Tip;
-use super::work::{Chosen, choose, held, ids, needs};
+use super::work::{Chosen, choose, conflicting, ids, needs};
 use super::{IntegrateError, Order};
 
 /// What an integration would do.
@@ -43,7 +41,8 @@ pub struct Rehearsal {
 impl Site {
     /// Says what an integration of this branch would do.
     pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
-        let tip = Tip::find(front, order.settings, &Cancel::new(), &|_| ())?;
+        self.require_landable(front, order.settings.land)?;
+        let tip = Tip::to_land_on(front, order.settings, &Cancel::new(), &|_| ())?;
         let skipped = self.skipped(front, tip.at)?;
         let Chosen { entries, held: mut out, landed } = choose(front, order, &tip, &skipped)?;
         let strategy = order.settings.strategy;
@@ -57,10 +56,9 @@ impl Site {
             match &bundle.fate {
                 Fate::Applied { .. } => {}
                 Fate::AlreadyPresent { by } => present.push((bundle.id.clone(), by.clone())),
-                Fate::Conflict { conflicts, with, .. } => out.push(Held {
-                    conflicts: conflicts.clone(),
-                    ..held(entry, Reason::Conflict, with.clone())
-                }),
+                Fate::Conflict { conflicts, with, .. } => {
+                    out.push(conflicting(&mut engine, tip.at, entry, conflicts, with)?);
+                }
                 Fate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
                 Fate::Failed { why } => {
                     let (id, why) = (bundle.id.clone(), why.clone());
@@ -79,13 +77,20 @@ impl Site {
             present,
             tip: whole.commit(),
             tree: whole.tree(),
-            base_verdict: self.known(base.candidate())?,
-            verdict: self.known(whole)?,
+            base_verdict: self.known(base.candidate(), order)?,
+            verdict: self.known(whole, order)?,
         })
     }
 
-    fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
-        let cache = VerdictCache::new(self.private().join("verdicts"));
+    fn known(
+        &self,
+        candidate: &Candidate,
+        order: &Order<'_>,
+    ) -> Result<Option<Light>, IntegrateError> {
+        if order.fresh {
+            return Ok(None);
+        }
+        let cache = self.verdicts(order.settings);
         Ok(match cache.look_up(&self.oracle().key(candidate))? {
             Lookup::Found(verdict) => Some(verdict.light),
             Lookup::Unknown | Lookup::Dropped { .. } => None,

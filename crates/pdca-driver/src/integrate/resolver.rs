@@ -5,13 +5,13 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{Ingredients, StoreError};
-use pdca_lanes::ClaimError;
+use pdca_lanes::{ClaimError, Signature};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, chain};
 
 use crate::attempt::Tenancy;
 use crate::drive::{DriveError, Driver};
-use crate::ground::{COMMITTER, Ground, GroundError, message};
+use crate::ground::{Ground, GroundError};
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_ground};
 use crate::seat::Seat;
 
@@ -20,6 +20,10 @@ use super::gate::FIRST_SLOT;
 use super::sides::Sides;
 use super::standing::Front;
 
+/// Who commits that never leave the resolver's checkout are by. Fixed, so that the same tree is the same
+/// commit for a driver that takes over.
+const SCRATCH: Signature<'static> =
+    Signature { name: "pdca", email: "scratch@pdca.invalid", seconds: 0 };
 /// The first slot that conflicts are resolved in: above those that combinations are gated in.
 const FIRST_RESOLVER_SLOT: u32 = 2 * FIRST_SLOT;
 /// More of a file than anybody resolves by hand.
@@ -220,8 +224,10 @@ impl Driver<'_> {
             let log = format!("No patch can hold:\n- {}\n", names.join("\n- "));
             return failed("left a repository inside the checkout", log);
         }
-        let commit = || bench.ground.harvest(&message(ask.bundle));
-        let (patch, head) = self.effects.perform("commit", commit)?;
+        let commit = || lane.commit_all("pdca: a resolution\n", &SCRATCH);
+        self.effects.perform("commit", commit).map_err(GroundError::from)?;
+        let head = bench.ground.head()?;
+        let patch = lane.diff(&bench.ground.attempt.base, &head).map_err(GroundError::from)?;
         let tree_of = |commit: &str| lane.tree_of(commit).map_err(GroundError::from);
         let tree = tree_of(&head)?;
         let given = ask.sides.tree.to_string();
@@ -315,9 +321,9 @@ fn mark(ask: &Ask<'_>) -> Result<String, StoreError> {
             base: ask.sides.tip,
             patch: b"",
             message: "pdca: a conflict\n",
-            name: COMMITTER.name,
-            email: COMMITTER.email,
-            seconds: COMMITTER.seconds,
+            name: SCRATCH.name,
+            email: SCRATCH.email,
+            seconds: SCRATCH.seconds,
         },
         ask.sides.tree,
     )?;

@@ -1,22 +1,30 @@
 //! Accept seals what was reviewed.
 //!
-//! The commit is made again from the base and the patch that Check saw, in the target's object store
-//! and without a working tree; it is the same commit that the gates and the reviewer were given.
+//! What is sealed are the commits that Do left and Check saw. Where those are not to be had any more, one
+//! commit is made from the base and the patch, in the target's object store and without a working tree.
 //! Then the ref, then `seal.json`, and only then may the decision be recorded: whoever dies between
 //! finds the same seal again.
+//!
+//! A result that stands on others can be accepted only after them, and not at all while it is stale.
 
 use std::time::{Duration, Instant};
 
+use pdca_dag::foundation::Stale;
 use pdca_integrate::{
     Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, Run, SealError,
-    Sealed, Store, StoreError, seal,
+    Sealed, Signer, Store, StoreError, Support, seal,
 };
-use pdca_state::{Artifact, Bundle, LoadError, Snapshot, WriteError, sha256_hex};
+use pdca_state::{
+    Artifact, Bundle, BundleId, LoadError, SignoffError, Snapshot, Summary, WriteError,
+    require_accepted, sha256_hex,
+};
 
 use crate::admission::{AdmissionError, Held, admit};
-use crate::attempt::Tenancy;
+use crate::attempt::{Attempt, Tenancy};
+use crate::authorship::Author;
+use crate::base::{BaseError, stale_sentence};
+use crate::commits::message_for;
 use crate::effect::Effects;
-use crate::ground;
 use crate::site::{Site, TargetChoiceError, TargetSpec};
 
 /// How long another acceptance may take.
@@ -43,13 +51,12 @@ pub enum Sealing {
     },
 }
 
-/// When and by whom something is sealed.
+/// The decision that something is sealed by.
 #[derive(Debug, Clone, Copy)]
 pub struct Hand<'a> {
-    /// The name that the seal's ref goes by, where there is no seal yet.
-    pub run: &'a Run,
-    /// The clock, in seconds since 1970, for the reflog.
-    pub seconds: i64,
+    /// The summary that records the acceptance. Who signed is read from it, and nothing is sealed
+    /// that accepting would refuse.
+    pub summary: &'a str,
 }
 
 /// Why nothing was sealed.
@@ -58,6 +65,15 @@ pub enum SealingError {
     /// It is not known where the change belongs.
     #[error(transparent)]
     Target(#[from] TargetChoiceError),
+    /// The summary records no acceptance that the rules of accepting allow.
+    #[error("it was not accepted as the rules of sign-off ask")]
+    NotAccepted(#[source] SignoffError),
+    /// The change writes protected paths, and no settled item of §6 says so.
+    #[error("no settled item of §6 names the protected path `{}`", .paths.join("`, `"))]
+    Protected {
+        /// The paths.
+        paths: Vec<String>,
+    },
     /// `patch.diff` is not what Check saw.
     #[error("patch.diff is not what Check saw")]
     PatchChanged {
@@ -80,6 +96,21 @@ pub enum SealingError {
         /// What the checkout was at.
         checked: String,
     },
+    /// It stands on results that are not accepted.
+    #[error("it stands on {}, which must be accepted first", names(on))]
+    AcceptFirst {
+        /// Those, in the order in which to accept them.
+        on: Vec<BundleId>,
+    },
+    /// What it stands on changed since it was checked.
+    #[error("it is stale: {}", stale_sentence(stale))]
+    Stale {
+        /// What changed.
+        stale: Stale,
+    },
+    /// What it stands on cannot be looked at.
+    #[error(transparent)]
+    Foundation(#[from] BaseError),
     /// The patch does not apply to the base that Check saw.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
@@ -138,28 +169,49 @@ impl Site {
         }
         let base = ObjectId::from_hex(base.as_bytes())
             .map_err(|_| SealingError::Base { given: base.to_owned() })?;
+        let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
+        self.require_seen(hand.summary, &patch)?;
+        let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
         let _turn = self.turn_to_seal()?;
         let store = self.store(&target)?;
-        let head = store.rebuild(&Ingredients {
-            base,
-            patch: &patch,
-            message: &ground::message(bundle),
-            name: ground::COMMITTER.name,
-            email: ground::COMMITTER.email,
-            seconds: ground::COMMITTER.seconds,
-        })?;
+        let attempt = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+        let based = base.to_string();
+        let attempt =
+            attempt.filter(|known| known.iterations == snapshot.iterations && known.base == based);
+        let head = match self.checked_change(&store, bundle, snapshot)? {
+            Some((known, head, _)) if known.base == based => head,
+            Some(_) | None => self.rebuilt(&store, &target, bundle, (base, &patch))?,
+        };
         self.require_checked(bundle, &target, &store, head, (base, checked))?;
         let known: Vec<Sealed> = Sealed::all(&store)?.into_iter().flatten().collect();
         let is_it = |sealed: &&Sealed| {
             let record = sealed.record();
             (&record.id, record.head, record.base) == (bundle.id(), head, base)
                 && record.patch_digest == checked
+                && record.brief_digest.as_ref().is_none_or(|sealed| *sealed == brief)
+                && record.overrides == accepted.overrides
         };
         let earlier = known.iter().find(is_it).map(Sealed::record);
+        let stands_on = match earlier {
+            Some(record) => record.stands_on.clone(),
+            None => self.supports(&store, &target, bundle, attempt.as_ref())?,
+        };
         let last = known.iter().map(|sealed| sealed.record().completion_order).max();
-        let gate_digest = self.rows.digest();
+        let gate_digest = self.fingerprint();
+        let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
+        let user = user.as_ref().and_then(pdca_lanes::Target::user);
+        let signer = earlier.and_then(|record| record.accepted.clone());
+        let signer = signer.unwrap_or_else(|| self.signer(&accepted.by, user));
+        let trailers = match earlier {
+            Some(record) => record.trailers.clone(),
+            None => self.integrate.trailers_for(bundle.id(), &signer),
+        };
+        let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
+        let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
+        let name = name_of(bundle.id(), (base, head), (checked, &brief), &signer);
+        let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
         let accepted = Acceptance {
-            run: earlier.map_or(hand.run, |record| &record.run),
+            run: earlier.map_or(&name, |record| &record.run),
             id: bundle.id(),
             base,
             head,
@@ -169,12 +221,94 @@ impl Site {
             gate_digest: earlier.map_or(&gate_digest, |record| &record.gate_digest),
             completion_order: earlier
                 .map_or(last.unwrap_or(0) + 1, |record| record.completion_order),
+            tip: earlier.map_or(tip, |record| record.tip),
+            stands_on: &stands_on,
+            by: earlier.map_or(Some(&signer), |record| record.accepted.as_ref()),
+            trailers: &trailers,
+            brief: brief.map(String::as_str),
+            overrides: &accepted.overrides,
         };
-        let log = Log { message: "pdca: accept", seconds: hand.seconds };
+        let log = Log { message: "pdca: accept", seconds: self.dates.now() };
         let (sealed, effect) =
             effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
         effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
         Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
+    }
+
+    /// Every protected path of the change must be named by an item of §6 that a person settled.
+    fn require_seen(&self, summary: &str, patch: &[u8]) -> Result<(), SealingError> {
+        let summary = Summary::parse(summary);
+        let is_named = |path: &String| {
+            let named = format!("`{}`", path.escape_debug());
+            summary.cleared_items().iter().any(|item| item.contains(&named))
+        };
+        let mut paths = self.protected_paths(patch);
+        paths.retain(|path| !is_named(path));
+        if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
+    }
+
+    /// One commit of base and patch, for a change whose own commits are not to be had.
+    fn rebuilt(
+        &self,
+        store: &Store,
+        target: &TargetSpec,
+        bundle: &Bundle,
+        (base, patch): (ObjectId, &[u8]),
+    ) -> Result<ObjectId, SealingError> {
+        let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
+        let user = user.map_or_else(Author::nobody, |target| self.author_for(&target));
+        let made = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+        let made = made.and_then(|known| known.made);
+        // Without a record of when the work ended, the base is as close as can be told.
+        let seconds = made.as_ref().map(|made| made.seconds);
+        let seconds = seconds.map_or_else(|| store.committed_at(base), Ok)?;
+        Ok(store.rebuild(&Ingredients {
+            base,
+            patch,
+            message: &message_for(bundle),
+            name: made.as_ref().map_or(&user.name, |made| &made.name),
+            email: made.as_ref().map_or(&user.email, |made| &made.email),
+            seconds,
+        })?)
+    }
+
+    /// What a change stands on, each with the digest of its seal.
+    fn supports(
+        &self,
+        store: &Store,
+        target: &TargetSpec,
+        bundle: &Bundle,
+        attempt: Option<&Attempt>,
+    ) -> Result<Vec<Support>, SealingError> {
+        let Some(attempt) = attempt.filter(|attempt| !attempt.stands_on.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let landscape = self.landscape_of(store, target, &attempt.branch)?;
+        if let Some(stale) = landscape.stale(bundle.id()) {
+            return Err(SealingError::Stale { stale: stale.clone() });
+        }
+        let open = landscape.results.unsigned_below(bundle.id());
+        if !open.is_empty() {
+            return Err(SealingError::AcceptFirst { on: open.into_iter().cloned().collect() });
+        }
+        let seal = |support: &Support| Support {
+            seal: landscape.seal_of(&support.id).or_else(|| support.seal.clone()),
+            ..support.clone()
+        };
+        Ok(attempt.stands_on.iter().map(seal).collect())
+    }
+
+    /// Who is named as committer of what lands: the person who accepts, with the address that is known.
+    fn signer(&self, by: &str, user: Option<(String, String)>) -> Signer {
+        let seconds = self.dates.now();
+        let known = self.author.clone().into_iter();
+        let known = known.chain(user.map(|(name, email)| Author { name, email }));
+        let known: Vec<Author> = known.collect();
+        let typed = by.parse::<Author>().ok();
+        let named = || known.iter().find(|author| author.name == by.trim()).cloned();
+        let author = typed.or_else(named).or_else(|| known.first().cloned());
+        let Author { name, email } = author.unwrap_or_else(Author::nobody);
+        Signer { name, email, seconds }
     }
 
     /// The checkout that Check left, where it is still there, must have the same tree. Its commit may be
@@ -217,6 +351,24 @@ impl Site {
             }
         }
     }
+}
+
+/// The name that a seal's ref goes by. It follows from what is sealed, so that the same acceptance is the
+/// same seal everywhere, and what lands has the same ids.
+fn name_of(
+    id: &BundleId,
+    (base, head): (ObjectId, ObjectId),
+    (patch, brief): (&str, &str),
+    by: &Signer,
+) -> Run {
+    let Signer { name, email, seconds } = by;
+    let text = format!("{id}\0{base}\0{head}\0{patch}\0{name}\0{email}\0{seconds}\0{brief}");
+    let name = format!("s{:.25}", sha256_hex(text.as_bytes()));
+    name.parse().expect("because it is letters and digits")
+}
+
+fn names(ids: &[BundleId]) -> String {
+    ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Seals under the fence as it is: a new ref takes nothing from a driver that is at work.

@@ -82,7 +82,7 @@ fn is_partner(
     change: &Accepted,
     conflicts: &[Conflict],
 ) -> Result<bool, StoreError> {
-    let Standing::Landed { sealed: other, commit } = &change.standing else { return Ok(false) };
+    let Standing::Landed { sealed: other, commit, .. } = &change.standing else { return Ok(false) };
     let footprint = &other.record().footprint;
     let touches = conflicts.iter().any(|conflict| footprint.contains(&conflict.path));
     Ok(touches && !contains(&front.store, sealed.record().base, *commit)?)

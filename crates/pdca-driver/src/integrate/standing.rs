@@ -1,12 +1,16 @@
-//! Where accepted changes stand: sealed, landed, or not as they were sealed. Told from git.
+//! Where accepted changes stand: sealed, staged, landed and where, reverted, or not as they were sealed.
+//! Derived from seals and ancestry in git, never from ids or dates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
-    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, present_in, refs_below,
-    sightings,
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, foreign_commits,
+    present_in, refs_below, seals_named, sightings, staging_branch,
 };
-use pdca_state::{Artifact, Bundle, BundleId, LoadError, RootError, Snapshot, State, sha256_hex};
+use pdca_state::{
+    Artifact, Brief, Bundle, BundleId, LoadError, RootError, Snapshot, State, Summary,
+    require_accepted, sha256_hex,
+};
 
 use crate::site::{Site, TargetChoiceError, TargetSpec};
 
@@ -23,8 +27,24 @@ pub struct Front {
     pub store: Store,
     /// Where the branch is.
     pub tip: ObjectId,
+    /// The branch that holds what waits for a person to merge it.
+    pub staging: Staging,
     /// The changes, by their ids.
     pub changes: Vec<Accepted>,
+}
+
+/// The staging branch of a target branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staging {
+    /// Its name, without `refs/heads/`.
+    pub branch: String,
+    /// Where it is; none where there is no such branch.
+    pub at: Option<ObjectId>,
+    /// Whether it goes on from where the target branch is, with changes that are still to land and
+    /// nothing else. Otherwise the next integration folds it anew.
+    pub is_current: bool,
+    /// Commits in it that no sealed change brought: somebody's work.
+    pub foreign: Vec<ObjectId>,
 }
 
 /// Every branch that accepted changes are meant for.
@@ -80,6 +100,15 @@ pub enum Standing {
         sealed: Box<Sealed>,
         /// The commit that brought it.
         commit: ObjectId,
+        /// The branches that have it, as people write them: `main`, `origin/main`.
+        places: Vec<String>,
+    },
+    /// It was in the branch and was reverted.
+    Reverted {
+        /// The seal.
+        sealed: Box<Sealed>,
+        /// The commit that reverted it.
+        by: ObjectId,
     },
     /// What is there is not what was sealed. Nothing of it lands.
     Drifted {
@@ -142,6 +171,7 @@ impl Standing {
             Self::Sealed(_) => "sealed",
             Self::Staged { .. } => "staged",
             Self::Landed { .. } => "landed",
+            Self::Reverted { .. } => "reverted",
             Self::Drifted { .. } => "drifted",
         }
     }
@@ -218,14 +248,16 @@ impl Site {
         Ok(Some((target, branch, snapshot)))
     }
 
-    /// Bundles that may be complete, those that were put away included.
+    /// Bundles that may be complete. Those that were put away come first: one of the same name that is
+    /// not is the newer one.
     fn accepted(&self) -> Result<Vec<Bundle>, RootError> {
-        let mut all = self.bundles.list()?;
-        all.extend(self.bundles.list_completed()?);
+        let mut all = self.bundles.list_completed()?;
+        all.extend(self.bundles.list()?);
         Ok(all)
     }
 
-    fn front(
+    /// One branch of a target, with these changes.
+    pub(super) fn front(
         &self,
         target: TargetSpec,
         branch: Option<&str>,
@@ -257,15 +289,65 @@ impl Site {
         for (bundle, snapshot) in bundles {
             let standing = standing(&store, &bundle)?;
             let brief = snapshot.authored_brief();
-            let depends_on = brief.map(|brief| brief.depends_on().ids).unwrap_or_default();
+            let depends_on = brief.map(Brief::depends_on).unwrap_or_default();
+            let depends_on = depends_on.among(&|id| self.is_bundle(id)).ids;
             changes.push(Accepted { bundle, depends_on, standing });
         }
-        mark_landed(&store, tip, &mut changes).map_err(failed)?;
-        for seen in sightings(&store, &branch).map_err(failed)? {
-            mark_landed(&store, seen, &mut changes).map_err(failed)?;
+        mark_landed(&store, &branch, tip, &mut changes).map_err(failed)?;
+        for (name, at) in elsewhere(&store, &reference, &branch).map_err(failed)? {
+            mark_landed(&store, &name, at, &mut changes).map_err(failed)?;
         }
-        mark_staged(&store, tip, &mut changes).map_err(failed)?;
-        Ok(Front { target, branch, reference, store, tip, changes })
+        // What landed is beyond an edit of its brief.
+        for change in &mut changes {
+            mark_edited_brief(change)?;
+        }
+        let staging = Staging::find(&store, &branch, tip, &changes).map_err(failed)?;
+        mark_staged(&store, &staging, &mut changes).map_err(failed)?;
+        Ok(Front { target, branch, reference, store, tip, staging, changes })
+    }
+}
+
+/// Where else the branch is: with remotes, as they were last fetched, pushed or seen.
+fn elsewhere(
+    store: &Store,
+    reference: &str,
+    branch: &str,
+) -> Result<Vec<(String, ObjectId)>, StoreError> {
+    let mut found = Vec::new();
+    if reference.starts_with("refs/heads/") {
+        for (name, at) in refs_below(store, "refs/remotes/")? {
+            let name = name.trim_start_matches("refs/remotes/");
+            if name.split_once('/').is_some_and(|(_, of)| of == branch) {
+                found.push((name.to_owned(), at));
+            }
+        }
+    }
+    found.extend(sightings(store, branch)?);
+    Ok(found)
+}
+
+impl Staging {
+    fn find(
+        store: &Store,
+        target_branch: &str,
+        tip: ObjectId,
+        changes: &[Accepted],
+    ) -> Result<Self, StoreError> {
+        let branch = staging_branch(target_branch);
+        let at = store.commit_at(&format!("refs/heads/{branch}"))?;
+        let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
+        let Some(at) = at else { return Ok(staging) };
+        staging.foreign = foreign_commits(store, tip, at)?;
+        if staging.foreign.is_empty() && contains(store, at, tip)? {
+            let wanted: BTreeSet<String> = changes
+                .iter()
+                .filter(|change| matches!(change.standing, Standing::Sealed(_)))
+                .filter_map(|change| Some(change.sealed()?.digest()))
+                .collect();
+            let named = seals_named(store, tip, at)?;
+            staging.is_current = !named.is_empty() && named.is_subset(&wanted);
+        }
+        Ok(staging)
     }
 }
 
@@ -274,7 +356,9 @@ fn standing(store: &Store, bundle: &Bundle) -> Result<Standing, StandingError> {
     let drifted = |why: String| Ok(Standing::Drifted { why });
     let record: SealRecord = match bundle.read(Artifact::Seal)? {
         None => {
-            return Ok(match the_only_seal(store, bundle.id()) {
+            // An earlier acceptance that was taken back may have left it: only one that stands counts.
+            let sealed = the_only_seal(store, bundle.id()).filter(|_| is_accepted(bundle));
+            return Ok(match sealed {
                 Some(sealed) => check_patch(bundle, sealed)?,
                 None => Standing::Unsealed,
             });
@@ -296,6 +380,14 @@ fn standing(store: &Store, bundle: &Bundle) -> Result<Standing, StandingError> {
         Err(SealError::NotSealed { name }) => drifted(format!("{name} is gone")),
         Err(error) => drifted(pdca_state::chain(&error)),
     }
+}
+
+/// Whether the summary records an acceptance that accepting would allow.
+fn is_accepted(bundle: &Bundle) -> bool {
+    bundle.load().is_ok_and(|snapshot| {
+        let summary = snapshot.summary.as_ref().map_or("", Summary::text);
+        require_accepted(summary, snapshot.gates.as_ref()).is_ok()
+    })
 }
 
 /// The seal of a bundle that has no copy of it, where there is exactly one.
@@ -320,36 +412,73 @@ fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<Standing, StandingErro
     })
 }
 
-fn mark_landed(store: &Store, tip: ObjectId, changes: &mut [Accepted]) -> Result<(), StoreError> {
-    let seals: Vec<&Sealed> = changes.iter().filter_map(Accepted::sealed).collect();
-    let landed = present_in(store, tip, &seals)?;
+/// Marks a change that has not landed and whose brief is not the one that was accepted with it.
+fn mark_edited_brief(change: &mut Accepted) -> Result<(), StandingError> {
+    let Standing::Sealed(sealed) = &change.standing else { return Ok(()) };
+    let Some(accepted) = &sealed.record().brief_digest else { return Ok(()) };
+    let found = sha256_hex(&change.bundle.read(Artifact::Brief)?.unwrap_or_default());
+    if found != *accepted {
+        let why = format!("brief.md is {found:.12} and was accepted as {accepted:.12}");
+        change.standing = Standing::Drifted { why };
+    }
+    Ok(())
+}
+
+/// Marks what a branch has. What the first branch says counts; others only add where it is as well.
+fn mark_landed(
+    store: &Store,
+    name: &str,
+    tip: ObjectId,
+    changes: &mut [Accepted],
+) -> Result<(), StoreError> {
+    let records: Vec<&SealRecord> =
+        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+    let found = present_in(store, tip, &records)?;
     for change in changes {
-        let Some(commit) = landed.get(change.bundle.id()).copied() else { continue };
-        if let Standing::Sealed(sealed) = &change.standing {
-            change.standing = Standing::Landed { sealed: sealed.clone(), commit };
+        let Some(presence) = change.sealed().and_then(|it| found.get(&it.digest())).copied() else {
+            continue;
+        };
+        match (&mut change.standing, presence.reverted_by) {
+            (Standing::Sealed(sealed), Some(by)) => {
+                change.standing = Standing::Reverted { sealed: sealed.clone(), by };
+            }
+            (Standing::Sealed(sealed), None) => {
+                let (sealed, places) = (sealed.clone(), vec![name.to_owned()]);
+                change.standing = Standing::Landed { sealed, commit: presence.commit, places };
+            }
+            (Standing::Landed { places, .. }, None) if !places.iter().any(|it| it == name) => {
+                places.push(name.to_owned());
+            }
+            (
+                Standing::Landed { .. }
+                | Standing::Reverted { .. }
+                | Standing::Staged { .. }
+                | Standing::Unsealed
+                | Standing::Drifted { .. },
+                _,
+            ) => {}
         }
     }
     Ok(())
 }
 
-/// Finds what waits in a branch of an earlier integration that goes on from where the branch is.
-fn mark_staged(store: &Store, tip: ObjectId, changes: &mut [Accepted]) -> Result<(), StoreError> {
-    if !changes.iter().any(|change| matches!(change.standing, Standing::Sealed(_))) {
-        return Ok(());
-    }
-    for (name, at) in refs_below(store, "refs/heads/pdca/integration-")? {
-        if !contains(store, at, tip)? {
+/// Marks what waits in the staging branch.
+fn mark_staged(
+    store: &Store,
+    staging: &Staging,
+    changes: &mut [Accepted],
+) -> Result<(), StoreError> {
+    let Some(at) = staging.at.filter(|_| staging.is_current) else { return Ok(()) };
+    let records: Vec<&SealRecord> =
+        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+    let there = present_in(store, at, &records)?;
+    for change in changes {
+        let Some(presence) = change.sealed().and_then(|it| there.get(&it.digest())) else {
             continue;
-        }
-        let seals: Vec<&Sealed> = changes.iter().filter_map(Accepted::sealed).collect();
-        let there = present_in(store, at, &seals)?;
-        let branch = name.trim_start_matches("refs/heads/");
-        for change in &mut *changes {
-            let Some(commit) = there.get(change.bundle.id()).copied() else { continue };
-            if let Standing::Sealed(sealed) = &change.standing {
-                let (sealed, branch) = (sealed.clone(), branch.to_owned());
-                change.standing = Standing::Staged { sealed, branch, commit };
-            }
+        };
+        if let Standing::Sealed(sealed) = &change.standing {
+            let (sealed, branch) = (sealed.clone(), staging.branch.clone());
+            change.standing = Standing::Staged { sealed, branch, commit: presence.commit };
         }
     }
     Ok(())
@@ -361,6 +490,7 @@ impl Accepted {
         match &self.standing {
             Standing::Sealed(sealed)
             | Standing::Staged { sealed, .. }
+            | Standing::Reverted { sealed, .. }
             | Standing::Landed { sealed, .. } => Some(sealed),
             Standing::Unsealed | Standing::Drifted { .. } => None,
         }

@@ -44,7 +44,20 @@ impl Settings {
 }
 
 impl Tip {
-    /// Finds it. Nothing is written for that but objects.
+    /// What new changes go onto: the branch, or what is staged on top of it already.
+    pub(super) fn to_land_on(
+        front: &Front,
+        settings: &Settings,
+        cancel: &Cancel,
+        tell: &dyn Fn(String),
+    ) -> Result<Self, IntegrateError> {
+        let tip = Self::find(front, settings, cancel, tell)?;
+        let is_staged = settings.land == Land::Branch && front.staging.is_current;
+        let at = front.staging.at.filter(|_| is_staged).unwrap_or(tip.at);
+        Ok(Self { at, ..tip })
+    }
+
+    /// Finds the branch. Nothing is written for that but objects.
     pub(super) fn find(
         front: &Front,
         settings: &Settings,
@@ -92,7 +105,11 @@ impl Work<'_> {
         let sighting = settings.destination(self.front).sighting();
         let onto = match settings.land {
             Land::Target => Onto::Target(&self.front.branch),
-            Land::Branch => Onto::Branch(&self.run),
+            Land::Branch => Onto::Staging {
+                branch: &self.front.branch,
+                // An earlier fold of ours gives way to the first landing, and to no later one.
+                replaces: self.front.staging.at.filter(|_| self.done.references.is_empty()),
+            },
             Land::Push => Onto::Sighting(&sighting),
         };
         let log = self.log("pdca: integrate");

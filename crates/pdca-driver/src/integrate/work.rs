@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
-    BaseDrift, Candidate, Engine, Entry, Fate, Fence, Log, ObjectId, Oracle, Pace, Plan, RefError,
-    Run, Sealed, Step, VerdictCache, base_drift, fold, present_in,
+    BaseDrift, BranchSide, Candidate, Conflict, Engine, Entry, Fate, Fence, FlakeRules, Log,
+    ObjectId, Oracle, Pace, Plan, RefError, Run, SealRecord, Sealed, Step, Support, Trust,
+    VerdictCache, base_drift, fold, present_in,
 };
 use pdca_journal as journal;
 use pdca_state::{Bundle, BundleId};
@@ -14,9 +15,12 @@ use crate::event::What;
 use crate::site::Site;
 
 use super::chronicle::Chronicle;
+use super::evidence::keep_logs_beside;
 use super::held::{Held, Reason};
+use super::hunt::Red;
 use super::settings::Land;
 use super::standing::{Front, Standing};
+use super::stats::Tally;
 use super::tip::Tip;
 use super::{IntegrateError, Integrated, Order};
 
@@ -48,9 +52,13 @@ pub(super) struct Work<'w> {
     /// What the present round held back.
     pub(super) round: Vec<Held>,
     /// The red rows of trees that were gated.
-    pub(super) reds: BTreeMap<ObjectId, Vec<String>>,
+    pub(super) reds: BTreeMap<ObjectId, Red>,
     /// How often the gates were asked anew about a tree.
     pub(super) anew: BTreeMap<ObjectId, u32>,
+    /// What reds mean.
+    pub(super) rules: FlakeRules,
+    /// What it costs.
+    pub(super) tally: Tally,
     anchored: BTreeSet<ObjectId>,
     anchors: u32,
     pace: Pace,
@@ -76,13 +84,15 @@ impl<'w> Work<'w> {
         tip: Tip,
     ) -> Result<Self, IntegrateError> {
         let oracle = driver.site.oracle();
-        let terms = order.settings.terms(front, &oracle);
+        let terms = order.settings.terms(front, &oracle, order.fresh);
         let begin = || Chronicle::begin(driver.site, front, &tip, entries, terms, order.clock);
         let chronicle = driver.effects.perform("journal", begin)?;
         let run = chronicle.run();
         let take = || Fence::take(&front.store, &run, chronicle.epoch());
         let fence = driver.effects.perform("fence", take)?;
         let tree = front.store.tree_of(tip.at)?;
+        let staged = order.settings.land == Land::Branch && front.staging.is_current;
+        let staging = staged.then(|| format!("refs/heads/{}", front.staging.branch));
         let done = Integrated {
             base: tip.at,
             tip: tip.at,
@@ -91,15 +101,28 @@ impl<'w> Work<'w> {
             landed: Vec::new(),
             held: Vec::new(),
             present: Vec::new(),
-            references: Vec::new(),
+            references: staging.into_iter().collect(),
             gate_runs: 0,
             cached: 0,
             flakes: 0,
+            flaky: Vec::new(),
+            quarantined: Vec::new(),
             certificates: Vec::new(),
         };
+        let own = Some(run.as_str().to_owned());
+        let trust = driver.site.trust(order.settings);
+        let trust = Trust { own, only_own: order.fresh, ..trust };
+        let mut tally = driver.site.tally(&run);
+        if tally.begun == 0 {
+            tally.begun = driver.site.now();
+        }
+        tally.target.clone_from(&front.target.name);
+        tally.branch.clone_from(&front.branch);
         Ok(Self {
             oracle,
-            cache: VerdictCache::new(driver.site.private().join("verdicts")),
+            cache: driver.site.verdicts(order.settings).trusting(trust),
+            rules: driver.site.flake_rules(),
+            tally,
             driver,
             front,
             order,
@@ -130,7 +153,6 @@ impl<'w> Work<'w> {
         self.done.certificates.extend(finished);
         self.done.held = held;
         self.done.landed = landed;
-        self.go_on_in_branch(&mut waiting)?;
         let mut moved = 0;
         while !waiting.is_empty() {
             if self.driver.cancel.is_cancelled() {
@@ -156,15 +178,29 @@ impl<'w> Work<'w> {
                     return Err(IntegrateError::Drifted { reference, how });
                 }
             } else {
-                let culprits = self.round.iter().filter(|held| held.reason == Reason::Red);
+                let culprits = self
+                    .round
+                    .iter()
+                    .filter(|held| matches!(held.reason, Reason::Red | Reason::Undecidable));
                 self.pace.learn(batch.len(), culprits.count());
                 self.done.held.append(&mut self.round);
             }
+            self.count()?;
             let settled = self.settled();
             waiting.retain(|entry| !settled.contains(entry.sealed().id()));
             self.hold_dependants(&mut waiting);
         }
+        self.done.flaky = self.driver.site.flaky_rows(&self.rules);
+        self.tally.ended = Some(self.driver.site.now());
+        self.count()?;
         Ok(self.done.clone())
+    }
+
+    /// Writes down what it came to so far and what that cost.
+    pub(super) fn count(&mut self) -> Result<(), IntegrateError> {
+        let site = self.driver.site;
+        self.tally.came_to(&self.done, &self.round, site.now());
+        self.driver.effects.perform("stats", || site.keep_tally(&self.tally))
     }
 
     /// Remembers where the branch of a remote is, which nobody may have rewound since the last time.
@@ -180,30 +216,6 @@ impl<'w> Work<'w> {
                 format!("was rewound or rewritten since it was at {before}; it is not forced");
             return Err(IntegrateError::Drifted { reference, how });
         }
-        Ok(())
-    }
-
-    /// Takes over what an integration that is taken up has in its branch already.
-    fn go_on_in_branch(&mut self, waiting: &mut Vec<Entry>) -> Result<(), IntegrateError> {
-        if self.order.settings.land != Land::Branch {
-            return Ok(());
-        }
-        let reference = format!("refs/heads/{}", self.run.integration_branch());
-        let Some(at) = self.front.store.commit_at(&reference)? else { return Ok(()) };
-        let seals: Vec<&Sealed> = waiting.iter().map(Entry::sealed).collect();
-        let there = present_in(&self.front.store, at, &seals)?;
-        let plan = Plan::new(self.at, self.order.settings.strategy, waiting.iter().cloned())?;
-        self.done.order = ids(&plan);
-        for id in ids(&plan) {
-            if let Some(commit) = there.get(&id) {
-                self.done.landed.push((id, *commit));
-            }
-        }
-        waiting.retain(|entry| !there.contains_key(entry.sealed().id()));
-        self.at = at;
-        self.done.tip = at;
-        self.done.tree = self.front.store.tree_of(at)?;
-        self.done.references.push(reference);
         Ok(())
     }
 
@@ -276,8 +288,7 @@ impl<'w> Work<'w> {
                     self.done.present.push((bundle.id.clone(), by.clone()));
                 }
                 Fate::Conflict { conflicts, with, .. } => {
-                    let conflicts = conflicts.clone();
-                    let held = Held { conflicts, ..held(entry, Reason::Conflict, with.clone()) };
+                    let held = conflicting(&mut self.engine, plan.base(), entry, conflicts, with)?;
                     self.tell(held.sentence());
                     self.round.push(held);
                 }
@@ -336,7 +347,6 @@ impl<'w> Work<'w> {
             Err(
                 error @ (IntegrateError::Drifted { .. }
                 | IntegrateError::Stuck { .. }
-                | IntegrateError::Breached { .. }
                 | IntegrateError::Refused { .. }),
             ) => {
                 self.chronicle.block(journal::Reason::Recovery, error.to_string())?;
@@ -369,6 +379,10 @@ impl<'w> Work<'w> {
         });
         let held: Vec<Held> =
             self.done.held.iter().chain(&self.round).cloned().chain(present).collect();
+        for change in self.front.changes.iter().filter(|one| self.order.wants(one.bundle.id())) {
+            let about_it = held.iter().find(|held| held.id == *change.bundle.id());
+            keep_logs_beside(&change.bundle, about_it);
+        }
         let mut known = self.driver.site.held_back();
         let about = self.front.changes.iter().map(|change| change.bundle.id());
         known.renew(about.filter(|id| self.order.wants(id)), &held);
@@ -402,6 +416,30 @@ pub(super) fn held(entry: &Entry, reason: Reason, partners: Vec<BundleId>) -> He
     Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
 }
 
+/// A change that conflicts with others of its plan, or else with the branch: then with the change that landed there, or the
+/// commit, that it really disagrees with.
+pub(super) fn conflicting(
+    engine: &mut Engine<'_>,
+    base: ObjectId,
+    entry: &Entry,
+    conflicts: &[Conflict],
+    with: &[BundleId],
+) -> Result<Held, IntegrateError> {
+    let conflicts = conflicts.to_vec();
+    let mut held = Held { conflicts, ..held(entry, Reason::Conflict, with.to_vec()) };
+    if with.is_empty()
+        && let Some(side) =
+            BranchSide::find(engine, base, entry.sealed().record(), &held.conflicts)?
+    {
+        let landed = side.seals.iter().filter_map(|(id, _)| id.parse().ok());
+        // An earlier change of the same name is told by its commit.
+        held.partners = landed.filter(|id| *id != held.id).collect();
+        let commit = side.commit.to_hex_with_len(12);
+        held.detail = held.partners.is_empty().then(|| format!("{commit} {}", side.subject));
+    }
+    Ok(held)
+}
+
 pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
     held(entry, Reason::Needs, behind)
 }
@@ -431,13 +469,18 @@ pub(super) fn choose(
     tip: &Tip,
     skipped: &BTreeSet<BundleId>,
 ) -> Result<Chosen, IntegrateError> {
-    let seals: Vec<&Sealed> = front.changes.iter().filter_map(super::Accepted::sealed).collect();
-    // What the branch here has is known already; only a remote may have more.
-    let there = if tip.at == front.tip {
+    let seals = || front.changes.iter().filter_map(super::Accepted::sealed);
+    // What the branch here has is known already; only a remote or the staging branch may have more.
+    let there: BTreeMap<String, ObjectId> = if tip.at == front.tip {
         BTreeMap::new()
     } else {
-        present_in(&front.store, tip.at, &seals)?
+        let records: Vec<&SealRecord> = seals().map(Sealed::record).collect();
+        let found = present_in(&front.store, tip.at, &records)?;
+        let live = found.into_iter().filter(|(_, presence)| presence.reverted_by.is_none());
+        live.map(|(digest, presence)| (digest, presence.commit)).collect()
     };
+    // An earlier bundle of the same name that was put away is another change.
+    let there = |sealed: &Sealed| there.get(&sealed.digest()).copied();
     let mut landed = Vec::new();
     let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
     let mut out = Vec::new();
@@ -448,13 +491,27 @@ pub(super) fn choose(
         }
         match &change.standing {
             Standing::Landed { .. } => {}
+            Standing::Reverted { by, sealed } => {
+                let detail = Some(by.to_hex_with_len(12).to_string());
+                let head = Some(sealed.record().head.to_string());
+                out.push(Held { detail, head, ..Held::blank(id, Reason::Reverted) });
+            }
             Standing::Unsealed => out.push(Held::blank(id, Reason::Unsealed)),
             Standing::Drifted { why } => {
                 let detail = Some(why.clone());
                 out.push(Held { detail, ..Held::blank(id, Reason::Drift) });
             }
-            Standing::Sealed(_) | Standing::Staged { .. } if there.contains_key(id) => {
-                landed.push((id.clone(), there[id]));
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. }
+                if there(sealed).is_some() =>
+            {
+                landed.extend(there(sealed).map(|commit| (id.clone(), commit)));
+            }
+            Standing::Sealed(sealed) | Standing::Staged { sealed, .. }
+                if !outdated(front, change, sealed).is_empty() =>
+            {
+                let head = Some(sealed.record().head.to_string());
+                let partners = outdated(front, change, sealed);
+                out.push(Held { partners, head, ..Held::blank(id, Reason::Stale) });
             }
             Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
                 let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
@@ -468,10 +525,11 @@ pub(super) fn choose(
         if order.elsewhere.contains(id) {
             return true;
         }
-        let change = front.changes.iter().find(|change| change.bundle.id() == id);
-        change.is_some_and(|change| !matches!(change.standing, Standing::Landed { .. }))
-            && !entries.contains_key(id)
-            && !there.contains_key(id)
+        let change = front.changes.iter().rev().find(|change| change.bundle.id() == id);
+        change.is_some_and(|change| {
+            !matches!(change.standing, Standing::Landed { .. })
+                && change.sealed().is_none_or(|sealed| there(sealed).is_none())
+        }) && !entries.contains_key(id)
             && !skipped.contains(id)
     };
     while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
@@ -483,4 +541,17 @@ pub(super) fn choose(
         }
     }
     Ok(Chosen { entries: entries.into_values().collect(), held: out, landed })
+}
+
+/// The prerequisites of which a change was built on another result than the accepted one. A rival's is
+/// no reason to hold it: the change is tried without, and the gates decide about the combination.
+fn outdated(front: &Front, change: &super::Accepted, sealed: &Sealed) -> Vec<BundleId> {
+    let is_outdated = |support: &&Support| {
+        let now = front.changes.iter().find(|other| *other.bundle.id() == support.id);
+        let now = now.and_then(super::Accepted::sealed);
+        change.depends_on.contains(&support.id)
+            && now.is_some_and(|now| now.record().head != support.head)
+    };
+    let supports = sealed.record().stands_on.iter().filter(is_outdated);
+    supports.map(|support| support.id.clone()).collect()
 }

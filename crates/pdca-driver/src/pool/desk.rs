@@ -1,18 +1,20 @@
 //! The driver at the pool's desk: bundles driven in their lanes, people's decisions heard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pdca_dag::{Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
+use pdca_dag::{Awaits, Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
 use pdca_journal::Request;
+use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, Reentry, State, chain};
 
 use super::{Desk, News, Panicked, carry_out};
 use crate::batch::Batch;
 use crate::drive::{Drive, DriveError, Driver, is_red};
 use crate::event::{Event, Hold, What};
+use crate::integrate::{Base, GateBase};
 use crate::preflight::Short;
 use crate::run::Salvage;
 use crate::seat::Seat;
@@ -31,6 +33,8 @@ pub struct Batched {
     pub left: Vec<(Bundle, Why)>,
     /// What stopped the pool before its end, where something other than a signal did.
     pub stopped: Option<Stop>,
+    /// What was found out about the branches by themselves.
+    pub bases: Vec<Base>,
 }
 
 /// What stops a pool before its end.
@@ -45,6 +49,11 @@ pub enum Stop {
     },
     /// The disk was short of room, so nothing more was started. What ran came to its end.
     Room(Short),
+    /// A branch that bundles are built on is red by itself, or its gates write where they must not.
+    BaseRed {
+        /// The branches.
+        bases: Vec<Base>,
+    },
     /// The run cannot be recorded any more.
     Record {
         /// The error with its causes.
@@ -58,7 +67,15 @@ impl Driver<'_> {
     /// One bundle's failure stops no other. A sign-off that is recorded meanwhile frees what waited
     /// for it. Returns when nothing is in flight and nothing can start, or when it was cancelled
     /// and what was in flight has stopped.
-    pub fn drive_batch(&self, batch: &Batch, plan: &Plan, lanes: NonZeroU32) -> Batched {
+    ///
+    /// With the groups of a `lanes.json`, the bundles of each run one after the other in one lane.
+    pub fn drive_batch(
+        &self,
+        batch: &Batch,
+        plan: &Plan,
+        groups: &[Vec<BundleId>],
+        lanes: NonZeroU32,
+    ) -> Batched {
         let seats: Vec<Seat> = (0..lanes.get()).map(Seat::new).collect();
         let (drifts, heard) = unbounded();
         let report = |event: Event| self.relay(event, &drifts);
@@ -79,9 +96,30 @@ impl Driver<'_> {
             ticks: 0,
             short: self.site.short(),
             stopped: None,
+            accepted: batch.accepted(),
+            awaited: batch.awaited_landings(),
+            bases: Vec::new(),
+            bases_heard: None,
         };
-        desk.settle_the_rest();
-        let frontier = carry_out(plan, lanes, &work, &mut desk);
+        desk.settle_the_rest(plan);
+        let gating = self.cancel.part();
+        let asking = Driver { cancel: &gating, ..*self };
+        let frontier = std::thread::scope(|scope| {
+            // What is not known when all is built is of no use to anybody.
+            let _over = CalledOff(&gating);
+            match self.site.gate_base {
+                GateBase::Off => {}
+                GateBase::Before => desk.hear_bases(asking.gate_bases(batch, plan)),
+                GateBase::Beside => {
+                    let (to, from) = unbounded();
+                    desk.bases_heard = Some(from);
+                    // Nobody listens any more only where the pool is over.
+                    scope.spawn(move || drop(to.send(asking.gate_bases(batch, plan))));
+                }
+            }
+            carry_out(plan, groups, lanes, &work, &mut desk)
+        });
+        desk.leave_red_bases();
         desk.end_the_run();
         let is_left = |bundle: &Bundle| {
             !desk.results.contains_key(bundle.id())
@@ -92,7 +130,12 @@ impl Driver<'_> {
         {
             desk.stopped.get_or_insert(Stop::Room(short));
         }
-        let mut batched = Batched { driven: Vec::new(), left: Vec::new(), stopped: desk.stopped };
+        let mut batched = Batched {
+            driven: Vec::new(),
+            left: Vec::new(),
+            stopped: desk.stopped,
+            bases: desk.bases,
+        };
         for bundle in &batch.bundles {
             let id = bundle.id();
             if let Some(result) = desk.results.remove(id) {
@@ -149,16 +192,36 @@ struct DriverDesk<'d> {
     /// The disk is below its floor, as far as was seen.
     short: Option<Short>,
     stopped: Option<Stop>,
+    /// The bundles that are signed off and not known to have landed.
+    accepted: BTreeSet<BundleId>,
+    /// The bundles whose landing somebody waits for.
+    awaited: BTreeSet<BundleId>,
+    /// What is known about the branches by themselves.
+    bases: Vec<Base>,
+    /// Where that is heard while bundles are built.
+    bases_heard: Option<Receiver<Result<Vec<Base>, DriveError>>>,
+}
+
+/// Calls off what still runs when it goes out of scope.
+struct CalledOff<'c>(&'c Cancel);
+
+impl Drop for CalledOff<'_> {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl DriverDesk<'_> {
     /// Deals with the bundles that the pool does not start. Putting an attempt away that goes back
     /// to Plan is one of a person's beats, so it happens here, one by one, before any lane starts.
-    fn settle_the_rest(&mut self) {
+    fn settle_the_rest(&mut self, plan: &Plan) {
         let driver = self.driver;
+        let left: BTreeSet<&BundleId> =
+            plan.left_alone().iter().map(pdca_dag::Problem::id).collect();
         let rest = self.batch.items.iter().zip(&self.batch.bundles);
         for (Item { id, standing, .. }, bundle) in rest {
-            if *standing == Standing::Active || driver.cancel.is_cancelled() {
+            let is_left = *standing == Standing::Active || left.contains(id);
+            if is_left || driver.cancel.is_cancelled() {
                 continue;
             }
             let looked = match driver.look(bundle) {
@@ -182,9 +245,9 @@ impl DriverDesk<'_> {
     fn keep(&mut self, id: &BundleId, result: Result<Drive, DriveError>) -> Outcome {
         let outcome = match &result {
             Ok(Drive { halt: Halt::Complete, .. }) => Outcome::Complete,
-            Ok(Drive { halt: Halt::AwaitingSignoff, .. }) => {
+            Ok(Drive { halt: Halt::AwaitingSignoff, red, .. }) => {
                 self.watched.insert(id.clone(), Watched { seen: None });
-                Outcome::Halted
+                if *red { Outcome::Red } else { Outcome::Built }
             }
             Ok(Drive { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
                 Outcome::Halted
@@ -213,6 +276,7 @@ impl DriverDesk<'_> {
             State::AwaitingSignoff => None,
             State::Complete => {
                 self.watched.remove(id);
+                self.accepted.insert(id.clone());
                 Some(News::Complete(id.clone()))
             }
             State::Planned | State::Built | State::Checked | State::Iterate(Reentry::Do) => {
@@ -225,9 +289,21 @@ impl DriverDesk<'_> {
             | State::Iterate(Reentry::Plan)
             | State::Discontinued => {
                 self.watched.remove(id);
-                None
+                Some(News::Withdrawn(id.clone()))
             }
         }
+    }
+
+    /// What landed meanwhile, where somebody waits for that.
+    fn landings(&mut self) -> Vec<News> {
+        let asked: BTreeSet<BundleId> =
+            self.awaited.intersection(&self.accepted).cloned().collect();
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let landed = self.driver.site.landed_of(&asked);
+        self.accepted.retain(|id| !landed.contains(id));
+        landed.into_iter().map(News::Landed).collect()
     }
 
     /// Whether a bundle that was sent back may go again in this pool: only if it still declares what
@@ -244,6 +320,51 @@ impl DriverDesk<'_> {
             self.driver.warn(bundle, text);
         }
         same
+    }
+
+    /// Takes in what was found out about the branches by themselves. A red one is a reason to start nothing.
+    fn hear_bases(&mut self, found: Result<Vec<Base>, DriveError>) {
+        match found {
+            Ok(bases) => self.bases = bases,
+            Err(DriveError::Interrupted) => return,
+            Err(error) => {
+                if let Some(bundle) = self.batch.bundles.first() {
+                    let text =
+                        format!("the branches cannot be gated by themselves: {}", chain(&error));
+                    self.driver.warn(bundle, text);
+                }
+                return;
+            }
+        }
+        let red: Vec<Base> = self.bases.iter().filter(|base| base.stops()).cloned().collect();
+        if !red.is_empty() {
+            self.stopped.get_or_insert(Stop::BaseRed { bases: red });
+        }
+    }
+
+    /// Hears of the branches by themselves while bundles are built, and stops everything where one is red.
+    fn listen_for_bases(&mut self) {
+        let Some(found) = self.bases_heard.as_ref().and_then(|heard| heard.try_recv().ok()) else {
+            return;
+        };
+        self.hear_bases(found);
+        if self.is_refused() {
+            self.driver.cancel.cancel();
+        }
+    }
+
+    /// Whether nothing is to be built on one of the branches.
+    fn is_refused(&self) -> bool {
+        matches!(self.stopped, Some(Stop::BaseRed { .. }))
+    }
+
+    /// What was begun on a red base begins anew once that is mended.
+    fn leave_red_bases(&mut self) {
+        if let Some(Stop::BaseRed { bases }) = &self.stopped
+            && let Err(error) = self.driver.leave_red_bases(self.batch, bases)
+        {
+            self.stopped = Some(Stop::Record { error: chain(&error) });
+        }
     }
 
     /// Stops everything, for a reason that is not a signal. The first reason counts.
@@ -378,16 +499,20 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
             news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
         }
         self.hear_the_run();
+        self.listen_for_bases();
         self.look_for_room();
         self.ticks = self.ticks.wrapping_add(1);
         let thorough = last || self.ticks.is_multiple_of(THOROUGH);
         let watched: Vec<BundleId> = self.watched.keys().cloned().collect();
         news.extend(watched.iter().filter_map(|id| self.decision(id, thorough)));
+        if thorough {
+            news.extend(self.landings());
+        }
         news
     }
 
     fn is_stopped(&self) -> bool {
-        self.driver.cancel.is_cancelled() || self.short.is_some()
+        self.driver.cancel.is_cancelled() || self.short.is_some() || self.is_refused()
     }
 }
 
@@ -395,6 +520,11 @@ fn hold(holder: &Holder) -> Hold {
     let why = match &holder.rivalry {
         Rivalry::Conflict { place } => format!("a declared conflict, {place}"),
         Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),
+    };
+    let why = match holder.until {
+        None | Some(Awaits::Built) => why,
+        Some(Awaits::Accepted) => format!("{why}; until that is signed off"),
+        Some(Awaits::Landed) => format!("{why}; until that has landed"),
     };
     Hold { id: holder.id.clone(), why }
 }

@@ -1,3 +1,5 @@
+mod groups;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
@@ -28,9 +30,8 @@ struct Graph {
 
 impl Graph {
     fn plan(&self) -> Plan {
-        let named = |ids: &[usize]| {
-            ids.iter().map(|n| Declared { id: id(*n), place: place() }).collect::<Vec<_>>()
-        };
+        let named =
+            |ids: &[usize]| ids.iter().map(|n| Declared::new(id(*n), place())).collect::<Vec<_>>();
         let item = |(n, (before, rivals, files)): (usize, &Brief)| Item {
             depends_on: named(before),
             conflicts_with: named(rivals),
@@ -117,7 +118,7 @@ fn carried_out(graph: &Graph, lanes: u32) -> (Vec<Seen>, Vec<usize>, BTreeMap<us
         n
     };
     let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
-    let frontier = carry_out(&plan, NonZeroU32::new(lanes).unwrap(), &work, &mut desk);
+    let frontier = carry_out(&plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut desk);
     let status = plan.ids().map(|id| (number(id), frontier.status(id).unwrap())).collect();
     let started = desk.started.iter().map(number).collect();
     (seen.into_inner().unwrap(), started, status)
@@ -209,7 +210,7 @@ fn a_bundle_whose_work_panics_fails_alone() {
         assert_ne!(n, 2, "two is odd");
         n
     };
-    let frontier = carry_out(&plan, NonZeroU32::new(2).unwrap(), &work, &mut desk);
+    let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &work, &mut desk);
     let complete = plan.ids().filter(|id| frontier.status(id) == Some(Status::Complete)).count();
     assert_eq!((desk.panics, complete), (1, 4));
     assert_eq!(frontier.status(&id(2)), Some(Status::Failed));
@@ -231,7 +232,7 @@ impl Lively {
     fn log_of(mut self, graph: &Graph, lanes: u32) -> Vec<String> {
         let plan = graph.plan();
         let work = |id: &BundleId, _: Option<u32>| number(id);
-        carry_out(&plan, NonZeroU32::new(lanes).unwrap(), &work, &mut self);
+        carry_out(&plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut self);
         self.log
     }
 }
@@ -330,11 +331,11 @@ fn a_worker_is_made_when_a_bundle_needs_it() {
     }
     let outcomes = vec![Outcome::Complete; 40];
     let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
-    carry_out(&chain.plan(), NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    carry_out(&chain.plan(), &[], NonZeroU32::new(8).unwrap(), &work, &mut desk);
     assert_eq!(threads.lock().unwrap().len(), 1);
     threads.lock().unwrap().clear();
     let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
-    carry_out(&plan, NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    carry_out(&plan, &[], NonZeroU32::new(8).unwrap(), &work, &mut desk);
     assert!(threads.lock().unwrap().len() <= 8);
 }
 
@@ -367,7 +368,7 @@ fn f12_when_there_is_no_more_room_nothing_starts_and_what_runs_comes_to_its_end(
     let plan = graph.plan();
     for room_for in [0, 1, 2, 3] {
         let mut desk = Full { room_for, started: Vec::new(), ended: Vec::new() };
-        let frontier = carry_out(&plan, NonZeroU32::new(2).unwrap(), &|_, _| (), &mut desk);
+        let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &|_, _| (), &mut desk);
         assert_eq!(desk.started.len(), room_for);
         desk.ended.sort();
         desk.started.sort();

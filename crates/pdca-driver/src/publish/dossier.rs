@@ -49,7 +49,11 @@ impl Site {
         let (front, change) = self.front_of(bundle)?;
         let (sealed, landed) = match change.standing {
             Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => (sealed, None),
-            Standing::Landed { sealed, commit } => (sealed, Some(commit)),
+            Standing::Landed { sealed, commit, .. } => (sealed, Some(commit)),
+            Standing::Reverted { by, .. } => {
+                let why = format!("it was reverted by {by}");
+                return Err(PublishError::Drifted { id: id.clone(), why });
+            }
             Standing::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
             Standing::Drifted { why } => {
                 return Err(PublishError::Drifted { id: id.clone(), why });

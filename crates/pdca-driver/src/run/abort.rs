@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use pdca_journal::{AppendError, Cause, Effect, Record, Seq, Status, project};
-use pdca_lanes::{ClaimError, LaneError, Target, TargetError};
+use pdca_lanes::{ClaimError, Saved, Target, TargetError};
 use pdca_state::BundleId;
 
 use super::{RecordError, Run};
@@ -51,7 +51,7 @@ pub enum AbortError {
         /// The lane.
         slot: u32,
         /// Why not.
-        source: Box<LaneError>,
+        source: Box<ClaimError>,
     },
     /// It cannot be recorded.
     #[error(transparent)]
@@ -141,11 +141,16 @@ impl Run {
         let reference = format!("refs/pdca/rescue/{}", work.job);
         let effect = Effect::Rescue { bundle: work.bundle.clone(), reference };
         let intent = journal.intent((self.clock)(), effect)?;
-        match lane.rescue(&work.job) {
-            Ok(commit) => {
+        match lane.save(&work.job) {
+            Ok(saved) => {
                 intent.done(&mut journal, (self.clock)())?;
                 let (bundle, checkout) = (work.bundle.clone(), lane.path().to_owned());
                 let target = work.target.clone();
+                // What was moved aside lies beside the lane, and is named by `lanes doctor`.
+                let commit = match saved {
+                    Saved::Commit(commit) => Some(commit),
+                    Saved::Nothing | Saved::Aside { .. } => None,
+                };
                 Ok(commit.map(|commit| Salvage { bundle, slot, target, checkout, commit }))
             }
             Err(source) => {

@@ -7,12 +7,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
     Activity, Admission, AdmissionError, Admitted, AppendError, Block, CreateError, Epoch,
     FindError, Holder, Journal, OpenError, Opened, Place, Process, Reason, Record, Refusal, Ruling,
-    RunFact, RunId, RunPhase, RunState, Runs, Status, Target, Torn, next_epoch, rule,
+    RunFact, RunId, RunPhase, RunState, Runs, Status, Target, Torn, Workstream, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
 use super::observe::{Recovered, reconcile};
-use super::{Clock, Run, closing};
+use super::{Clock, Run, can_go_on, closing};
 use crate::site::Site;
 
 /// The lock of a target, in its git common directory.
@@ -130,14 +130,20 @@ impl Run {
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
                 }
-                blocks = blocks_of(journal.state(), bundles);
+                blocks = blocks_of(journal.state(), site);
                 let records = closing(&journal);
                 journal.append(clock(), records)?;
             }
             Ruling::Refuse(refusal) => return Err(refused(refusal, site, active)),
         }
+        // A block outlives its run: until a person lifts it, every run has the bundle and leaves it alone.
+        let mut batch = bundles.to_vec();
+        batch.extend(blocks.iter().map(|(id, _)| id.clone()));
+        batch.sort();
+        batch.dedup();
+        let request = Request { bundles: &batch, ..request };
         let mut journal = create(&request, &admission, &runs, &me, targets)?;
-        journal.append(clock(), blocks)?;
+        journal.append(clock(), blocks.into_iter().map(|(_, record)| record).collect())?;
         announce(&admission, site, journal.run())?;
         let journal = Mutex::new(journal);
         let bundles = site.bundles.clone();
@@ -146,14 +152,18 @@ impl Run {
     }
 }
 
-/// What waits for a person in a run waits on in the next one.
-fn blocks_of(state: &RunState, bundles: &[BundleId]) -> Vec<Record> {
-    let block = |id: &BundleId| match &state.bundles.get(id)?.status {
-        Status::Blocked { reason: Reason::Recovery, evidence, .. } => Some(Record::Blocked {
-            bundle: Some(id.clone()),
-            reason: Reason::Recovery,
-            evidence: evidence.clone(),
-        }),
+/// The bundles that wait for a person in a run, whatever the next one is about, each with the record that
+/// makes it wait on. One that was finished or removed meanwhile waits for nothing.
+fn blocks_of(state: &RunState, site: &Site) -> Vec<(BundleId, Record)> {
+    let block = |(id, work): (&BundleId, &Workstream)| match &work.status {
+        Status::Blocked { reason: Reason::Recovery, evidence, .. } => {
+            let record = Record::Blocked {
+                bundle: Some(id.clone()),
+                reason: Reason::Recovery,
+                evidence: evidence.clone(),
+            };
+            can_go_on(&site.bundles, id).then(|| (id.clone(), record))
+        }
         Status::Blocked { .. }
         | Status::Ready
         | Status::Running
@@ -163,7 +173,7 @@ fn blocks_of(state: &RunState, bundles: &[BundleId]) -> Vec<Record> {
         | Status::Abandoned { .. }
         | Status::Cleaned => None,
     };
-    bundles.iter().filter_map(block).collect()
+    state.bundles.iter().filter_map(block).collect()
 }
 
 /// This process, so that it can be told from others later.

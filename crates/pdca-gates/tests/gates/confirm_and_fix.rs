@@ -14,7 +14,7 @@ fn red_then_green_is_flaky_and_says_so() {
     let row = stage.row(&format!("confirm = true\ncmd = '{FLAKY}; echo won'"));
     assert_eq!(said(&row), "pass: won");
     assert!(row.flaky);
-    assert_eq!(row.note.as_deref(), Some("flaky, first: lost a race"));
+    assert_eq!(row.note.as_deref(), Some("flaky, first: exited 1: last output: lost a race"));
     let log = String::from_utf8(stage.log("gate")).unwrap();
     assert_eq!(log, "== first run: fail ==\nlost a race\n== run again: pass ==\nwon\n");
     let again = GateEvent::RowAgain { rule_id: "gate".to_owned(), why: Again::Confirm };
@@ -25,7 +25,7 @@ fn red_then_green_is_flaky_and_says_so() {
 fn red_twice_is_red_and_runs_no_third_time() {
     let mut stage = Stage::new();
     let row = stage.row("confirm = true\ncmd = 'echo ran >> ran; echo run $(wc -l < ran); exit 1'");
-    assert_eq!(said(&row), "fail: run 2");
+    assert_eq!(said(&row), "fail: exited 1: last output: run 2");
     assert!(!row.flaky);
     assert_eq!(stage.count("ran"), 2);
 }
@@ -35,7 +35,7 @@ fn no_answer_the_second_time_leaves_the_first_red() {
     let mut stage = Stage::new();
     let cmd = "echo ran >> ran; test $(wc -l < ran) = 1 && { echo red; exit 1; }; exit 77";
     let row = stage.row(&format!("confirm = true\ncmd = '{cmd}'"));
-    assert_eq!(said(&row), "fail: red");
+    assert_eq!(said(&row), "fail: exited 1: last output: red");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn a_fix_that_does_not_help_is_taken_back() {
     let mut stage = Stage::new();
     let before = stage.checkout.head();
     let row = stage.row("cwd = 'worktree'\ncmd = 'grep three a.txt || { echo no; exit 1; }'\nfix = 'echo two > a.txt'");
-    assert_eq!(said(&row), "fail: no");
-    assert_eq!(row.note.as_deref(), Some("not fixed: still not green: no"));
+    assert_eq!(said(&row), "fail: exited 1: last output: no");
+    assert_eq!(row.note.as_deref(), Some("not fixed: still not green: exited 1: last output: no"));
     assert!(!row.fixed);
     assert_eq!(stage.checkout.head(), before);
     assert_eq!(stage.checkout.read("a.txt"), b"one\n");

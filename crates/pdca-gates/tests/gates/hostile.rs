@@ -154,7 +154,7 @@ fn a_gate_that_closes_its_output_is_judged_by_its_status() {
 fn a_gate_that_asks_gets_end_of_input() {
     let mut stage = Stage::new();
     let row = stage.row("cmd = 'if read answer; then echo got; else echo nobody; exit 1; fi'");
-    assert_eq!(said(&row), "fail: nobody");
+    assert_eq!(said(&row), "fail: exited 1: last output: nobody");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod confined;
 mod confirm_and_fix;
+mod evidence;
 mod hostile;
 mod report;
 mod resume;

@@ -13,6 +13,10 @@ use gix::{
 
 use crate::{conflict::Stage, path::TreePath};
 
+/// How the advice begins that an older git puts between the last message and its end where a
+/// submodule conflicts.
+const ADVICE: &[u8] = b"Recursive merging with submodules";
+
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -70,7 +74,7 @@ fn read(fields: &mut Fields<'_>) -> Option<Answer> {
     if !clean {
         loop {
             let count = fields.next()?;
-            if count.is_empty() {
+            if count.is_empty() || count.starts_with(ADVICE) {
                 break;
             }
             let count: usize = count.to_str().ok()?.parse().ok()?;
@@ -124,6 +128,16 @@ mod tests {
         let numbers: Vec<u8> = answer.stages.iter().map(|(_, stage)| stage.number).collect();
         assert_eq!((answer.clean, numbers), (false, vec![1, 3]));
         assert_eq!(answer.messages[0].kind, "CONFLICT (modify/delete)");
+    }
+
+    #[test]
+    fn advice_about_submodules_ends_the_messages() {
+        let mut text = conflicted();
+        let end = text.pop();
+        text.extend_from_slice(b"Recursive merging with submodules currently only\n  git add f\n");
+        text.extend(end);
+        let both = [text, conflicted()].concat();
+        assert_eq!(parse_all(&both), parse_all(&[conflicted(), conflicted()].concat()));
     }
 
     #[test]

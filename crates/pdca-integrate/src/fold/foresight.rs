@@ -6,7 +6,6 @@
 //! what was guessed makes the questions behind it questions that nobody asks.
 
 use gix::{ObjectId, objs::tree::EntryKind};
-use pdca_state::BundleId;
 
 use super::{Folding, Tip, commit};
 use crate::{
@@ -41,7 +40,7 @@ impl Folding<'_, '_> {
             });
             let Some(tree) = guess(store, base, tip.tree, theirs)? else { break };
             if tree != tip.tree {
-                tip = self.guessed(tip, tree, commit, entry.sealed().id())?;
+                tip = self.guessed(tip, tree, commit, entry)?;
             }
         }
         Ok(questions)
@@ -75,12 +74,15 @@ impl Folding<'_, '_> {
         &self,
         tip: Tip,
         tree: ObjectId,
-        sealed: ObjectId,
-        id: &BundleId,
+        head: ObjectId,
+        entry: &Entry,
     ) -> Result<Tip, StoreError> {
+        let (sealed, form) = (entry.sealed(), self.plan.form());
         let commit = match self.plan.strategy() {
             Strategy::RebaseFf => tip.commit,
-            Strategy::MergeCommit => commit::merge(self.store(), sealed, tree, tip.commit, id)?,
+            Strategy::MergeCommit => {
+                commit::merge(self.store(), form, sealed, head, tree, tip.commit)?
+            }
         };
         Ok(Tip { commit, tree, ..tip })
     }

@@ -5,7 +5,7 @@
 //! is made where there is none, and replaced only where it is at a commit that we put there; whatever
 //! else is there is somebody's, and stays.
 
-use gix::ObjectId;
+use gix::{ObjectId, bstr::BString};
 use thiserror::Error;
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     failure::StoreError,
-    fold::{self, SIGNED, TRAILER},
+    fold::{self, SIGNED},
     git::run,
     seal::Sealed,
     store::Store,
@@ -82,7 +82,7 @@ impl Offer {
         commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
         // A message may say in which encoding it is; this one is in UTF-8.
         commit.encoding = None;
-        commit.message = fold::with_trailer(tame(message).as_bytes(), sealed.id());
+        commit.message = fold::with_trailers(&tame(message), [fold::marker(sealed).as_str()]);
         let commit = fold::write(store, &commit)?;
         Ok(Self { commit })
     }
@@ -93,18 +93,10 @@ impl Offer {
     }
 }
 
-/// The message without trailers that speak of a sealed change: which one it is, is not for words to say.
-fn tame(message: &str) -> String {
-    let names_one = |line: &str| {
-        let start = line.trim_start().as_bytes();
-        start
-            .get(..TRAILER.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(TRAILER.as_bytes()))
-    };
-    let lines = message.lines().map(str::trim_end);
-    let lines =
-        lines.map(|line| if names_one(line) { format!("> {line}") } else { line.to_owned() });
-    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+/// The message without claims to be a sealed change, and without the line ends of other systems.
+fn tame(message: &str) -> BString {
+    let lines: Vec<&str> = message.lines().map(str::trim_end).collect();
+    fold::without_claims(lines.join("\n").trim().as_bytes())
 }
 
 /// Puts an offer at a branch of a remote, if there is no such branch or it is at one of `ours`.

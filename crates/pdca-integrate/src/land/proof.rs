@@ -4,7 +4,8 @@ use gix::ObjectId;
 use thiserror::Error;
 
 use crate::{
-    failure::StoreError, footprint::Difference, path::TreePath, store::Store, verdict::Gated,
+    failure::StoreError, footprint::Difference, git::run, path::TreePath, store::Store,
+    verdict::Gated,
 };
 
 /// In what a commit is not what was gated.
@@ -85,13 +86,20 @@ fn goes_on_from(
     Ok(false)
 }
 
-/// Whether `commit` is `tip` or an ancestor of it.
+/// Whether `commit` is `tip` or an ancestor of it. Asked of git as a question about ancestry, never as a
+/// range: a range walk stops by dates, and dates lie.
 pub(crate) fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
     if tip == commit {
         return Ok(true);
     }
-    let args =
-        ["rev-list", "--count", "--max-count=1", &commit.to_string(), &format!("^{tip}"), "--"];
-    let said = store.git().must("compare two commits", &args, Vec::new())?;
-    Ok(said.trim_ascii() == b"0")
+    let (commit, tip) = (commit.to_string(), tip.to_string());
+    let said = run(&store.git().tool(&["merge-base", "--is-ancestor", &commit, &tip], &[]))?;
+    match said.code {
+        0 => Ok(true),
+        1 => Ok(false),
+        code => {
+            let said = said.stderr.trim().to_owned();
+            Err(StoreError::Git { doing: "compare two commits", code, said })
+        }
+    }
 }

@@ -113,6 +113,25 @@ pub fn push(
     })
 }
 
+/// Brings the seals of what landed to the remote, under the names that they have here, so that anybody with
+/// a mirror of it can verify the certificate. Says what git said where the remote would not take them: the
+/// landing stands all the same.
+pub fn push_seals(
+    store: &Store,
+    gated: &Gated,
+    to: Destination<'_>,
+) -> Result<Option<String>, PushError> {
+    to.require_names()?;
+    let seals = gated.candidate.bundles.iter().map(|taken| taken.entry.sealed().record());
+    let names: Vec<String> = seals.map(|record| record.run.seal_ref(&record.id)).collect();
+    let whats: Vec<String> = names.iter().map(|name| format!("{name}:{name}")).collect();
+    let address = address(store, to.remote)?;
+    let mut args = vec!["push", "--porcelain", "--no-verify", "--no-follow-tags", "--", &address];
+    args.extend(whats.iter().map(String::as_str));
+    let said = run(&tool(store, &args))?;
+    Ok((said.code != 0).then(|| said.stderr.trim().to_owned()))
+}
+
 /// What a push that left the remote where it was has to say.
 ///
 /// A line with `!` is the answer of a remote that was reached; without one it was not.

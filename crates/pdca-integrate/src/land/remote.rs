@@ -177,14 +177,15 @@ pub fn sight(
     Ok(before)
 }
 
-/// Where a branch of this name was last seen, at every remote.
-pub fn sightings(store: &Store, branch: &str) -> Result<Vec<ObjectId>, StoreError> {
+/// Where the branch of each remote was last seen, by names such as `origin/main`.
+pub fn sightings(store: &Store, branch: &str) -> Result<Vec<(String, ObjectId)>, StoreError> {
     let of_branch = |name: &str| {
-        let place = name.strip_prefix(SIGHTINGS).and_then(|rest| rest.split_once('/'));
-        place.is_some_and(|(_, found)| found == branch)
+        let place = name.strip_prefix(SIGHTINGS)?;
+        let (_, found) = place.split_once('/')?;
+        (found == branch).then(|| place.to_owned())
     };
     let all = refs_below(store, SIGHTINGS)?;
-    Ok(all.into_iter().filter(|(name, _)| of_branch(name)).map(|(_, at)| at).collect())
+    Ok(all.into_iter().filter_map(|(name, at)| Some((of_branch(&name)?, at))).collect())
 }
 
 /// git in the target's own repository, because the remote is what the user says it is. An address may
@@ -192,7 +193,7 @@ pub fn sightings(store: &Store, branch: &str) -> Result<Vec<ObjectId>, StoreErro
 pub(super) fn tool(store: &Store, args: &[&str]) -> Tool {
     let git_dir = store.common_dir();
     let top = git_dir.parent().filter(|_| git_dir.file_name() == Some(".git"));
-    Tool::new("git")
+    Tool::new(store.git().program())
         .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
         .args(args)
         .cwd(top.unwrap_or(git_dir))

@@ -1,119 +1,240 @@
-//! With which others a change is red: the smallest set of them.
+//! The smallest set with which a suspect is red.
 //!
-//! The others are looked at in the order in which they landed. The shortest prefix of them with
-//! which the change is red ends in one that is needed for it; that one is kept, and the search
-//! goes on before it, until what was kept is red by itself. Where more changes never make a red
-//! tree green, nothing can be left out of what is kept.
+//! 1. The suspect by itself, with what it needs. Most culprits end here.
+//! 2. Its possible partners are everything below it since the integration began, in the order in which
+//!    it landed. The shortest prefix of them with which the suspect is red ends in a partner. That one is
+//!    kept, and the search goes on before it until what was kept is red without the rest.
+//! 3. The named set must be red twice, and all reds about the suspect together as often as the rows that
+//!    failed demand. A green of the same tree takes a red back, and the steps start over from what is left.
+//!
+//! Nothing is stored: each step is derived from the answers, so their order does not matter.
 
-use std::collections::BTreeMap;
+use super::{
+    closure,
+    decision::Purpose,
+    flake::FlakeRules,
+    knowledge::{Finding, Knowledge},
+    line::between,
+};
 
-use super::{closure, spread};
+/// A red set that rests on one run may be a flake; the next step is not built on it.
+const TWICE: u32 = 2;
 
+/// A change that is red on top of what landed, or seems so.
 #[derive(Debug, Clone)]
-pub(super) struct Explanation {
-    culprit: usize,
-    /// Those that may still be needed.
-    others: Vec<usize>,
-    /// Those that are.
-    kept: Vec<usize>,
-    /// A prefix of the others with which it is green, and a longer one with which it is red.
-    green: usize,
-    red: usize,
-    heard: BTreeMap<Vec<usize>, bool>,
-    done: bool,
+pub(super) struct Suspect {
+    pub(super) place: usize,
+    /// Its possible partners, in the order in which they landed.
+    pub(super) others: Vec<usize>,
+    /// All of what is below it, should the partner be none of those.
+    pub(super) below: Vec<usize>,
+    /// The red set: everything below the suspect, and the suspect.
+    pub(super) whole: Vec<usize>,
 }
 
-impl Explanation {
-    /// The change is green with none of the others, and red with all of them.
-    pub(super) fn new(culprit: usize, others: Vec<usize>, needs: &[Vec<usize>]) -> Self {
-        // What it needs is always there, and explains nothing.
-        let needed = closure(needs, [culprit]);
-        let others: Vec<usize> =
-            others.into_iter().filter(|other| !needed.contains(other)).collect();
-        let red = others.len();
-        let heard = BTreeMap::new();
-        let mut new = Self { culprit, others, kept: Vec::new(), green: 0, red, heard, done: false };
-        new.advance(needs);
-        new
-    }
+/// A set that should be gated, and how often in all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Want {
+    pub(super) places: Vec<usize>,
+    pub(super) times: u32,
+    pub(super) purpose: Purpose,
+}
 
-    pub(super) fn culprit(&self) -> usize {
-        self.culprit
-    }
+/// How far an explanation is.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// The red set was green: there was nothing to explain.
+    Cleared,
+    /// More must be known.
+    Open { wants: Vec<Want>, alive: Vec<Vec<usize>> },
+    /// These partners, and the confirmed set.
+    Named { partners: Vec<usize>, named: Vec<usize> },
+}
 
-    /// The others with which it is red, once they are known.
-    pub(super) fn partners(&self) -> Option<Vec<usize>> {
-        self.done.then(|| {
-            let mut partners = self.kept.clone();
-            partners.sort_unstable();
-            partners
-        })
-    }
+/// What explanations are derived from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub(super) needs: &'a [Vec<usize>],
+    pub(super) knowledge: &'a Knowledge,
+    pub(super) flakes: &'a FlakeRules,
+}
 
-    /// Up to so many sets to be tested.
-    pub(super) fn next(&self, lanes: usize, needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
-        if self.done {
-            return Vec::new();
+struct Explaining<'a> {
+    suspect: &'a Suspect,
+    facts: Facts<'a>,
+    /// How often any set that holds the suspect was bad.
+    bads: u32,
+    /// How often it must have been.
+    agreement: u32,
+    kept: Vec<usize>,
+}
+
+impl Suspect {
+    /// Derives how far the explanation is, with tests for up to so many lanes.
+    pub(super) fn progress(&self, facts: Facts<'_>, lanes: usize) -> Progress {
+        if facts.knowledge.finding(&self.whole) == Finding::Green {
+            return Progress::Cleared;
         }
-        let lengths = match self.red - self.green {
-            // Between the two is one that is needed, and it is among the kept by now.
-            0 => {
-                if lanes > 0 {
-                    vec![0]
-                } else {
-                    Vec::new()
+        let (bads, rows) = facts.knowledge.against(self.place, &self.whole);
+        let agreement = facts.flakes.agreement(rows);
+        let explaining = Explaining { suspect: self, facts, bads, agreement, kept: Vec::new() };
+        explaining.derive(lanes)
+    }
+}
+
+impl Explaining<'_> {
+    fn derive(mut self, lanes: usize) -> Progress {
+        let mut others = &self.suspect.others[..];
+        if self.finding(&self.set(others)) == Finding::Green {
+            others = &self.suspect.below;
+        }
+        loop {
+            let named = self.set(&[]);
+            if others.is_empty() || self.finding(&named) == Finding::Bad {
+                return self.confirm(named);
+            }
+            let is_first = self.kept.is_empty();
+            if self.finding(&named) == Finding::Unknown {
+                return self.ask_named(named, others);
+            }
+            let all = self.set(others);
+            // Where rows fail by mistake the first red is doubted before anything is built on it. Elsewhere it
+            // is only doubted when the search is led to a set that is green.
+            let is_doubtful = !is_first || self.agreement > TWICE;
+            if is_doubtful && self.facts.knowledge.bads(&all) < self.demanded() {
+                return Progress::ask(self.once_more(all));
+            }
+            let (green, red) = self.narrowed(others);
+            if red - green > 1 {
+                let lengths = between(green, red, lanes.max(1));
+                let wants =
+                    lengths.iter().map(|length| Want::explain(self.set(&others[..*length])));
+                let mut wants: Vec<Want> = wants.collect();
+                wants.dedup();
+                let alive = (green + 1..red).map(|length| self.set(&others[..length])).collect();
+                return Progress::Open { wants, alive };
+            }
+            // With the others before this one the suspect is green, and with this one it is red.
+            self.kept.push(others[green]);
+            others = &others[..green];
+        }
+    }
+
+    /// Asks whether what was kept is red by itself. Nothing else is asked meanwhile: a culprit is red by itself more
+    /// often than not, and then any further run would be in vain.
+    fn ask_named(&self, named: Vec<usize>, others: &[usize]) -> Progress {
+        let mut alive: Vec<Vec<usize>> =
+            (1..others.len()).map(|length| self.set(&others[..length])).collect();
+        alive.push(named.clone());
+        Progress::Open { wants: vec![Want::explain(named)], alive }
+    }
+
+    /// The named set is red, or is all there is. It must be so often enough.
+    fn confirm(mut self, mut named: Vec<usize>) -> Progress {
+        loop {
+            let seen = self.facts.knowledge.bads(&named);
+            let missing = self.agreement.saturating_sub(self.bads);
+            // One of the reds may be that of a larger set, unless it takes several changes: then a false red on
+            // the way may have led to the wrong ones.
+            let least = if self.kept.is_empty() { 1 } else { self.demanded() };
+            let wanted = self.agreement.saturating_sub(1).max(least).max(seen + missing);
+            if seen < wanted {
+                let times = self.facts.knowledge.runs(&named) + wanted - seen;
+                return Progress::ask(Want::again(named, times));
+            }
+            match self.superfluous() {
+                Need::Unknown(places) => return Progress::ask(Want::explain(places)),
+                Need::All => {
+                    let mut partners = self.kept;
+                    partners.sort_unstable();
+                    return Progress::Named { partners, named };
+                }
+                Need::Without(member) => {
+                    self.kept.retain(|kept| *kept != member);
+                    named = self.set(&[]);
                 }
             }
-            _ => spread(self.green, self.red, lanes),
-        };
-        let mut sets: Vec<Vec<usize>> =
-            lengths.into_iter().map(|length| self.set(length, needs)).collect();
-        sets.dedup();
-        sets
+        }
     }
 
-    pub(super) fn heard(&mut self, places: &[usize], is_red: bool, needs: &[Vec<usize>]) {
-        self.heard.insert(places.to_vec(), is_red);
-        self.advance(needs);
-    }
-
-    /// The gates could not be run for this set.
-    pub(super) fn forget(&mut self, places: &[usize]) {
-        self.heard.remove(places);
-    }
-
-    fn set(&self, length: usize, needs: &[Vec<usize>]) -> Vec<usize> {
-        let chosen = self.others[..length].iter().chain(&self.kept).chain([&self.culprit]);
-        closure(needs, chosen.copied())
-    }
-
-    /// Goes as far as what was heard leads.
-    fn advance(&mut self, needs: &[Vec<usize>]) {
-        while !self.done {
-            let known = |length: usize| self.heard.get(&self.set(length, needs)).copied();
-            if self.red > self.green + 1 {
-                let between = self.green + 1..self.red;
-                let longest = between.clone().rev().find(|length| known(*length) == Some(false));
-                let green = longest.unwrap_or(self.green);
-                let shortest = (green + 1..self.red).find(|length| known(*length) == Some(true));
-                let red = shortest.unwrap_or(self.red);
-                if (green, red) == (self.green, self.red) {
-                    return;
-                }
-                (self.green, self.red) = (green, red);
-            } else if self.red > self.green {
-                // It takes this one.
-                self.kept.push(self.others[self.green]);
-                self.others.truncate(self.green);
-                (self.green, self.red) = (0, 0);
-                self.done = self.others.is_empty();
-            } else {
-                match known(0) {
-                    None => return,
-                    Some(true) => self.done = true,
-                    Some(false) => self.red = self.others.len(),
-                }
+    /// Whether the named set can do without a partner. As long as no set was seen to mend a part of
+    /// itself, the greens on the way have answered that.
+    fn superfluous(&self) -> Need {
+        if !self.facts.knowledge.shows_mending() {
+            return Need::All;
+        }
+        for member in &self.kept {
+            let is_left = |kept: &&usize| {
+                let needed = closure(self.facts.needs, [**kept]);
+                !needed.contains(member)
+            };
+            let left = self.kept.iter().filter(is_left).copied();
+            let places = closure(self.facts.needs, left.chain([self.suspect.place]));
+            match self.finding(&places) {
+                Finding::Unknown => return Need::Unknown(places),
+                Finding::Bad => return Need::Without(*member),
+                Finding::Green | Finding::Unfit(_) => {}
             }
         }
+        Need::All
+    }
+
+    /// The longest prefix of the others with which the suspect is green, and the shortest longer one with
+    /// which it is red.
+    fn narrowed(&self, others: &[usize]) -> (usize, usize) {
+        let finding = |length: usize| self.finding(&self.set(&others[..length]));
+        let is_green =
+            |length: &usize| matches!(finding(*length), Finding::Green | Finding::Unfit(_));
+        let green = (1..others.len()).rev().find(is_green).unwrap_or(0);
+        let red = (green + 1..others.len()).find(|length| finding(*length) == Finding::Bad);
+        (green, red.unwrap_or(others.len()))
+    }
+
+    /// How often a larger set must be red before the search goes on in it. The more partners it seems to
+    /// take, the more probably its red is a flake.
+    fn demanded(&self) -> u32 {
+        let partners = u32::try_from(self.kept.len()).unwrap_or(u32::MAX);
+        if self.agreement == 1 { 1 } else { TWICE.max(partners) }
+    }
+
+    fn once_more(&self, places: Vec<usize>) -> Want {
+        let times = self.facts.knowledge.runs(&places) + 1;
+        Want::again(places, times)
+    }
+
+    fn finding(&self, places: &[usize]) -> Finding {
+        self.facts.knowledge.finding(places)
+    }
+
+    fn set(&self, others: &[usize]) -> Vec<usize> {
+        let chosen = others.iter().chain(&self.kept).chain([&self.suspect.place]);
+        closure(self.facts.needs, chosen.copied())
+    }
+}
+
+/// What a named set can do without.
+enum Need {
+    All,
+    Without(usize),
+    Unknown(Vec<usize>),
+}
+
+impl Progress {
+    fn ask(want: Want) -> Self {
+        Self::Open { wants: vec![want], alive: Vec::new() }
+    }
+}
+
+impl Want {
+    pub(super) fn explain(places: Vec<usize>) -> Self {
+        Self { places, times: 1, purpose: Purpose::Explain }
+    }
+
+    pub(super) fn decide(places: Vec<usize>) -> Self {
+        Self { places, times: 1, purpose: Purpose::Decide }
+    }
+
+    pub(super) fn again(places: Vec<usize>, times: u32) -> Self {
+        Self { places, times, purpose: Purpose::Confirm }
     }
 }

@@ -1,32 +1,58 @@
 //! One fact each about the search.
 
-use super::model::{Report, Scenario, carry_out};
-use super::{Answer, Decision, Purpose, Search, Why};
+use super::{
+    Answer, Culprit, Decision, Fault, FlakeLedger, FlakeRules, Purpose, Search, Setup, Test, Why,
+};
+use crate::testing::laws;
+use crate::testing::simulation::{Dice, Lanes, Report, Scenario, carry_out};
 
-/// A batch of so many changes of which these sets are red.
-fn batch(count: usize, bad: &[&[usize]]) -> Scenario {
-    let bad = bad.iter().map(|set| set.iter().copied().collect()).collect();
-    Scenario { needs: vec![Vec::new(); count], bad }
+fn new(count: usize) -> Search {
+    Search::new(Setup::new(vec![Vec::new(); count]).with_green_base(true))
 }
 
 fn searched(scenario: &Scenario, lanes: usize) -> Report {
-    carry_out(Search::new(scenario.needs.clone(), true), lanes, |test| {
-        if scenario.is_red(&test.places) { Answer::Red } else { Answer::Green }
-    })
+    let search = Search::new(scenario.setup().with_green_base(true));
+    carry_out(search, Lanes::InStep(lanes), |test| scenario.answer(test))
+}
+
+/// Carries out a search over so many changes with one lane.
+fn with_gate(count: usize, gate: impl FnMut(&Test) -> Answer) -> Report {
+    carry_out(new(count), Lanes::InStep(1), gate)
+}
+
+fn rows(text: &str) -> Vec<String> {
+    vec![text.to_owned()]
+}
+
+#[test]
+fn ten_thousand_random_batches_keep_every_law() {
+    // Each seed is checked by a thread of its own, so that the test takes no longer than it must.
+    let check = |seed| move || laws::check(seed, 2500);
+    let tallies: Vec<laws::Tally> = std::thread::scope(|scope| {
+        let threads = [17, 18, 19, 20].map(|seed| scope.spawn(check(seed)));
+        threads.map(|thread| thread.join().expect("because a law is told, not panicked")).into()
+    });
+    for tally in tallies {
+        assert!(tally.broken.is_empty(), "{}\n{}", tally.broken.len(), tally.broken[0]);
+        assert!(tally.named > 10_000, "{} culprits are no sample", tally.named);
+        assert!(tally.exact * 100 >= tally.named * 99, "{} of {}", tally.exact, tally.named);
+        assert!(tally.red.ratio() <= 1.0, "{}", tally.red.ratio());
+        assert!(tally.large.ratio() <= 0.8, "{}", tally.large.ratio());
+    }
 }
 
 #[test]
 fn sixteen_green_ones_take_one_run_and_one_more_for_an_ungated_base() {
-    assert_eq!(searched(&batch(16, &[]), 1).runs, 1);
-    let search = Search::new(vec![Vec::new(); 16], false);
-    let report = carry_out(search, 1, |_| Answer::Green);
+    assert_eq!(searched(&Scenario::of(16, &[]), 1).runs, 1);
+    let search = Search::new(Setup::new(vec![Vec::new(); 16]));
+    let report = carry_out(search, Lanes::InStep(1), |_| Answer::Green);
     assert_eq!((report.runs, report.landed.len()), (2, 16));
 }
 
 #[test]
 fn one_culprit_among_eight_takes_at_most_six_runs_wherever_it_is() {
     for culprit in 0..8 {
-        let report = searched(&batch(8, &[&[culprit]]), 1);
+        let report = searched(&Scenario::of(8, &[&[culprit]]), 1);
         assert!(report.runs <= 6, "{culprit}: {} runs", report.runs);
         assert!(report.explained[&culprit].is_empty());
         assert_eq!(report.landed.len(), 7);
@@ -35,14 +61,23 @@ fn one_culprit_among_eight_takes_at_most_six_runs_wherever_it_is() {
 
 #[test]
 fn more_lanes_take_fewer_rounds() {
-    let scenario = batch(16, &[&[11]]);
+    let scenario = Scenario::of(16, &[&[11]]);
     let rounds = |lanes| searched(&scenario, lanes).rounds;
     assert!(rounds(4) < rounds(1), "{} and {}", rounds(4), rounds(1));
 }
 
 #[test]
+fn with_four_lanes_one_culprit_among_eight_keeps_the_rest_for_two_rounds() {
+    for culprit in 0..8 {
+        let report = searched(&Scenario::of(8, &[&[culprit]]), 4);
+        assert!(report.rounds_to_land <= 3, "{culprit}: {}", report.rounds_to_land);
+    }
+    assert_eq!(searched(&Scenario::of(8, &[&[2]]), 4).rounds_to_land, 2);
+}
+
+#[test]
 fn g1_of_two_that_are_red_together_the_later_is_out_and_the_pair_is_named() {
-    let report = searched(&batch(8, &[&[2, 5]]), 1);
+    let report = searched(&Scenario::of(8, &[&[2, 5]]), 1);
     assert_eq!(report.held.keys().copied().collect::<Vec<_>>(), [5]);
     assert_eq!(report.explained[&5], [2]);
     assert_eq!(report.landed, [0, 1, 2, 3, 4, 6, 7]);
@@ -50,54 +85,56 @@ fn g1_of_two_that_are_red_together_the_later_is_out_and_the_pair_is_named() {
 
 #[test]
 fn g2_one_that_is_red_on_this_base_is_out_and_the_rest_lands() {
-    let report = searched(&batch(3, &[&[0]]), 1);
+    let report = searched(&Scenario::of(3, &[&[0]]), 1);
     assert_eq!((report.landed, report.explained[&0].len()), (vec![1, 2], 0));
 }
 
 #[test]
 fn g3_with_a_red_base_nobody_is_blamed() {
-    let search = Search::new(vec![Vec::new(); 4], false);
-    let report = carry_out(search, 2, |_| Answer::Red);
-    assert_eq!(report.decisions, [Decision::BaseRed]);
-    assert_eq!(report.runs, 2);
+    for lanes in [1, 2, 4] {
+        let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+        let report = carry_out(search, Lanes::InStep(lanes), |_| Answer::red());
+        assert_eq!(report.decisions, [Decision::BaseRed], "{lanes}");
+    }
+    let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+    assert_eq!(carry_out(search, Lanes::InStep(1), |_| Answer::red()).runs, 2);
 }
 
 #[test]
 fn g4_a_red_that_is_green_the_next_time_holds_nobody() {
     for false_red in 0..4 {
         let mut count = 0;
-        let report = carry_out(Search::new(vec![Vec::new(); 8], true), 1, |_| {
+        let report = with_gate(8, |_| {
             count += 1;
-            if count == false_red + 1 { Answer::Red } else { Answer::Green }
+            if count == false_red + 1 { Answer::red() } else { Answer::Green }
         });
         assert_eq!(report.landed.len(), 8, "{false_red}");
         assert!(report.held.is_empty());
     }
     let mut first = true;
-    let report = carry_out(Search::new(vec![Vec::new(); 8], true), 1, |_| {
-        if std::mem::take(&mut first) { Answer::Red } else { Answer::Green }
+    let report = with_gate(8, |_| {
+        let is_red = std::mem::take(&mut first);
+        if is_red { Answer::Red { rows: rows("T1") } } else { Answer::Green }
     });
-    let flake = Decision::Flake { places: (0..8).collect() };
+    let flake = Decision::Flake { places: (0..8).collect(), rows: rows("T1") };
     assert!(report.decisions.contains(&flake), "{:?}", report.decisions);
 }
 
 #[test]
 fn g5_all_three_of_a_three_way_interaction_are_named() {
-    let report = searched(&batch(8, &[&[1, 3, 6]]), 1);
-    assert_eq!(report.held.get(&6), Some(&Why::Culprit));
+    let report = searched(&Scenario::of(8, &[&[1, 3, 6]]), 1);
+    assert_eq!(report.held.get(&6), Some(&Why::Culprit(Fault::Red)));
     assert_eq!(report.explained[&6], [1, 3]);
 }
 
 #[test]
 fn g6_what_a_later_one_mends_lands_as_it_was_gated_and_is_told() {
     // 0 and 1 are red together, unless 2 is there; 3 is red.
-    let gate = |places: &[usize]| {
-        let broken = places.contains(&0) && places.contains(&1) && !places.contains(&2);
-        if broken || places.contains(&3) { Answer::Red } else { Answer::Green }
-    };
-    let all = carry_out(Search::new(vec![Vec::new(); 3], true), 1, |test| gate(&test.places));
+    let mut scenario = Scenario::of(4, &[&[0, 1], &[3]]);
+    scenario.bad[0].mended_by = Some(2);
+    let all = with_gate(3, |test| scenario.answer(test));
     assert_eq!((all.landed, all.runs), (vec![0, 1, 2], 1));
-    let told = carry_out(Search::new(vec![Vec::new(); 4], true), 3, |test| gate(&test.places));
+    let told = searched(&scenario, 4);
     assert_eq!(told.landed, [0, 1, 2]);
     let mended = Decision::Mended { red: vec![0, 1], green: vec![0, 1, 2] };
     assert!(told.decisions.contains(&mended), "{:?}", told.decisions);
@@ -105,12 +142,12 @@ fn g6_what_a_later_one_mends_lands_as_it_was_gated_and_is_told() {
 
 #[test]
 fn g7_what_needs_a_culprit_is_held_and_not_blamed() {
-    let mut scenario = batch(5, &[&[1]]);
+    let mut scenario = Scenario::of(5, &[&[1]]);
     scenario.needs[3] = vec![1];
     scenario.needs[4] = vec![3];
     let report = searched(&scenario, 1);
     assert_eq!(report.landed, [0, 2]);
-    assert_eq!(report.held.get(&1), Some(&Why::Culprit));
+    assert_eq!(report.held.get(&1), Some(&Why::Culprit(Fault::Red)));
     assert_eq!(report.held.get(&3), Some(&Why::Needs(1)));
     assert_eq!(report.held.get(&4), Some(&Why::Needs(3)));
 }
@@ -118,11 +155,11 @@ fn g7_what_needs_a_culprit_is_held_and_not_blamed() {
 #[test]
 fn one_that_does_not_fit_any_more_is_held_and_the_rest_goes_on() {
     // 2 was written upon 1, and 1 is red.
-    let report = carry_out(Search::new(vec![Vec::new(); 4], true), 1, |test| {
+    let report = with_gate(4, |test| {
         let has = |place| test.places.contains(&place);
         match () {
             () if has(2) && !has(1) => Answer::Unfit(2),
-            () if has(1) => Answer::Red,
+            () if has(1) => Answer::red(),
             () => Answer::Green,
         }
     });
@@ -131,11 +168,32 @@ fn one_that_does_not_fit_any_more_is_held_and_the_rest_goes_on() {
 }
 
 #[test]
+fn one_written_upon_a_suspect_waits_for_it_and_lands_with_it() {
+    // 2 was written upon 1, and 1 is red by mistake, once with 2 in it and once without.
+    let mut mistakes = vec![vec![0, 1], vec![0, 1, 2, 3]];
+    let report = with_gate(4, |test| {
+        let has = |place| test.places.contains(&place);
+        if has(2) && !has(1) {
+            return Answer::Unfit(2);
+        }
+        match mistakes.iter().position(|places| *places == test.places) {
+            Some(number) => {
+                mistakes.remove(number);
+                Answer::red()
+            }
+            None => Answer::Green,
+        }
+    });
+    assert_eq!((report.landed.len(), report.held.len()), (4, 0), "{:?}", report.decisions);
+}
+
+#[test]
 fn gates_that_cannot_be_run_hold_nobody() {
-    let report = carry_out(Search::new(vec![Vec::new(); 4], true), 1, |_| Answer::Void);
-    assert_eq!(report.decisions, [Decision::Stuck { purpose: Purpose::Whole }]);
+    let report = with_gate(4, |_| Answer::Void);
+    let stuck = Decision::Stuck { purpose: Purpose::Decide, rows: Vec::new() };
+    assert_eq!(report.decisions, [stuck]);
     let mut voids = 2;
-    let report = carry_out(Search::new(vec![Vec::new(); 4], true), 1, |_| {
+    let report = with_gate(4, |_| {
         if voids > 0 {
             voids -= 1;
             return Answer::Void;
@@ -146,45 +204,229 @@ fn gates_that_cannot_be_run_hold_nobody() {
 }
 
 #[test]
-fn a_report_that_nobody_waits_for_changes_nothing() {
-    let mut search = Search::new(vec![Vec::new(); 2], true);
+fn after_three_runs_without_a_verdict_the_change_that_causes_it_is_held_and_the_rest_lands() {
+    for culprit in 0..5 {
+        let report = with_gate(5, |test| {
+            let is_in = test.places.contains(&culprit);
+            if is_in { Answer::Undecidable { rows: rows("T1") } } else { Answer::Green }
+        });
+        assert_eq!(report.held[&culprit], Why::Culprit(Fault::Undecidable));
+        assert_eq!(report.landed.len(), 4);
+        assert_eq!(report.culprits[0].rows, rows("T1"));
+    }
+}
+
+#[test]
+fn a_verdict_that_comes_the_second_time_holds_nobody() {
+    let mut tries = 0;
+    let report = with_gate(5, |_| {
+        tries += 1;
+        if tries < 3 { Answer::Undecidable { rows: rows("T1") } } else { Answer::Green }
+    });
+    assert_eq!((report.landed.len(), report.runs), (5, 3));
+}
+
+#[test]
+fn a_base_without_a_verdict_blames_nobody() {
+    let search = Search::new(Setup::new(vec![Vec::new(); 4]));
+    let gate = |_: &Test| Answer::Undecidable { rows: rows("T1") };
+    let report = carry_out(search, Lanes::InStep(1), gate);
+    assert_eq!(report.runs, 3);
+    let stuck = Decision::Stuck { purpose: Purpose::Decide, rows: rows("T1") };
+    assert_eq!(report.decisions, [stuck]);
+}
+
+#[test]
+fn a_red_and_an_undecidable_culprit_are_told_apart() {
+    let report = with_gate(8, |test| match () {
+        () if test.places.contains(&6) => Answer::red(),
+        () if test.places.contains(&2) => Answer::Undecidable { rows: rows("T1") },
+        () => Answer::Green,
+    });
+    assert_eq!(report.held[&2], Why::Culprit(Fault::Undecidable));
+    assert_eq!(report.held[&6], Why::Culprit(Fault::Red));
+    assert_eq!(report.landed.len(), 6);
+}
+
+#[test]
+fn a_partner_that_landed_in_an_earlier_batch_is_named() {
+    // 0 to 7 landed before; 9 is red with 1 and 5.
+    let scenario = Scenario { landed_before: 8, ..Scenario::of(12, &[&[1, 5, 9]]) };
+    for lanes in [1, 4] {
+        let report = searched(&scenario, lanes);
+        assert_eq!(report.explained[&9], [1, 5], "{lanes}");
+        assert_eq!(report.landed, [8, 10, 11]);
+    }
+}
+
+fn known(place: usize, partners: &[usize]) -> Culprit {
+    Culprit { place, partners: partners.to_vec(), fault: Fault::Red, rows: rows("T1") }
+}
+
+#[test]
+fn a_known_culprit_is_held_again_without_a_run_and_so_is_what_needs_it() {
+    let needs = vec![Vec::new(), Vec::new(), vec![1]];
+    let setup = Setup::new(needs).landed_before(1).with_known(vec![known(1, &[0])]);
+    let report = carry_out(Search::new(setup), Lanes::InStep(4), |_| Answer::Green);
+    assert_eq!((report.runs, &report.explained[&1][..]), (0, &[0][..]));
+    assert_eq!(report.held[&2], Why::Needs(1));
+    assert_eq!(report.culprits, [known(1, &[0])]);
+}
+
+#[test]
+fn a_known_culprit_is_held_once_its_partner_lands_and_lands_where_the_partner_is_held() {
+    let scenario = Scenario::of(4, &[&[1, 3]]);
+    let setup = || scenario.setup().with_green_base(true).with_known(vec![known(3, &[1])]);
+    let report = carry_out(Search::new(setup()), Lanes::InStep(1), |test| scenario.answer(test));
+    assert_eq!((report.runs, report.landed), (1, vec![0, 1, 2]));
+    let scenario = Scenario::of(4, &[&[1], &[1, 3]]);
+    let report = carry_out(Search::new(setup()), Lanes::InStep(1), |test| scenario.answer(test));
+    assert_eq!(report.landed, [0, 2, 3]);
+}
+
+#[test]
+fn partners_are_looked_for_in_the_own_group_first_and_found_elsewhere_if_they_must_be() {
+    let groups: Vec<usize> = (0..16).map(|place| place % 4).collect();
+    let runs = |scenario: &Scenario, groups: Vec<usize>| {
+        let setup = scenario.setup().with_green_base(true).with_groups(groups);
+        let report = carry_out(Search::new(setup), Lanes::InStep(1), |test| scenario.answer(test));
+        assert_eq!(report.explained[&15].len(), 1);
+        report.runs
+    };
+    let kin = Scenario::of(16, &[&[7, 15]]);
+    assert!(runs(&kin, groups.clone()) < runs(&kin, Vec::new()));
+    runs(&Scenario::of(16, &[&[6, 15]]), groups);
+}
+
+#[test]
+fn what_is_of_no_use_any_more_is_cancelled_and_may_still_be_reported() {
+    let mut search = new(16);
+    let tests = search.next_tests(4);
+    let longest = tests.iter().max_by_key(|test| test.places.len()).unwrap().clone();
+    search.report(longest.id, &Answer::Green).unwrap();
+    assert!(search.is_done());
+    let cancelled = search.cancelled();
+    assert_eq!(cancelled.len(), 3);
+    assert!(!cancelled.contains(&longest.id) && search.cancelled().is_empty());
+    search.report(cancelled[0], &Answer::red()).unwrap();
+    assert!(search.is_done());
+}
+
+#[test]
+fn a_red_prefix_cancels_the_longer_ones_only() {
+    let mut search = new(16);
+    let mut tests = search.next_tests(4);
+    tests.sort_by_key(|test| test.places.len());
+    search.report(tests[1].id, &Answer::red()).unwrap();
+    let mut longer = vec![tests[2].id, tests[3].id];
+    longer.sort_unstable();
+    assert_eq!(search.cancelled(), longer);
+}
+
+#[test]
+fn a_report_about_a_test_that_is_not_in_flight_is_refused() {
+    let mut search = new(2);
     let test = search.next_tests(1).remove(0);
-    search.report(test.id, Answer::Green).unwrap();
-    assert!(search.report(test.id, Answer::Red).is_err());
+    search.report(test.id, &Answer::Green).unwrap();
+    assert!(search.report(test.id, &Answer::red()).is_err());
     assert!(search.is_done());
 }
 
 #[test]
 fn a_confirmation_is_never_taken_from_the_cache() {
-    let mut search = Search::new(vec![Vec::new()], true);
+    let mut search = new(1);
     let whole = search.next_tests(1).remove(0);
-    search.report(whole.id, Answer::Red).unwrap();
+    search.report(whole.id, &Answer::red()).unwrap();
     let again = search.next_tests(1).remove(0);
     assert_eq!((again.purpose, again.fresh), (Purpose::Confirm, true));
     assert_eq!(again.places, whole.places);
 }
 
 /// What is asked, in order, with one lane.
-fn purposes(scenario: &Scenario) -> Vec<Purpose> {
+fn asked(scenario: &Scenario) -> Vec<(Purpose, usize)> {
     let mut asked = Vec::new();
-    carry_out(Search::new(scenario.needs.clone(), true), 1, |test| {
-        asked.push(test.purpose);
-        if scenario.is_red(&test.places) { Answer::Red } else { Answer::Green }
+    with_gate(scenario.needs.len(), |test| {
+        asked.push((test.purpose, test.places.len()));
+        scenario.answer(test)
     });
     asked
 }
 
 #[test]
 fn one_that_is_red_by_itself_is_confirmed_by_the_run_that_explains_it() {
-    use Purpose::{Alone, Prefix, Whole};
-    let asked = purposes(&batch(8, &[&[2]]));
-    assert_eq!(asked, [Whole, Prefix, Prefix, Prefix, Alone, Whole]);
+    use Purpose::{Decide, Explain};
+    let asked = asked(&Scenario::of(8, &[&[2]]));
+    assert_eq!(asked.iter().filter(|(purpose, _)| *purpose == Decide).count(), 5, "{asked:?}");
+    assert_eq!(asked.last(), Some(&(Explain, 1)));
 }
 
 #[test]
-fn one_that_is_red_only_with_others_must_be_so_three_times() {
-    use Purpose::{Alone, Confirm, Prefix, Whole};
-    assert_eq!(purposes(&batch(2, &[&[0, 1]])), [Whole, Prefix, Confirm, Alone, Confirm]);
-    let asked = purposes(&batch(3, &[&[0, 1]]));
-    assert_eq!(asked, [Whole, Prefix, Prefix, Alone, Confirm, Confirm, Whole]);
+fn a_pair_that_is_all_there_is_runs_twice_together_and_once_apart() {
+    use Purpose::{Confirm, Decide, Explain};
+    let asked = asked(&Scenario::of(2, &[&[0, 1]]));
+    assert_eq!(asked, [(Decide, 2), (Decide, 1), (Explain, 1), (Confirm, 2)]);
+}
+
+fn flaky(runs: u32, flakes: u32) -> FlakeRules {
+    let mut ledger = FlakeLedger::default();
+    (0..runs).for_each(|_| ledger.ran("T1"));
+    (0..flakes).for_each(|_| ledger.flaked("T1", "tree", "now"));
+    FlakeRules { ledger, ..FlakeRules::default() }
+}
+
+#[test]
+fn a_row_that_is_known_to_flake_must_be_red_more_often() {
+    let runs = |rules| {
+        let setup = Setup::new(vec![Vec::new()]).with_green_base(true).with_flakes(rules);
+        carry_out(Search::new(setup), Lanes::InStep(1), |_| Answer::Red { rows: rows("T1") }).runs
+    };
+    assert_eq!((runs(flaky(100, 0)), runs(flaky(100, 4)), runs(flaky(100, 20))), (2, 3, 4));
+}
+
+/// Batches of eight, some with a culprit or a pair, where gates fail by mistake in 3 % of runs, and the ledger
+/// that a caller would keep. Returns how often an innocent was held, and how often one was named a partner.
+fn with_mistakes(batches: u32, lanes: usize) -> (u32, u32) {
+    let mut dice = Dice::new(7);
+    let mut rules = FlakeRules::default();
+    let (mut held, mut named) = (0, 0);
+    for _ in 0..batches {
+        let mut bad: Vec<Vec<usize>> =
+            (0..8).filter(|_| dice.in_thousand(50)).map(|place| vec![place]).collect();
+        if dice.in_thousand(200) {
+            bad.push(vec![dice.below(4), 4 + dice.below(4)]);
+        }
+        let bad: Vec<&[usize]> = bad.iter().map(Vec::as_slice).collect();
+        let scenario = Scenario::of(8, &bad);
+        let setup = scenario.setup().with_flakes(rules.clone());
+        let report = carry_out(Search::new(setup), Lanes::InStep(lanes), |test| {
+            rules.ledger.ran("T1");
+            let is_red = scenario.is_red(&test.places) || dice.in_thousand(30);
+            if is_red { Answer::Red { rows: rows("T1") } } else { Answer::Green }
+        });
+        for decision in &report.decisions {
+            if let Decision::Flake { rows, .. } = decision {
+                for row in rows {
+                    rules.ledger.flaked(row, "tree", "now");
+                }
+            }
+        }
+        assert!(!scenario.is_red(&report.landed), "a culprit landed");
+        let is_innocent = |place: &usize| !scenario.bad.iter().any(|bad| bad.set.contains(place));
+        held += u32::from(report.held.keys().any(is_innocent));
+        named += u32::from(report.explained.values().flatten().any(is_innocent));
+    }
+    (held, named)
+}
+
+#[test]
+fn with_three_percent_of_false_reds_an_innocent_is_held_in_under_one_of_a_thousand_batches() {
+    let (held, named) = with_mistakes(4000, 1);
+    assert!(held < 4, "{held} of 4000");
+    assert!(named < 4, "{named} of 4000");
+}
+
+#[test]
+fn with_three_percent_of_false_reds_no_explanation_of_a_thousand_names_an_innocent() {
+    assert_eq!(with_mistakes(1000, 1).1, 0);
+    assert_eq!(with_mistakes(1000, 4).1, 0);
 }

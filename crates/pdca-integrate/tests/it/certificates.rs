@@ -113,10 +113,36 @@ fn what_a_forger_writes_with_new_digests_is_found_by_doing_it_again() {
             }),
         ),
         ("verdict.key.tree", forged(&text, |c| c.verdict.key.tree = base)),
-        ("schema", forged(&text, |c| c.schema = 2)),
+        ("schema", forged(&text, |c| c.schema = 3)),
     ];
     for (named, text) in forgeries {
         let error = verified(&scene, &text).unwrap_err();
         assert_eq!(place(&error), named, "{error:?}");
     }
+}
+
+#[test]
+fn certificates_of_the_first_form_still_hold() {
+    // Made by version 0.1.0 before commits were dated: two landings, and the seals they name.
+    let home = tempfile::tempdir().unwrap();
+    let home = camino::Utf8Path::from_path(home.path()).unwrap();
+    let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/first_form/repository.bundle");
+    let path = home.join("repo");
+    std::fs::create_dir(&path).unwrap();
+    let repo = pdca_testkit::Repo::existing(&path);
+    repo.git(&["init", "--quiet", "--bare"]);
+    repo.git(&["fetch", "--quiet", bundle, "refs/*:refs/*"]);
+    let store = pdca_integrate::Store::open(&path, &home.join("room")).unwrap();
+    let mut engine = Engine::new(&store, Drivers::default());
+    let mut landed = Vec::new();
+    for text in
+        [&include_bytes!("first_form/first.json")[..], include_bytes!("first_form/second.json")]
+    {
+        let held = verify(&mut engine, text).unwrap();
+        assert_eq!(held.certificate.schema, 1);
+        landed.push(held.certificate.commit.to_string());
+        let error = verify(&mut engine, &forged(text, |c| c.schema = 2)).unwrap_err();
+        assert_eq!(place(&error), "results[0].commits[0].applied", "{error:?}");
+    }
+    assert_eq!(repo.git(&["rev-parse", "main"]).trim(), landed[1]);
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Answer, Built, Candidate, Certificate, Combination, Decision, Drivers, Engine, Entry, Gated,
-    Light, Lookup, Onto, Oracle, Plan, Sealed, Search, Strategy, Verdict, VerdictCache, Why, land,
-    verify,
+    Answer, Built, Candidate, Certificate, Combination, Decision, Drivers, Engine, Entry, Fault,
+    Gated, Light, Lookup, Onto, Oracle, Plan, Sealed, Search, Setup, Strategy, Verdict,
+    VerdictCache, Why, land, verify,
 };
 
 use crate::scene::{LOG, Scene, oracle};
@@ -33,7 +33,7 @@ fn integrate(
     let mut combination = Combination::new(plan);
     let cache = VerdictCache::new(scene.room("verdicts"));
     let oracle = oracle();
-    let mut search = Search::new(plan.needs(), false);
+    let mut search = Search::new(Setup::new(plan.needs()));
     let mut report = Report::default();
     let name = |place: usize| plan.entries()[place].sealed().id().to_string();
     let mut tip = plan.base();
@@ -56,11 +56,11 @@ fn integrate(
                     };
                     match light {
                         Light::Green => Answer::Green,
-                        Light::Red => Answer::Red,
+                        Light::Red => Answer::red(),
                     }
                 }
             };
-            search.report(test.id, answer).unwrap();
+            search.report(test.id, &answer).unwrap();
         }
         for decision in search.decisions() {
             match decision {
@@ -80,7 +80,7 @@ fn integrate(
                     report.landed.extend(places.into_iter().map(name));
                 }
                 Decision::Hold { place, why } => drop(report.held.insert(name(place), why)),
-                Decision::Explained { place, partners } => {
+                Decision::Explained { place, partners, .. } => {
                     let partners = partners.into_iter().map(name).collect();
                     report.explained.insert(name(place), partners);
                 }
@@ -113,7 +113,7 @@ fn gated(
     let names = scene.repo.git(&["ls-tree", "-r", "--name-only", &commit]);
     let files = names.lines().map(|name| (name.to_owned(), scene.file(candidate.commit(), name)));
     let light = if gate(&files.collect()) { Light::Green } else { Light::Red };
-    cache.keep(&Verdict { key: oracle.key(candidate), light }).unwrap();
+    cache.keep(&Verdict::new(oracle.key(candidate), light)).unwrap();
     light
 }
 
@@ -229,5 +229,5 @@ fn one_that_was_written_upon_a_culprit_is_held_as_unfit_and_the_rest_lands() {
     let all = scene.plan(&[&one, &two, &three], Strategy::RebaseFf);
     let report = integrate(&scene, &all, &mut |files| !files["f"].contains("bad"));
     assert_eq!(report.landed, ["3"]);
-    assert_eq!((report.held["1"], report.held["2"]), (Why::Culprit, Why::Unfit));
+    assert_eq!((report.held["1"], report.held["2"]), (Why::Culprit(Fault::Red), Why::Unfit));
 }

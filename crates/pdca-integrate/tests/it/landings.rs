@@ -27,7 +27,7 @@ fn gate(scene: &Scene, sealed: &[&Sealed]) -> Gated {
 fn only_a_green_verdict_about_exactly_the_tree_makes_a_candidate_gated() {
     let (scene, gated) = one_change();
     let candidate = gated.candidate().clone();
-    let verdict = |light| Verdict { key: oracle().key(&candidate), light };
+    let verdict = |light| Verdict::new(oracle().key(&candidate), light);
     let red = Gated::new(candidate.clone(), &oracle(), verdict(Light::Red));
     assert!(matches!(red, Err(NotGated::Red { .. })), "{red:?}");
     let mut other = verdict(Light::Green);
@@ -204,16 +204,16 @@ fn the_branch_of_the_run_is_made_and_goes_on_with_each_landing() {
     let scene = Scene::new(&[("f", "f\n"), ("g", "g\n")]);
     let one = scene.change("1", 1, &[("f", Some("F\n"))]);
     let two = scene.change("2", 2, &[("g", Some("G\n"))]);
-    let onto = Onto::Branch(&scene.run);
+    let onto = Onto::Staging { branch: "main", replaces: None };
     let first = gate(&scene, &[&one]);
     land(&scene.store, &scene.fence, &first, onto, LOG).unwrap();
     let both = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
     let rest = both.candidate().after(first.candidate().commit()).unwrap();
     assert_eq!(rest.bundles().map(AsRef::as_ref).collect::<Vec<&str>>(), ["2"]);
-    let verdict = Verdict { key: oracle().key(&rest), light: Light::Green };
+    let verdict = Verdict::new(oracle().key(&rest), Light::Green);
     let rest = Gated::new(rest, &oracle(), verdict).unwrap();
     let landed = land(&scene.store, &scene.fence, &rest, onto, LOG).unwrap();
-    assert_eq!(landed.reference(), "refs/heads/pdca/integration-run1");
+    assert_eq!(landed.reference(), "refs/heads/pdca/staging/main");
     assert_eq!(scene.store.commit_at(landed.reference()).unwrap(), Some(landed.commit()));
     assert_eq!(scene.main(), scene.base);
 }
@@ -259,7 +259,7 @@ fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
     land(&scene.store, &scene.fence, &first, MAIN, LOG).unwrap();
     let both = scene.fold(&scene.plan(&[&one, &two], Strategy::RebaseFf));
     let rest = both.candidate().after(first.candidate().commit()).unwrap();
-    let verdict = Verdict { key: oracle().key(&rest), light: Light::Green };
+    let verdict = Verdict::new(oracle().key(&rest), Light::Green);
     let rest = Gated::new(rest, &oracle(), verdict).unwrap();
     let landed = land(&scene.store, &scene.fence, &rest, MAIN, LOG).unwrap();
     let mut engine = Engine::new(&scene.store, Drivers::default());
@@ -274,7 +274,7 @@ fn the_rest_after_a_first_landing_has_a_certificate_that_holds() {
 fn g8_a_branch_that_was_made_for_a_wrong_commit_is_removed_again() {
     let (scene, gated) = one_change();
     let wrong = scene.commit(scene.base, "wrong", |lane| lane.write("f", "wrong\n"));
-    let onto = Onto::Branch(&scene.run);
+    let onto = Onto::Staging { branch: "main", replaces: None };
     let error = land_another(&scene.store, &scene.fence, &gated, onto, LOG, wrong).unwrap_err();
     assert!(matches!(error, LandError::Disproved { restored: None, .. }), "{error:?}");
     assert_eq!(scene.store.commit_at(&onto.reference()).unwrap(), None);

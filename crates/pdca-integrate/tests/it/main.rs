@@ -1,6 +1,8 @@
 //! Sealed changes on real repositories, with real git.
 
 #[cfg(test)]
+mod below;
+#[cfg(test)]
 mod certificates;
 #[cfg(test)]
 mod combinations;

@@ -45,8 +45,9 @@ fn the_same_words_make_the_same_commit_with_the_sealed_tree_on_the_sealed_base()
     assert_ne!(made, stall.made("Mend it\n"));
     let repo = &stall.scene.repo;
     let said = repo.git(&["log", "-1", "--format=%T %P%n%B", &made.commit().to_string()]);
-    let expected =
-        format!("{} {}\nMend it\n\nBecause.\n\nPdca-Sealed: 1\n", record.tree, record.base);
+    let digest = stall.sealed.digest();
+    let (tree, base) = (record.tree, record.base);
+    let expected = format!("{tree} {base}\nMend it\n\nBecause.\n\nPdca-Sealed: 1 {digest}\n");
     assert_eq!(said.trim_end(), expected.trim_end());
     let author = |commit: ObjectId| {
         repo.git(&["log", "-1", "--format=%an %ae %at %cn %ce %ct", &commit.to_string()])
@@ -58,8 +59,9 @@ fn the_same_words_make_the_same_commit_with_the_sealed_tree_on_the_sealed_base()
 fn an_offer_that_was_merged_elsewhere_is_known_as_the_sealed_change() {
     let stall = Stall::new();
     let made = stall.made("Mend it");
-    let found = present_in(&stall.scene.store, made.commit(), &[&stall.sealed]).unwrap();
-    assert_eq!(found.values().copied().collect::<Vec<_>>(), [made.commit()]);
+    let found = present_in(&stall.scene.store, made.commit(), &[stall.sealed.record()]).unwrap();
+    let commits: Vec<_> = found.values().map(|presence| presence.commit).collect();
+    assert_eq!(commits, [made.commit()]);
 }
 
 #[test]

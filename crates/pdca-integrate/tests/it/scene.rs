@@ -85,6 +85,12 @@ impl Scene {
             reviewed_patch: &digest,
             gate_digest: "gates1",
             completion_order: order,
+            tip: None,
+            stands_on: &[],
+            by: None,
+            trailers: &[],
+            brief: None,
+            overrides: &[],
         };
         seal(&self.store, &self.fence, &accepted, LOG).unwrap().0
     }
@@ -151,7 +157,7 @@ impl Drop for Scene {
 /// As if the gates had passed it.
 pub(crate) fn passed(folded: &Folded) -> Gated {
     let candidate = folded.candidate().clone();
-    let verdict = Verdict { key: oracle().key(&candidate), light: Light::Green };
+    let verdict = Verdict::new(oracle().key(&candidate), Light::Green);
     Gated::new(candidate, &oracle(), verdict).unwrap()
 }
 

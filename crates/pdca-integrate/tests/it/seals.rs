@@ -1,5 +1,7 @@
 //! What a seal holds, and what it refuses.
 
+use std::sync::LazyLock;
+
 use pdca_integrate::{
     Acceptance, Drift, Effect, Fence, ObjectId, RefError, SealError, Sealed, Store, StoreError,
     seal,
@@ -31,6 +33,12 @@ fn sealed_with(
         reviewed_patch: &digest,
         gate_digest: "gates1",
         completion_order: 1,
+        tip: None,
+        stands_on: &[],
+        by: None,
+        trailers: &[],
+        brief: None,
+        overrides: &[],
     };
     change(&mut accepted);
     seal(&scene.store, &scene.fence, &accepted, LOG)
@@ -140,6 +148,12 @@ fn sealed_with_patch(scene: &Scene, head: ObjectId) -> Result<Sealed, SealError>
         reviewed_patch: &digest,
         gate_digest: "gates1",
         completion_order: 1,
+        tip: None,
+        stands_on: &[],
+        by: None,
+        trailers: &[],
+        brief: None,
+        overrides: &[],
     };
     seal(&scene.store, &scene.fence, &accepted, LOG).map(|(sealed, _)| sealed)
 }
@@ -185,7 +199,7 @@ fn a_seal_that_was_tampered_with_does_not_load() {
         ("\"a.txt\"", "\"b.txt\""),
         (scene.tree(head).as_str(), scene.tree(scene.base).as_str()),
         ("\"id\": \"1\"", "\"id\": \"2\""),
-        ("\"schema\": 1", "\"schema\": 2"),
+        ("\"schema\": 2", "\"schema\": 3"),
     ] {
         assert!(tag.contains(from), "{tag}");
         let path = scene.room("tag");
@@ -242,6 +256,24 @@ fn a22_a_lock_that_a_killed_takeover_left_does_not_bar_the_next() {
 }
 
 #[test]
+fn a_lock_that_a_killed_driver_left_on_a_ref_of_ours_bars_nobody() {
+    let (scene, head) = scene_and_head();
+    let store = &scene.store;
+    let name = "refs/pdca/attempts/0123abcd/1";
+    let keep = |to| pdca_integrate::keep_work(store, &scene.fence, name, (scene.base, to), LOG);
+    keep(scene.base).unwrap();
+    let lock = scene.repo.path().join(format!(".git/{name}.lock"));
+    // Killed before it wrote anything, while it wrote another value, and while it removed the ref.
+    for left in [String::new(), format!("{}\n", scene.base), "0".repeat(17)] {
+        std::fs::write(&lock, &left).unwrap();
+        keep(head).unwrap();
+        assert_eq!(scene.repo.git(&["rev-parse", name]).trim(), head.to_string());
+        assert!(!lock.exists());
+        keep(scene.base).unwrap();
+    }
+}
+
+#[test]
 fn two_drivers_that_take_over_at_once_never_get_the_same_epoch() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     let epochs: Vec<u64> = std::thread::scope(|scope| {
@@ -283,4 +315,31 @@ fn a_commit_that_is_not_in_the_form_of_one_is_refused() {
     let odd = scene.repo.git(&["hash-object", "-t", "commit", "--literally", "-w", path.as_str()]);
     let error = sealed_with_patch(&scene, id(&odd)).unwrap_err();
     assert!(matches!(error, SealError::Store(StoreError::Form { .. })), "{error:?}");
+}
+
+#[test]
+fn a_seal_names_the_brief_and_the_overridden_rows_and_loses_neither_quietly() {
+    static OVERRIDES: LazyLock<Vec<pdca_state::Override>> = LazyLock::new(|| {
+        let (row, reason) = ("T3".to_owned(), "no browser".to_owned());
+        vec![pdca_state::Override { row, reason }]
+    });
+    let (scene, head) = scene_and_head();
+    let (sealed, _) = sealed_with(&scene, head, |accepted| {
+        accepted.brief = Some("b0");
+        accepted.overrides = &OVERRIDES;
+    })
+    .unwrap();
+    assert_eq!(sealed.record().schema, 3);
+    let loaded = Sealed::load(&scene.store, &scene.run, &one()).unwrap();
+    assert_eq!(loaded.record().brief_digest.as_deref(), Some("b0"));
+    assert_eq!(loaded.record().overrides, *OVERRIDES);
+    let other = sealed_with(&scene, head, |accepted| accepted.brief = Some("b0")).unwrap_err();
+    assert!(matches!(other, SealError::SealedOtherwise { .. }), "{other:?}");
+    let tag = scene.repo.git(&["cat-file", "tag", "refs/pdca/run1/seal/1"]);
+    let path = scene.room("tag");
+    std::fs::write(&path, tag.replace("\"schema\": 3", "\"schema\": 2")).unwrap();
+    let forged = scene.repo.git(&["hash-object", "-t", "tag", "-w", path.as_str()]);
+    scene.repo.git(&["update-ref", "refs/pdca/run1/seal/1", forged.trim()]);
+    let error = Sealed::load(&scene.store, &scene.run, &one()).unwrap_err();
+    assert!(matches!(error, SealError::Broken { field: "schema", .. }), "{error:?}");
 }

@@ -17,7 +17,8 @@ fn two_patches_are_sealed_folded_landed_and_verified_in_a_clone() {
     assert_eq!(scene.main(), landed.commit());
     assert_eq!(scene.file(landed.commit(), "a.txt"), "one\n2\n3\n4\nfive\n");
     let log = scene.repo.git(&["log", "--format=%s|%(trailers:key=Pdca-Sealed,valueonly)", "main"]);
-    assert_eq!(log, "change 12|12\n\nchange 11|11\n\nbase|\n");
+    let (old, new) = (first.digest(), second.digest());
+    assert_eq!(log, format!("change 12|12 {new}\n\nchange 11|11 {old}\n\nbase|\n"));
 
     let certificate = Certificate::new(&landed, &gated).to_json();
     let home = tempfile::tempdir().unwrap();

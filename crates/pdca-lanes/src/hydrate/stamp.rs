@@ -143,8 +143,9 @@ fn content(path: &Utf8Path) -> io::Result<Vec<u8>> {
     if found.is_symlink() {
         return Ok([b"link ", fs::read_link(path)?.as_os_str().as_bytes()].concat());
     }
-    let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
-    Ok(format!("stat {} {times:?} {}", found.size(), found.ino()).into_bytes())
+    let (changed, changed_nsec) = (found.ctime(), found.ctime_nsec());
+    let times = format!("{}.{} {changed}.{changed_nsec}", found.mtime(), found.mtime_nsec());
+    Ok(format!("stat {} {times} {}", found.size(), found.ino()).into_bytes())
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -1,7 +1,7 @@
 //! Branches of attempts, and further checkouts of a lane.
 
 use fs_err as fs;
-use pdca_lanes::{Kind, LaneError, attempt_branch};
+use pdca_lanes::{Kind, LaneError, Reset, Tripwire, attempt_branch};
 
 use crate::scene::{BY, Scene, assert_sound, dirt, seen};
 
@@ -118,4 +118,71 @@ fn a_further_checkout_stays_in_its_directory() {
     std::os::unix::fs::symlink(&outside, &trees).unwrap();
     assert!(matches!(lane.remove_worktree("x"), Err(LaneError::Damaged { .. })));
     assert!(outside.join("x").exists());
+}
+
+const RUN: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+#[test]
+fn work_is_done_on_a_branch_of_the_lane_that_the_next_reset_removes() {
+    for kind in [Kind::Reference, Kind::Worktree] {
+        let scene = Scene::new(&[("a", "a\n")]);
+        let lane = scene.lanes().of_kind(kind).claim(0, &scene.target()).unwrap();
+        let (base, id) = (scene.primary.head(), "7".parse().unwrap());
+        let [first, second] = [1, 2].map(|number| attempt_branch(RUN, &id, number).unwrap());
+        lane.reset_on(&base, &first, Reset::Tracked).unwrap();
+        let at = seen(&lane);
+        assert_eq!(at.git(&["branch", "--show-current"]).trim(), first);
+        assert_eq!(at.git(&["status", "--porcelain", "--branch"]), format!("## {first}\n"));
+        // An agent commits as anybody does, and that is no breach of the primary.
+        let wire = Tripwire::arm(&scene.target(), &[]).unwrap();
+        fs::write(lane.path().join("a"), "b\n").unwrap();
+        let commit = at.commit("by an agent");
+        assert_eq!(at.git(&["rev-parse", &first]).trim(), commit);
+        assert_eq!(wire.breaches(), Vec::<String>::new(), "{kind:?}");
+        assert_eq!(lane.head().unwrap().unwrap(), commit);
+        // Again on the same branch, as after a crash: it is the lane's own.
+        assert_eq!(lane.rescue("left").unwrap().unwrap(), commit);
+        lane.reset_on(&base, &first, Reset::Tracked).unwrap();
+        assert_eq!(at.git(&["rev-parse", &first]).trim(), base);
+        lane.reset_on(&base, &second, Reset::Tracked).unwrap();
+        assert_eq!(
+            at.git(&["branch", "--list", "pdca/*", "--format=%(refname:short)"]).trim(),
+            second
+        );
+        lane.reset(&base).unwrap();
+        assert_eq!(at.git(&["branch", "--list", "pdca/*"]), "");
+        assert_eq!(at.git(&["branch", "--show-current"]), "", "HEAD is on no branch");
+    }
+}
+
+#[test]
+fn a_branch_that_is_not_the_lanes_is_neither_taken_over_nor_removed() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lane = scene.lanes().of_kind(Kind::Worktree).claim(0, &scene.target()).unwrap();
+    let base = scene.primary.head();
+    let branch = attempt_branch(RUN, &"7".parse().unwrap(), 1).unwrap();
+    scene.primary.git(&["branch", &branch]);
+    let err = lane.reset_on(&base, &branch, Reset::Tracked).unwrap_err();
+    assert!(
+        matches!(&err, LaneError::BranchTaken { branch: taken } if *taken == branch),
+        "{err:?}"
+    );
+    lane.reset(&base).unwrap();
+    assert_eq!(scene.primary.git(&["rev-parse", &branch]).trim(), base);
+}
+
+#[test]
+fn the_branch_of_a_worktree_goes_with_it_and_its_work_stays() {
+    let scene = Scene::new(&[("a", "a\n")]);
+    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lane = lanes.claim(0, &scene.target()).unwrap();
+    let branch = attempt_branch(RUN, &"7".parse().unwrap(), 1).unwrap();
+    lane.reset_on(&scene.primary.head(), &branch, Reset::Tracked).unwrap();
+    fs::write(lane.path().join("a"), "b\n").unwrap();
+    let commit = seen(&lane).commit("by an agent");
+    drop(lane);
+    lanes.remove(0, &scene.target()).unwrap();
+    assert_eq!(scene.primary.git(&["branch", "--list", "pdca/*"]), "");
+    let kept = scene.primary.git(&["for-each-ref", "--format=%(objectname)", "refs/pdca/rescue/"]);
+    assert_eq!(kept.trim(), commit);
 }

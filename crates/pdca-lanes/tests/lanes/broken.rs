@@ -146,3 +146,61 @@ fn a_broken_directory_that_is_not_ours_is_refused_and_kept() {
     assert!(scene.checkout().join("a.txt").exists());
     assert!(!rescued(&scene, "").exists());
 }
+
+#[test]
+fn what_git_would_not_take_or_would_take_for_ever_is_refused_and_the_lane_renewed_without_git() {
+    type Spoil = fn(&Utf8Path);
+    let scene = Scene::new(&[("a.txt", "a\n"), (".gitignore", "*.ign\n")]);
+    let spoils: [(&str, Spoil); 6] = [
+        ("a path that git refuses", |dir| {
+            fs::create_dir(dir.join(".GIT")).unwrap();
+            fs::write(dir.join(".GIT/config"), "x").unwrap();
+        }),
+        ("a file that is too large", |dir| {
+            fs::File::create(dir.join("big")).unwrap().set_len(20 << 30).unwrap();
+        }),
+        ("a tracked file that is too large", |dir| {
+            fs::File::create(dir.join("a.txt")).unwrap().set_len(20 << 30).unwrap();
+        }),
+        ("ignore rules that never end", |dir| {
+            fs::remove_file(dir.join(".gitignore")).unwrap();
+            symlink("/dev/zero", dir.join(".gitignore")).unwrap();
+            fs::write(dir.join("new.txt"), "x").unwrap();
+        }),
+        ("no repository", |dir| fs::remove_dir_all(dir.join(".git")).unwrap()),
+        ("an index that is a directory", |dir| {
+            fs::remove_file(dir.join(".git/index")).unwrap();
+            fs::create_dir(dir.join(".git/index")).unwrap();
+            fs::write(dir.join("new.txt"), "x").unwrap();
+        }),
+    ];
+    for (what, spoil) in spoils {
+        let lane = scene.lane();
+        spoil(lane.path());
+        let by = pdca_lanes::Signature { name: "a", email: "a@b", seconds: 1 };
+        let refused = lane.commit_all("x", &by).unwrap_err();
+        assert!(refused.is_of_the_lane(), "{what}: {refused}");
+        let saved = lane.save("work").unwrap();
+        if let pdca_lanes::Saved::Aside { path: Some(path), .. } = &saved {
+            assert!(path.is_dir(), "{what}: it is kept");
+        }
+        if lane.reset(&scene.primary.head()).is_err() {
+            lane.renew().unwrap();
+            lane.reset(&scene.primary.head()).unwrap();
+        }
+        assert_eq!(dirt(&lane), "", "{what}");
+        assert_sound(lane.path());
+    }
+}
+
+#[test]
+fn an_end_that_is_asked_for_is_no_fault_of_the_lane() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let cancel = pdca_process::Cancel::new();
+    drop(scene.lane());
+    let lane = scene.lanes().ended_by(&cancel).claim(0, &scene.target()).unwrap();
+    fs::write(lane.path().join("new.txt"), "x").unwrap();
+    cancel.cancel();
+    let stopped = lane.tree().unwrap_err();
+    assert!(!stopped.is_of_the_lane(), "{stopped:?}");
+}

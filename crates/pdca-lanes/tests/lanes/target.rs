@@ -69,11 +69,23 @@ fn d7_d14_what_a_lane_would_get_wrong_is_refused_by_name() {
         Repo::existing(&path)
     };
     scene.primary.git(&["config", "uploadpack.allowFilter", "true"]);
+    // An old git cannot make one; where it finds one, it must be refused all the same.
+    let reftable = || {
+        let path = scene.beside("reftable");
+        let args = ["clone", "-q", "--ref-format=reftable", url.as_str(), path.as_str()];
+        if scene.primary.try_git(&args).status.success() {
+            return Repo::existing(&path);
+        }
+        let repo = clone("reftable", &[]);
+        repo.git(&["config", "core.repositoryFormatVersion", "1"]);
+        repo.git(&["config", "extensions.refStorage", "reftable"]);
+        repo
+    };
     let cases = [
         (clone("shallow", &["--depth=1"]), "shallow clone"),
         (clone("partial", &["--filter=blob:none"]), "partial clone of remote \"origin\""),
         (clone("sparse", &["--sparse"]), "sparse checkout"),
-        (clone("reftable", &["--ref-format=reftable"]), "\"reftable\""),
+        (reftable(), "\"reftable\""),
     ];
     for (repo, why) in cases {
         let before = repo.try_git(&["for-each-ref"]).stdout;
@@ -267,4 +279,36 @@ fn a_remedy_that_is_run_in_the_repository_makes_it_fit() {
         Target::open("app", &path).unwrap();
     }
     assert!(refusal(&scene.beside("absent")).feature().is_none());
+}
+
+#[test]
+fn the_size_of_a_checkout_is_that_of_what_git_tracks_in_whole_blocks() {
+    let repo = Repo::new();
+    repo.write("empty", "");
+    repo.write("dir/small", "x");
+    repo.write("large", vec![b'x'; 4097]);
+    let first = repo.commit("first");
+    repo.write("more", "x");
+    let second = repo.commit("second");
+    repo.write("untracked", vec![b'x'; 100_000]);
+    let target = Target::open("app", repo.path()).unwrap();
+    assert_eq!(target.checkout_size(&first).unwrap(), 4 * 4096);
+    assert_eq!(target.checkout_size(&second).unwrap(), 5 * 4096);
+    target.checkout_size(&"0".repeat(40)).unwrap_err();
+}
+
+#[test]
+fn the_trees_of_a_linked_worktree_are_its_whole_repository_without_our_lanes() {
+    let scene = Scene::new(&[("a.txt", "a\n")]);
+    let main = scene.primary.path().canonicalize_utf8().unwrap();
+    let around = main.parent().unwrap();
+    for (name, branch) in [("linked", "one"), ("sibling", "two"), ("lanes/lane-0", "three")] {
+        let path = around.join(name);
+        scene.primary.git(&["worktree", "add", "-q", "-b", branch, path.as_str()]);
+    }
+    let trees = pdca_lanes::repository_trees(&around.join("linked"), &around.join("lanes"));
+    for tree in [main.clone(), main.join(".git"), around.join("linked"), around.join("sibling")] {
+        assert!(trees.contains(&tree), "{tree}: {trees:?}");
+    }
+    assert!(!trees.iter().any(|tree| tree.starts_with(around.join("lanes"))), "{trees:?}");
 }

@@ -1,9 +1,11 @@
 //! Lanes that are linked worktrees of the primary.
 
 use fs_err as fs;
-use pdca_lanes::{ClaimError, Kind, Lane, LaneError, Provision, ProvisionError, Reset, Tripwire};
+use pdca_lanes::{
+    ClaimError, Kind, Lane, LaneError, Lanes, Provision, ProvisionError, Reset, Tripwire,
+};
 
-use crate::scene::{BY, Scene, assert_sound, dirt, seen};
+use crate::scene::{BY, Scene, assert_sound, dirt, provision, seen};
 
 fn claim(scene: &Scene, slot: u32) -> Lane {
     let lanes = scene.lanes().of_kind(Kind::Worktree);
@@ -229,4 +231,49 @@ fn programs_named_in_the_primary_are_not_run() {
     lane.diff(&scene.primary.head(), &commit).unwrap();
     lane.reset(&scene.primary.head()).unwrap();
     assert!(!ran.exists());
+}
+
+#[test]
+fn worktrees_are_registered_beside_others_that_are_half_registered_or_come_and_go() {
+    let scene = Scene::new(&[("a", "a\n"), ("dir/b", "b\n")]);
+    let common = scene.primary.path().join(".git");
+    // Left by somebody who died on the way, and nobody prunes it.
+    fs_err::create_dir_all(common.join("worktrees/app")).unwrap();
+    fs_err::write(common.join("worktrees/app/locked"), "not ours\n").unwrap();
+    let target = scene.target();
+    let base = scene.primary.head();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // The user makes and removes worktrees of their own all the while.
+        let (primary, done, path) = (&scene.primary, &done, scene.beside("users-own"));
+        scope.spawn(move || {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                primary.git(&["worktree", "add", "--quiet", "--detach", path.as_str()]);
+                primary.git(&["worktree", "remove", "--force", path.as_str()]);
+            }
+        });
+        // Two roots, so that nothing but the repository is common to the two.
+        let provisioners = ["one.lanes", "two.lanes"].map(|root| {
+            let lanes = Lanes::new(scene.beside(root));
+            let (target, base) = (&target, &base);
+            scope.spawn(move || {
+                for _ in 0..6 {
+                    let made = provision(&lanes, target, base, 0..8, Kind::Worktree)?;
+                    assert_eq!(made.len(), 8);
+                    drop(made);
+                    for slot in 0..8 {
+                        lanes.remove(slot, target).unwrap();
+                    }
+                }
+                Ok::<(), ProvisionError>(())
+            })
+        });
+        let ended = provisioners.map(std::thread::ScopedJoinHandle::join);
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for ended in ended {
+            ended.unwrap().unwrap();
+        }
+    });
+    assert!(common.join("worktrees/app/locked").is_file(), "what is not ours stays");
+    assert_eq!(fs_err::read_dir(common.join("worktrees")).unwrap().count(), 1);
 }

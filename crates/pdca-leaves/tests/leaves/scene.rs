@@ -67,7 +67,10 @@ impl Scene {
     pub(crate) fn leaf(&self, keys: &str, script: &str) -> LeafConfig {
         let path = self.desk.join("script");
         fs::write(&path, script).unwrap();
-        program(keys, &[fake_leaf().as_str(), path.as_str()])
+        let mut config = program(keys, &[fake_leaf().as_str(), path.as_str()]);
+        // A leaf writes what is listed, and its notes are for the test.
+        config.writable.push(self.desk.to_string());
+        config
     }
 
     /// Where things are for a role.
@@ -153,8 +156,9 @@ pub(crate) fn review(outcome: &LeafOutcome) -> String {
 /// Whether the kernel held the leaf; that the outcome tells the truth about it is checked.
 pub(crate) fn was_enforced(outcome: &LeafOutcome) -> bool {
     let Guard::Sandbox(held) = &outcome.guard else { panic!("a command ran: {outcome:?}") };
-    match (pdca_process::sandbox_support(), held) {
-        (Held::Landlock { .. }, Held::Landlock { .. }) => true,
+    match (pdca_process::wall_support(), held) {
+        (Held::Landlock { .. }, Held::Landlock { .. })
+        | (Held::Bwrap { .. }, Held::Bwrap { .. }) => true,
         (Held::NotAvailable { .. }, Held::NotAvailable { .. }) => false,
         (support, held) => panic!("the host has {support}, the outcome says {held}"),
     }
@@ -162,7 +166,7 @@ pub(crate) fn was_enforced(outcome: &LeafOutcome) -> bool {
 
 /// Whether the kernel here can hold a leaf at all.
 pub(crate) fn can_enforce() -> bool {
-    matches!(pdca_process::sandbox_support(), Held::Landlock { .. })
+    matches!(pdca_process::wall_support(), Held::Landlock { .. } | Held::Bwrap { .. })
 }
 
 /// Everything that lies below a directory, sorted.

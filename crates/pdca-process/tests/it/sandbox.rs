@@ -35,12 +35,13 @@ impl House {
         std::os::unix::fs::symlink("../secret", root.join("open/way")).unwrap();
         std::os::unix::fs::symlink("secret", root.join("link")).unwrap();
         let sandbox = Sandbox {
-            mode: SandboxMode::Auto,
+            mode: SandboxMode::Landlock,
             // One of them through a link: what counts is where it leads.
             no_read: vec![root.join("link"), root.join("never-was")],
             no_write: vec![root.join("fixed")],
             read: Vec::new(),
             write: Vec::new(),
+            ..Sandbox::default()
         };
         Self { scene, sandbox }
     }
@@ -245,4 +246,196 @@ fn a_program_in_a_denied_tree_cannot_be_started() {
     spec.sandbox = Some(house.sandbox.clone());
     let verdict = house.scene.run(&spec);
     assert!(matches!(verdict.ending, Ending::NotStarted { .. }), "{verdict:?}");
+}
+
+/// Whether this kernel keeps signals and abstract sockets inside a domain.
+fn has_scopes() -> bool {
+    matches!(sandbox_support(), Held::Landlock { abi: 6.. })
+}
+
+#[test]
+fn a_confined_child_signals_nothing_outside_its_sandbox() {
+    if !has_scopes() {
+        return;
+    }
+    let house = House::new();
+    let outsider = std::process::id();
+    // 0 asks whether a signal may be sent and sends none, so a hole would not end the test.
+    house.assert_none(&[
+        ("supervisor", "kill -0 $PPID && kill -0 $(cut -d' ' -f4 /proc/$PPID/stat)"),
+        ("driver", &format!("kill -0 {outsider}")),
+    ]);
+    house.assert_all(&[("its own", "sleep 60 & kill -TERM $!")]);
+}
+
+#[test]
+fn a_confined_child_has_no_way_to_the_memory_of_its_supervisor() {
+    if !has_landlock() {
+        return;
+    }
+    let house = House::new();
+    house.assert_all(&[("to see it", "test -d /proc/$PPID && cat /proc/$PPID/stat")]);
+    let looks = "head -c 1 /proc/$PPID/mem; (: 3<>/proc/$PPID/mem); true";
+    let mut spec = house.scene.script(looks);
+    spec.sandbox = Some(house.sandbox.clone());
+    house.scene.run(&spec);
+    let output = house.scene.output();
+    assert_eq!(output.matches("ermission denied").count(), 2, "{output}");
+}
+
+#[test]
+fn a_confined_child_has_three_descriptors() {
+    let house = House::new();
+    let mut spec = house.scene.argv(&["ls", "/proc/self/fd"]);
+    spec.sandbox = Some(house.sandbox.clone());
+    house.scene.run(&spec);
+    assert_eq!(
+        house.scene.output().lines().collect::<Vec<_>>(),
+        ["0", "1", "2", "3"],
+        "3 is the directory itself"
+    );
+}
+
+/// A house behind the strong wall, where the host has it.
+fn walled() -> Option<House> {
+    let mut house = House::new();
+    house.sandbox.mode = SandboxMode::Bwrap;
+    pdca_process::bwrap_support().is_ok().then_some(house)
+}
+
+#[test]
+fn behind_bwrap_a_protected_tree_keeps_its_content_modes_and_times() {
+    let Some(house) = walled() else { return };
+    let root = house.root();
+    let mut spec = house.scene.script(
+        "chmod 777 fixed/file; touch fixed/file; echo x > fixed/file; echo x > fixed/new; cat secret/key; ls secret; \
+         echo new > beside; echo $(ls -A /proc | grep -c '^[0-9]') processes; true",
+    );
+    spec.sandbox = Some(house.sandbox.clone());
+    let before = std::fs::metadata(root.join("fixed/file")).unwrap();
+    let verdict = house.scene.run(&spec);
+    let output = house.scene.output();
+    assert!(matches!(verdict.held, Held::Bwrap { .. }), "{verdict:?} {output}");
+    assert_eq!(verdict.ending, Ending::Exited(0), "{output}");
+    let after = std::fs::metadata(root.join("fixed/file")).unwrap();
+    assert_eq!(before.permissions(), after.permissions(), "{output}");
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap(), "{output}");
+    assert_eq!(std::fs::read_to_string(root.join("fixed/file")).unwrap(), "fixed");
+    assert!(!root.join("fixed/new").exists());
+    assert!(!output.contains("inner"), "{output}");
+    // A directory above a protected one stays open for new names.
+    assert_eq!(std::fs::read_to_string(root.join("beside")).unwrap(), "new\n");
+}
+
+#[test]
+fn behind_bwrap_a_tree_below_a_hidden_one_can_be_given_back() {
+    let Some(mut house) = walled() else { return };
+    house.sandbox.write = vec![house.root().join("secret/inner")];
+    let mut spec = house.scene.script(
+        "cat secret/inner/file; echo more >> secret/inner/file; ls secret; echo x > secret/new",
+    );
+    spec.sandbox = Some(house.sandbox.clone());
+    let verdict = house.scene.run(&spec);
+    let output = house.scene.output();
+    assert!(output.starts_with("innerinner\n"), "{verdict:?} {output}");
+    assert!(!house.root().join("secret/new").exists());
+    let file = std::fs::read_to_string(house.root().join("secret/inner/file")).unwrap();
+    assert_eq!(file, "innermore\n");
+}
+
+#[test]
+fn behind_bwrap_nothing_outlives_the_child_and_its_exit_code_is_its_own() {
+    let Some(house) = walled() else { return };
+    let mut spec = house.scene.script("setsid sleep 1000 & echo started; exit 7");
+    spec.sandbox = Some(house.sandbox.clone());
+    // That nothing is alive afterwards is looked at by the scene.
+    let verdict = house.scene.run(&spec);
+    assert_eq!(verdict.ending, Ending::Exited(7), "{}", house.scene.output());
+}
+
+#[test]
+fn behind_bwrap_a_child_has_its_grace() {
+    let Some(house) = walled() else { return };
+    let mut spec = house
+        .scene
+        .script("trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+    spec.sandbox = Some(house.sandbox.clone());
+    let cancel = Cancel::new();
+    let stop = cancel.clone();
+    let verdict = house.scene.run_watched(&spec, &cancel, &mut |sign| {
+        if matches!(sign, pdca_process::Sign::Output { .. }) {
+            stop.cancel();
+        }
+    });
+    assert_eq!(verdict.ending, Ending::Cancelled);
+    assert!(house.scene.output().contains("asked"), "{}", house.scene.output());
+}
+
+#[test]
+fn without_the_network_there_is_no_way_out() {
+    let Some(mut house) = walled() else { return };
+    house.sandbox.network = pdca_process::Network::Off;
+    let mut spec = house.scene.script("cat /proc/net/dev | tail -n +3 | cut -d: -f1");
+    spec.sandbox = Some(house.sandbox.clone());
+    house.scene.run(&spec);
+    assert_eq!(house.scene.output().trim(), "lo");
+    house.sandbox.mode = SandboxMode::Landlock;
+    spec.sandbox = Some(house.sandbox.clone());
+    let refused = run(&spec, &Cancel::new(), &mut |_| {});
+    assert!(matches!(refused, Err(RunError::NoSandbox { .. })), "{refused:?}");
+}
+
+#[test]
+fn of_both_walls_auto_and_require_take_the_stronger_one_that_works() {
+    let Some(mut house) = walled() else { return };
+    for mode in [SandboxMode::Auto, SandboxMode::Require] {
+        house.sandbox.mode = mode;
+        let mut spec = house.scene.script("true");
+        spec.sandbox = Some(house.sandbox.clone());
+        let verdict = house.scene.run(&spec);
+        assert!(matches!(verdict.held, Held::Bwrap { .. }), "{verdict:?}");
+        assert_eq!((verdict.ending, verdict.stragglers), (Ending::Exited(0), 0));
+    }
+}
+
+#[test]
+fn where_everything_is_closed_only_what_is_listed_can_be_written() {
+    for mode in [SandboxMode::Landlock, SandboxMode::Bwrap] {
+        let mut house = House::new();
+        let root = house.scene.path();
+        house.sandbox = Sandbox {
+            mode,
+            no_write: vec!["/".into()],
+            write: vec![root.join("open")],
+            ..Sandbox::default()
+        };
+        let mut spec = house.scene.script(&format!(
+            "echo x > {root}/open/new && echo listed; echo x > {root}/fixed/new || echo closed; echo x > /dev/null && echo null"
+        ));
+        spec.sandbox = Some(house.sandbox.clone());
+        match run(&spec, &Cancel::new(), &mut |_| {}) {
+            // This host has no such wall.
+            Err(RunError::NoSandbox { .. }) => {}
+            ended => {
+                assert!(ended.is_ok(), "{ended:?}");
+                let output = house.scene.output();
+                for word in ["listed", "closed", "null"] {
+                    assert!(output.contains(word), "{mode:?}: {output}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn standard_output_is_kept_apart_where_that_is_asked_for() {
+    let scene = Scene::new();
+    let mut spec = scene.script("echo said; echo shown >&2; echo more");
+    spec.keep_printed = true;
+    let verdict = scene.run(&spec);
+    assert_eq!(verdict.printed.map(|printed| printed.bytes), Some(10));
+    let printed = pdca_process::read_printed(&spec.job).unwrap().unwrap();
+    assert_eq!(printed.to_text(), "said\nmore\n");
+    let log = pdca_process::read_log(&spec.job).unwrap().to_text();
+    assert!(log.contains("shown") && log.contains("said") && log.contains("more"), "{log}");
 }

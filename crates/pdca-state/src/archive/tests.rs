@@ -107,23 +107,44 @@ fn an_iteration_to_do_moves_the_attempt_and_leaves_the_brief_and_the_record() {
 }
 
 #[test]
-fn an_iteration_to_plan_moves_the_brief_too_and_keeps_a_seed_for_the_next() {
+fn an_iteration_to_plan_moves_the_brief_too_and_begins_the_next_one_from_it() {
     let scene = Scene::new();
     let bundle = attempt(&scene, "7", "iterated-to-Plan");
     archive_plan(&bundle, Reentry::Plan).unwrap().apply().unwrap();
     assert_eq!(bundle.load().unwrap().state, State::Unplanned);
     let files = files_of(&bundle);
-    assert!(!files.contains_key("brief.md"));
     let seed = String::from_utf8(files["carry-forward.md"].clone()).unwrap();
     assert!(seed.starts_with("## Iteration 2 — carry-forward\n"), "{seed}");
     assert!(files["iteration-v2/brief.md"].ends_with(seed.as_bytes()));
+    let draft = Brief::parse(std::str::from_utf8(&files["brief.md"]).unwrap());
+    assert!(draft.is_placeholder(), "nothing is built before a person has gone over it");
+    assert!(files["brief.md"].ends_with(seed.as_bytes()));
+    let lost = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(['<', '>'], "");
+    assert_eq!(lost(&files["brief.md"]), lost(&files["iteration-v2/brief.md"]));
+}
+
+#[test]
+fn a_brief_that_a_person_wrote_while_the_archive_lay_half_done_is_not_replaced() {
+    let scene = Scene::new();
+    let bundle = attempt(&scene, "7", "iterated-to-Plan");
+    let plan = archive_plan(&bundle, Reentry::Plan).unwrap();
+    let drafts = plan.steps.iter().position(|step| step.name() == "archive-draft").unwrap();
+    for step in &plan.steps[..drafts] {
+        step.apply().unwrap();
+    }
+    scene.write("issue_7/brief.md", "- **Slug:** mine\n");
+    for step in &plan.steps[drafts..] {
+        step.apply().unwrap();
+    }
+    assert_eq!(files_of(&bundle)["brief.md"], b"- **Slug:** mine\n");
 }
 
 #[test]
 fn the_next_brief_says_why_and_which_gates_failed_with_their_evidence() {
     let scene = Scene::new();
     let gates = r#"{"issue_dir": "issue_7", "overall": "fail", "rows": [
-        {"check": "C4 Verification", "result": "fail", "oracle": "x", "rule_id": "C4-verify", "path_line": "2 tests red", "gating": true, "element": "C4"},
+        {"check": "C4 Verification", "result": "fail", "oracle": "x", "rule_id": "C4-verify", "path_line": "2 tests red", "gating": true, "element": "C4",
+         "log": "gate-logs/C4-verify.log", "failing": ["a::b", "c\n## d"], "failing_more": 4},
         {"check": "T2 Shape", "result": "fail", "oracle": "x", "rule_id": "T2-lint", "path_line": "a.rs:3 too long", "gating": false, "element": "T2"},
         {"check": "T1 Structure", "result": "pass", "oracle": "x", "rule_id": "T1", "path_line": "", "gating": true, "element": "T1"}]}"#;
     let bundle = scene.bundle(
@@ -153,6 +174,8 @@ fn the_next_brief_says_why_and_which_gates_failed_with_their_evidence() {
     Failing gates:
 
     > - C4-verify (gating), C4 Verification: 2 tests red
+    >   - failing: a::b, c ## d and 4 more
+    >   - log: `iteration-v1/gate-logs/C4-verify.log`
     > - T2-lint (advisory), T2 Shape: a.rs:3 too long
     ");
 }

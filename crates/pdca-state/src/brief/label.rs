@@ -1,5 +1,7 @@
 //! The labels a brief is known to have.
 
+use super::Awaits;
+
 /// A field this project gives a meaning to. Any other label is kept, and means nothing here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
@@ -133,6 +135,15 @@ impl Label {
             Label::CitationsExpected => &["citations expected"],
             Label::PriorArt => &["prior-art check", "prior-art check (triage cycles)"],
             Label::DispositionHint => &["disposition hint", "disposition"],
+        }
+    }
+
+    /// What a spelling of [`Label::DependsOn`] waits for: `Depends on (merged)` means the target
+    /// branch, the others the sign-off.
+    pub fn awaits(spelling: &str) -> Awaits {
+        match spelling {
+            "depends on (merged)" | "depends_on_merged" => Awaits::Landed,
+            _ => Awaits::Accepted,
         }
     }
 }

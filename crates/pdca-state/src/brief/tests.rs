@@ -107,7 +107,7 @@ fn a_value_below_its_label_is_whole_but_not_its_own_line() {
     assert_eq!(brief.slug().as_deref(), Some("the-slug"));
     assert!(!brief.is_placeholder());
     let list = brief.depends_on();
-    assert_eq!(list.ids, []);
+    assert_eq!(list.ids(), []);
     assert_eq!(list.warnings, ["line 3: ids are read from the line of `Depends on` only"]);
 }
 
@@ -143,8 +143,27 @@ fn a_brief_without_a_slug_is_a_template() {
 fn old_spellings_of_depends_on_mean_depends_on() {
     let text = "- **Depends on (merged):** 2, 1\n- **Stacks on:** 3\n- **Depends on:** 1\n";
     let ids: Vec<String> =
-        Brief::parse(text).depends_on().ids.iter().map(ToString::to_string).collect();
+        Brief::parse(text).depends_on().ids().iter().map(ToString::to_string).collect();
     assert_eq!(ids, ["1", "2", "3"]);
+}
+
+#[test]
+fn only_depends_on_merged_waits_for_the_landing() {
+    for (label, landed) in [
+        ("Depends on (merged)", true),
+        ("depends_on_merged", true),
+        ("Depends on", false),
+        ("Stacks on", false),
+        ("stacks_on", false),
+    ] {
+        let brief = Brief::parse(&format!("- **{label}:** setup-db\n"));
+        let ids = |list: IdList| list.among(&|_| true).ids.len();
+        assert_eq!(
+            (ids(brief.depends_on()), ids(brief.depends_on_landed())),
+            (1, usize::from(landed)),
+            "{label}"
+        );
+    }
 }
 
 #[test]
@@ -271,4 +290,27 @@ fn a_byte_order_mark_hides_no_field() {
     assert_eq!(brief.field("slug").unwrap().own_line, "first");
     assert_eq!(brief.field("slug").unwrap().whole(), "first\nmore");
     assert_eq!(brief.field("depends on").unwrap().line, 3);
+}
+
+#[test]
+fn a_draft_keeps_every_word_and_is_planned_by_nobody() {
+    for text in [
+        "- **Slug:** fast-parser\n- **Scope:** x\n",
+        "# B\n\n- Slug: a > b\n",
+        "- **Slug:**\n  below\n- **Scope:** x\n",
+        "\u{feff}- **slug**: x\r\n",
+    ] {
+        let draft = Brief::parse(text).as_draft();
+        assert!(
+            !Brief::parse(text).is_placeholder() && Brief::parse(&draft).is_placeholder(),
+            "{draft}"
+        );
+        assert_eq!(
+            draft.replace("<again>", "").replace(['<', '>'], ""),
+            text.replace(['>', '\u{feff}'], "")
+        );
+    }
+    let template = "- **Slug:** <name>\n";
+    assert_eq!(Brief::parse(template).as_draft(), template);
+    assert_eq!(Brief::parse("prose").as_draft(), "prose");
 }

@@ -259,3 +259,24 @@ fn what_a_crash_left_beside_a_log_goes_when_the_log_is_written_again() {
         "another's is left to whoever writes that"
     );
 }
+
+#[test]
+fn logs_of_an_integration_go_without_those_of_check_and_a_link_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = crate::BundleRoot::new(Utf8PathBuf::from_path_buf(dir.path().into()).unwrap());
+    let bundle = root.bundle(&"7".parse().unwrap());
+    bundle.publish_derived_file(&Bundle::gate_log("integration"), b"check").unwrap();
+    bundle.remove_integration_logs().unwrap();
+    bundle.publish_derived_file(&Bundle::integration_log("T1"), b"red").unwrap();
+    let logs = bundle.dir().join("gate-logs");
+    assert_eq!(fs_err::read_to_string(logs.join("integration/T1.log")).unwrap(), "red");
+    bundle.remove_integration_logs().unwrap();
+    assert!(!logs.join("integration").exists());
+    assert_eq!(fs_err::read_to_string(logs.join("integration.log")).unwrap(), "check");
+    let elsewhere = root.path().join("elsewhere");
+    fs_err::create_dir(&elsewhere).unwrap();
+    fs_err::write(elsewhere.join("kept"), "").unwrap();
+    symlink(&elsewhere, logs.join("integration")).unwrap();
+    bundle.remove_integration_logs().unwrap();
+    assert!(elsewhere.join("kept").exists());
+}

@@ -31,6 +31,12 @@ pub(super) fn render(report: &GateReport) -> String {
         if let Some(log) = &row.log {
             line(&mut out, format_args!("\n- {}: `{}`", cell(&row.check), folded(log)));
         }
+        if let Some(failing) = row.failing_tests() {
+            line(&mut out, format_args!("\n- {}, failing: {}", cell(&row.check), cell(&failing)));
+        }
+        if let Some(command) = &row.reproduce {
+            line(&mut out, format_args!("\n- {}, again: `{}`", cell(&row.check), folded(command)));
+        }
     }
     out
 }

@@ -291,3 +291,36 @@ fn a_row_that_is_added_stands_with_its_element_and_counts() {
     assert_eq!(ids(&last), "C1 C2 C3 C4 C5 T1 T2 T3 T4 T5 v");
     assert_eq!(GateReport::parse(failed.to_json().as_bytes()).unwrap(), failed);
 }
+
+#[test]
+fn failing_tests_and_the_command_are_read_back_and_shown() {
+    let red = GateRow {
+        failing: vec!["a::b".to_owned(), "c|d".to_owned()],
+        failing_more: 3,
+        reproduce: Some("pdca gates 1 --row T1".to_owned()),
+        ..row("T1 x", GateResult::Fail, true)
+    };
+    assert_eq!(red.failing_tests().as_deref(), Some("a::b, c|d and 3 more"));
+    let report = GateReport::assemble("issue_1", vec![(Element::T1, red)], Provenance::default());
+    assert_eq!(GateReport::parse(report.to_json().as_bytes()).unwrap(), report);
+    let table = report.to_markdown();
+    assert!(table.contains("\n- T1 x, failing: a::b, c\\|d and 3 more\n"), "{table}");
+    assert!(table.contains("\n- T1 x, again: `pdca gates 1 --row T1`\n"), "{table}");
+    let green = GateReport::assemble("issue_1", Vec::new(), Provenance::default()).to_json();
+    assert!(!green.contains("failing") && !green.contains("reproduce"), "{green}");
+}
+
+#[test]
+fn what_another_tool_means_by_the_same_keys_voids_no_report() {
+    for (failing, names) in [("7", 0), ("\"x\"", 0), ("{\"a\": 1}", 0), ("[\"x\\ny\", 3, null]", 1)]
+    {
+        let text = format!(
+            r#"{{"overall": "fail", "rows": [{{"check": "T1", "result": "fail",
+                "failing": {failing}, "failing_more": "many", "reproduce": ["make"]}}]}}"#
+        );
+        let report = GateReport::parse(text.as_bytes()).expect("it is a report");
+        assert_eq!(report.rows[0].failing.len(), names, "{failing}");
+        assert!(report.rows[0].failing.iter().all(|name| name == "x y"));
+        assert_eq!((report.rows[0].failing_more, &report.rows[0].reproduce), (0, &None));
+    }
+}

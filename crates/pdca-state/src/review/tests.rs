@@ -214,3 +214,39 @@ proptest! {
         prop_assert_eq!(&row.basis, &basis);
     }
 }
+
+#[test]
+fn each_fail_is_an_item_with_its_basis_and_a_pass_is_none() {
+    let table = |rows: &str| format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}");
+    for (rows, expected) in [
+        ("| C5 Causal | FAIL | one early |\n", "C5 Causal FAIL — one early"),
+        ("| C5 Causal | **FAILED** | |\n", "C5 Causal FAIL, says the review"),
+        ("| C5 Causal | ❌ FAIL | x |\n", "C5 Causal FAIL — x"),
+        ("| C5 | PASS | would FAIL without it |\n| C6 | PASS (no failures) | |\n", ""),
+        ("| C5 | PASS, does not fail | |\n", ""),
+    ] {
+        assert_eq!(items(&table(rows)), expected, "{rows}");
+    }
+    assert_eq!(items("- FAIL — the loop\n"), "FAIL — the loop");
+    assert_eq!(items("- FAIL when it is empty is expected\n"), "");
+}
+
+#[test]
+fn a_row_that_asks_for_a_person_counts_however_its_cells_are_cut() {
+    let table = |rows: &str| format!("| Item | Verdict | Basis |\n|---|---|---|\n{rows}");
+    for (rows, expected) in [
+        ("| C5 `a|b` | NEEDS-HUMAN | both? |\n", "C5 `a|b` — both?"),
+        ("| NEEDS-HUMAN | C5 Causal | both? |\n", "C5 Causal — both?"),
+        ("| C5 `a|PASS` | NEEDS-HUMAN | both? |\n", "C5 `a|PASS` — both?"),
+        ("| C5 `a||b|c` | FAIL | no |\n", "C5 `a||b|c` FAIL — no"),
+        ("| FAIL | C5 Causal | x | y |\n", "C5 Causal FAIL — x|y"),
+        ("| C5 `a|b` | PASS | fine |\n", ""),
+    ] {
+        assert_eq!(items(&table(rows)), expected, "{rows}");
+    }
+    assert_eq!(items("Item | Verdict | Basis\n---|---|---\nC5 | FAIL | x\n"), "C5 FAIL — x");
+    assert_eq!(items("| NEEDS-HUMAN | C5 | x |\n"), "C5 — x");
+    let reversed = "| Verdict | Item | Basis |\n|---|---|---|\n| FAIL | C5 | x |\n";
+    assert_eq!(items(reversed), "C5 FAIL — x");
+    assert_eq!(items("a shell `x | y || z` is run\n"), "");
+}

@@ -38,6 +38,7 @@ fn decision(action: Action, note: &str) -> Decision {
         by: "A. Person".to_owned(),
         date: "2026-11-16".to_owned(),
         note: (!note.is_empty()).then(|| note.to_owned()),
+        overrides: Vec::new(),
     }
 }
 
@@ -176,7 +177,7 @@ proptest! {
     ) {
         let text = if windows { SUMMARY.replace('\n', "\r\n") } else { SUMMARY.to_owned() };
         let note = format!("n{note}");
-        let decision = Decision { action, by: by.clone(), date: "2026-11-16".to_owned(), note: Some(note.clone()) };
+        let decision = Decision { action, by: by.clone(), date: "2026-11-16".to_owned(), note: Some(note.clone()), overrides: Vec::new() };
         let signed = record(&text, Some(&green()), &decision).unwrap();
         let before = Summary::parse(&text);
         let after = Summary::parse(&signed);
@@ -222,5 +223,117 @@ proptest! {
             let before = Summary::parse(&text);
             prop_assert_eq!(summary.open_items(), before.open_items());
         }
+    }
+}
+
+#[test]
+fn an_acceptance_that_is_overruled_gives_its_place_and_stays_in_the_note() {
+    let accepted = record(SUMMARY, Some(&green()), &decision(Action::Accept, "fine")).unwrap();
+    let by = Decision { by: "Eve".to_owned(), ..decision(Action::Discontinue, "red with 71") };
+    assert_snapshot!(overrule(&accepted, &by).unwrap(), @r"
+    ## 6. NEEDS-HUMAN — items the human must clear before sign-off
+    - [x] cleared
+
+    ## 9. Check sign-off
+    - Disposition confirmed / overridden: red with 71 (accepted before, by A. Person / 2026-11-16)
+    - Outcome: discontinued
+    - Iteration delta (if iterating):
+    - By / date: Eve / 2026-11-16
+
+    ## 10. Act candidates (hints for the next Act review)
+    - By / date: not this one
+    ");
+}
+
+#[test]
+fn only_an_acceptance_can_be_overruled_and_only_with_a_reason() {
+    let accepted = record(SUMMARY, Some(&green()), &decision(Action::Accept, "")).unwrap();
+    let refused = |text: &str, action, note| overrule(text, &decision(action, note)).unwrap_err();
+    assert_eq!(
+        refused(&accepted, Action::Discontinue, " "),
+        SignoffError::NoteRequired { action: Action::Discontinue }
+    );
+    assert_eq!(
+        refused(&accepted, Action::Accept, "again"),
+        SignoffError::AlreadyDecided { outcome: Outcome::MergedWider }
+    );
+    let given_up = record(SUMMARY, None, &decision(Action::Discontinue, "no")).unwrap();
+    assert_eq!(
+        refused(&given_up, Action::Discontinue, "again"),
+        SignoffError::AlreadyDecided { outcome: Outcome::Discontinued }
+    );
+}
+
+/// What overrides one row, with a reason.
+fn overriding(row: &str, reason: &str) -> Decision {
+    let overrides = vec![Override { row: row.to_owned(), reason: reason.to_owned() }];
+    Decision { overrides, ..decision(Action::Accept, "") }
+}
+
+#[test]
+fn a_failed_row_is_accepted_only_with_a_recorded_reason() {
+    let red = red();
+    assert!(matches!(
+        refusal(SUMMARY, Some(&red), &decision(Action::Accept, "")),
+        SignoffError::NotAcceptable { .. }
+    ));
+    assert_eq!(
+        refusal(SUMMARY, Some(&red), &overriding("C4 verify", " \n")),
+        SignoffError::ReasonRequired { row: "C4 verify".to_owned() }
+    );
+    let failed = named_overrides(Some(&red), &overriding("C4 verify", "x").overrides).unwrap();
+    let failed = vec![failed[0].row.clone()];
+    assert_eq!(
+        refusal(SUMMARY, Some(&red), &overriding("T3", "x")),
+        SignoffError::NothingToOverride { row: "T3".to_owned(), failed: failed.clone() }
+    );
+    assert!(matches!(
+        refusal(SUMMARY, Some(&green()), &overriding("C4 verify", "x")),
+        SignoffError::NothingToOverride { .. }
+    ));
+    let signed = record(SUMMARY, Some(&red), &overriding("C4 verify", "no\nbrowser")).unwrap();
+    let line = format!("\n- Gate overridden: {} — no browser\n", failed[0]);
+    assert!(signed.contains(&line), "{signed}");
+    let accepted = require_accepted(&signed, Some(&red)).unwrap();
+    let expected = Override { row: failed[0].clone(), reason: "no browser".to_owned() };
+    assert_eq!((accepted.by.as_str(), accepted.overrides), ("A. Person", vec![expected]));
+}
+
+#[test]
+fn nothing_but_what_accept_would_have_recorded_counts_as_accepted() {
+    let signed = record(SUMMARY, Some(&green()), &decision(Action::Accept, "")).unwrap();
+    assert!(require_accepted(&signed, Some(&green())).is_ok());
+    let refused = |text: &str, gates: Option<&GateReport>| require_accepted(text, gates).is_err();
+    assert!(refused(SUMMARY, Some(&green())), "nothing was decided");
+    assert!(refused(&signed, None), "no report");
+    assert!(refused(&signed, Some(&red())), "a red report");
+    for (from, to) in [
+        ("- [x] cleared", "- [ ] open"),
+        ("- [x] cleared", "- [x] cleared\n- a finding without a box"),
+        ("- By / date: A. Person / 2026-11-16", "- By / date:"),
+        ("- By / date: A. Person / 2026-11-16", "- By / date: / 2026-11-16"),
+        ("merged-wider", "iterated-to-Do"),
+        ("merged-wider", "discontinued"),
+        ("## 6. NEEDS-HUMAN", "## 6 NEEDS-HUMAN"),
+        ("- Outcome: merged-wider", "- Outcome: merged-wider\n- Outcome: discontinued"),
+    ] {
+        assert!(signed.contains(from), "{from}");
+        assert!(refused(&signed.replacen(from, to, 1), Some(&green())), "{from} -> {to}");
+    }
+}
+
+#[test]
+fn an_override_counts_only_in_section_nine_and_for_its_row() {
+    let red = red();
+    let signed = record(SUMMARY, Some(&red), &overriding("C4 verify", "x")).unwrap();
+    let line = signed.lines().find(|line| line.starts_with(OVERRIDE)).unwrap().to_owned() + "\n";
+    let row = line.trim_end().strip_prefix(OVERRIDE).unwrap().strip_suffix(" — x").unwrap();
+    for (text, named) in [
+        (signed.replace(&line, ""), "gone"),
+        (signed.replace(&line, "") + &line, "in another section"),
+        (signed.replace(" — x\n", " — \n"), "no reason"),
+        (signed.replace(&format!("{row} — x"), " other — x"), "another row"),
+    ] {
+        assert!(require_accepted(&text, Some(&red)).is_err(), "{named}");
     }
 }

@@ -9,6 +9,7 @@ use crate::brief::{Brief, Label};
 use crate::gates::{Element, ElementKind, GateReport, GateResult, GateRow};
 use crate::lines::folded;
 use crate::review::{MissingReview, Review, declared_dependencies, is_standing_text};
+use crate::state::State;
 
 /// Everything a summary is made of.
 #[derive(Debug, Clone)]
@@ -33,8 +34,12 @@ pub struct SummaryInputs<'a> {
     pub covered_dependencies: &'a [String],
     /// What an earlier, accepted attempt conflicted with and who resolved it, on one line.
     pub resolution: Option<&'a str>,
+    /// The results that the change stands on, in words; none where it stands on the branch alone.
+    pub stands_on: Option<&'a str>,
     /// What other bundles will probably collide with this one, one line each.
     pub forecast_conflicts: &'a [String],
+    /// Paths of the change that decide how changes are judged: gate scripts, CI, our own configuration.
+    pub protected: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
     /// Hints for the next review of the process, one line each.
@@ -78,7 +83,9 @@ impl<'a> SummaryInputs<'a> {
             close_disposition: None,
             covered_dependencies: &[],
             resolution: None,
+            stands_on: None,
             forecast_conflicts: &[],
+            protected: &[],
             attachments: &[],
             act_candidates: &[],
         }
@@ -99,6 +106,7 @@ impl<'a> SummaryInputs<'a> {
         texts.extend(self.resolution.map(|said| format!("resolved conflict: {said}")));
         texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
         texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
+        texts.extend(self.protected.iter().map(|path| protected_item(path)));
         if let Some(text) = self.review() {
             let review = Review::parse(text);
             texts.extend(review.findings().map(str::to_owned));
@@ -146,6 +154,11 @@ impl<'a> SummaryInputs<'a> {
     }
 }
 
+/// The item of §6 about a protected path that a change writes.
+pub fn protected_item(path: &str) -> String {
+    format!("protected path: `{path}` (it decides how changes are judged)")
+}
+
 /// A finding on one line, which can not pass for the standing question.
 fn finding(text: &str) -> String {
     let text = folded(text);
@@ -179,6 +192,27 @@ pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
     out
 }
 
+/// The summary of a bundle that is given up before there is one: every section, and nothing claimed.
+pub fn given_up(id: &BundleId, brief: Option<&Brief>, state: State) -> String {
+    let mut out = String::new();
+    let nothing = Brief::default();
+    let brief = brief.unwrap_or(&nothing);
+    let slug = quoting::inline(&brief.slug().unwrap_or_default());
+    line(&mut out, format_args!("# Result — issue {id} / {slug}"));
+    spec(&mut out, brief);
+    for section in 2..=8 {
+        open(&mut out, section);
+        line(&mut out, format_args!("(not reached: it was {state} when it was given up)"));
+    }
+    open(&mut out, 9);
+    for field in SignoffField::ALL {
+        line(&mut out, format_args!("{}", field.prefix()));
+    }
+    open(&mut out, 10);
+    line(&mut out, format_args!("(empty is the common case)"));
+    out
+}
+
 /// §1: what was asked for.
 fn spec(out: &mut String, brief: &Brief) {
     open(out, 1);
@@ -207,6 +241,9 @@ fn disposition(out: &mut String, inputs: &SummaryInputs<'_>) {
     if let Some(said) = inputs.resolution.map(quoting::inline) {
         line(out, format_args!("- Resolved conflict: {said}"));
     }
+    if let Some(said) = inputs.stands_on.map(quoting::inline) {
+        line(out, format_args!("- Stands on: {said}"));
+    }
 }
 
 /// §3 and §4: every row of the report but the validation.
@@ -234,7 +271,25 @@ fn gate_row(out: &mut String, row: &GateRow) {
     }
     text.push_str(" — ");
     text.push_str(&folded(row.reason()));
+    // A red row that does not block must say why not.
+    if let Some(note) = row.note.as_ref().filter(|_| row.result == GateResult::Fail && !row.gating)
+    {
+        text.push_str(" (");
+        text.push_str(&folded(note));
+        text.push(')');
+    }
     line(out, format_args!("{}", quoting::inert(&text)));
+    if row.result != GateResult::Fail {
+        return;
+    }
+    let log = row.log.as_ref().map(|log| format!("`{log}`"));
+    let again = row.reproduce.as_ref().map(|command| format!("`{command}`"));
+    for (what, value) in [("failing", row.failing_tests()), ("log", log), ("again", again)] {
+        if let Some(value) = value {
+            let text = format!("  - {what}: {}", folded(&value));
+            line(out, format_args!("{}", quoting::inert(&text)));
+        }
+    }
 }
 
 /// §5: what reviewer and advisers wrote.

@@ -293,3 +293,25 @@ fn a_resolved_conflict_is_said_and_has_to_be_cleared() {
     assert_eq!(summary.cleared_items().len(), 0);
     assert_eq!(summary.flaws(), []);
 }
+
+#[test]
+fn a_bundle_given_up_before_there_is_a_summary_gets_one_that_can_be_signed_and_claims_nothing() {
+    use crate::{Action, Brief, Decision, Outcome, State, given_up, record};
+    let brief = Brief::parse("- **Slug:** s\n- **Defect:** ## 9. Check sign-off\n");
+    for brief in [None, Some(&brief)] {
+        let text = given_up(&"7".parse().unwrap(), brief, State::Planned);
+        let parsed = Summary::parse(&text);
+        assert_eq!((parsed.unrecordable(), parsed.outcome()), (None, None), "{text}");
+        assert_eq!(parsed.open_items().len(), 0);
+        let decision = |action| Decision {
+            action,
+            by: "Eve".to_owned(),
+            date: "2026-11-16".to_owned(),
+            note: Some("it cannot be done".to_owned()),
+            overrides: Vec::new(),
+        };
+        let signed = record(&text, None, &decision(Action::Discontinue)).unwrap();
+        assert_eq!(Summary::parse(&signed).outcome(), Some(Outcome::Discontinued));
+        assert!(record(&text, None, &decision(Action::Accept)).is_err(), "it grants nothing");
+    }
+}

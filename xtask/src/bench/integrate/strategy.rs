@@ -1,123 +1,132 @@
-//! Ways to find the culprits of a batch, counted.
+//! Ways to find the culprits of a batch, counted in gate runs and rounds.
+//!
+//! All of them start from a green base that is known, and every gate run takes one round. A change is a culprit
+//! or not; interactions are for [the laws](pdca_integrate::testing::laws). The rules, as the projects describe them:
+//!
+//! - **One by one**: each change on top of what landed, in order. A red one is dropped.
+//! - **Bisection** (bors, bors-ng): a batch is tested as a whole. A red batch is split in two, and each half is a batch
+//!   of its own, the second on top of what landed of the first. A red batch of one is dropped. One run at a time.
+//! - **Window** (Zuul's dependent pipeline): the first `w` changes are tested at once, each on top of all before it.
+//!   Those before the first red one land, the red one is dropped, and what was behind it starts over without it. Zuul
+//!   lets its window grow and shrink; here it stays as it is, and all of its runs have a lane of their own. Runs behind a
+//!   red one count: they were started, and end with their round.
+//!
+//! None of the three confirms a red or says with which others a change is red. The search does both, and its
+//! numbers have that in them.
 
-use std::collections::BTreeMap;
 use std::ops::Add;
 
-use pdca_integrate::{Answer, Decision, Search, Why};
+use pdca_integrate::testing::simulation::{Dice, Lanes, Report, Scenario, carry_out};
+use pdca_integrate::{Answer, FlakeLedger, FlakeRules, Search};
+
+/// The row that fails.
+const ROW: &str = "T1";
 
 /// What a batch took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
     /// How often gates ran.
-    pub(super) runs: u32,
+    pub(super) runs: usize,
     /// How often one had to wait for them.
-    pub(super) rounds: u32,
+    pub(super) rounds: usize,
+    /// How often until every innocent change had landed.
+    pub(super) rounds_to_land: usize,
 }
 
 impl Add for Count {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { runs: self.runs + other.runs, rounds: self.rounds + other.rounds }
+        Self {
+            runs: self.runs + other.runs,
+            rounds: self.rounds + other.rounds,
+            rounds_to_land: self.rounds_to_land + other.rounds_to_land,
+        }
     }
 }
 
-pub(super) fn one_by_one(guilty: &[bool]) -> Count {
-    let runs = u32::try_from(guilty.len()).unwrap_or(u32::MAX);
-    Count { runs, rounds: runs }
+impl Count {
+    fn of(runs: usize, rounds: usize) -> Self {
+        Self { runs, rounds, rounds_to_land: rounds }
+    }
 }
 
-/// A red batch is tested again in two halves, the second on top of what is left of the first.
-pub(super) fn halves(guilty: &[bool]) -> Count {
-    let once = Count { runs: 1, rounds: 1 };
+/// Which changes of a batch are culprits, each so often in a thousand.
+pub(super) fn batch(count: usize, in_thousand: usize, dice: &mut Dice) -> Vec<bool> {
+    (0..count).map(|_| dice.in_thousand(in_thousand)).collect()
+}
+
+pub(super) fn one_by_one(guilty: &[bool]) -> Count {
+    Count::of(guilty.len(), guilty.len())
+}
+
+pub(super) fn bisection(guilty: &[bool]) -> Count {
+    let once = Count::of(1, 1);
     if guilty.len() < 2 || !guilty.contains(&true) {
         return once;
     }
     let (first, second) = guilty.split_at(guilty.len() / 2);
-    once + halves(first) + halves(second)
+    once + bisection(first) + bisection(second)
 }
 
-/// Every prefix is tested at once; behind the first red one everything starts over.
-pub(super) fn speculation(guilty: &[bool]) -> Count {
+pub(super) fn window(guilty: &[bool], size: usize) -> Count {
     let mut count = Count::default();
     let mut rest = guilty;
     while !rest.is_empty() {
-        count.runs += u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        count.rounds += 1;
-        match rest.iter().position(|guilty| *guilty) {
-            Some(culprit) => rest = &rest[culprit + 1..],
-            None => break,
-        }
+        let window = &rest[..rest.len().min(size)];
+        count = count + Count::of(window.len(), 1);
+        let culprit = window.iter().position(|guilty| *guilty);
+        rest = &rest[culprit.map_or(window.len(), |culprit| culprit + 1)..];
     }
     count
 }
 
 pub(super) fn search(guilty: &[bool], lanes: usize) -> Count {
-    let is_red = |places: &[usize]| places.iter().any(|place| guilty[*place]);
-    carry_out(guilty.len(), lanes, is_red).0
+    searched(guilty, lanes, true)
 }
 
-/// Whether the search holds one that is not guilty, where gates are red by mistake so often.
-pub(super) fn holds_an_innocent(guilty: &[bool], by_mistake: f64, dice: &mut Dice) -> bool {
-    let is_red = |places: &[usize]| {
-        let mistaken = dice.chance(by_mistake);
-        mistaken || places.iter().any(|place| guilty[*place])
-    };
-    carry_out(guilty.len(), 1, is_red).1.iter().any(|place| !guilty[*place])
+/// The search where the base is not known to be green.
+pub(super) fn search_with_base(guilty: &[bool], lanes: usize) -> Count {
+    searched(guilty, lanes, false)
 }
 
-fn carry_out(
-    count: usize,
-    lanes: usize,
-    mut is_red: impl FnMut(&[usize]) -> bool,
-) -> (Count, Vec<usize>) {
-    let mut search = Search::new(vec![Vec::new(); count], true);
-    let mut known: BTreeMap<Vec<usize>, bool> = BTreeMap::new();
-    let (mut total, mut held) = (Count::default(), Vec::new());
-    loop {
-        let tests = search.next_tests(lanes);
-        if tests.is_empty() {
-            return (total, held);
-        }
-        let before = total.runs;
-        for test in tests {
-            let red = match known.get(&test.places) {
-                Some(red) if !test.fresh => *red,
-                Some(_) | None => {
-                    total.runs += 1;
-                    is_red(&test.places)
-                }
-            };
-            known.insert(test.places, red);
-            let answer = if red { Answer::Red } else { Answer::Green };
-            search.report(test.id, answer).expect("because it was just asked for");
-        }
-        total.rounds += u32::from(total.runs > before);
-        for decision in search.decisions() {
-            if let Decision::Hold { place, why: Why::Culprit } = decision {
-                held.push(place);
-            }
-        }
-    }
+fn searched(guilty: &[bool], lanes: usize, base_is_green: bool) -> Count {
+    let scenario = scenario(guilty);
+    let search = Search::new(scenario.setup().with_green_base(base_is_green));
+    let report = carry_out(search, Lanes::InStep(lanes), |test| scenario.answer(test));
+    let Report { runs, rounds, rounds_to_land, .. } = report;
+    Count { runs, rounds, rounds_to_land }
 }
 
-/// A small generator, the same in every run.
-#[derive(Debug)]
-pub(super) struct Dice(u64);
+/// Whether the search holds one that is not guilty, where gates are red by mistake so often in a thousand.
+pub(super) fn holds_an_innocent(
+    guilty: &[bool],
+    by_mistake: usize,
+    rules: FlakeRules,
+    dice: &mut Dice,
+) -> bool {
+    let scenario = scenario(guilty);
+    let search = Search::new(scenario.setup().with_green_base(true).with_flakes(rules));
+    let report = carry_out(search, Lanes::InStep(1), |test| {
+        let is_red = dice.in_thousand(by_mistake) || scenario.is_red(&test.places);
+        if is_red { Answer::Red { rows: vec![ROW.to_owned()] } } else { Answer::Green }
+    });
+    report.held.keys().any(|place| !guilty[*place])
+}
 
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
+/// What is known of the row after two hundred runs, of which so many failed by mistake.
+pub(super) fn history(flakes: u32) -> FlakeRules {
+    let mut ledger = FlakeLedger::default();
+    (0..200).for_each(|_| ledger.ran(ROW));
+    (0..flakes).for_each(|_| ledger.flaked(ROW, "tree", "now"));
+    FlakeRules { ledger, ..FlakeRules::default() }
+}
 
-    pub(super) fn chance(&mut self, share: f64) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let high = u32::try_from((word ^ (word >> 31)) >> 32).unwrap_or(0);
-        f64::from(high) < share * f64::from(u32::MAX)
-    }
+fn scenario(guilty: &[bool]) -> Scenario {
+    let culprits: Vec<[usize; 1]> =
+        (0..guilty.len()).filter(|place| guilty[*place]).map(|place| [place]).collect();
+    let culprits: Vec<&[usize]> = culprits.iter().map(|culprit| &culprit[..]).collect();
+    Scenario::of(guilty.len(), &culprits)
 }
 
 #[cfg(test)]
@@ -128,18 +137,31 @@ mod tests {
     fn the_usual_ways_take_what_they_are_known_to_take() {
         let mut guilty = [false; 8];
         assert_eq!(one_by_one(&guilty).runs, 8);
-        assert_eq!(halves(&guilty), Count { runs: 1, rounds: 1 });
-        assert_eq!(speculation(&guilty), Count { runs: 8, rounds: 1 });
+        assert_eq!(bisection(&guilty), Count::of(1, 1));
+        assert_eq!(window(&guilty, 4), Count::of(8, 2));
+        assert_eq!(window(&guilty, 20), Count::of(8, 1));
         guilty[3] = true;
-        assert_eq!(halves(&guilty).runs, 7);
-        assert_eq!(speculation(&guilty), Count { runs: 12, rounds: 2 });
+        assert_eq!(bisection(&guilty).runs, 7);
+        assert_eq!(window(&guilty, 4), Count::of(8, 2));
+        assert_eq!(window(&guilty, 20), Count::of(12, 2));
         assert!(search(&guilty, 1).runs <= 6);
     }
 
     #[test]
-    fn dice_fall_as_often_as_they_should() {
-        let mut dice = Dice::new(1);
-        let fell = (0..10_000).filter(|_| dice.chance(0.2)).count();
-        assert!((1800..2200).contains(&fell), "{fell}");
+    fn with_four_lanes_the_innocent_land_as_fast_as_with_a_window_of_four() {
+        for in_thousand in [20, 50, 100, 200] {
+            let mut dice = Dice::new(3);
+            let (mut ours, mut theirs) = (Count::default(), Count::default());
+            for _ in 0..60 {
+                let guilty = batch(16, in_thousand, &mut dice);
+                ours = ours + search(&guilty, 4);
+                theirs = theirs + window(&guilty, 4);
+            }
+            assert!(
+                ours.rounds_to_land * 100 <= theirs.rounds * 125,
+                "{in_thousand}: {ours:?} {theirs:?}"
+            );
+            assert!(ours.rounds * 100 <= theirs.rounds * 150, "{in_thousand}: {ours:?} {theirs:?}");
+        }
     }
 }

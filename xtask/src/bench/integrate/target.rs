@@ -12,17 +12,21 @@ use crate::{Stopped, program};
 /// How many files a directory has.
 const PER_DIRECTORY: usize = 100;
 
-pub(super) struct Target {
-    pub(super) store: Store,
-    pub(super) base: ObjectId,
-    pub(super) sealed: Vec<Sealed>,
+pub(in crate::bench) struct Target {
+    pub(in crate::bench) store: Store,
+    pub(in crate::bench) base: ObjectId,
+    pub(in crate::bench) sealed: Vec<Sealed>,
     /// What sealing took, per change.
-    pub(super) seal_time: Duration,
+    pub(in crate::bench) seal_time: Duration,
 }
 
 impl Target {
     /// So many files, and so many changes of three of them each.
-    pub(super) fn new(home: &Utf8Path, files: usize, changes: usize) -> Result<Self, Stopped> {
+    pub(in crate::bench) fn new(
+        home: &Utf8Path,
+        files: usize,
+        changes: usize,
+    ) -> Result<Self, Stopped> {
         let repo = home.join("target.git");
         program::output("git", &["init", "--quiet", "--bare", repo.as_str()], home)?;
         let stream = home.join("stream");
@@ -52,6 +56,12 @@ impl Target {
                 reviewed_patch: &digest,
                 gate_digest: "none",
                 completion_order: u64::try_from(number)?,
+                tip: None,
+                stands_on: &[],
+                by: None,
+                trailers: &[],
+                brief: None,
+                overrides: &[],
             };
             let log = Log { message: "bench", seconds: 0 };
             sealed.push(seal(&store, &fence, &accepted, log)?.0);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use pdca_driver::integrate::Follows;
 use pdca_driver::{Effects, Site};
 use pdca_journal::RunId;
@@ -60,6 +61,31 @@ pub(super) fn anchors(
         });
     }
     Ok(steps)
+}
+
+/// Removes logs of red combinations that nothing names any more.
+pub(super) fn evidence(
+    cx: &Context<'_>,
+    site: &Site,
+    ending: &[RunId],
+    effects: Option<&dyn Effects>,
+) -> Result<Vec<Step>, Failure> {
+    let unfinished = pdca_driver::integrations(site)?;
+    // What is ended only now is looked at the next time, as `-n` says.
+    let unfinished = unfinished.first().map(|one| &one.id).or(ending.first());
+    let found = site.unnamed_evidence()?;
+    let step = |dir: Utf8PathBuf| {
+        let name = format!("evidence {}", cx.show(&dir));
+        // What goes on asks for the evidence of verdicts that are known already.
+        if let Some(one) = unfinished {
+            let why = format!("integration {one} was not over");
+            return Step::new("evidence", name, "keep", why);
+        }
+        let why = "no held change and no open brief names it";
+        let step = Step::new("evidence", name, "remove", why);
+        carried_out(step, effects, "evidence", || site.remove_evidence(&dir))
+    };
+    Ok(found.into_iter().map(step).collect())
 }
 
 /// The step, carried out unless this is a dry run.

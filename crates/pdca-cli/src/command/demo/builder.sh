@@ -12,15 +12,28 @@ name=${1:-world}
 echo "Hello, $name!"
 END
   echo '[ "$(sh greet.sh)" = "Hello, world!" ]' > tests/issue-12.sh
+  # Its own commit, which is kept as it is. Where one date was asked for, that is its date.
+  if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+    export GIT_AUTHOR_DATE="@$SOURCE_DATE_EPOCH +0000" GIT_COMMITTER_DATE="@$SOURCE_DATE_EPOCH +0000"
+  fi
+  git add -A
+  git -c user.name=Agent -c user.email=agent@example.org commit -q -m "greet: an empty name greets the world"
   echo "An empty name greets the world." > "$notes"
   ;;
 15)
-  cat > farewell.sh <<'END'
+  # It needs what issue 12 made, and finds it in its checkout.
+  grep -q world greet.sh
+  if grep -q 'carry-forward' "$PDCA_BUNDLE/brief.md"; then
+    day=day
+  else
+    day='$(date +%A)'
+  fi
+  cat > farewell.sh <<END
 #!/bin/sh
-sh greet.sh "$@"
-echo "Goodbye, ${1:-world}! Have a nice $(date +%A)."
+sh greet.sh "\$@"
+echo "Goodbye, \${1:-world}! Have a nice $day."
 END
-  echo 'sh farewell.sh | grep -q "Goodbye, world!"' > tests/issue-15.sh
+  echo 'sh farewell.sh | grep -q "Goodbye, world!" && sh farewell.sh | grep -q "Hello, world!"' > tests/issue-15.sh
   echo "Says goodbye after the greeting of issue 12." > "$notes"
   ;;
 20)
@@ -49,6 +62,13 @@ END
   else
     echo "Tried to write into the user's checkout; the kernel refused." > "$notes"
     echo "builder: tried to write the user's own greet.sh: refused"
+  fi
+  # And at the driver: the process that the lock names.
+  driver=$(sed -n 's/.*process \([0-9]*\).*/\1/p' "$PDCA_WORKSPACE/.pdca/driver.lock")
+  if kill -TERM "$driver" 2> /dev/null; then
+    echo "Sent the driver a signal." >> "$notes"
+  else
+    echo "Tried to end the driver with a signal; it was refused." >> "$notes"
   fi
   ;;
 esac

@@ -20,6 +20,8 @@ pub(super) struct Found {
     pub(super) tools: Vec<&'static str>,
     pub(super) gates: Vec<GateRow>,
     pub(super) leaves: Vec<&'static str>,
+    /// Directories that the tools fill and that are worth keeping from one change to the next.
+    pub(super) caches: Vec<&'static str>,
     /// The repository the directory lies in, as a path relative to it.
     pub(super) repository: Option<Utf8PathBuf>,
 }
@@ -30,6 +32,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
     let has = |name: &str| dir.join(name).is_file();
     if has("Cargo.toml") {
         found.tools.push("cargo");
+        found.caches.push("target/");
         found.gates.extend([
             row("T1-fmt", "T1", "formatted as rustfmt wants it", "cargo fmt --all --check", false),
             row(
@@ -44,6 +47,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
     }
     if has("package.json") {
         found.tools.push("npm");
+        found.caches.push("node_modules/");
         let scripts = npm_scripts(dir);
         if scripts.iter().any(|name| name == "lint") {
             found.gates.push(row(
@@ -58,6 +62,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
     }
     if ["pytest.ini", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini"].into_iter().any(has) {
         found.tools.push("pytest");
+        found.caches.push(".venv/");
         found.gates.push(row(
             "T3-pytest",
             "T3",
@@ -66,15 +71,23 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
             true,
         ));
     }
+    if has("go.mod") {
+        // Its build cache is outside of the checkout, and keyed by content.
+        found.tools.push("go");
+        found.gates.push(row("T3-go-test", "T3", "the test suite passes", "go test ./...", true));
+    }
     if let Some(target) = make_target(dir) {
         found.tools.push("make");
+        if dir.join("build").is_dir() && found.caches.is_empty() {
+            found.caches.push("build/");
+        }
         // Where a language's own runner was found, make usually calls the same.
         if found.gates.is_empty() {
             let cmd = if target == "check" { "make check" } else { "make test" };
             found.gates.push(row("T3-make", "T3", "the test suite passes", cmd, true));
         }
     }
-    found.leaves = ["claude", "codex"]
+    found.leaves = ["claude", "codex", "gemini", "opencode"]
         .into_iter()
         .filter(|name| ambient.find_program(name).is_some())
         .collect();

@@ -22,19 +22,24 @@ name = {name}
 #templates_dir = "templates"
 
 [driver]
-# How many bundles may be in flight at once, each in a private checkout. PDCA_LANES and --lanes win
-# over it.
+# How many bundles may be in flight at once, each in a private checkout, or "auto" for what processors,
+# memory and disk allow. PDCA_LANES and --lanes win over it.
 #lanes = 1
 # How long drivers may be at work on one run before it is stopped in an orderly way.
 #max_duration_secs = 14400
 # How many leaves one run may call; no limit if unset.
 #max_leaf_calls = 200
+# How often a builder may fail on a bundle in a row before a batch leaves it alone; `pdca run <id>` tries again. 0 is no limit.
+#max_attempts = 3
 # How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
 #min_free_gb = 1
 # How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
 #lane_memory_mb = 256
 # How much memory a leaf or a gate may have together with all it starts, in MiB; no cap if unset.
 #leaf_memory_mb = 4096
+# When the branch that bundles are built on is gated by itself: "before" anything starts, "beside" the
+# first builders, or "off". A red one stops the run before anybody is paid.
+#gate_base = "before"
 # A brief whose `Disposition hint` contains one of these words (in any case) needs no builder and
 # no reviewer: it goes straight to sign-off.
 #close_dispositions = ["likely-close", "wontfix", "by-design", "duplicate", "not-reproducible", "manual-verification", "upstream", "external"]
@@ -47,6 +52,11 @@ name = {name}
 # How long a bundle is taken to last when the order is decided: "unit" each as long as any other,
 # "history" as its last attempt here, else as its `Difficulty` says ("40 min").
 #durations = "unit"
+# How far what a bundle depends on must be before it may start: "accepted" (signed off), "landed" (in the target
+# branch) or "built" (green, and not signed off yet).
+#dependants = "accepted"
+# How far a result must be before a bundle that conflicts or overlaps with it may start: "built", "accepted" or "landed".
+#rivals = "built"
 
 [lanes]
 # The private checkouts work is done in; beside the workspace if unset.
@@ -54,9 +64,12 @@ name = {name}
 # What a lane is: "reference", a repository of its own that borrows the target's objects, or
 # "worktree", a linked worktree, which is registered in the target's repository.
 #kind = "reference"
-# What a reset between bundles clears: "tracked" keeps ignored files, so build caches stay warm;
-# "pristine" removes them too.
-#reset = "tracked"
+# What a reset between bundles leaves beside the commit: "clean" the caches below, "tracked" everything
+# that git ignores, "pristine" nothing.
+#reset = "clean"
+# Directories that stay from one change to the next, so that builds are warm. What one change leaves in
+# them, the next one finds: name only what the tools themselves keep right.
+{cache}
 # Each lane in use has ten ports of this range, from PDCA_PORT_BASE on.
 #ports = "20000-29999"
 # `pdca sweep` removes lanes, oldest first, until this many GiB are free …
@@ -83,7 +96,7 @@ name = {name}
 #timeout_secs = 3600
 
 [integrate]
-# What moves when accepted changes are green together: "branch" leaves pdca/integration-<run> for you
+# What moves when accepted changes are green together: "branch" leaves pdca/staging/<branch> for you
 # to merge, "target" moves the branch itself where no checkout has it, "push" pushes.
 #land = "branch"
 # "rebase-ff" makes each commit again on the tip; "merge-commit" makes one merge per bundle.
@@ -92,12 +105,25 @@ name = {name}
 #max_batch = 64
 # How many commits the branch may gain meanwhile before you are asked.
 #max_base_drift_commits = 50
-# In how many checkouts combinations are gated at once.
+# In how many checkouts combinations are gated at once, or "auto".
 #lanes = 1
 # Where "push" pushes to.
 #remote = "origin"
+# The seals of what "push" landed go to the remote too, so that anybody can verify.
+#push_seals = true
 # How many seconds after a failed attempt to resolve a conflict the next may be; it doubles.
 #resolve_pause_secs = 5
+# Lines for the trailers of every commit that lands; {id} is the bundle.
+#trailers = ["Fixes: #{id}"]
+# A Signed-off-by of the person who accepted.
+#signed_off_by = false
+# What becomes of a change that is red or conflicts: "ask" holds it until you decide (`pdca reopen`),
+# "auto" sends it back to Do by itself, twice at most.
+#return_culprits = "ask"
+# What of a landing is gated: "tip" what the branch comes to, "each" every commit that lands.
+#gate = "tip"
+# How old a verdict may be that is used in place of a gate run, such as "7d"; any age if unset.
+#verdict_max_age = "7d"
 
 [publish]
 # `pdca publish` pushes accepted changes there, each to a branch of its own: {id}, {slug}, {run}.
@@ -137,6 +163,15 @@ name = {name}
 # Rows run what the builder wrote: where the kernel can, it keeps them from writing the bundles, the
 # lanes and your own checkout. "require" insists, "off" does not ask.
 #sandbox = "auto"
+# What confined gates may write beyond the checkout, the workspace, temporary files and caches: paths
+# relative to the workspace, absolute, or below `~`.
+#may_write = []
+# Gates run what a builder wrote, so they do not get your credentials (tokens, agent sockets, cloud keys)
+# from the environment; those named here they get.
+#env_pass = []
+# What the red of a row means that may be flaky: "confirm" asks again; "quarantine" does not let a row
+# block that is known to be flaky, and says so; "fail" believes it at once.
+#flaky = "confirm"
 {gates}
 # All a row may say. `tier` is the element of the check matrix it fills: C1 … C5, T1 … T5, V.
 #[[gates.checks]]
@@ -152,6 +187,9 @@ name = {name}
 #confirm = false                            # on red: once more; green then is flaky, and recorded
 #at_publish = false                         # publish runs it again, so it may defer to that
 #needs_lane = false                         # uses the private names of a lane
+#identity = ["rustc -V"]                    # another answer means that earlier verdicts do not count
+#flaky = "confirm"                          # as in [gates], for this row
+#junit = "target/junit.xml"                 # names of failing tests are read from this report
 #parallel = false                           # as in [gates], for this row
 #cwd = "workspace"                          # as in [gates], for this row
 
@@ -170,9 +208,11 @@ name = {name}
 #stall_secs = 900                           # without output or a changed file; unset: for ever
 #retries = 0
 #throttled = { exit_codes = [75], pattern = "rate limit", backoff_secs = 30, max_wait_secs = 3600 }
-#sandbox = "auto"                           # "require" or "off": whether the kernel confines it
+#sandbox = "auto"                           # "require", "landlock", "bwrap" or "off": what confines it
+#network = "on"                             # "off" needs sandbox = "bwrap"
 #writable = ["/var/cache/tool"]             # places it may write besides its own
 #env = { TOOL_HOME = "/opt/tool" }
+#env_pass = ["NPM_TOKEN"]                   # credentials it gets all the same
 #family = "vendor"                          # these four are handed on as {family}, {model}, …
 #model = "large"
 #effort = "high"

@@ -1,11 +1,12 @@
 //! What went wrong with an integration or a seal, with the remedy.
 
-use pdca_driver::integrate::{Front, IntegrateError, SealingError, StandingError};
+use pdca_driver::integrate::{Front, IntegrateError, RedRow, SealingError, StandingError};
 use pdca_integrate::{LandError, PushError};
-use pdca_state::{Artifact, Bundle};
+use pdca_state::{Artifact, Bundle, SignoffError};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::style::printable;
 
 /// Why it is not known where accepted changes stand.
 pub(crate) fn standing(error: &StandingError) -> Failure {
@@ -31,6 +32,14 @@ pub(crate) fn standing(error: &StandingError) -> Failure {
     }
 }
 
+/// A red row with its failing tests, its log and the command that shows it again.
+fn explained(failure: Failure, row: &RedRow) -> Failure {
+    let failure = failure.detail(format!("{}: {}", row.row, printable(&row.said)));
+    let log = row.log.iter().map(|log| format!("log: {log}"));
+    let command = row.reproduce.iter().map(|command| format!("reproduce: {command}"));
+    log.chain(command).fold(failure, Failure::detail)
+}
+
 /// Why an integration did not come to its end.
 pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
     let failure = Failure::from_error(super::word(error), error);
@@ -43,14 +52,16 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
         IntegrateError::NotLocal { .. } => {
             failure.hint("`pdca integrate --land branch` leaves a branch on top of it")
         }
-        IntegrateError::BaseRed { .. } => failure
+        IntegrateError::StagingForeign { branch: staging, .. } => failure
+            .detail("nothing was gated and nothing was moved")
+            .hint(format!("merge {staging} into {branch}, or keep its commits elsewhere (`git branch -m {staging} NAME`), then `pdca integrate` again")),
+        IntegrateError::BaseRed { red, .. } => red
+            .iter()
+            .fold(failure, explained)
             .detail("nobody is blamed and nothing was landed")
             .hint(format!("mend {branch}, then `pdca integrate` again")),
         IntegrateError::Stuck { .. } => failure
             .hint("`pdca doctor` tells what this machine lacks; a row that cannot be decided here needs `gating = false`"),
-        IntegrateError::Breached { .. } => failure
-            .detail("what those gates said does not count, nothing landed and nothing was put back")
-            .hint("look at it with `git status`; `[gates] sandbox = \"require\"` keeps gates out; then `pdca integrate` again"),
         IntegrateError::Drifted { .. } => failure
             .detail("nothing was forced")
             .hint(format!("look at `git log {branch}`; `pdca integrate` starts from where it is now")),
@@ -95,22 +106,61 @@ pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
     let again = format!("`pdca signoff {id} iterate-do --note \"…\"` builds and checks it again");
     let exit = match error {
         SealingError::Target(_)
+        | SealingError::NotAccepted(_)
+        | SealingError::Protected { .. }
         | SealingError::PatchChanged { .. }
         | SealingError::Base { .. }
         | SealingError::OtherCommit { .. }
+        | SealingError::AcceptFirst { .. }
+        | SealingError::Stale { .. }
         | SealingError::Rebuild(_)
         | SealingError::Seal(_) => Exit::Usage,
         SealingError::Store(_)
         | SealingError::Admission(_)
+        | SealingError::Foundation(_)
         | SealingError::Load(_)
         | SealingError::Write(_) => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error).at(Place::file(bundle.path(Artifact::Patch)));
+    let summary = Place::file(bundle.path(Artifact::Summary));
     match error {
+        SealingError::NotAccepted(SignoffError::NotAcceptable { open, failed }) => {
+            let mut failure = Failure::usage(format!("{id} cannot be sealed: {error}")).at(summary);
+            for item in open {
+                failure = failure.detail(format!("open in §6: {item}"));
+            }
+            for check in failed {
+                failure = failure.detail(format!("gate red: {check}"));
+            }
+            failure.hint(again)
+        }
+        SealingError::NotAccepted(why) => {
+            Failure::usage(format!("{id} cannot be sealed: {error}: {why}")).at(summary).hint(again)
+        }
+        SealingError::Protected { paths } => {
+            let lines: Vec<String> = paths
+                .iter()
+                .map(|path| format!("- [x] protected path: `{}`", path.escape_debug()))
+                .collect();
+            Failure::usage(format!("{id} cannot be sealed: {error}")).at(summary).hint(format!(
+                "look at the change; then add to §6 of SUMMARY.md: {}; or {again}",
+                lines.join(" / ")
+            ))
+        }
         SealingError::PatchChanged { checked, found } => failure
             .detail(format!("gated: {checked}"))
             .detail(format!("now:   {found}"))
             .hint(format!("put the gated patch back, or {again}")),
+        SealingError::AcceptFirst { on } => {
+            let first = on.iter().map(|on| format!("`pdca signoff {on} accept`"));
+            let first = first.collect::<Vec<_>>().join(", then ");
+            Failure::usage(format!("{id} cannot be accepted yet: {error}"))
+                .at(Place::file(bundle.path(Artifact::Patch)))
+                .hint(format!("{first}, then `pdca signoff {id} accept`"))
+        }
+        SealingError::Stale { .. } => Failure::usage(format!("{id} cannot be accepted: {error}"))
+            .at(Place::file(bundle.path(Artifact::Patch)))
+            .hint(format!("`pdca run {id}` folds it onto its new base and checks it again")),
         SealingError::Target(_) => failure.hint(format!("`pdca why {id}`")),
         SealingError::Base { .. }
         | SealingError::OtherCommit { .. }
@@ -118,6 +168,7 @@ pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
         | SealingError::Seal(_) => failure.hint(again),
         SealingError::Store(_)
         | SealingError::Admission(_)
+        | SealingError::Foundation(_)
         | SealingError::Load(_)
         | SealingError::Write(_) => failure.hint("nothing was recorded; accept again"),
     }

@@ -2,14 +2,22 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::{Front, Held, Integrated, Land, Rehearsal, Settings, Standing};
-use pdca_integrate::{Light, ObjectId};
+use camino::Utf8PathBuf;
+use pdca_driver::Site;
+use pdca_driver::integrate::{
+    Front, Held, IntegrateError, Integrated, Land, Quarantined, RedRow, Rehearsal, ReturnCulprits,
+    Settings, Standing,
+};
+use pdca_integrate::{Light, ObjectId, RowHistory};
 use pdca_state::BundleId;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::super::resolve::{self, Item, Row};
+use super::super::signoff::ReturnedRow;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::meeting::{after_held, merge};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -26,8 +34,30 @@ struct Document<'a> {
     gate_runs: u32,
     cached: u32,
     flakes: u32,
+    /// Rows that are known to have failed by mistake.
+    flaky: Vec<FlakyItem<'a>>,
+    /// Rows that were red and did not block.
+    quarantined: Vec<QuarantinedItem<'a>>,
     certificates: Vec<&'a str>,
     resolutions: Vec<Row>,
+    /// What was sent back to Do by itself.
+    returned: Vec<&'a ReturnedRow>,
+}
+
+#[derive(Serialize)]
+struct FlakyItem<'a> {
+    row: &'a str,
+    runs: u64,
+    flakes: u64,
+    rate: f64,
+    last_seen: Option<&'a str>,
+    trees: &'a [String],
+}
+
+#[derive(Serialize)]
+struct QuarantinedItem<'a> {
+    row: &'a str,
+    tree: &'a str,
 }
 
 #[derive(Serialize)]
@@ -42,22 +72,23 @@ struct HeldItem<'a> {
     reason: &'static str,
     partners: Vec<&'a str>,
     rows: &'a [String],
+    evidence: &'a [String],
+    logs: &'a [Utf8PathBuf],
+    red: &'a [RedRow],
     files: Vec<String>,
     text: String,
+    next: Option<String>,
 }
 
 /// Tells what landed and what did not.
 pub(super) fn told(
     cx: &Context<'_>,
+    site: &Site,
     front: &Front,
     settings: &Settings,
     done: &Integrated,
-    resolved: &[Item],
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    if cx.globals.json {
-        return cx.emit_json(out, "integrate", &document(front, done, resolved));
-    }
     let p = cx.out;
     let word = match settings.land {
         Land::Target => "landed",
@@ -69,6 +100,9 @@ pub(super) fn told(
     }
     for held in &done.held {
         writeln!(out, "{}    {}", p.warn("held"), held.sentence())?;
+        for line in crate::meeting::evidence(cx, held) {
+            writeln!(out, "        {}", p.faint(line))?;
+        }
     }
     for (id, by) in &done.present {
         let by = by.as_ref().map_or_else(String::new, |by| format!(", by {by}"));
@@ -84,6 +118,7 @@ pub(super) fn told(
         let (tip, tree) = (self::short(done.tip), self::short(done.tree));
         writeln!(out, "{} is at {tip}, tree {tree}", p.strong(short))?;
     }
+    flaky(cx, done, out)?;
     let runs = plural(done.gate_runs, "gate run");
     let known = plural(done.cached, "verdict");
     writeln!(out, "{}", p.faint(format_args!("{runs}, {known} known before")))?;
@@ -94,10 +129,127 @@ pub(super) fn told(
         && let Some(reference) = done.references.first()
     {
         let short = reference.trim_start_matches("refs/heads/");
-        let path = cx.show(&front.target.path);
-        writeln!(out, "next: git -C {path} merge --ff-only {short}")?;
+        writeln!(out, "next: {}", p.accent(merge(front, short)))?;
+    }
+    if settings.return_culprits == ReturnCulprits::Ask {
+        for held in &done.held {
+            writeln!(out, "next: {}", p.accent(cx.typed(&after_held(site, held))))?;
+        }
     }
     Ok(())
+}
+
+/// Tells which rows are not to be relied upon, and which of them did not count.
+fn flaky(cx: &Context<'_>, done: &Integrated, out: &mut dyn Write) -> Result<(), Failure> {
+    let p = cx.out;
+    for (at, one) in done.quarantined.iter().enumerate() {
+        if done.quarantined[..at].iter().any(|before| before.row == one.row) {
+            continue;
+        }
+        let trees = done.quarantined.iter().filter(|other| other.row == one.row).count();
+        let text = format!("{} was red over {trees} trees and did not block", one.row);
+        writeln!(out, "{}  {text}", p.warn("quarantine"))?;
+    }
+    for (row, history) in &done.flaky {
+        let (flakes, runs) = (history.flakes, history.runs);
+        let rate = rate(history) * 100.0;
+        let last = history.last_seen.as_deref().unwrap_or("unknown");
+        let trees = history.trees.len();
+        let text = format!(
+            "{row} failed by mistake in {flakes} of {runs} runs ({rate:.1} %), last {last}, on {trees} trees"
+        );
+        writeln!(out, "{}   {text}", p.warn("flaky"))?;
+    }
+    Ok(())
+}
+
+fn rate(history: &RowHistory) -> f64 {
+    let float = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    float(history.flakes) / float(history.runs.max(history.flakes).max(1))
+}
+
+/// Tells what was sent back to Do by itself.
+pub(super) fn returned(
+    cx: &Context<'_>,
+    returned: &[ReturnedRow],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    for ReturnedRow { id, next, .. } in returned {
+        let next = cx.out.accent(next);
+        writeln!(out, "{}  {id} goes back to Do  {next}", cx.out.warn("returned"))?;
+    }
+    Ok(())
+}
+
+/// A branch whose integration did not come to its end, for scripts.
+pub(super) fn failed(front: &Front, error: &IntegrateError) -> Value {
+    serde_json::json!({
+        "target": front.target.name,
+        "branch": front.branch,
+        "landed": [],
+        "held": [],
+        "error": pdca_state::chain(error),
+    })
+}
+
+/// All branches in one document. Lists are put together, each item with its target and branch, and numbers
+/// summed up, so that nothing is said twice; `targets` has what only one branch can say, which stands
+/// above as well where there is one alone.
+pub(super) fn one_document(told: Vec<Value>) -> Value {
+    let mut whole = serde_json::Map::new();
+    for key in ["landed", "held", "targets"] {
+        whole.insert(key.to_owned(), Value::Array(Vec::new()));
+    }
+    whole.insert("gate_runs".to_owned(), 0.into());
+    let is_one = told.len() == 1;
+    for told in told {
+        let Value::Object(told) = told else { continue };
+        let mut own = serde_json::Map::new();
+        let place = ["target", "branch"].map(|key| (key, told.get(key).cloned()));
+        for (key, value) in told {
+            match value {
+                Value::Array(items) => {
+                    if key == "references" {
+                        own.insert("reference".to_owned(), items.last().cloned().into());
+                    }
+                    let all = whole.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+                    let items = items.into_iter().map(|item| placed(item, &place));
+                    if let Value::Array(all) = all {
+                        all.extend(items);
+                    }
+                }
+                Value::Number(number) => {
+                    let sum = whole.get(&key).and_then(Value::as_u64).unwrap_or_default();
+                    let sum = sum + number.as_u64().unwrap_or_default();
+                    whole.insert(key.clone(), sum.into());
+                    own.insert(key, Value::Number(number));
+                }
+                Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => {
+                    if is_one || value.is_boolean() {
+                        whole.insert(key.clone(), value.clone());
+                    }
+                    own.insert(key, value);
+                }
+            }
+        }
+        if let Some(Value::Array(targets)) = whole.get_mut("targets") {
+            targets.push(Value::Object(own));
+        }
+    }
+    Value::Object(whole)
+}
+
+/// An item of a list with the place that it is of; what is no object says it by itself.
+fn placed(mut item: Value, place: &[(&str, Option<Value>)]) -> Value {
+    if let Value::Object(fields) = &mut item {
+        for (key, value) in place {
+            if let Some(value) = value {
+                // What waits in a staging branch names that.
+                fields.entry(*key).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    item
 }
 
 /// An id as people read it.
@@ -109,12 +261,16 @@ fn plural(number: u32, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn held_item(held: &Held) -> HeldItem<'_> {
+fn held_item<'a>(cx: &Context<'_>, site: Option<&Site>, held: &'a Held) -> HeldItem<'a> {
     HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
         partners: held.partners.iter().map(BundleId::as_str).collect(),
         rows: &held.rows,
+        evidence: &held.evidence,
+        logs: &held.logs,
+        red: &held.red,
+        next: site.map(|site| cx.typed(&after_held(site, held))),
         files: held.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         text: held.sentence(),
     }
@@ -124,15 +280,46 @@ fn landed_item((id, commit): &(BundleId, ObjectId)) -> LandedItem<'_> {
     LandedItem { id: id.as_str(), commit: commit.to_string() }
 }
 
-fn document<'a>(front: &'a Front, done: &'a Integrated, resolved: &[Item]) -> Document<'a> {
-    let of_it = |item: &&Item| done.held.iter().any(|held| held.id == item.told.id);
-    Document {
+fn flaky_item((row, history): &(String, RowHistory)) -> FlakyItem<'_> {
+    FlakyItem {
+        row,
+        runs: history.runs,
+        flakes: history.flakes,
+        rate: rate(history),
+        last_seen: history.last_seen.as_deref(),
+        trees: &history.trees,
+    }
+}
+
+fn quarantined_item(one: &Quarantined) -> QuarantinedItem<'_> {
+    QuarantinedItem { row: &one.row, tree: &one.tree }
+}
+
+/// What came of the integration of a branch, for scripts.
+pub(super) fn document(
+    cx: &Context<'_>,
+    site: &Site,
+    front: &Front,
+    done: &Integrated,
+    resolved: &[Item],
+    returned: &[ReturnedRow],
+) -> Result<Value, Failure> {
+    let is_of_it = |id: &BundleId| done.held.iter().any(|held| held.id == *id);
+    let of_it = |item: &&Item| is_of_it(&item.told.id);
+    let returned: Vec<&ReturnedRow> = returned.iter().filter(|row| is_of_it(&row.id)).collect();
+    let goes_on = |held: &Held| returned.iter().find(|row| row.id == held.id);
+    let held = done.held.iter().map(|held| {
+        let item = held_item(cx, Some(site), held);
+        let next = goes_on(held).map(|row| row.next.clone());
+        HeldItem { next: next.or(item.next.clone()), ..item }
+    });
+    let document = Document {
         target: &front.target.name,
         branch: &front.branch,
         base: done.base.to_string(),
         order: done.order.iter().map(BundleId::as_str).collect(),
         landed: done.landed.iter().map(landed_item).collect(),
-        held: done.held.iter().map(held_item).collect(),
+        held: held.collect(),
         present: done.present.iter().map(|(id, _)| id.as_str()).collect(),
         references: &done.references,
         tip: done.tip.to_string(),
@@ -140,9 +327,13 @@ fn document<'a>(front: &'a Front, done: &'a Integrated, resolved: &[Item]) -> Do
         gate_runs: done.gate_runs,
         cached: done.cached,
         flakes: done.flakes,
+        flaky: done.flaky.iter().map(flaky_item).collect(),
+        quarantined: done.quarantined.iter().map(quarantined_item).collect(),
         certificates: done.certificates.iter().map(|path| path.as_str()).collect(),
         resolutions: resolve::rows(resolved.iter().filter(of_it)),
-    }
+        returned,
+    };
+    Ok(serde_json::to_value(&document).map_err(std::io::Error::from)?)
 }
 
 #[derive(Serialize)]
@@ -167,7 +358,7 @@ pub(super) fn rehearsed(
     front: &Front,
     said: &Rehearsal,
     out: &mut dyn Write,
-) -> Result<(), Failure> {
+) -> Result<Option<Value>, Failure> {
     if cx.globals.json {
         let document = RehearsalDocument {
             dry_run: true,
@@ -176,14 +367,14 @@ pub(super) fn rehearsed(
             base: said.base.to_string(),
             order: said.order.iter().map(BundleId::as_str).collect(),
             would_land: said.landing.iter().map(landed_item).collect(),
-            would_hold: said.held.iter().map(held_item).collect(),
+            would_hold: said.held.iter().map(|held| held_item(cx, None, held)).collect(),
             present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
             tip: said.tip.to_string(),
             tree: said.tree.to_string(),
             base_verdict: said.base_verdict.map(light),
             verdict: said.verdict.map(light),
         };
-        return cx.emit_json(out, "integrate", &document);
+        return Ok(Some(serde_json::to_value(&document).map_err(std::io::Error::from)?));
     }
     let p = cx.out;
     let order: Vec<&str> = said.order.iter().map(BundleId::as_str).collect();
@@ -203,7 +394,7 @@ pub(super) fn rehearsed(
     };
     writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
     writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
-    Ok(())
+    Ok(None)
 }
 
 fn light(light: Light) -> &'static str {
@@ -214,12 +405,17 @@ fn light(light: Light) -> &'static str {
 }
 
 /// Tells that what is accepted waits in a branch already.
-pub(super) fn waits(cx: &Context<'_>, front: &Front, out: &mut dyn Write) -> Result<(), Failure> {
+pub(super) fn waits(
+    cx: &Context<'_>,
+    front: &Front,
+    out: &mut dyn Write,
+) -> Result<Option<Value>, Failure> {
     let staged = front.changes.iter().filter_map(|change| match &change.standing {
         Standing::Staged { branch, .. } => Some((change.bundle.id(), branch)),
         Standing::Unsealed
         | Standing::Sealed(_)
         | Standing::Landed { .. }
+        | Standing::Reverted { .. }
         | Standing::Drifted { .. } => None,
     });
     let staged: Vec<_> = staged.collect();
@@ -237,28 +433,25 @@ pub(super) fn waits(cx: &Context<'_>, front: &Front, out: &mut dyn Write) -> Res
             "tip": front.tip.to_string(),
             "gate_runs": 0,
         });
-        return cx.emit_json(out, "integrate", &body);
+        return Ok(Some(body));
     }
     for (id, branch) in &staged {
         writeln!(out, "{}  {id} in {branch}", cx.out.warn("waits"))?;
     }
     if let Some((_, branch)) = staged.first() {
-        let path = cx.show(&front.target.path);
-        writeln!(out, "next: git -C {path} merge --ff-only {branch}")?;
+        writeln!(out, "next: {}", cx.out.accent(merge(front, branch)))?;
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Tells that there is nothing to integrate.
 pub(super) fn nothing(
     cx: &Context<'_>,
     fronts: &[Front],
-    out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
     if cx.globals.json {
-        let body = serde_json::json!({ "landed": [], "held": [], "gate_runs": 0 });
-        return cx.emit_json(out, "integrate", &body);
+        return Ok(());
     }
     let landed = fronts.iter().flat_map(|front| &front.changes).count();
     let text = if landed == 0 {

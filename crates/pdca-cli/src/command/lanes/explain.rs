@@ -58,9 +58,11 @@ pub(crate) fn lane(error: &LaneError) -> Failure {
         | LaneError::NotWritten { .. }
         | LaneError::NotEmpty { .. }
         | LaneError::Objects { .. }
+        | LaneError::TooLarge { .. }
         | LaneError::Io { .. }
         | LaneError::Git { .. }
-        | LaneError::Tool { .. } => failure(Exit::Unexpected)
+        | LaneError::Tool { .. }
+        | LaneError::NoGit { .. } => failure(Exit::Unexpected)
             .hint("nothing was removed; `pdca lanes doctor` says what is wrong with each lane"),
     }
 }

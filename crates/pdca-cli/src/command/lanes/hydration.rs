@@ -14,14 +14,7 @@ use crate::style::printable;
 
 /// What the commands must not write: what no gate may write either.
 fn confined(site: &Site, lane: &Lane, names: &PrivateNames) -> Sandbox {
-    let primaries = site.targets.iter().map(|target| target.path.clone());
-    let own = [site.private(), site.bundles.path().to_owned(), site.lanes.root.clone()];
-    Sandbox {
-        mode: site.gate_sandbox,
-        no_write: primaries.chain(own).collect(),
-        write: vec![lane.path().to_owned(), names.tmp().to_owned()],
-        ..Sandbox::default()
-    }
+    site.gates_sandbox([lane.path().to_owned(), names.tmp().to_owned()])
 }
 
 /// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.

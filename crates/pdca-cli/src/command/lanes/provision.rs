@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::thread;
 
+use pdca_driver::LaneCount;
 use pdca_lanes::{Hydrated, Kind, LaneReport, Provision, ProvisionEvent, Provisioned, Target};
 use serde::Serialize;
 
@@ -10,6 +11,7 @@ use super::{Place, TargetArg, explain, hydration, refuse_driver};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::session;
 
 /// Make the lanes that are not there yet, and bring what they need
 ///
@@ -21,11 +23,12 @@ use crate::failure::Failure;
 Examples:
   pdca lanes provision                 # as many as [driver] lanes says
   pdca lanes provision --lanes 4
+  pdca lanes provision --lanes auto    # what processors, memory and disk allow
   pdca lanes provision --lanes 4 -n    # say what is missing")]
 pub(crate) struct Args {
-    /// How many lanes there shall be; [driver] lanes if not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    lanes: Option<u32>,
+    /// How many lanes there shall be, or `auto` for what the machine carries; [driver] lanes if not given
+    #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
+    lanes: Option<LaneCount>,
 
     /// What new lanes are; [lanes] kind if not given
     #[arg(long, value_name = "KIND", value_enum)]
@@ -89,7 +92,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
-    let count = args.lanes.unwrap_or(place.workspace.config.driver.lanes);
+    let site = session::site(cx)?;
+    let count = session::driver_lanes(cx, &site, args.lanes, err)?;
+    let count = session::told_fit(cx, &site.fit_ports(count), err)?.get();
     let kind = args.kind.map_or(place.workspace.config.lanes.kind, Kind::from);
     if cx.globals.dry_run {
         return foresee(&place, &targets, count, cx, out);

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_lanes::{LaneReport, Reset, Target};
+use pdca_lanes::{LaneReport, Reset, Saved, Target};
 use serde::Serialize;
 
 use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
@@ -110,7 +110,18 @@ fn reset(
     let lanes = place.lanes.clone().of_kind(report.kind);
     let lane = lanes.claim(report.slot, target).map_err(|error| explain::claim(&error))?;
     let name = format!("lane-{}", report.slot);
-    row.rescued = lane.rescue(&name).map_err(|error| explain::lane(&error))?;
-    lane.reset_with(&row.base, what).map_err(|error| explain::lane(&error))?;
+    row.rescued = match lane.save(&name).map_err(|error| explain::claim(&error))? {
+        Saved::Nothing => None,
+        Saved::Commit(commit) => Some(commit),
+        Saved::Aside { path, why: _ } => path.map(Into::into),
+    };
+    match lane.reset_with(&row.base, what) {
+        Err(error) if error.is_of_the_lane() => {
+            let aside = lane.renew().map_err(|error| explain::claim(&error))?;
+            row.rescued = row.rescued.or(aside.map(Into::into));
+            lane.reset_with(&row.base, what).map_err(|error| explain::lane(&error))?;
+        }
+        stood => stood.map_err(|error| explain::lane(&error))?,
+    }
     Ok(row)
 }

@@ -1,6 +1,9 @@
 //! `plan --json`.
 
+use std::collections::BTreeMap;
+
 use pdca_dag::{Edge, Group, Join, Notice, Problem, Rejection};
+use pdca_driver::Exhausted;
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -19,6 +22,9 @@ pub(super) struct Document {
     waves: Vec<Vec<BundleId>>,
     groups: Vec<Group>,
     edges: Vec<EdgeRow>,
+    /// The results that a bundle would be built on if it started now; those without any are left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    stands_on: BTreeMap<BundleId, Vec<BundleId>>,
     collapse_report: Vec<Join>,
     apart: Vec<Join>,
     critical_path: Vec<BundleId>,
@@ -31,6 +37,8 @@ pub(super) struct Document {
     lanes_file: Option<FileRow>,
     notices: Vec<NoticeRow>,
     problems: Vec<ProblemRow>,
+    /// The bundles that a batch over everything leaves out, and why.
+    left_alone: Vec<ProblemRow>,
 }
 
 /// A dependency inside the batch.
@@ -39,6 +47,8 @@ pub(super) struct EdgeRow {
     from: BundleId,
     to: BundleId,
     rule: &'static str,
+    /// `built`, `accepted` or `landed`: how far the prerequisite must be.
+    awaits: &'static str,
     file: String,
     line: usize,
 }
@@ -50,6 +60,7 @@ impl EdgeRow {
             from,
             to,
             rule: "depends_on",
+            awaits: super::words::awaits(edge.awaits),
             file: edge.place.file.to_string(),
             line: edge.place.line,
         }
@@ -93,7 +104,7 @@ struct ProblemRow {
 
 impl Document {
     pub(super) fn of(shown: &Shown<'_>, cx: &Context<'_>) -> Self {
-        let Shown { batch, plan, file, fate, simulation, workstreams } = shown;
+        let Shown { batch, plan, stands_on, file, fate, simulation, workstreams } = shown;
         let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
         let remarks = batch.remarks.iter().map(|remark| NoticeRow {
             kind: "declaration",
@@ -108,6 +119,7 @@ impl Document {
             order: owned(plan.order()),
             waves: plan.waves().into_iter().map(owned).collect(),
             groups: file.groups.clone(),
+            stands_on: stands_on.clone(),
             edges: plan.edges().iter().map(EdgeRow::of).collect(),
             collapse_report: file.collapse_report.clone(),
             apart: file.apart.clone(),
@@ -121,6 +133,12 @@ impl Document {
             lanes_file: lanes_file::path(cx).ok().map(|path| FileRow::of(path.as_str(), *fate)),
             notices: plan.notices().iter().map(NoticeRow::of).chain(remarks).collect(),
             problems: Vec::new(),
+            left_alone: plan
+                .left_alone()
+                .iter()
+                .map(|one| ProblemRow::of(one, cx))
+                .chain(batch.exhausted.iter().map(ProblemRow::of_failed))
+                .collect(),
         }
     }
 
@@ -163,6 +181,19 @@ impl NoticeRow {
 }
 
 impl ProblemRow {
+    fn of_failed(one: &Exhausted) -> Self {
+        Self {
+            kind: "failed",
+            bundles: vec![one.id.clone()],
+            message: super::words::failed(one),
+            file: one.failure.log.as_ref().map(ToString::to_string).unwrap_or_default(),
+            line: 1,
+            path: Vec::new(),
+            near: Vec::new(),
+            hint: Some(format!("`pdca run {}` tries again", one.id)),
+        }
+    }
+
     fn of(problem: &Problem, cx: &Context<'_>) -> Self {
         let told = explained(problem, cx);
         let at = place(problem.place(), cx);
@@ -178,12 +209,21 @@ impl ProblemRow {
             Problem::PrerequisiteNotComplete { id, on, .. } => {
                 ("prerequisite_not_complete", vec![id.clone(), on.clone()])
             }
+            Problem::NoSuchRival { id, with, .. } => {
+                ("no_such_rival", vec![id.clone(), with.clone()])
+            }
+            Problem::Unreadable { id, .. } => ("unreadable", vec![id.clone()]),
+            Problem::Behind { id, on, .. } => ("behind_left_alone", vec![id.clone(), on.clone()]),
             Problem::BadGlob { id, .. } => ("bad_glob", vec![id.clone()]),
         };
         let (path, near) = match problem {
             Problem::Cycle { edges, .. } => (edges.iter().map(EdgeRow::of).collect(), Vec::new()),
-            Problem::NoSuchPrerequisite { near, .. } => (Vec::new(), near.clone()),
-            Problem::DuplicateId { .. }
+            Problem::NoSuchPrerequisite { near, .. } | Problem::NoSuchRival { near, .. } => {
+                (Vec::new(), near.clone())
+            }
+            Problem::Unreadable { .. }
+            | Problem::Behind { .. }
+            | Problem::DuplicateId { .. }
             | Problem::DependsOnItself { .. }
             | Problem::PrerequisiteNotComplete { .. }
             | Problem::BadGlob { .. } => (Vec::new(), Vec::new()),

@@ -74,18 +74,30 @@ impl Kept {
             Batch::of_all(site)?.items.into_iter().map(|item| item.id).collect();
         ids.extend(self.bundles().cloned());
         let batch = Batch::of(site, &ids)?;
-        // The file may have been made either way.
-        let is_of = |digest: &str| digest == self.file.digest;
-        let plain = batch.plan().is_ok_and(|plan| is_of(plan.digest()));
-        let current = plain || batch.plan_joined().is_ok_and(|plan| is_of(plan.digest()));
+        let current = batch.digests().contains(&self.file.digest);
         Ok(if current { Currency::Current } else { Currency::Stale })
+    }
+
+    /// The groups that a driver has to follow, none where there is no file. One that is damaged or out
+    /// of date is refused: somebody plans by it, so it is never passed over in silence.
+    pub(crate) fn require_groups(
+        cx: &Context<'_>,
+        site: &Site,
+    ) -> Result<Vec<Vec<BundleId>>, Failure> {
+        let Some(kept) = Self::load(cx)? else { return Ok(Vec::new()) };
+        match kept.currency(site)? {
+            Currency::Absent | Currency::Current => {
+                Ok(kept.file.groups.into_iter().map(|group| group.bundles).collect())
+            }
+            Currency::Stale => Err(outdated(cx)?),
+        }
     }
 
     /// Refuses to leave a bundle out that has a group and is not finished: it would lose its letter.
     pub(super) fn require_all_named(&self, batch: &Batch, cx: &Context<'_>) -> Result<(), Failure> {
         let is_open = |id: &&BundleId| match batch.outside.standing(id) {
-            Some(Standing::Active | Standing::Waiting) => true,
-            Some(Standing::Complete | Standing::Ended) | None => false,
+            Some(Standing::Active | Standing::Waiting | Standing::Built | Standing::Red) => true,
+            Some(Standing::Complete | Standing::Landed | Standing::Ended) | None => false,
         };
         let missing: BTreeSet<&BundleId> = self.bundles().filter(is_open).collect();
         if missing.is_empty() {
@@ -101,6 +113,13 @@ impl Kept {
     fn bundles(&self) -> impl Iterator<Item = &BundleId> {
         self.file.groups.iter().flat_map(|group| &group.bundles)
     }
+}
+
+/// The refusal of a file that was made from other declarations.
+pub(super) fn outdated(cx: &Context<'_>) -> Result<Failure, Failure> {
+    Ok(Failure::usage(format!("{FILE} is out of date: the briefs declare something else by now"))
+        .at(Place::file(path(cx)?))
+        .hint(format!("`pdca plan --write` plans again, no group gets another letter; without {FILE} there are no groups")))
 }
 
 /// Puts the groups in place.

@@ -2,6 +2,8 @@
 
 use pdca_dag::{PatternFlaw, Place, Problem, Rejection, Standing};
 
+use pdca_state::BundleId;
+
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
@@ -40,7 +42,10 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
         }
         Problem::DependsOnItself { .. }
         | Problem::NoSuchPrerequisite { .. }
+        | Problem::NoSuchRival { .. }
         | Problem::PrerequisiteNotComplete { .. }
+        | Problem::Unreadable { .. }
+        | Problem::Behind { .. }
         | Problem::BadGlob { .. } => told,
     };
     told.hint(remedy(problem))
@@ -71,6 +76,9 @@ fn headline(problem: &Problem) -> String {
         Problem::DuplicateId { id, .. } => format!("{id} is in the batch twice"),
         Problem::DependsOnItself { .. }
         | Problem::NoSuchPrerequisite { .. }
+        | Problem::NoSuchRival { .. }
+        | Problem::Unreadable { .. }
+        | Problem::Behind { .. }
         | Problem::PrerequisiteNotComplete { .. } => problem.to_string(),
     }
 }
@@ -80,13 +88,17 @@ fn remedy(problem: &Problem) -> String {
         Problem::DuplicateId { .. } => "rename one of the two directories".to_owned(),
         Problem::DependsOnItself { id, .. } => format!("take {id} out of its own `Depends on`"),
         Problem::Cycle { .. } => "remove one of these `Depends on`".to_owned(),
-        Problem::NoSuchPrerequisite { on, near, .. } => {
-            let near: Vec<String> = near.iter().map(|id| format!("`{id}`")).collect();
-            match near.as_slice() {
-                [] => format!("`pdca new {on}` makes it, or take it out of `Depends on`"),
-                [..] => format!("did you mean {}?", near.join(" or ")),
-            }
+        Problem::NoSuchPrerequisite { on, near, .. } => did_you_mean(near).unwrap_or_else(|| {
+            format!("`pdca new {on}` makes it; or write `none`, or put the reason behind the ids")
+        }),
+        Problem::NoSuchRival { near, .. } => did_you_mean(near).unwrap_or_else(|| {
+            "take it out of `Conflicts with`; or write `none`, or put the reason behind the ids"
+                .to_owned()
+        }),
+        Problem::Unreadable { id, .. } => {
+            format!("save its files as UTF-8 text; `pdca status {id}` shows what cannot be read")
         }
+        Problem::Behind { on, .. } => format!("`pdca why {on}` says what keeps that one"),
         Problem::PrerequisiteNotComplete { on, standing, .. } => match standing {
             Standing::Ended => {
                 format!("{on} will never be complete: take it out of `Depends on`")
@@ -94,12 +106,20 @@ fn remedy(problem: &Problem) -> String {
             Standing::Active => {
                 format!("name {on} too, or have it built and signed off first: `pdca why {on}`")
             }
-            Standing::Waiting | Standing::Complete => {
+            Standing::Complete => {
+                format!("have it landed first: `pdca integrate`; `pdca why {on}` says where it is")
+            }
+            Standing::Waiting | Standing::Built | Standing::Red | Standing::Landed => {
                 format!("name {on} too, or sign it off first: `pdca why {on}`")
             }
         },
         Problem::BadGlob { source, .. } => bad_glob(source.flaw).to_owned(),
     }
+}
+
+fn did_you_mean(near: &[BundleId]) -> Option<String> {
+    let near: Vec<String> = near.iter().map(|id| format!("`{id}`")).collect();
+    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
 /// What to do about a glob that says nothing, or nothing inside the tree.

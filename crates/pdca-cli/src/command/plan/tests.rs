@@ -108,6 +108,7 @@ fn scripts_get_the_whole_plan() {
           "from": "12",
           "to": "15",
           "rule": "depends_on",
+          "awaits": "accepted",
           "file": "results/issue_15/brief.md",
           "line": 11
         },
@@ -115,6 +116,7 @@ fn scripts_get_the_whole_plan() {
           "from": "12",
           "to": "20",
           "rule": "depends_on",
+          "awaits": "accepted",
           "file": "results/issue_20/brief.md",
           "line": 11
         }
@@ -169,7 +171,8 @@ fn scripts_get_the_whole_plan() {
           "line": 1
         }
       ],
-      "problems": []
+      "problems": [],
+      "left_alone": []
     }
     "#);
 }
@@ -203,7 +206,7 @@ fn every_problem_is_named_with_its_place_and_remedy_and_nothing_is_written() {
     hint: did you mean `PROJ-12`?
     error: 6 depends on 99, which does not exist
       --> results/issue_6/brief.md:10
-    hint: `pdca new 99` makes it, or take it out of `Depends on`
+    hint: `pdca new 99` makes it; or write `none`, or put the reason behind the ids
     error: 7 touches `../x`: column 1: it leaves the tree
       --> results/issue_7/brief.md:10
     hint: paths are relative to the root of the repository
@@ -362,6 +365,7 @@ fn a_rejected_plan_is_told_to_scripts_too() {
         "message": "the way leads back to itself: 1 → 2 → 1",
         "path": [
           {
+            "awaits": "accepted",
             "file": "results/issue_1/brief.md",
             "from": "2",
             "line": 10,
@@ -369,6 +373,7 @@ fn a_rejected_plan_is_told_to_scripts_too() {
             "to": "1"
           },
           {
+            "awaits": "accepted",
             "file": "results/issue_2/brief.md",
             "from": "1",
             "line": 10,

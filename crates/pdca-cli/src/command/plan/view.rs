@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_dag::{GroupId, Notice, Standing};
+use pdca_dag::{Awaits, GroupId, Notice, Standing};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -30,10 +30,12 @@ pub(super) fn show(
         page.groups(out)?;
         page.edges(out)?;
         page.rivals(out)?;
+        page.foundations(out)?;
     }
     if let Some(streams) = &shown.workstreams {
         page.workstreams(streams, out)?;
     }
+    page.left_alone(out)?;
     page.notices(out)?;
     if let Some(found) = shown.simulation.as_ref().filter(|found| found.work > 0) {
         simulation::show(found, cx, out)?;
@@ -49,7 +51,11 @@ struct Page<'a> {
 impl Page<'_> {
     fn headline(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let Shown { batch, plan, file, .. } = self.shown;
-        let waiting = batch.items.iter().filter(|item| item.standing == Standing::Waiting).count();
+        let waits = |standing| match standing {
+            Standing::Waiting | Standing::Built | Standing::Red => true,
+            Standing::Active | Standing::Complete | Standing::Landed | Standing::Ended => false,
+        };
+        let waiting = batch.items.iter().filter(|item| waits(item.standing)).count();
         let order = plan.order();
         let mut said = match order.len() {
             0 => "nothing to build".to_owned(),
@@ -165,7 +171,12 @@ impl Page<'_> {
         self.section("dependencies", "", out)?;
         let said = edges.iter().map(|edge| {
             let at = place(&edge.place, self.cx).show(&self.cx.ambient.cwd);
-            (format!("{} after {}", edge.dependant, edge.prerequisite), at)
+            let until = match edge.awaits {
+                Awaits::Built => " is green",
+                Awaits::Accepted => "",
+                Awaits::Landed => " has landed",
+            };
+            (format!("{} after {}{until}", edge.dependant, edge.prerequisite), at)
         });
         self.pairs(said, out)
     }
@@ -175,12 +186,32 @@ impl Page<'_> {
         if rivals.peek().is_none() {
             return Ok(());
         }
-        self.section("never side by side", "", out)?;
+        let aside = match self.cx.workspace()?.config.schedule.rivals {
+            pdca_driver::Rivals::Built => "",
+            pdca_driver::Rivals::Accepted => "one after the sign-off of the other",
+            pdca_driver::Rivals::Landed => "one after the landing of the other",
+        };
+        self.section("never side by side", aside, out)?;
         let said = rivals.map(|rivals| {
             let (a, b) = &rivals.bundles;
             (words::apart(a, b, &rivals.rivalry), words::evidence(&rivals.rivalry, self.cx))
         });
         self.pairs(said, out)
+    }
+
+    fn foundations(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.shown.stands_on.is_empty() {
+            return Ok(());
+        }
+        self.section("built on", "beyond the branch, if it started now", out)?;
+        for (id, on) in &self.shown.stands_on {
+            let on: Vec<&str> = on.iter().map(BundleId::as_str).collect();
+            for (at, line) in words::wrapped(on, "  ", self.cx.width() / 2).iter().enumerate() {
+                let name = if at == 0 { format!("{id} on") } else { String::new() };
+                writeln!(out, "  {name:<10}  {line}")?;
+            }
+        }
+        Ok(())
     }
 
     /// Two aligned columns, cut after so many rows unless `-v` asks for all.
@@ -215,6 +246,32 @@ impl Page<'_> {
         self.section("workstreams", "what has anything to do with each other", out)?;
         for (at, stream) in streams.iter().enumerate() {
             self.row(&(at + 1).to_string(), stream, "", out)?;
+        }
+        Ok(())
+    }
+
+    /// The bundles that a batch does not start, and what to do about each.
+    fn left_alone(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let left = self.shown.plan.left_alone();
+        let exhausted = &self.shown.batch.exhausted;
+        if left.is_empty() && exhausted.is_empty() {
+            return Ok(());
+        }
+        self.section("left alone", "the rest starts without them", out)?;
+        for problem in left {
+            let told = super::rejection::explained(problem, self.cx);
+            let at = place(problem.place(), self.cx).show(&self.cx.ambient.cwd);
+            let said = format!("{}  ({at})", told.what);
+            writeln!(out, "  {}", printable(&said))?;
+            if let Some(hint) = &told.hint {
+                writeln!(out, "      {}", self.cx.out.faint(printable(hint)))?;
+            }
+        }
+        for one in exhausted {
+            let said = format!("{}: {}", one.id, words::failed(one));
+            writeln!(out, "  {}", printable(&said))?;
+            let hint = format!("`pdca run {}` tries again", one.id);
+            writeln!(out, "      {}", self.cx.out.faint(hint))?;
         }
         Ok(())
     }

@@ -1,11 +1,28 @@
 //! Why two bundles are kept apart, in words, and lists of ids that fit a terminal.
 
-use pdca_dag::{Edge, Rivalry};
+use pdca_dag::{Awaits, Edge, Rivalry};
+use pdca_driver::Exhausted;
 use pdca_state::BundleId;
 
 use crate::context::Context;
 
 use super::rejection::place;
+
+/// How far a bundle must be, in the word of the config.
+pub(crate) fn awaits(awaits: Awaits) -> &'static str {
+    match awaits {
+        Awaits::Built => "built",
+        Awaits::Accepted => "accepted",
+        Awaits::Landed => "landed",
+    }
+}
+
+/// `the builder failed 3 times, last: exit status 1`.
+pub(crate) fn failed(one: &Exhausted) -> String {
+    let failure = &one.failure;
+    let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
+    format!("the {} failed {times}, last: {}", failure.beat, failure.why)
+}
 
 /// Why two bundles are never in work together, as a sentence.
 pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {

@@ -34,7 +34,8 @@ pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Fa
         let follows = Follows::of(sighting, &fronts);
         let mut recovery = foreseen(sighting, site, &follows);
         if follows == Follows::End && !cx.globals.dry_run {
-            let _admitted = site.admit().map_err(|error| session::refused(&error))?;
+            let integrating = site.clone().for_integration();
+            let _admitted = integrating.admit().map_err(|error| session::refused(&error))?;
             let ended = site.end_integration(&sighting.id, &fronts, ambient::moment);
             ended.map_err(|error| ending(&error))?;
             (recovery.done, recovery.over) = (true, true);

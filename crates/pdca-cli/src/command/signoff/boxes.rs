@@ -46,7 +46,7 @@ pub(super) fn clear(
 ) -> Result<Exit, Failure> {
     super::require_awaiting(bundle, snapshot)?;
     debug_assert_eq!(snapshot.state, State::AwaitingSignoff);
-    let text = super::summary_text(bundle)?;
+    let text = super::summary_text(bundle, snapshot)?;
     let summary = Summary::parse(&text);
     let chosen = chosen(items, summary.open_items().len(), bundle)?;
     let ticked = tick(&summary, &chosen, note).ok_or_else(|| {

@@ -22,13 +22,13 @@ fn accept_records_who_and_when_and_freezes() {
     - Iteration delta (if iterating):
     - By / date: ada / 2026-11-16
     ");
-    insta::assert_snapshot!(desk.run(&["signoff", "36", "accept"]), @"
+    insta::assert_snapshot!(desk.run(&["signoff", "36", "accept"]), @r#"
     --- stderr
     error: 36 is COMPLETE, so there is nothing to sign
       --> results/issue_36
-    hint: a decision is final; `pdca why 36` shows it
+    hint: `pdca why 36` shows where it stands; `pdca reopen 36 --note "…"` takes it back until it has landed
     --- exit 2
-    ");
+    "#);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn accept_is_refused_while_something_is_open_or_red() {
     error: 37 cannot be accepted yet
       --> results/issue_37/SUMMARY.md
       gate red: C4 verified
-    hint: a red gate is never accepted; `pdca signoff 37 iterate-do --note "…"`
+    hint: `pdca signoff 37 iterate-do --note "…"`; a red row is accepted only on the record: `pdca signoff 37 accept --override ROW --reason "…"`
     --- exit 2
     "#);
     fs_err::remove_dir_all(desk.workspace.bundle("37")).unwrap();
@@ -153,7 +153,7 @@ fn iterate_do_archives_at_once_and_hands_the_note_on() {
 }
 
 #[test]
-fn iterate_plan_archives_the_brief_too() {
+fn iterate_plan_archives_the_brief_too_and_leaves_it_as_a_draft() {
     let desk = Desk::new();
     desk.awaiting("36", &[], "pass");
     let run = desk.run(&["signoff", "36", "--iterate-plan", "--delta", "wrong cause", "--json"]);
@@ -170,9 +170,15 @@ fn iterate_plan_archives_the_brief_too() {
       "archived": "iteration-v1"
     }
     "#);
-    assert!(!desk.workspace.has("results/issue_36/brief.md"));
-    assert_eq!(desk.run(&["new", "36"]).exit, Exit::Done);
-    assert!(desk.workspace.read("results/issue_36/brief.md").contains("> wrong cause"));
+    assert!(desk.workspace.has("results/issue_36/iteration-v1/brief.md"));
+    let draft = desk.workspace.read("results/issue_36/brief.md");
+    assert!(draft.contains("- **Slug:** <a-small-thing>"), "{draft}");
+    assert!(draft.contains("> wrong cause"), "{draft}");
+    insta::assert_snapshot!(desk.run(&["new", "36"]), @"
+    results/issue_36/brief.md is there: the brief of the attempt before it, and what that handed on
+    next: edit it, take its slug out of `<…>`, then pdca run 36
+    ");
+    assert_eq!(desk.workspace.read("results/issue_36/brief.md"), draft);
 }
 
 #[test]

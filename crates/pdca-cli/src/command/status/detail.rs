@@ -91,7 +91,7 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
         return cx.emit_json(
             out,
             "bundle",
-            &document(bundle, &snapshot, Row::of(entry, &overview), url),
+            &document(bundle, &snapshot, Row::of(cx, entry, &overview), url),
         );
     }
     heading(cx, &snapshot, &overview, url.as_deref(), out)?;
@@ -112,6 +112,11 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
     problems(cx, &snapshot, out)?;
     if snapshot.state == State::AwaitingSignoff {
         decisions(cx, &snapshot, out)?;
+    } else if snapshot.state == State::Complete
+        && let Some(entry) = overview.get(&snapshot.id)
+        && let Some(next) = crate::command::next::of_bundle(cx, &overview, entry)
+    {
+        writeln!(out, "next: {}", cx.out.accent(next))?;
     }
     Ok(())
 }
@@ -196,6 +201,10 @@ fn heading(
     }
     for blocker in overview.get(&snapshot.id).iter().flat_map(|entry| &entry.blocked_by) {
         writeln!(out, "  {} {} ({})", cx.out.warn("blocked-by"), blocker.id, blocker.standing)?;
+    }
+    if let Some(mark) = overview.meeting.mark(&snapshot.id) {
+        let text = mark.text.as_ref().map_or_else(String::new, |text| format!(": {text}"));
+        writeln!(out, "  together   {}{}", mark.word, printable(&text))?;
     }
     if let Some(signoff) = snapshot.summary.as_ref().and_then(Summary::signoff) {
         let note = signoff.note.map_or_else(String::new, |note| format!(": {note}"));

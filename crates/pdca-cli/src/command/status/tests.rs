@@ -44,6 +44,7 @@ fn scripts_get_the_documented_fields() {
     let blocked = bundles.iter().find(|bundle| bundle["id"] == "3").unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(blocked).unwrap(), @r#"
     {
+      "blocked": null,
       "blocked_by": [
         "2",
         "99"
@@ -54,6 +55,7 @@ fn scripts_get_the_documented_fields() {
       "dir": "[TMP]/ws/results/issue_3",
       "disposition": "fix",
       "error": null,
+      "failed": null,
       "forecast_conflicts": [],
       "held_by": [],
       "holder": null,
@@ -62,11 +64,13 @@ fn scripts_get_the_documented_fields() {
       "integration_detail": null,
       "iterations": 0,
       "lane": null,
+      "next": "pdca status 2",
       "open_items": 0,
       "overall": null,
       "patch_changed": false,
       "since": "…",
       "slug": "third",
+      "stale": null,
       "state": "PLANNED",
       "touches": []
     }
@@ -74,6 +78,7 @@ fn scripts_get_the_documented_fields() {
     let bad = bundles.iter().find(|bundle| bundle["id"] == "6").unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(bad).unwrap(), @r#"
     {
+      "blocked": null,
       "blocked_by": [],
       "conflicts_with": [],
       "dir": "[TMP]/ws/results/issue_6",
@@ -83,6 +88,7 @@ fn scripts_get_the_documented_fields() {
         "line": 1,
         "message": "[TMP]/ws/results/issue_6/brief.md:1: byte 0xe9 is not UTF-8"
       },
+      "failed": null,
       "forecast_conflicts": [],
       "held_by": [],
       "holder": null,
@@ -91,11 +97,13 @@ fn scripts_get_the_documented_fields() {
       "integration_detail": null,
       "iterations": 0,
       "lane": null,
+      "next": "pdca status 6",
       "open_items": 0,
       "overall": null,
       "patch_changed": false,
       "since": "…",
       "slug": null,
+      "stale": null,
       "state": "UNREADABLE",
       "touches": []
     }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pdca_dag::{Frontier, Holder, Plan, Problem, Rejection, Rivalry, Status, Unmet, Why};
+use pdca_dag::{
+    Awaits, Frontier, Holder, Plan, Problem, Rejection, Rivalry, Standing, Status, Unmet, Why,
+};
 use pdca_driver::{AtWork, Batch, Site};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
 use crate::command::plan::rejection::{explained, place};
-use crate::command::plan::words;
+use crate::command::plan::{Kept, words};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::overview::{Overview, ago, timestamp};
@@ -21,7 +23,7 @@ const NAMED: usize = 5;
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Schedule {
     /// `ready`, `waits`, `held`, `yields`, `in_flight`, `halted`, `failed`, `complete`, `ended`,
-    /// or `rejected` where the batch has no plan.
+    /// `left_alone` where a batch does not start it, or `rejected` where the batch has no plan.
     status: &'static str,
     /// How many bundles that are ready are before it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +49,8 @@ pub(super) struct Schedule {
 struct WaitsOn {
     id: BundleId,
     status: &'static str,
+    /// `built`, `accepted` or `landed`: how far it must be.
+    awaits: &'static str,
     file: String,
     line: usize,
     #[serde(flatten)]
@@ -58,6 +62,8 @@ struct HeldBy {
     id: BundleId,
     rule: &'static str,
     witness: Option<String>,
+    /// `accepted` or `landed` where its result is waited for; none while it is in work.
+    until: Option<&'static str>,
     #[serde(flatten)]
     at_work: Option<Worker>,
 }
@@ -88,9 +94,17 @@ impl Schedule {
         let work = Works::load(&site, &batch, id, cx);
         let driver = work.driver;
         let mut schedule = match batch.plan() {
+            Ok(plan) if plan.left_alone().iter().any(|problem| problem.id() == id) => {
+                Self::left_alone(&plan, id, cx)
+            }
             Ok(plan) => work.explain(&plan, id, overview),
             Err(rejection) => Self::rejected(&rejection, id, cx),
         };
+        if matches!(schedule.status, "ready" | "held" | "yields")
+            && let Some(kept) = Kept::load(cx)?
+        {
+            schedule.said.extend(in_group(&kept, id, &batch));
+        }
         schedule.driver = driver;
         schedule.at_work = work.at.get(id).map(Worker::of);
         let item = batch.items.iter().find(|item| item.id == *id);
@@ -122,25 +136,37 @@ impl Schedule {
 
     /// Whether it could start now.
     pub(super) fn may_start(&self) -> bool {
-        !matches!(self.status, "waits" | "held" | "yields" | "in_flight") && !self.driver
+        !matches!(self.status, "waits" | "held" | "yields" | "in_flight" | "left_alone")
+            && !self.driver
+    }
+
+    /// Whether a batch does not start it.
+    pub(super) fn is_left_alone(&self) -> bool {
+        self.status == "left_alone"
+    }
+
+    /// A bundle that a batch does not start.
+    fn left_alone(plan: &Plan, id: &BundleId, cx: &Context<'_>) -> Self {
+        let own: Vec<&Problem> =
+            plan.left_alone().iter().filter(|problem| problem.id() == id).collect();
+        let problems: Vec<String> = own.iter().map(|problem| sentence(problem, cx)).collect();
+        let said = own.iter().zip(&problems).filter(|(problem, _)| is_news(problem));
+        let mut said: Vec<String> = said.map(|(_, text)| text.clone()).collect();
+        said.push("a batch leaves it alone until that is mended: `pdca plan`".to_owned());
+        Self { status: "left_alone", problems, said, ..Self::default() }
+    }
+
+    /// Whether a driver is at work.
+    pub(super) fn has_driver(&self) -> bool {
+        self.driver
     }
 
     fn rejected(rejection: &Rejection, id: &BundleId, cx: &Context<'_>) -> Self {
         let (own, others): (Vec<&Problem>, Vec<&Problem>) =
             rejection.problems.iter().partition(|problem| concerns(problem, id));
-        let told = |problem: &&Problem| {
-            let told = explained(problem, cx);
-            let at = told.place.map_or_else(String::new, |at| at.show(&cx.ambient.cwd));
-            format!("{} ({at})", told.what)
-        };
-        let problems: Vec<String> = own.iter().map(told).collect();
-        let mut said: Vec<String> = problems
-            .iter()
-            .zip(&own)
-            // What it waits for is said already, with the states of those bundles.
-            .filter(|(_, problem)| matches!(problem, Problem::BadGlob { .. }))
-            .map(|(text, _)| text.clone())
-            .collect();
+        let problems: Vec<String> = own.iter().map(|problem| sentence(problem, cx)).collect();
+        let said = problems.iter().zip(&own).filter(|(_, problem)| is_news(problem));
+        let mut said: Vec<String> = said.map(|(text, _)| text.clone()).collect();
         said.push(match own.as_slice() {
             [] => {
                 let places = match others.len() {
@@ -155,15 +181,53 @@ impl Schedule {
     }
 }
 
+/// A problem with where to mend it.
+fn sentence(problem: &Problem, cx: &Context<'_>) -> String {
+    let told = explained(problem, cx);
+    let at = told.place.map_or_else(String::new, |at| at.show(&cx.ambient.cwd));
+    format!("{} ({at})", told.what)
+}
+
+/// Whether a problem is not said already: what a bundle waits for is, with the states of those.
+fn is_news(problem: &Problem) -> bool {
+    match problem {
+        Problem::BadGlob { .. } | Problem::NoSuchRival { .. } | Problem::Unreadable { .. } => true,
+        Problem::DuplicateId { .. }
+        | Problem::DependsOnItself { .. }
+        | Problem::Cycle { .. }
+        | Problem::NoSuchPrerequisite { .. }
+        | Problem::PrerequisiteNotComplete { .. }
+        | Problem::Behind { .. } => false,
+    }
+}
+
 fn concerns(problem: &Problem, bundle: &BundleId) -> bool {
     match problem {
         Problem::DuplicateId { id, .. }
         | Problem::DependsOnItself { id, .. }
         | Problem::NoSuchPrerequisite { id, .. }
+        | Problem::NoSuchRival { id, .. }
         | Problem::PrerequisiteNotComplete { id, .. }
+        | Problem::Unreadable { id, .. }
+        | Problem::Behind { id, .. }
         | Problem::BadGlob { id, .. } => id == bundle,
         Problem::Cycle { edges, .. } => edges.iter().any(|edge| edge.dependant == *bundle),
     }
+}
+
+/// What the planning groups say about a bundle: who of its group comes before it.
+fn in_group(kept: &Kept, id: &BundleId, batch: &Batch) -> Option<String> {
+    let group = kept.file.group_of(id)?;
+    let has_work = |other: &&BundleId| {
+        let item = batch.items.iter().find(|item| item.id == **other);
+        item.is_some_and(|item| item.standing == Standing::Active)
+    };
+    let before = group.bundles.iter().take_while(|other| *other != id).filter(has_work);
+    let before: Vec<&str> = before.map(AsRef::as_ref).collect();
+    let before = before.join(", ");
+    (!before.is_empty()).then(|| {
+        format!("in group {} of lanes.json it comes after {before}, in the same lane", group.id)
+    })
 }
 
 /// Who is at work on which bundle of the batch.
@@ -237,6 +301,7 @@ impl<'a> Works<'a> {
         WaitsOn {
             id: unmet.id.clone(),
             status: status_name(unmet.status),
+            awaits: words::awaits(unmet.awaits),
             file: unmet.place.file.to_string(),
             line: unmet.place.line,
             at_work: self.at.get(&unmet.id).map(Worker::of),
@@ -249,7 +314,8 @@ impl<'a> Works<'a> {
             Rivalry::Overlap { witness, .. } => ("overlap", Some(witness.clone())),
         };
         let at_work = self.at.get(&holder.id).map(Worker::of);
-        HeldBy { id: holder.id.clone(), rule, witness, at_work }
+        let until = holder.until.map(words::awaits);
+        HeldBy { id: holder.id.clone(), rule, witness, until, at_work }
     }
 
     fn holder(&self, holder: &Holder) -> String {
@@ -260,7 +326,16 @@ impl<'a> Works<'a> {
             }
             Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),
         };
-        format!("it waits for {}, in work{worker}: {why}", holder.id)
+        let id = &holder.id;
+        match holder.until {
+            None | Some(Awaits::Built) => format!("it waits for {id}, in work{worker}: {why}"),
+            Some(Awaits::Accepted) => {
+                format!("it waits until {id} is signed off, sent back or given up: {why}")
+            }
+            Some(Awaits::Landed) => {
+                format!("it waits until {id} has landed, is sent back or given up: {why}")
+            }
+        }
     }
 
     /// ` in lane 2 for 3 min (process 12)`.

@@ -51,13 +51,9 @@ impl Chronicle {
 }
 
 /// Whether an integration that was left is the one that is asked for, and can go on.
-pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: &str) -> bool {
+pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
     let state = journal.state();
-    let name = format!("refs/heads/pdca/integration-{}", journal.run());
-    let branch = front.store.commit_at(&name).ok().flatten();
-    // A branch of its own that the target has moved away from is no place to go on.
-    let goes_on = |at| git::contains(&front.store, at, front.tip).unwrap_or(false);
-    if state.admitted.config_digest != terms || !branch.is_none_or(goes_on) {
+    if state.admitted.config_digest != terms {
         return false;
     }
     let is_there = |entry: &Entry| {
@@ -67,9 +63,10 @@ pub(super) fn is_of(journal: &Journal, front: &Front, entries: &[Entry], terms: 
                 Status::Ready | Status::Interrupted | Status::Sealed | Status::Blocked { .. } => {
                     true
                 }
-                // What has landed and is asked for again has landed in its branch, or is gone.
-                Status::Landed => branch.is_some(),
-                Status::Running | Status::Abandoned { .. } | Status::Cleaned => false,
+                // What has landed and is asked for again is gone from where it landed.
+                Status::Landed | Status::Running | Status::Abandoned { .. } | Status::Cleaned => {
+                    false
+                }
             }
         })
     };

@@ -1,0 +1,96 @@
+//! Aliases of git, read from its configuration files.
+//!
+//! Git itself is not asked: the hook runs before every tool call and has to answer in a few milliseconds. Files that
+//! are included by others are not followed.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_guard::Scope;
+
+use crate::ambient::Ambient;
+
+/// What the alias `name` stands for, in the checkout's configuration or the user's.
+pub(super) fn find(name: &str, scope: &Scope, ambient: &Ambient) -> Option<String> {
+    files(scope, ambient).into_iter().find_map(|file| {
+        let text = fs_err::read_to_string(file).ok()?;
+        alias(&text, name)
+    })
+}
+
+/// The files in the order in which they win.
+fn files(scope: &Scope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
+    let mut files: Vec<Utf8PathBuf> =
+        git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
+    if let Some(global) = ambient.env_text("GIT_CONFIG_GLOBAL") {
+        files.push(global.into());
+        return files;
+    }
+    let home = ambient.env_text("HOME").map(Utf8PathBuf::from);
+    files.extend(home.as_ref().map(|home| home.join(".gitconfig")));
+    let config = ambient.env_text("XDG_CONFIG_HOME").map(Utf8PathBuf::from);
+    files.extend(
+        config.or_else(|| home.map(|home| home.join(".config"))).map(|dir| dir.join("git/config")),
+    );
+    files.push("/etc/gitconfig".into());
+    files
+}
+
+/// The repository of a checkout; a linked worktree names it in a file.
+fn git_dir(lane: &Utf8Path) -> Option<Utf8PathBuf> {
+    let dir = lane.join(".git");
+    if dir.is_dir() {
+        return Some(dir);
+    }
+    let text = fs_err::read_to_string(&dir).ok()?;
+    let linked = lane.join(text.strip_prefix("gitdir:")?.trim());
+    let common = fs_err::read_to_string(linked.join("commondir")).ok()?;
+    Some(linked.join(common.trim()))
+}
+
+/// The value of the alias in the text of a configuration file.
+fn alias(text: &str, name: &str) -> Option<String> {
+    let joined = text.replace("\\\n", " ");
+    let mut section = String::new();
+    let mut found = None;
+    for line in joined.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.split(']').next().unwrap_or_default().trim().to_ascii_lowercase();
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let is_alias = section == "alias" && key.trim().eq_ignore_ascii_case(name);
+        let in_subsection =
+            section == format!("alias \"{name}\"") && key.trim().eq_ignore_ascii_case("command");
+        if is_alias || in_subsection {
+            found = Some(unquoted(value.trim()));
+        }
+    }
+    found
+}
+
+fn unquoted(value: &str) -> String {
+    let mut text = String::new();
+    let mut chars = value.chars();
+    let mut in_quotes = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => text.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
+            '"' => in_quotes = !in_quotes,
+            '#' | ';' if !in_quotes => break,
+            c => text.push(c),
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_is_read_as_git_reads_it() {
+        let text = "[user]\n\tname = p\n[Alias]\n\tP = push # often\n\tall = \"!git push; \\\"x\\\"\"\n[core]\n\tst = no\n";
+        assert_eq!(alias(text, "p").as_deref(), Some("push"));
+        assert_eq!(alias(text, "all").as_deref(), Some("!git push; \"x\""));
+        assert_eq!(alias(text, "st"), None);
+    }
+}

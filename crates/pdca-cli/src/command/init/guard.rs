@@ -1,0 +1,121 @@
+//! The configuration that has an agent ask `pdca guard builder` before each tool call.
+//!
+//! It is written to the workspace and not to the user's own settings, so that only a builder that is started with it
+//! asks. Codex takes its hook on the command line and needs no file.
+
+use camino::Utf8Path;
+use serde_json::Value;
+
+use super::Item;
+use crate::failure::Failure;
+
+const CLAUDE: &str = include_str!("guard/claude.json");
+const GEMINI: &str = include_str!("guard/gemini.json");
+const OPENCODE: &str = include_str!("guard/opencode.js");
+
+/// The file of an agent below the workspace, and what belongs into it.
+fn file(agent: &str) -> Option<(&'static str, &'static str)> {
+    match agent {
+        "claude" => Some(("process/guard/claude.json", CLAUDE)),
+        "gemini" => Some(("process/guard/gemini.json", GEMINI)),
+        "opencode" => Some(("process/guard/opencode/plugin/pdca-guard.js", OPENCODE)),
+        _ => None,
+    }
+}
+
+/// The files to write for these agents. One that is there keeps what it has and gets the hook beside it; where that
+/// cannot be done, `notes` say what to add.
+pub(super) fn items(
+    dir: &Utf8Path,
+    agents: &[&str],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Item>, Failure> {
+    let mut items = Vec::new();
+    for (path, text) in agents.iter().filter_map(|agent| file(agent)) {
+        let full = dir.join(path);
+        if !super::exists(&full) {
+            items.push(Item { path: full, text: text.to_owned(), appends: false });
+            continue;
+        }
+        let present = String::from_utf8_lossy(&fs_err::read(&full)?).into_owned();
+        if present.contains("pdca guard builder") || present.contains("\"guard\", \"builder\"") {
+            continue;
+        }
+        match merged(&present, text) {
+            Some(text) => items.push(Item { path: full, text, appends: true }),
+            None => notes.push(format!("{path} has no guard; add:\n{text}")),
+        }
+    }
+    Ok(items)
+}
+
+/// The settings with the hook added to whatever hooks are there.
+fn merged(present: &str, wanted: &str) -> Option<String> {
+    let mut present: Value = serde_json::from_str(present).ok()?;
+    let wanted: Value = serde_json::from_str(wanted).ok()?;
+    let hooks = present
+        .as_object_mut()?
+        .entry("hooks")
+        .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    for (event, entries) in wanted.get("hooks")?.as_object()? {
+        let all = hooks.as_object_mut()?.entry(event).or_insert_with(|| Value::Array(Vec::new()));
+        all.as_array_mut()?.extend(entries.as_array()?.iter().cloned());
+    }
+    serde_json::to_string_pretty(&present).ok().map(|text| text + "\n")
+}
+
+/// The stanza of a builder with its guard, commented out: to use an agent is a decision about money and trust.
+pub(super) fn stanza(agent: &str, role: &str) -> String {
+    let (argv, env) = match (agent, role) {
+        ("claude", "builder") => (
+            r#"["claude", "-p", "--permission-mode", "bypassPermissions", "--settings", "{workspace}/process/guard/claude.json"]"#,
+            None,
+        ),
+        ("claude", _) => (
+            r#"["claude", "-p", "--permission-mode", "bypassPermissions", "--setting-sources", "user", "--strict-mcp-config"]"#,
+            None,
+        ),
+        ("codex", "builder") => (
+            r#"["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "-c", 'hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="pdca guard builder --agent codex || exit 2"}}]}}]', "-"]"#,
+            None,
+        ),
+        ("codex", _) => (
+            r#"["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "-"]"#,
+            None,
+        ),
+        ("gemini", "builder") => (
+            r#"["gemini", "--approval-mode", "yolo", "--skip-trust", "--include-directories", "{inputs}"]"#,
+            Some(
+                r#"{ GEMINI_CLI_SYSTEM_SETTINGS_PATH = "{workspace}/process/guard/gemini.json" }"#,
+            ),
+        ),
+        ("gemini", _) => (
+            r#"["gemini", "--approval-mode", "yolo", "--skip-trust", "--include-directories", "{inputs}"]"#,
+            None,
+        ),
+        (_, "builder") => (
+            r#"["opencode", "run", "--auto"]"#,
+            Some(r#"{ OPENCODE_CONFIG_DIR = "{workspace}/process/guard/opencode" }"#),
+        ),
+        (_, _) => (r#"["opencode", "run", "--auto", "--pure"]"#, None),
+    };
+    let env = env.map(|env| format!("#env = {env}\n")).unwrap_or_default();
+    format!("#[leaves.{role}]\n#mode = \"command\"\n#argv = {argv}\n{env}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_there_keep_what_they_have() {
+        let present = r#"{"model": "x", "hooks": {"PreToolUse": [{"matcher": "Read", "hooks": []}], "Stop": []}}"#;
+        let text = merged(present, CLAUDE).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["model"], "x");
+        assert_eq!(value["hooks"]["PreToolUse"].as_array().unwrap().len(), 2);
+        assert!(value["hooks"]["Stop"].is_array());
+        assert_eq!(merged("not json", CLAUDE), None);
+        assert_eq!(merged(r#"{"hooks": 7}"#, CLAUDE), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! `pdca reopen`: an accepted change that has not landed is built again.
+
+use std::io::Write;
+
+use pdca_state::Action;
+
+use super::signoff;
+use crate::context::{Context, IdArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Take an accepted change back that has not landed, and build it again
+///
+/// For a change that an integration held, or one that you accepted too soon. The accepted attempt goes into the archive
+/// with its seal, and the next one is told your note, the changes it did not go together with, the red rows and the
+/// files in conflict. The same as `pdca signoff <id> iterate-do`; `iterate-plan` and `discontinue` work as well.
+///
+/// Exit codes: 0 reopened, 2 it has landed, is not accepted, or somebody is at work on it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  pdca reopen 72                              # held: the reason is known
+  pdca reopen 72 --note \"obey the new rule\"
+  pdca reopen 72 --dry-run                    # what the next attempt would be told")]
+pub(crate) struct Args {
+    /// The bundle
+    #[arg(value_name = "ID")]
+    id: IdArg,
+
+    /// Why; the next attempt gets to read it. Needed where no integration has said why
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
+    /// Who decided
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+}
+
+pub(crate) fn run(
+    args: &Args,
+    cx: &Context<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let bundle = cx.require_bundle(&args.id)?;
+    let by = signoff::signer(args.by.as_deref(), cx)?;
+    let date = cx.ambient.today();
+    let decision = pdca_state::Decision {
+        action: Action::IterateDo,
+        by,
+        date,
+        note: args.note.clone(),
+        overrides: Vec::new(),
+    };
+    let _taken = signoff::take(cx, &bundle)?;
+    signoff::take_back(cx, &bundle, &decision, out, err)
+}

@@ -1,0 +1,258 @@
+//! An acceptance is taken back: the change goes back to Do or Plan, or is given up.
+
+use std::io::Write;
+use std::time::Duration;
+
+use pdca_driver::integrate::{
+    Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError, Withdrawal,
+};
+use pdca_driver::{Effects, Site};
+use pdca_state::{Action, Artifact, Bundle, BundleId, Decision, Reentry, State, overrule};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Place};
+use crate::session;
+
+use super::super::integrate::unknown;
+use super::{refusal, summary_text};
+
+/// How long another decision about accepted changes may take. An integration takes longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Who is named where an integration sends its culprit back by itself.
+const BY_ITSELF: &str = "pdca";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    dry_run: bool,
+    id: &'a str,
+    action: &'a str,
+    outcome: &'a str,
+    by: &'a str,
+    date: &'a str,
+    state: &'a str,
+    archived: Option<String>,
+    /// Why an integration held it: `red`, `conflict`, `needs`, `drift`, …
+    held: Option<&'static str>,
+    partners: Vec<&'a str>,
+    /// The staging branches that have the change until the next integration.
+    staged: Vec<&'a str>,
+    /// What the next attempt is told.
+    facts: &'a [String],
+    next: Option<String>,
+}
+
+/// Takes the acceptance of a change back that has not landed. Whoever calls this holds the bundle.
+pub(crate) fn take_back(
+    cx: &Context<'_>,
+    bundle: &Bundle,
+    decision: &Decision,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let site = session::site(cx)?;
+    let _kept = site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
+    let withdrawal = site.withdrawal(bundle).map_err(|error| explain(&error, bundle))?;
+    let id = bundle.id();
+    let reentry = match decision.action {
+        Action::IterateDo => Some(Reentry::Do),
+        Action::IteratePlan => Some(Reentry::Plan),
+        Action::Accept | Action::Discontinue => None,
+    };
+    let has_note = decision.note.as_ref().is_some_and(|note| !note.trim().is_empty());
+    if reentry.is_some() && !has_note && withdrawal.held.is_none() {
+        return Err(explain(&ReturnError::NoReason { id: id.clone() }, bundle));
+    }
+    let effects = session::effects(cx)?;
+    let effects: &dyn Effects = effects.as_ref();
+    let mut archived = None;
+    match reentry {
+        Some(reentry) if !cx.globals.dry_run => {
+            let how = Return {
+                reentry,
+                by: &decision.by,
+                date: &decision.date,
+                note: decision.note.as_deref(),
+                automatic: false,
+            };
+            let number = site
+                .send_back(bundle, &withdrawal, how, effects)
+                .map_err(|error| explain(&error, bundle))?;
+            archived = Some(format!("iteration-v{number}"));
+        }
+        Some(_) => {}
+        None => {
+            let snapshot = bundle.load()?;
+            let text = overrule(&summary_text(bundle, &snapshot)?, decision)
+                .map_err(|error| refusal(&error, bundle, &snapshot))?;
+            if !cx.globals.dry_run {
+                let publish = || bundle.publish(Artifact::Summary, text.as_bytes());
+                effects.perform("sign-off", publish)?;
+            }
+        }
+    }
+    let state = bundle.load()?.state;
+    let next = match (reentry, cx.globals.dry_run) {
+        (_, true) | (None, false) => None,
+        (Some(Reentry::Do), false) => Some(cx.typed(&format!("pdca run {id}"))),
+        (Some(Reentry::Plan), false) => Some(cx.typed(&format!("pdca new {id}"))),
+    };
+    let told = Told { bundle, decision, withdrawal: &withdrawal, state, archived, next };
+    told.tell(cx, out, err)
+}
+
+/// What is told about an acceptance that was taken back.
+struct Told<'a> {
+    bundle: &'a Bundle,
+    decision: &'a Decision,
+    withdrawal: &'a Withdrawal,
+    state: State,
+    archived: Option<String>,
+    next: Option<String>,
+}
+
+impl Told<'_> {
+    fn tell(
+        self,
+        cx: &Context<'_>,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> Result<Exit, Failure> {
+        let Told { bundle, decision, withdrawal, state, archived, next } = self;
+        let (id, action) = (bundle.id(), decision.action);
+        let held = withdrawal.held.as_ref();
+        let staged: Vec<&str> = withdrawal.staged.iter().map(|(name, _)| name.as_str()).collect();
+        if cx.globals.json {
+            let partners = held.iter().flat_map(|held| &held.partners);
+            let document = Document {
+                dry_run: cx.globals.dry_run,
+                id: id.as_ref(),
+                action: action.as_str(),
+                outcome: action.outcome().as_str(),
+                by: &decision.by,
+                date: &decision.date,
+                state: state.as_str(),
+                archived,
+                held: held.map(|held| held.reason.as_str()),
+                partners: partners.map(AsRef::as_ref).collect(),
+                staged,
+                facts: &withdrawal.facts,
+                next,
+            };
+            cx.emit_json(out, "signoff", &document)?;
+            return Ok(Exit::Done);
+        }
+        if cx.globals.dry_run {
+            let (by, date) = (&decision.by, &decision.date);
+            writeln!(out, "would record {} by {by} / {date} for {id}", action.outcome())?;
+            for fact in &withdrawal.facts {
+                writeln!(out, "  {}", crate::style::printable(fact))?;
+            }
+            return Ok(Exit::Done);
+        }
+        let shown = super::super::status::paint(cx.out, Some(state), state.as_str());
+        writeln!(out, "{} is {shown}", cx.out.strong(id))?;
+        if let Some(archived) = archived {
+            let dir = bundle.dir().join(archived);
+            cx.note(err, &format!("the accepted attempt and its seal are in {}", cx.show(&dir)))?;
+        }
+        for branch in staged {
+            let text = format!("{branch} still has it; the next `pdca integrate` leaves it out");
+            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        }
+        if let Some(next) = next {
+            writeln!(out, "next: {}", cx.out.accent(next))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// A culprit that an integration sent back by itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReturnedRow {
+    pub(crate) id: BundleId,
+    pub(crate) archived: String,
+    pub(crate) next: String,
+}
+
+/// Sends changes back that an integration held because they are red or conflict. What was sent back often
+/// enough stays held, and so does what somebody has. Whoever calls this holds the landings.
+pub(crate) fn return_culprits<'h>(
+    cx: &Context<'_>,
+    site: &Site,
+    held: impl Iterator<Item = &'h Held>,
+    err: &mut dyn Write,
+) -> Result<Vec<ReturnedRow>, Failure> {
+    let effects = session::effects(cx)?;
+    let mut returned = Vec::new();
+    for held in held.filter(|held| matches!(held.reason, Reason::Red | Reason::Conflict)) {
+        let id = &held.id;
+        let bundle = site.bundles.bundle(id);
+        let Ok(_taken) = site.take(id) else {
+            cx.note(err, &format!("{id} stays held: somebody is at work on it"))?;
+            continue;
+        };
+        if !site.may_return_by_itself(&bundle)? {
+            let text = format!(
+                "{id} stays held: it was sent back {MOST_AUTOMATIC_RETURNS} times without a person"
+            );
+            cx.note(err, &text)?;
+            continue;
+        }
+        let date = cx.ambient.today();
+        let how = Return {
+            reentry: Reentry::Do,
+            by: BY_ITSELF,
+            date: &date,
+            note: None,
+            automatic: true,
+        };
+        let sent = site
+            .withdrawal(&bundle)
+            .and_then(|withdrawal| site.send_back(&bundle, &withdrawal, how, effects.as_ref()));
+        match sent {
+            Ok(number) => returned.push(ReturnedRow {
+                id: id.clone(),
+                archived: format!("iteration-v{number}"),
+                next: cx.typed(&format!("pdca run {id}")),
+            }),
+            // Somebody went on with it meanwhile.
+            Err(ReturnError::NotAccepted { .. } | ReturnError::Landed { .. }) => {}
+            Err(error) => return Err(explain(&error, &bundle)),
+        }
+    }
+    Ok(returned)
+}
+
+/// Why an acceptance was not taken back.
+fn explain(error: &ReturnError, bundle: &Bundle) -> Failure {
+    let id = bundle.id();
+    let failure = Failure::from_error(Exit::Usage, error).at(Place::file(bundle.dir()));
+    match error {
+        ReturnError::NotAccepted { state, .. } => failure.hint(match state {
+            State::AwaitingSignoff => {
+                format!("`pdca signoff {id} iterate-do --note \"…\"` sends it back")
+            }
+            State::Unplanned
+            | State::Resolved
+            | State::Planned
+            | State::Built
+            | State::Checked
+            | State::Complete
+            | State::Iterate(_)
+            | State::Discontinued => format!("`pdca why {id}` says where it stands"),
+        }),
+        ReturnError::Landed { .. } | ReturnError::Merged { .. } => failure.hint(format!(
+            "what has landed is mended by another bundle: `pdca new {id}-follow-up --title \"…\"`"
+        )),
+        ReturnError::NoReason { .. } => failure.hint("add `--note \"why\"`"),
+        ReturnError::Standing(error) => unknown(error),
+        ReturnError::Root(_)
+        | ReturnError::Load(_)
+        | ReturnError::Store(_)
+        | ReturnError::Archive(_) => failure.hint(format!(
+            "`pdca doctor` says more; the same command finishes it, or `pdca run {id}`"
+        )),
+    }
+}

@@ -1,0 +1,61 @@
+//! What a workspace runs, and behind which walls, compared with the run before.
+//!
+//! `pdca.toml` comes with a repository, a pull or a colleague. That it names other programs or weaker
+//! walls than last time is no reason to refuse, and none to be silent about.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use pdca_state::files;
+
+use crate::context::Context;
+use crate::failure::{Failure, Place};
+use crate::style::printable;
+
+/// The tables that decide what runs and what it may do.
+const TABLES: [&str; 3] = ["gates.", "leaves.", "lanes."];
+/// How many changes are told one by one.
+const TOLD: usize = 10;
+
+/// Tells what changed since the last run, and keeps what is now. Whoever calls this holds the workspace.
+pub(crate) fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
+    let workspace = cx.workspace()?;
+    let flat = workspace.config.flat().unwrap_or_default();
+    let now: BTreeMap<String, String> = flat
+        .into_iter()
+        .filter(|(key, _)| TABLES.iter().any(|table| key.starts_with(table)))
+        .map(|(key, value)| (key, value.to_string()))
+        .collect();
+    let file = workspace.root.join(".pdca").join("programs.json");
+    let known = fs_err::read(&file).ok();
+    let known: Option<BTreeMap<String, String>> =
+        known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if known.as_ref() == Some(&now) {
+        return Ok(());
+    }
+    if let Some(known) = &known {
+        let changed: Vec<&String> = now
+            .keys()
+            .chain(known.keys().filter(|key| !now.contains_key(*key)))
+            .filter(|key| now.get(*key) != known.get(*key))
+            .collect();
+        for key in changed.iter().take(TOLD) {
+            let place = workspace.sources.place(key).map_or_else(String::new, |place| {
+                format!("{}: ", Place { column: None, ..place }.show(&cx.ambient.cwd))
+            });
+            let of = |map: &BTreeMap<String, String>| {
+                map.get(*key).map_or_else(|| "nothing".to_owned(), |text| printable(text).into())
+            };
+            let text =
+                format!("{place}`{key}` was {} in the run before, and is {}", of(known), of(&now));
+            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        }
+        if let Some(more) = changed.len().checked_sub(TOLD).filter(|more| *more > 0) {
+            let text = format!("{more} more of what runs changed since; `pdca config show` has it");
+            cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
+        }
+    }
+    fs_err::create_dir_all(file.parent().unwrap_or(&workspace.root))?;
+    files::replace(&file, &serde_json::to_vec_pretty(&now)?)?;
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Who commits are by, and when.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A person as git writes one: `Name <address>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
+}
+
+/// A text that is not `Name <address>`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not of the form `Name <address>`")]
+pub struct AuthorError {
+    /// What was given.
+    pub given: String,
+}
+
+impl Author {
+    /// The author of commits where nobody is configured, and git knows no user either.
+    pub fn nobody() -> Self {
+        Self { name: "pdca".to_owned(), email: "pdca@localhost".to_owned() }
+    }
+}
+
+impl FromStr for Author {
+    type Err = AuthorError;
+
+    fn from_str(text: &str) -> Result<Self, AuthorError> {
+        let bad = || AuthorError { given: text.to_owned() };
+        let (name, rest) = text.trim().split_once('<').ok_or_else(bad)?;
+        let email = rest.strip_suffix('>').ok_or_else(bad)?;
+        let (name, email) = (name.trim(), email.trim());
+        // What git could not write into a commit.
+        let unfit = |text: &str| text.contains(['<', '>', '\n', '\r', '\0']);
+        if name.is_empty() || email.is_empty() || unfit(name) || unfit(email) {
+            return Err(bad());
+        }
+        Ok(Self { name: name.to_owned(), email: email.to_owned() })
+    }
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <{}>", self.name, self.email)
+    }
+}
+
+/// Where the dates of commits come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Dates {
+    /// A clock, in seconds since 1970.
+    Clock(fn() -> i64),
+    /// One moment for all, as `SOURCE_DATE_EPOCH` asks for.
+    Fixed(i64),
+}
+
+impl Dates {
+    /// Now, in seconds since 1970.
+    pub fn now(self) -> i64 {
+        match self {
+            Self::Clock(clock) => clock(),
+            Self::Fixed(seconds) => seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Author;
+
+    #[test]
+    fn an_author_is_a_name_and_an_address() {
+        let author: Author = " Jane Doe  <jane@example.org> ".parse().unwrap();
+        assert_eq!(author.to_string(), "Jane Doe <jane@example.org>");
+        for text in ["Jane", "<jane@x>", "Jane <>", "Jane <a@b> x", "Ja\nne <a@b>", "J <a<b>"] {
+            assert!(text.parse::<Author>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,559 @@
+//! The base of an attempt: the target branch plus the results that the attempt stands on.
+//!
+//! One function decides it, [`Site::base_of`], for Do, Check, the forecast, `plan`, `why` and the
+//! refolding of stale results alike. Which results are needed is decided in
+//! [`pdca_dag::foundation`]; they are folded in the object store by the code that integrates, so the
+//! same inputs give the same commit. Nothing is checked out for it, and no branch moves.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Slot};
+
+use pdca_dag::foundation::{
+    Changed, Finished, Lacks, LacksWhy, Result as Outcome, Results, Speculation, Stale, Whereabouts,
+};
+use pdca_dag::{Case, Pattern};
+use pdca_integrate::{
+    Acceptance, Conflict, Engine, EngineError, Entry, Fate, FoldError, ObjectId, Plan, PlanError,
+    Recorded, SealError, SealRecord, Sealed, Store, StoreError, Support, fold, present_in,
+};
+use pdca_lanes::footprint;
+use pdca_state::{
+    Artifact, Brief, Bundle, BundleId, IdList, LoadError, RootError, Snapshot, State, sha256_hex,
+};
+
+use crate::attempt::Attempt;
+use crate::drive::is_red;
+use crate::integrate::Reason;
+use crate::site::{Site, TargetSpec};
+
+/// What an attempt starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// Where the branch is.
+    pub tip: ObjectId,
+    /// The commit to start from.
+    pub commit: ObjectId,
+    /// The results that it has beyond the branch, in the order they were folded.
+    pub stands_on: Vec<Support>,
+}
+
+/// Why an attempt cannot start now.
+#[derive(Debug, thiserror::Error)]
+pub enum BaseError {
+    /// A prerequisite has no result that could be stood on.
+    #[error("it waits for {}", list(lacks))]
+    Lacks {
+        /// What is wrong with which.
+        lacks: Vec<Lacks>,
+    },
+    /// What the attempt needs does not fit together.
+    #[error("{id} conflicts with {} in {}", with_or_branch(with), paths(conflicts))]
+    Conflict {
+        /// The result that does not fit.
+        id: BundleId,
+        /// What it does not fit.
+        with: Vec<BundleId>,
+        /// The files.
+        conflicts: Vec<Conflict>,
+    },
+    /// A result could not be folded, which says nothing about it.
+    #[error("{id} cannot be folded: {why}")]
+    Unfoldable {
+        /// The result.
+        id: BundleId,
+        /// What git said.
+        why: String,
+    },
+    /// A seal does not hold.
+    #[error("the seal of {id} cannot be used")]
+    Seal {
+        /// The bundle.
+        id: BundleId,
+        /// Why not.
+        source: Box<SealError>,
+    },
+    /// The branch is gone.
+    #[error("there is no branch {branch}")]
+    NoBranch {
+        /// Its name.
+        branch: String,
+    },
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// A bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The record of an attempt cannot be read.
+    #[error("the record of an attempt cannot be read")]
+    Attempt(#[source] std::io::Error),
+    /// The results have no order.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The fold stopped.
+    #[error(transparent)]
+    Fold(#[from] FoldError),
+    /// The merge drivers cannot be declared.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The repository cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn list(lacks: &[Lacks]) -> String {
+    let one = |lack: &Lacks| {
+        let why = match lack.why {
+            LacksWhy::NoResult => "has no result",
+            LacksWhy::NotAccepted => "is not accepted",
+            LacksWhy::Held => "is held by the last integration",
+            LacksWhy::Reverted => "was reverted",
+            LacksWhy::Stale => "is stale",
+        };
+        format!("{}, which {why}", lack.on)
+    };
+    lacks.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn with_or_branch(with: &[BundleId]) -> String {
+    if with.is_empty() {
+        return "the branch".to_owned();
+    }
+    with.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn paths(conflicts: &[Conflict]) -> String {
+    conflicts.iter().map(|conflict| conflict.path.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a result is stale, in a sentence.
+pub(crate) fn stale_sentence(stale: &Stale) -> String {
+    let on = &stale.on;
+    match stale.how {
+        Changed::Gone => format!("{on}, which it stands on, was sent back or given up"),
+        Changed::Superseded => format!("{on}, which it stands on, has another result now"),
+        Changed::Held => format!("{on}, which it stands on, is held by the last integration"),
+        Changed::Reverted => format!("{on}, which it stands on, was reverted"),
+        Changed::Stale => format!("{on}, which it stands on, is stale itself"),
+    }
+}
+
+/// The branch of a target that an attempt is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TargetTip<'a> {
+    pub(crate) spec: &'a TargetSpec,
+    /// The branch, without `refs/heads/` or `refs/remotes/`.
+    pub(crate) branch: &'a str,
+    pub(crate) tip: ObjectId,
+}
+
+/// The results of all bundles of one target branch, and how to get at them.
+#[derive(Debug)]
+pub(crate) struct Landscape {
+    pub(crate) results: Results,
+    sources: BTreeMap<BundleId, Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    change: Change,
+    /// What the brief says that it touches, and what it does touch.
+    claims: Vec<Pattern>,
+    conflicts_with: IdList,
+}
+
+#[derive(Debug)]
+enum Change {
+    Accepted(Box<SealRecord>),
+    Checked { attempt: Box<Attempt>, head: ObjectId, patch: Vec<u8> },
+}
+
+impl Site {
+    /// The base of an attempt at a bundle that starts now.
+    pub(crate) fn base_of(
+        &self,
+        store: &Store,
+        bundle: &Bundle,
+        brief: &Brief,
+        at: TargetTip<'_>,
+    ) -> Result<Base, BaseError> {
+        let landscape = self.landscape(store, at, Some(bundle.id()))?;
+        let wanted = landscape
+            .foundation_of(bundle.id(), brief, self.schedule.speculation())
+            .map_err(|lacks| BaseError::Lacks { lacks })?;
+        self.fold_base(store, &landscape, at.tip, &wanted)
+    }
+
+    /// What the present attempt at a bundle stands on beyond its branch, in words.
+    pub fn stands_on(&self, bundle: &Bundle, iterations: u32) -> Option<String> {
+        let known = self.attempts().load(bundle.id()).ok().flatten()?;
+        if known.iterations != iterations || known.stands_on.is_empty() {
+            return None;
+        }
+        let one = |support: &Support| match &support.seal {
+            Some(seal) => format!("{} (sealed {:.12})", support.id, seal),
+            None => format!("{} (checked, not accepted, {:.12})", support.id, support.head),
+        };
+        Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+
+    /// What an attempt at a bundle that started now would stand on beyond its branch. Nothing is folded.
+    pub fn would_stand_on(&self, bundle: &Bundle) -> Result<Vec<BundleId>, BaseError> {
+        self.foundation_now(bundle, &mut BTreeMap::new())
+    }
+
+    /// The same for several bundles. The results of each branch are read once.
+    pub fn would_all_stand_on(
+        &self,
+        bundles: &[Bundle],
+    ) -> BTreeMap<BundleId, Result<Vec<BundleId>, BaseError>> {
+        let mut landscapes = BTreeMap::new();
+        let one =
+            |bundle: &Bundle| (bundle.id().clone(), self.foundation_now(bundle, &mut landscapes));
+        bundles.iter().map(one).collect()
+    }
+
+    fn foundation_now(
+        &self,
+        bundle: &Bundle,
+        landscapes: &mut BTreeMap<(String, String), Landscape>,
+    ) -> Result<Vec<BundleId>, BaseError> {
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        let Some(spec) = self.target_of(&brief).ok().flatten() else { return Ok(Vec::new()) };
+        let branch = self.branch_of(&brief, &spec);
+        let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok();
+        let found = target.and_then(|target| target.resolve(branch.as_deref()).ok());
+        let Some(found) = found else { return Ok(Vec::new()) };
+        let tip = ObjectId::from_hex(found.commit.as_bytes());
+        let Ok(tip) = tip else { return Ok(Vec::new()) };
+        let landscape = match landscapes.entry((spec.name.clone(), found.branch.clone())) {
+            Slot::Occupied(known) => known.into_mut(),
+            Slot::Vacant(slot) => {
+                let at = TargetTip { spec: &spec, branch: &found.branch, tip };
+                slot.insert(self.landscape(&self.store(&spec)?, at, None)?)
+            }
+        };
+        landscape
+            .foundation_of(bundle.id(), &brief, self.schedule.speculation())
+            .map_err(|lacks| BaseError::Lacks { lacks })
+    }
+
+    /// Folds results onto the tip of the branch.
+    fn fold_base(
+        &self,
+        store: &Store,
+        landscape: &Landscape,
+        tip: ObjectId,
+        wanted: &[BundleId],
+    ) -> Result<Base, BaseError> {
+        if wanted.is_empty() {
+            return Ok(Base { tip, commit: tip, stands_on: Vec::new() });
+        }
+        let mut entries = Vec::new();
+        for (rank, id) in wanted.iter().enumerate() {
+            let sealed = landscape
+                .sealed(store, id, rank)
+                .map_err(|source| BaseError::Seal { id: id.clone(), source: Box::new(source) })?;
+            entries.push(Entry::new(sealed, []));
+        }
+        let plan = Plan::new(tip, self.integrate.strategy, entries)?;
+        let mut engine = Engine::new(store, self.integrate.drivers()?);
+        let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
+        let mut stands_on = Vec::new();
+        for (entry, bundle) in plan.entries().iter().zip(folded.bundles.iter()) {
+            let id = bundle.id.clone();
+            match &bundle.fate {
+                Fate::Applied { .. } | Fate::AlreadyPresent { .. } => {
+                    let sealed = entry.sealed();
+                    let seal = sealed.is_signed().then(|| sealed.digest());
+                    stands_on.push(Support { id, head: sealed.record().head, seal });
+                }
+                Fate::Conflict { conflicts, with, .. } => {
+                    let (with, conflicts) = (with.clone(), conflicts.clone());
+                    return Err(BaseError::Conflict { id, with, conflicts });
+                }
+                Fate::Held { behind } => {
+                    let why = format!("{behind} is not there");
+                    return Err(BaseError::Unfoldable { id, why });
+                }
+                Fate::Failed { why } => {
+                    return Err(BaseError::Unfoldable { id, why: why.clone() });
+                }
+            }
+        }
+        Ok(Base { tip, commit: folded.candidate().commit(), stands_on })
+    }
+
+    /// The results of all bundles that are meant for a branch. That of `without` is left out: it is about
+    /// to be made again.
+    pub(crate) fn landscape(
+        &self,
+        store: &Store,
+        at: TargetTip<'_>,
+        without: Option<&BundleId>,
+    ) -> Result<Landscape, BaseError> {
+        let mut known: BTreeMap<BundleId, Outcome> = BTreeMap::new();
+        let mut sources = BTreeMap::new();
+        let mut records = Vec::new();
+        let put_away = match self.bundles.list_completed() {
+            Err(RootError::Missing { .. }) => Vec::new(),
+            listed => listed?,
+        };
+        let open = match self.bundles.list() {
+            Err(RootError::Missing { .. }) => Vec::new(),
+            listed => listed?,
+        };
+        // Those that were put away come first: one of the same name that is not is the newer one.
+        for bundle in put_away.into_iter().chain(open) {
+            let id = bundle.id().clone();
+            if without == Some(&id) {
+                known.insert(id, Outcome::None);
+                continue;
+            }
+            // One that cannot be read has no result, and is reported where it is driven itself.
+            let (outcome, source) =
+                self.result_of(store, at, &bundle).unwrap_or((Outcome::None, None));
+            sources.remove(&id);
+            if let Some(source) = source {
+                if let Change::Accepted(record) = &source.change {
+                    records.push((**record).clone());
+                }
+                sources.insert(id.clone(), source);
+            }
+            known.insert(id, outcome);
+        }
+        let records: Vec<&SealRecord> = records.iter().collect();
+        let landed = present_in(store, at.tip, &records)?;
+        let held = self.held_back();
+        for (id, outcome) in &mut known {
+            let (Outcome::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
+                continue;
+            };
+            let Change::Accepted(record) = &source.change else { continue };
+            finished.place = match landed.get(&record.digest()) {
+                Some(presence) if presence.reverted_by.is_some() => Whereabouts::Reverted,
+                Some(_) => Whereabouts::Landed,
+                None => match held.of(id, Some(&record.head.to_string())).map(|held| held.reason) {
+                    Some(Reason::Red | Reason::Undecidable | Reason::Conflict | Reason::Drift) => {
+                        Whereabouts::Held
+                    }
+                    Some(Reason::Present) => Whereabouts::Landed,
+                    Some(Reason::Needs | Reason::Unsealed | Reason::Reverted | Reason::Stale)
+                    | None => Whereabouts::Pending,
+                },
+            };
+        }
+        Ok(Landscape { results: Results::new(known), sources })
+    }
+
+    fn result_of(
+        &self,
+        store: &Store,
+        at: TargetTip<'_>,
+        bundle: &Bundle,
+    ) -> Result<(Outcome, Option<Source>), BaseError> {
+        let glance = bundle.glance()?;
+        let is_complete = match glance.state {
+            State::Complete => true,
+            State::AwaitingSignoff => false,
+            State::Unplanned
+            | State::Resolved
+            | State::Planned
+            | State::Built
+            | State::Checked
+            | State::Iterate(_)
+            | State::Discontinued => return Ok((Outcome::None, None)),
+        };
+        let nothing = if is_complete { Outcome::Nothing } else { Outcome::None };
+        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        if !self.is_of(&brief, at) {
+            return Ok((nothing, None));
+        }
+        let claims = |files: Vec<String>| {
+            let touches = brief.touches();
+            let declared =
+                touches.iter().filter_map(|glob| Pattern::parse(glob, Case::Sensitive).ok());
+            let actual =
+                files.iter().filter_map(|file| Pattern::of_file(file, Case::Sensitive).ok());
+            declared.chain(actual).collect()
+        };
+        let conflicts_with = brief.conflicts_with();
+        if is_complete {
+            let Some(text) = bundle.read(Artifact::Seal)? else { return Ok((nothing, None)) };
+            let Ok(record) = serde_json::from_slice::<SealRecord>(&text) else {
+                return Ok((Outcome::None, None));
+            };
+            let files = record.footprint.iter().map(ToString::to_string).collect();
+            let finished = Finished {
+                version: record.head.to_string(),
+                stands_on: below(&record.stands_on),
+                order: record.completion_order,
+                accepted: true,
+                place: Whereabouts::Pending,
+            };
+            let claims = claims(files);
+            let change = Change::Accepted(Box::new(record));
+            return Ok((
+                Outcome::Change(finished),
+                Some(Source { change, claims, conflicts_with }),
+            ));
+        }
+        let snapshot = bundle.load()?;
+        let Some((attempt, head, patch)) = self.checked_change(store, bundle, &snapshot)? else {
+            return Ok((nothing, None));
+        };
+        if is_red(&snapshot) {
+            return Ok((nothing, None));
+        }
+        let finished = Finished {
+            version: head.to_string(),
+            stands_on: below(&attempt.stands_on),
+            // After everything that is accepted, and among themselves as their work ended.
+            order: u64::MAX / 2
+                + attempt.made.as_ref().map_or(0, |made| made.seconds.unsigned_abs()),
+            accepted: false,
+            place: Whereabouts::Pending,
+        };
+        let claims = claims(footprint(&patch).unwrap_or_default());
+        let change = Change::Checked { attempt: Box::new(attempt), head, patch };
+        Ok((Outcome::Change(finished), Some(Source { change, claims, conflicts_with })))
+    }
+
+    /// The attempt, the last commit and the patch of a change that was checked, where its commits are here.
+    pub(crate) fn checked_change(
+        &self,
+        store: &Store,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<Option<(Attempt, ObjectId, Vec<u8>)>, BaseError> {
+        let attempt = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+        let Some(attempt) = attempt.filter(|known| known.iterations == snapshot.iterations) else {
+            return Ok(None);
+        };
+        let Some(patch) = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty()) else {
+            return Ok(None);
+        };
+        let head = attempt.head_of(&sha256_hex(&patch));
+        let head = head.and_then(|head| ObjectId::from_hex(head.as_bytes()).ok());
+        Ok(head.filter(|head| store.tree_of(*head).is_ok()).map(|head| (attempt, head, patch)))
+    }
+
+    /// The results of all bundles that are meant for a branch, seen from where it is now.
+    pub(crate) fn landscape_of(
+        &self,
+        store: &Store,
+        spec: &TargetSpec,
+        branch: &str,
+    ) -> Result<Landscape, BaseError> {
+        let tip = store.branch_tip(branch)?;
+        let none = || BaseError::NoBranch { branch: branch.to_owned() };
+        self.landscape(store, TargetTip { spec, branch, tip: tip.ok_or_else(none)? }, None)
+    }
+
+    /// Whether a brief is about this branch of this target.
+    fn is_of(&self, brief: &Brief, at: TargetTip<'_>) -> bool {
+        let target = self.target_of(brief).ok().flatten();
+        let Some(target) = target.filter(|target| target.name == at.spec.name) else {
+            return false;
+        };
+        self.branch_of(brief, &target).is_none_or(|branch| branch == at.branch)
+    }
+}
+
+fn below(supports: &[Support]) -> Vec<(BundleId, String)> {
+    supports.iter().map(|support| (support.id.clone(), support.head.to_string())).collect()
+}
+
+impl Landscape {
+    /// What the base of an attempt at a bundle contains beyond the branch.
+    pub(crate) fn foundation_of(
+        &self,
+        id: &BundleId,
+        brief: &Brief,
+        speculation: Speculation,
+    ) -> Result<Vec<BundleId>, Vec<Lacks>> {
+        let needs = self.named(&brief.depends_on());
+        self.results.foundation(id, &needs, &self.rivals_of(id, brief), speculation)
+    }
+
+    /// The bundles with results that a brief meets: by what it touches, or by name.
+    fn rivals_of(&self, id: &BundleId, brief: &Brief) -> BTreeSet<BundleId> {
+        let touches = brief.touches();
+        let touches: Vec<Pattern> =
+            touches.iter().filter_map(|glob| Pattern::parse(glob, Case::Sensitive).ok()).collect();
+        let named = self.named(&brief.conflicts_with());
+        let meets = |source: &Source| {
+            touches.iter().any(|own| source.claims.iter().any(|its| own.meet(its).is_some()))
+        };
+        let is_rival = |(other, source): &(&BundleId, &Source)| {
+            named.contains(other)
+                || self.named(&source.conflicts_with).contains(id)
+                || meets(source)
+        };
+        self.sources.iter().filter(is_rival).map(|(other, _)| other.clone()).collect()
+    }
+
+    /// The bundles that a list names, told from prose by those that there are.
+    fn named(&self, list: &IdList) -> Vec<BundleId> {
+        list.among(&|id| self.results.knows(id)).ids
+    }
+
+    /// Why the result of a bundle is stale.
+    pub(crate) fn stale(&self, id: &BundleId) -> Option<&Stale> {
+        self.results.stale(id)
+    }
+
+    /// The digest of the seal of a bundle that is accepted.
+    pub(crate) fn seal_of(&self, id: &BundleId) -> Option<String> {
+        match &self.sources.get(id)?.change {
+            Change::Accepted(record) => Some(record.digest()),
+            Change::Checked { .. } => None,
+        }
+    }
+
+    /// A change, to be folded. `rank` orders those that are not accepted behind all that are.
+    fn sealed(&self, store: &Store, id: &BundleId, rank: usize) -> Result<Sealed, SealError> {
+        let missing = || SealError::NotSealed { name: id.to_string() };
+        match &self.sources.get(id).ok_or_else(missing)?.change {
+            Change::Accepted(record) => {
+                let sealed = Sealed::load(store, &record.run, id)?;
+                if sealed.record() == &**record {
+                    Ok(sealed)
+                } else {
+                    let name = record.run.seal_ref(id);
+                    Err(SealError::Broken { name, field: "copy in the bundle" })
+                }
+            }
+            Change::Checked { attempt, head, patch } => {
+                let base = ObjectId::from_hex(attempt.base.as_bytes());
+                let base = base.map_err(|_| missing())?;
+                let digest = sha256_hex(patch);
+                let run = UNSIGNED.parse().expect("because it is letters only");
+                Sealed::unsigned(
+                    store,
+                    &Acceptance {
+                        run: &run,
+                        id,
+                        base,
+                        head: *head,
+                        patch,
+                        reviewed_head: *head,
+                        reviewed_patch: &digest,
+                        gate_digest: UNSIGNED,
+                        completion_order: u64::MAX / 2 + rank as u64,
+                        tip: None,
+                        stands_on: &attempt.stands_on,
+                        by: None,
+                        trailers: &[],
+                        brief: None,
+                        overrides: &[],
+                    },
+                )
+            }
+        }
+    }
+}
+
+/// What stands in the record of a change that is not accepted where a run and gates are named.
+const UNSIGNED: &str = "unsigned";

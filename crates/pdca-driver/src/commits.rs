@@ -1,0 +1,193 @@
+//! The commits of an attempt: the builder's own, and those that the driver makes.
+//!
+//! The builder's commits are kept as they are: their number, order, authors, dates and messages. What it
+//! left uncommitted becomes one more, by the configured author and with a subject from the brief. The
+//! commits are brought into the target's object store at the end of Do and kept by a ref, so that they
+//! outlive the lane and accepting seals them.
+
+use pdca_integrate::{
+    Effect, Fence, Ingredients, Log, ObjectId, RefError, Run, Signer, Store, keep_work, work_ref,
+};
+use pdca_lanes::{Signature, Target};
+use pdca_state::{Artifact, Bundle, BundleId, title_of};
+
+use crate::attempt::ChangeCommit;
+use crate::authorship::Author;
+use crate::drive::{DriveError, Driver};
+use crate::ground::{Ground, GroundError};
+use crate::site::{Site, TargetSpec};
+
+/// How often a ref is tried to be moved while others take the fence.
+const TRIES: u32 = 5;
+/// The longest subject that is made here, in characters.
+const SUBJECT: usize = 72;
+
+impl Driver<'_> {
+    /// Who the driver's own commits of an attempt are by. Recorded with the first of them.
+    pub(crate) fn maker(&self, bundle: &Bundle, ground: &Ground) -> Result<Signer, GroundError> {
+        let attempts = self.site.attempts();
+        let known = attempts.load(bundle.id()).map_err(GroundError::Record)?;
+        if let Some(made) = known.and_then(|known| known.made) {
+            return Ok(made);
+        }
+        let Author { name, email } = self.site.author_for(&ground.target);
+        let made = Signer { name, email, seconds: self.site.dates.now() };
+        let note = || attempts.update(bundle.id(), |attempt| attempt.made = Some(made.clone()));
+        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+        Ok(made)
+    }
+
+    /// Commits what lies in the checkout, and gives the patch since the base with the commit that it is.
+    /// The patch is empty where nothing changed.
+    pub(crate) fn harvest_commits(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        message: &str,
+    ) -> Result<(Vec<u8>, String), DriveError> {
+        let made = self.maker(bundle, ground)?;
+        let commit = || ground.lane.commit_all(message, &signature(&made));
+        self.effects.perform("commit", commit).map_err(GroundError::from)?;
+        let head = ground.head()?;
+        let patch = ground.lane.diff(&ground.attempt.base, &head).map_err(GroundError::from)?;
+        if patch.is_empty() {
+            return Ok((patch, head));
+        }
+        let head = self.keep_change(bundle, ground, &head, &patch, message)?;
+        Ok((patch, head))
+    }
+
+    /// Brings the commits of a change into the target's object store and remembers which patch they are.
+    /// Says which commit is the last of them: another one where they had to become one.
+    pub(crate) fn keep_change(
+        &self,
+        bundle: &Bundle,
+        ground: &Ground,
+        head: &str,
+        patch: &[u8],
+        message: &str,
+    ) -> Result<String, DriveError> {
+        let made = self.maker(bundle, ground)?;
+        let store = self.site.store_of(&ground.attempt.target)?;
+        let base = commit_id(&ground.attempt.base)?;
+        let mut head = commit_id(head)?;
+        let take = || store.take_in(ground.lane.path(), base, head);
+        let line = self.effects.perform("take-in", take).map_err(GroundError::Objects)?;
+        if line.is_none() {
+            let text = "its commits are not one line from the base: they become one commit";
+            self.warn(bundle, text);
+            let one = Ingredients {
+                base,
+                patch,
+                message,
+                name: &made.name,
+                email: &made.email,
+                seconds: made.seconds,
+            };
+            let squash = || store.squash(ground.lane.path(), head, &one);
+            head = self.effects.perform("squash", squash).map_err(GroundError::Objects)?;
+        }
+        self.keep_ref(&store, bundle.id(), (base, head))?;
+        let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
+        let note = || {
+            self.site.attempts().update(bundle.id(), |attempt| {
+                if attempt.changes.last() != Some(&change) {
+                    attempt.changes.push(change.clone());
+                }
+            })
+        };
+        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+        Ok(head.to_string())
+    }
+
+    /// Has a ref keep the commits of an attempt.
+    pub(crate) fn keep_ref(
+        &self,
+        store: &Store,
+        id: &BundleId,
+        commits: (ObjectId, ObjectId),
+    ) -> Result<(), DriveError> {
+        let name = work_ref(&self.site.mark(), id);
+        let seconds = self.site.dates.now();
+        let log = Log { message: "pdca: work on a bundle", seconds };
+        let keep =
+            || self.site.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
+        self.effects.perform("work-ref", keep).map_err(GroundError::Ref)?;
+        Ok(())
+    }
+}
+
+impl Site {
+    /// Changes refs under the fence as it is: refs of our own take nothing from a driver at work.
+    pub(crate) fn under_fence(
+        &self,
+        store: &Store,
+        change: impl Fn(&Fence) -> Result<Effect, RefError>,
+    ) -> Result<Effect, RefError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let fence = match Fence::current(store)? {
+                Some(fence) => fence,
+                None => Fence::take(store, &self.ref_run(), 0)?,
+            };
+            match change(&fence) {
+                Err(RefError::Fenced { .. } | RefError::Moved { .. }) if tries < TRIES => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    /// The name of this run in refs.
+    fn ref_run(&self) -> Run {
+        let plain = || "pdca".parse().expect("because it is letters only");
+        self.run.parse().unwrap_or_else(|_| plain())
+    }
+
+    /// The target of this name.
+    pub(crate) fn spec_of(&self, target: &str) -> Option<&TargetSpec> {
+        self.targets.iter().find(|spec| spec.name == target)
+    }
+
+    /// The object store of the target of this name.
+    pub(crate) fn store_of(&self, target: &str) -> Result<Store, GroundError> {
+        let missing = || GroundError::Unconfigured { name: target.to_owned() };
+        let spec = self.spec_of(target).ok_or_else(missing)?;
+        self.store(spec).map_err(GroundError::Objects)
+    }
+
+    /// Who the driver's own commits in a target are by.
+    pub(crate) fn author_for(&self, target: &Target) -> Author {
+        let user = || target.user().map(|(name, email)| Author { name, email });
+        self.author.clone().or_else(user).unwrap_or_else(Author::nobody)
+    }
+}
+
+/// The message of a commit that the driver makes for a bundle.
+pub(crate) fn message_for(bundle: &Bundle) -> String {
+    let text = |artifact| bundle.read(artifact).ok().flatten();
+    let written =
+        text(Artifact::CommitMessage).map(|text| String::from_utf8_lossy(&text).into_owned());
+    if let Some(written) = written.filter(|written| !written.trim().is_empty()) {
+        return format!("{}\n", written.trim());
+    }
+    let brief = text(Artifact::Brief).unwrap_or_default();
+    let title = title_of(&String::from_utf8_lossy(&brief), bundle.id());
+    let mut subject: String = title.chars().take(SUBJECT).collect();
+    if subject.len() < title.len() {
+        let whole = subject.rfind(' ').filter(|at| *at > SUBJECT / 2).unwrap_or(subject.len());
+        subject.truncate(whole);
+    }
+    format!("{}\n", subject.trim_end())
+}
+
+/// As the lanes take it.
+pub(crate) fn signature(signer: &Signer) -> Signature<'_> {
+    Signature { name: &signer.name, email: &signer.email, seconds: signer.seconds }
+}
+
+/// The id that a record names.
+pub(crate) fn commit_id(text: &str) -> Result<ObjectId, GroundError> {
+    ObjectId::from_hex(text.as_bytes())
+        .map_err(|_| GroundError::NoCommit { given: text.to_owned() })
+}

@@ -1,0 +1,214 @@
+//! How often a beat of a bundle failed, for as long as that says something.
+//!
+//! A bundle whose builder failed has the same artifacts as one that never ran: its error log lies beside
+//! the brief, and that is all. How often it failed is no artifact, and a log is replaced by the next one,
+//! so the driver, which is the only one who sees every end, keeps a record of its own below `.pdca/`. It
+//! is the only owner: the journal knows one run, an attempt's record goes with the attempt.
+//!
+//! A record counts only while the bundle is where it was: the same brief, the same number of archived
+//! attempts, the same state. So it is void by itself once the beat succeeded, the bundle was sent back
+//! or a person changed the brief. Losing it loses a count; that the beat failed is still told by its log.
+
+use std::io;
+
+use camino::Utf8PathBuf;
+use pdca_leaves::LeafError;
+use pdca_state::{Artifact, Bundle, BundleId, Glance, State, chain, files, sha256_hex};
+use serde::{Deserialize, Serialize};
+
+use crate::drive::DriveError;
+use crate::leaf::speaks_of_the_leaf;
+use crate::site::Site;
+
+/// That a beat of a bundle failed, and nothing has changed since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BeatFailure {
+    /// Which beat: `builder`, `reviewer`, `patch`.
+    pub beat: String,
+    /// How often in a row.
+    pub times: u32,
+    /// The last reason, in a few words.
+    pub why: String,
+    /// What it said, in the bundle; none where there is no log.
+    pub log: Option<Utf8PathBuf>,
+}
+
+/// What is kept of a failure.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    iterations: u32,
+    brief: String,
+    state: String,
+    beat: String,
+    times: u32,
+    why: String,
+    log: Option<Utf8PathBuf>,
+}
+
+impl Site {
+    fn failure_path(&self, id: &BundleId) -> Utf8PathBuf {
+        self.private().join("failures").join(format!("{}.json", id.dir_name()))
+    }
+
+    /// The failure that a bundle has not got over yet.
+    pub fn failure_of(&self, bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
+        if !may_fail(glance.state) {
+            return None;
+        }
+        let Some(record) = self.failure_record(bundle.id()) else {
+            return failure_told_by_log(bundle, glance);
+        };
+        let is_same = record.iterations == glance.iterations
+            && record.state == glance.state.as_str()
+            && Some(record.brief) == brief_digest(bundle);
+        let Record { beat, times, why, log, .. } = record;
+        is_same.then_some(BeatFailure { beat, times, why, log })
+    }
+
+    /// Whether a bundle failed so often that it is not started again unasked.
+    pub fn has_failed_enough(&self, failure: &BeatFailure) -> bool {
+        let most = self.limits.max_attempts;
+        most > 0 && failure.times >= most
+    }
+
+    fn failure_record(&self, id: &BundleId) -> Option<Record> {
+        let bytes = fs_err::read(self.failure_path(id)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Notes that a beat of a bundle failed, if the error says so.
+    pub(crate) fn note_failure(&self, bundle: &Bundle, error: &DriveError) -> io::Result<()> {
+        let Some((beat, why, log)) = blamed(error) else { return Ok(()) };
+        let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
+            return Ok(());
+        };
+        let before = self.failure_record(bundle.id()).filter(|_| {
+            self.failure_of(bundle, &glance).is_some_and(|failure| failure.beat == beat)
+        });
+        let record = Record {
+            iterations: glance.iterations,
+            brief,
+            state: glance.state.as_str().to_owned(),
+            beat: beat.to_owned(),
+            times: before.map_or(0, |before| before.times).saturating_add(1),
+            why,
+            log,
+        };
+        let path = self.failure_path(bundle.id());
+        fs_err::create_dir_all(path.parent().unwrap_or(&path))?;
+        files::replace(path, &serde_json::to_vec_pretty(&record).map_err(io::Error::other)?)
+    }
+
+    /// Forgets the failures of a bundle that came to its end.
+    pub(crate) fn forget_failures(&self, id: &BundleId) -> io::Result<()> {
+        match fs_err::remove_file(self.failure_path(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether a driver has something to do in this state, which can fail.
+fn may_fail(state: State) -> bool {
+    match state {
+        State::Planned | State::Built | State::Checked => true,
+        State::Unplanned
+        | State::Resolved
+        | State::AwaitingSignoff
+        | State::Complete
+        | State::Iterate(_)
+        | State::Discontinued => false,
+    }
+}
+
+fn brief_digest(bundle: &Bundle) -> Option<String> {
+    Some(sha256_hex(&bundle.read(Artifact::Brief).ok()??))
+}
+
+/// What the log of a builder tells where no record is there: written elsewhere, or lost.
+fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
+    let log = bundle.dir().join(Bundle::error_log("builder"));
+    if glance.state != State::Planned || !log.is_file() {
+        return None;
+    }
+    Some(BeatFailure {
+        beat: "builder".to_owned(),
+        times: 1,
+        why: "see its log".to_owned(),
+        log: Some(log),
+    })
+}
+
+/// Which beat is to blame for an error, why, and its log. None where it is the host's, the lane's, the
+/// configuration's or a person's doing: trying again is all that helps then.
+fn blamed(error: &DriveError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
+    match error {
+        DriveError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {
+            let why = if let LeafError::Failed { ending, .. } = &**source {
+                ending.to_string()
+            } else {
+                chain(&**source)
+            };
+            Some((role, why, Some(log.clone())))
+        }
+        DriveError::NoChange { log } => {
+            Some(("builder", "it changed nothing".to_owned(), Some(log.clone())))
+        }
+        DriveError::Nested { log, .. } => {
+            Some(("builder", "it left a repository in the checkout".to_owned(), Some(log.clone())))
+        }
+        DriveError::Patch { log, source } => {
+            let why = format!("its change cannot be taken: {}", chain(source));
+            Some(("builder", why, Some(log.clone())))
+        }
+        DriveError::Breach { role, log, .. } => {
+            Some((role, "something was written outside the checkout".to_owned(), Some(log.clone())))
+        }
+        DriveError::EmptyPatch => Some(("patch", "patch.diff changes nothing".to_owned(), None)),
+        DriveError::Stale { base, .. } => {
+            Some(("patch", format!("patch.diff does not apply to {base}"), None))
+        }
+        DriveError::Leaf { .. }
+        | DriveError::Interrupted
+        | DriveError::Admission(_)
+        | DriveError::Base(_)
+        | DriveError::Load(_)
+        | DriveError::Write(_)
+        | DriveError::Archive(_)
+        | DriveError::Target(_)
+        | DriveError::Ground(_)
+        | DriveError::Gates(_)
+        | DriveError::Signed
+        | DriveError::NoProgress { .. }
+        | DriveError::Record(_)
+        | DriveError::Capped { .. }
+        | DriveError::Blocked { .. }
+        | DriveError::Panicked { .. }
+        | DriveError::Own(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_fault_of_the_bundle_never_counts() {
+        let own = || io::Error::other("disk full");
+        for error in [
+            DriveError::Interrupted,
+            DriveError::Own(own()),
+            DriveError::Capped { called: 3 },
+            DriveError::Panicked { said: "x".to_owned() },
+            DriveError::Leaf {
+                role: "builder",
+                log: "x".into(),
+                source: Box::new(LeafError::Cancelled),
+            },
+        ] {
+            assert_eq!(blamed(&error), None, "{error}");
+        }
+        let no_change = DriveError::NoChange { log: "x".into() };
+        assert_eq!(blamed(&no_change).map(|(beat, ..)| beat), Some("builder"));
+    }
+}

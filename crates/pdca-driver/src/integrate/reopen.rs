@@ -1,0 +1,289 @@
+//! An accepted change that has not landed goes back into the cycle.
+//!
+//! # Protocol
+//! 1. Whoever sends it back holds the bundle and [`Site::hold_landings`], which an integration holds from
+//!    before it looks at the bundles until it is over: what is looked at here cannot land meanwhile.
+//! 2. Where the change stands is read from git. What has landed stays.
+//! 3. The archive begins, by one rename, with the record of the return in it. Until then the bundle is
+//!    accepted as before; from then on it is sent back, and whoever drives it next finishes the archive.
+//!
+//! The seal goes into the archive with the attempt, so nothing of the old acceptance lands any more. Its
+//! ref stays for the record. A staging branch that has the change is none that the next integration goes
+//! on from.
+
+use std::time::{Duration, Instant};
+
+use pdca_integrate::{ObjectId, StoreError, present_in};
+use pdca_publish::{PullState, Record};
+use pdca_state::{
+    ArchiveError, Artifact, Bundle, BundleId, Label, LoadError, Reentry, Returned, RootError,
+    State, archive_returned,
+};
+
+use crate::admission::{AdmissionError, Held as Lock, admit};
+use crate::effect::Effects;
+use crate::site::Site;
+
+use super::evidence::failing;
+use super::held::{Held, Reason, place};
+use super::standing::{Accepted, Fronts, Standing, StandingError};
+
+/// How often a bundle is sent back without a person.
+pub const MOST_AUTOMATIC_RETURNS: usize = 2;
+/// How much of a partner's goal is told.
+const GOAL: usize = 200;
+
+/// An accepted change that has not landed, and what is known about it.
+#[derive(Debug)]
+pub struct Withdrawal {
+    /// Why the last integration held it, where it did.
+    pub held: Option<Held>,
+    /// The staging branches that have it, without `refs/heads/`, each with the commit that brought it.
+    pub staged: Vec<(String, ObjectId)>,
+    /// What the next attempt is told, one sentence each.
+    pub facts: Vec<String>,
+    /// The changes it did not go together with.
+    partners: Vec<(BundleId, Vec<u8>)>,
+}
+
+/// Who sends a change back, where to, and why.
+#[derive(Debug, Clone, Copy)]
+pub struct Return<'a> {
+    /// Where it goes on.
+    pub reentry: Reentry,
+    /// Who decided.
+    pub by: &'a str,
+    /// When, as it is written in the summary.
+    pub date: &'a str,
+    /// Why. May be missing where an integration has said why.
+    pub note: Option<&'a str>,
+    /// Whether no person decided.
+    pub automatic: bool,
+}
+
+/// Why a change was not sent back. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReturnError {
+    /// It is not accepted.
+    #[error("{id} is {state}, so there is nothing to take back")]
+    NotAccepted {
+        /// The bundle.
+        id: BundleId,
+        /// Its state.
+        state: State,
+    },
+    /// It has landed.
+    #[error("{id} has landed in {branch} as {commit:.12}")]
+    Landed {
+        /// The bundle.
+        id: BundleId,
+        /// The branch.
+        branch: String,
+        /// The commit.
+        commit: String,
+    },
+    /// Its pull request was merged.
+    #[error("the pull request of {id} was merged: {url}")]
+    Merged {
+        /// The bundle.
+        id: BundleId,
+        /// The pull request.
+        url: String,
+    },
+    /// Nobody says why.
+    #[error("{id} was not held, so it needs a note")]
+    NoReason {
+        /// The bundle.
+        id: BundleId,
+    },
+    /// It is not known whether it has landed.
+    #[error(transparent)]
+    Standing(#[from] StandingError),
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The staging branches cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The attempt cannot be archived.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}
+
+impl Site {
+    /// Keeps accepted changes where they are: nothing lands but what the holder lands, and nothing is
+    /// sent back. Waits for a while.
+    pub fn hold_landings(&self, patience: Duration) -> Result<Lock, AdmissionError> {
+        let path = self.private().join("landing.lock");
+        let begun = Instant::now();
+        loop {
+            match admit(&path, "the integration of accepted changes", &self.holder) {
+                Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Looks whether an accepted change may go back, and what is known about it. Whoever calls this holds
+    /// the bundle and the landings.
+    pub fn withdrawal(&self, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
+        let id = bundle.id();
+        let state = bundle.load()?.state;
+        if state != State::Complete {
+            return Err(ReturnError::NotAccepted { id: id.clone(), state });
+        }
+        require_not_merged(bundle)?;
+        let Fronts { fronts, astray, .. } = self.fronts_of(|other| other == id)?;
+        if let Some(astray) = astray.into_iter().next() {
+            return Err(astray.error.into());
+        }
+        let found = fronts.iter().find_map(|front| {
+            let change = front.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
+            Some((front, change))
+        });
+        let mut withdrawal =
+            Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
+        // A close has no change, and without a target nothing lands: a person may take both back.
+        let Some((front, change)) = found else { return Ok(withdrawal) };
+        if let Standing::Landed { commit, .. } = &change.standing {
+            let (branch, commit) = (front.branch.clone(), commit.to_string());
+            return Err(ReturnError::Landed { id: id.clone(), branch, commit });
+        }
+        withdrawal.held = self.held_of(change);
+        if let (Some(sealed), Some(at)) = (change.sealed(), front.staging.at) {
+            let there = present_in(&front.store, at, &[sealed.record()])?;
+            if let Some(presence) = there.get(&sealed.digest()) {
+                withdrawal.staged.push((front.staging.branch.clone(), presence.commit));
+            }
+        }
+        self.say(change, &mut withdrawal);
+        Ok(withdrawal)
+    }
+
+    /// What is remembered about a change that was held, or follows from how it stands.
+    fn held_of(&self, change: &Accepted) -> Option<Held> {
+        let id = change.bundle.id();
+        let head = change.sealed().map(|sealed| sealed.record().head.to_string());
+        let known = || self.held_back().of(id, head.as_deref()).cloned();
+        match &change.standing {
+            Standing::Sealed(_) => known(),
+            Standing::Drifted { why } => {
+                let detail = Some(why.clone());
+                Some(Held { detail, ..Held::blank(id, Reason::Drift) })
+            }
+            Standing::Unsealed => Some(Held::blank(id, Reason::Unsealed)),
+            Standing::Reverted { by, .. } => {
+                let detail = Some(by.to_hex_with_len(12).to_string());
+                Some(Held { detail, ..Held::blank(id, Reason::Reverted) })
+            }
+            Standing::Staged { .. } | Standing::Landed { .. } => None,
+        }
+    }
+
+    /// Puts into words what the next attempt is told, and brings the partners' changes.
+    fn say(&self, change: &Accepted, to: &mut Withdrawal) {
+        for (branch, _) in &to.staged {
+            to.facts.push(format!("it was gated green with others and waited in {branch}"));
+        }
+        let Some(held) = &to.held else { return };
+        to.facts.push(held.sentence());
+        for partner in &held.partners {
+            let bundle = self.bundle_of(partner);
+            let patch = bundle.read(Artifact::Patch).ok().flatten();
+            let named = if patch.is_some() {
+                format!("; its change is in `partner-{partner}.diff`")
+            } else {
+                String::new()
+            };
+            to.facts.push(format!("{partner}{}{named}", titled(&bundle)));
+            to.partners.extend(patch.map(|patch| (partner.clone(), patch)));
+        }
+        to.facts.extend(held.evidence.iter().map(|said| format!("red: {said}")));
+        let failing = failing(&held.red, usize::MAX);
+        to.facts.extend(failing.map(|tests| format!("failing: {tests}")));
+        let logs = held.logs.iter().map(|log| format!("log: {}", self.relative(log)));
+        to.facts.extend(logs);
+        let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
+        let portable = |command: &String| self.portable(command);
+        to.facts.extend(commands.map(portable).map(|command| format!("reproduce: {command}")));
+        to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
+        if let Some(sealed) = change.sealed() {
+            let commit = sealed.record().head.to_string();
+            let case = self.conflict_case(change.bundle.id(), &commit);
+            for failure in case.iter().flat_map(|case| &case.failures) {
+                let (attempt, what) = (failure.attempt, &failure.what);
+                let log = self.relative(&failure.log);
+                to.facts.push(format!("resolver, attempt {attempt}: {what}; log: {log}"));
+            }
+        }
+    }
+
+    /// A bundle, also one that was put away.
+    fn bundle_of(&self, id: &BundleId) -> Bundle {
+        let bundle = self.bundles.bundle(id);
+        if bundle.exists() { bundle } else { self.bundles.completed().bundle(id) }
+    }
+
+    /// Sends an accepted change back, and gives the number of its archive.
+    pub fn send_back(
+        &self,
+        bundle: &Bundle,
+        withdrawal: &Withdrawal,
+        how: Return<'_>,
+        effects: &dyn Effects,
+    ) -> Result<u32, ReturnError> {
+        let note = how.note.map(str::trim).filter(|note| !note.is_empty());
+        if note.is_none() && withdrawal.held.is_none() {
+            return Err(ReturnError::NoReason { id: bundle.id().clone() });
+        }
+        let record = Returned {
+            by: how.by.to_owned(),
+            date: how.date.to_owned(),
+            automatic: how.automatic,
+            note: note.map(str::to_owned),
+            facts: withdrawal.facts.clone(),
+            staged: withdrawal.staged.iter().map(|(_, commit)| commit.to_string()).collect(),
+        };
+        let plan = archive_returned(bundle, how.reentry, &record, &withdrawal.partners)?;
+        for step in &plan.steps {
+            effects.perform(step.name(), || step.apply())?;
+        }
+        Ok(plan.number)
+    }
+
+    /// Whether a bundle may be sent back once more without a person.
+    pub fn may_return_by_itself(&self, bundle: &Bundle) -> Result<bool, LoadError> {
+        let returns = bundle.returns()?;
+        Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
+    }
+}
+
+/// What was merged elsewhere has landed, whatever the branch here says.
+fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
+    let record = bundle.read(Artifact::Publish)?.and_then(|text| Record::parse(&text).ok());
+    let pull = record.and_then(|record| record.pull_request);
+    match pull {
+        Some(pull) if pull.state == Some(PullState::Merged) => {
+            Err(ReturnError::Merged { id: bundle.id().clone(), url: pull.url.unwrap_or_default() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What a bundle is about, to be put after its id.
+fn titled(bundle: &Bundle) -> String {
+    let Ok(snapshot) = bundle.load() else { return String::new() };
+    let Some(brief) = snapshot.brief.as_ref() else { return String::new() };
+    let goal = brief.known(Label::Defect).map(|field| field.whole());
+    let parts: Vec<String> = [brief.slug(), goal].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    let text: String = parts.join(", ").chars().take(GOAL).collect();
+    format!(": {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,136 @@
+//! One verdict about a tree, whoever asked for it: the Check of a bundle, or an integration.
+//!
+//! 1. *Check, then integration.* What the rows about the repository said at Check is kept where integrations keep
+//!    theirs. A change that is folded onto exactly the base it was checked on gives the same tree, and is not gated
+//!    again.
+//! 2. *Integration, then Check.* Rows that were green over the tree that Check is about are not run again.
+//!
+//! Not shared is what would be another question or a weaker answer: where a lane keeps ignored files
+//! (`reset = "tracked"`), where a checkout was found as an earlier driver left it, and where a row that gates reads
+//! which bundle it is about. Where a row was not run at Check, or came to no verdict, there is none to share.
+
+use pdca_gates::Scope;
+use pdca_integrate::{Light, Lookup, ObjectId, Origin, Trust, Verdict, VerdictCache, VerdictKey};
+use pdca_lanes::Reset;
+use pdca_state::{GateReport, GateResult};
+
+use crate::drive::{DriveError, Driver};
+use crate::ground::Ground;
+use crate::site::Site;
+
+use super::settings::Settings;
+
+/// How far the clock of another process may be ahead.
+const AHEAD: i64 = 60;
+
+impl Site {
+    /// The verdicts that are kept, as far as they are not too old.
+    pub(super) fn verdicts(&self, settings: &Settings) -> VerdictCache {
+        VerdictCache::new(self.private().join("verdicts")).trusting(self.trust(settings))
+    }
+
+    /// Which verdicts are not too old.
+    pub(super) fn trust(&self, settings: &Settings) -> Trust {
+        let now = self.now();
+        let within = settings.verdict_max_age.map(|age| (age.before(now), now + AHEAD));
+        Trust { within, ..Trust::default() }
+    }
+
+    /// Now, in seconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        (self.clock)()
+    }
+}
+
+/// What a verdict about the tree under Check is kept or found under.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    key: VerdictKey,
+    is_known_green: bool,
+}
+
+impl Shared {
+    /// The tree, where its gates are known to be green.
+    pub(crate) fn green_tree(&self) -> Option<String> {
+        self.is_known_green.then(|| self.key.tree.to_string())
+    }
+}
+
+impl Driver<'_> {
+    /// Says how a verdict about this tree is shared with integrations; not at all where it would not mean
+    /// the same.
+    ///
+    /// Asked for before the rows run: what is kept afterwards is about the gates as they were then.
+    pub(crate) fn shared(&self, ground: &Ground, tree: &str) -> Option<Shared> {
+        let (site, settings) = (self.site, &self.site.integrate);
+        let mut gates = site.rows.as_slice().iter();
+        let gates_combinations = |row: &&pdca_gates::Row| row.gating && row.scope == Scope::Repo;
+        let asks = |row: &pdca_gates::Row| {
+            gates_combinations(&row) && row.asks_for_bundle(&site.workspace, ground.lane.path())
+        };
+        if !site.has_combined_gate() || site.lanes.reset == Reset::Tracked || gates.any(asks) {
+            return None;
+        }
+        let key = VerdictKey {
+            tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
+            oracle: site.oracle(),
+            drivers: settings.drivers().ok()?.digest(),
+        };
+        // A person who asks for the gates of a bundle wants them run.
+        let is_asked = self.run.is_none();
+        // A second attempt that comes to the same tree is checked and has logs of its own.
+        let trust = Trust { of_integrations: true, ..site.trust(settings) };
+        let kept = site.verdicts(settings).trusting(trust);
+        let found = kept.look_up(&key).ok().filter(|_| !is_asked);
+        let is_known_green = match found {
+            // One to which a row did not count says less than Check is asked for.
+            Some(Lookup::Found(verdict)) => {
+                verdict.light == Light::Green && verdict.quarantined.is_empty()
+            }
+            Some(Lookup::Unknown | Lookup::Dropped { .. }) | None => false,
+        };
+        Some(Shared { key, is_known_green })
+    }
+
+    /// Keeps what Check said for integrations.
+    pub(crate) fn share(
+        &self,
+        shared: Shared,
+        tree: &str,
+        report: &GateReport,
+    ) -> Result<(), DriveError> {
+        // A verdict that was only found again does not become younger by that.
+        let Some(light) = self.site.light_of(report).filter(|_| !shared.is_known_green) else {
+            return Ok(());
+        };
+        // A fix that became part of the patch made another tree, and all rows ran over that.
+        let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
+        let key = VerdictKey { tree, ..shared.key };
+        let origin = Origin { at: Some(self.site.now()), by: None };
+        let cache = VerdictCache::new(self.site.private().join("verdicts"));
+        let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
+        let kept = self.effects.perform("check-verdict", keep);
+        kept.map_err(|error| DriveError::Own(std::io::Error::other(error)))
+    }
+}
+
+impl Site {
+    /// What a report of Check says about its tree: nothing, where a row that gates combinations was not run
+    /// or is in quarantine.
+    fn light_of(&self, report: &GateReport) -> Option<Light> {
+        let rules = self.flake_rules();
+        let mut light = Light::Green;
+        for id in self.combined_gates() {
+            let row = report.rows.iter().find(|row| row.rule_id == id)?;
+            match row.result {
+                GateResult::Pass => {}
+                GateResult::Fail if !rules.is_quarantined(id) => light = Light::Red,
+                GateResult::Fail
+                | GateResult::Unverifiable
+                | GateResult::Deferred
+                | GateResult::None => return None,
+            }
+        }
+        Some(light)
+    }
+}

@@ -1,0 +1,43 @@
+//! Which accepted changes are in their target branch, for those who wait for exactly that.
+
+use std::collections::BTreeSet;
+
+use pdca_state::BundleId;
+
+use crate::integrate::Standing;
+use crate::site::Site;
+
+impl Site {
+    /// Those of some accepted bundles that are in their target branch.
+    ///
+    /// What has nothing to land counts as landed, or it would be waited for in vain: a close without a
+    /// change, a bundle of a workspace without a target, one that was accepted before there were seals.
+    /// What cannot be told does not count.
+    pub fn landed_of(&self, accepted: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
+        if accepted.is_empty() || self.targets.is_empty() {
+            return accepted.clone();
+        }
+        let Ok(found) = self.fronts() else { return BTreeSet::new() };
+        let mut landed = accepted.clone();
+        for id in found.astray.iter().flat_map(|astray| &astray.ids) {
+            landed.remove(id);
+        }
+        for change in found.fronts.iter().flat_map(|front| &front.changes) {
+            match change.standing {
+                Standing::Landed { .. } | Standing::Unsealed => {}
+                Standing::Sealed(_)
+                | Standing::Staged { .. }
+                | Standing::Reverted { .. }
+                | Standing::Drifted { .. } => {
+                    landed.remove(change.bundle.id());
+                }
+            }
+        }
+        landed
+    }
+
+    /// Whether there is a bundle of this id, put away or not.
+    pub fn is_bundle(&self, id: &BundleId) -> bool {
+        self.bundles.bundle(id).dir().is_dir() || self.bundles.completed().bundle(id).dir().is_dir()
+    }
+}

@@ -1,0 +1,138 @@
+//! Planning groups: bundles that run one after the other in one lane.
+//!
+//! A group is bound to the lane of its first bundle for as long as the pool runs. Its bundles start in
+//! the order of the group, each when the one before it is no longer in flight. One that cannot start
+//! before a person does something is passed over, so that it does not keep the others; it comes when it
+//! may, in the same lane. A lane serves one group until nothing of that can start, and then another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pdca_dag::{Frontier, Plan, Status, Why};
+use pdca_state::BundleId;
+
+/// Groups that are being carried out.
+pub(super) struct Groups {
+    /// The members of each group, in the order in which they run.
+    members: Vec<Vec<BundleId>>,
+    of: BTreeMap<BundleId, usize>,
+    /// When each bundle would be next if there were no groups.
+    turns: BTreeMap<BundleId, usize>,
+    /// The slot of each group from its first bundle on.
+    slots: BTreeMap<usize, usize>,
+    /// The members in flight, by group.
+    in_flight: BTreeMap<usize, BundleId>,
+}
+
+impl Groups {
+    /// The groups of a plan; a bundle that is in none of them is a group of its own.
+    pub(super) fn new(plan: &Plan, groups: &[Vec<BundleId>]) -> Self {
+        let mut members: Vec<Vec<BundleId>> = groups.to_vec();
+        let mut of: BTreeMap<BundleId, usize> = BTreeMap::new();
+        for (group, ids) in members.iter().enumerate() {
+            of.extend(ids.iter().map(|id| (id.clone(), group)));
+        }
+        for id in plan.ids() {
+            if !of.contains_key(id) {
+                of.insert(id.clone(), members.len());
+                members.push(vec![id.clone()]);
+            }
+        }
+        let turns = plan.order().into_iter().enumerate().map(|(turn, id)| (id.clone(), turn));
+        let turns = turns.collect();
+        Self { members, of, turns, slots: BTreeMap::new(), in_flight: BTreeMap::new() }
+    }
+
+    /// The bundles that may start by the order of their groups, those first whose turn it is, each with
+    /// the slot that its group is bound to.
+    pub(super) fn next(
+        &self,
+        plan: &Plan,
+        frontier: &Frontier<'_>,
+    ) -> Vec<(BundleId, Option<usize>)> {
+        let mut stuck: Option<BTreeSet<BundleId>> = None;
+        let mut next = Vec::new();
+        for (group, members) in self.members.iter().enumerate() {
+            if self.in_flight.contains_key(&group) {
+                continue;
+            }
+            for id in members {
+                match frontier.status(id) {
+                    Some(Status::Ready) => {
+                        next.push((self.turn(id), id.clone(), self.slots.get(&group).copied()));
+                        break;
+                    }
+                    Some(Status::Open) => {
+                        let stuck = stuck.get_or_insert_with(|| stuck_in(plan, frontier));
+                        // What can still become ready by itself is waited for.
+                        if !stuck.contains(id) {
+                            break;
+                        }
+                    }
+                    Some(
+                        Status::InFlight
+                        | Status::Halted
+                        | Status::Failed
+                        | Status::Complete
+                        | Status::Ended,
+                    )
+                    | None => {}
+                }
+            }
+        }
+        next.sort();
+        next.into_iter().map(|(_, id, slot)| (id, slot)).collect()
+    }
+
+    /// The bundles that may start if the order of the groups is disregarded: groups in which work had
+    /// begun before they were made may wait for each other.
+    pub(super) fn any(&self, frontier: &Frontier<'_>) -> Vec<(BundleId, Option<usize>)> {
+        let is_ready = |id: &&BundleId| frontier.status(id) == Some(Status::Ready);
+        let ready = self.of.iter().filter(|(id, _)| is_ready(id));
+        let ready = ready.filter(|(_, group)| !self.in_flight.contains_key(group));
+        let mut ready: Vec<_> = ready
+            .map(|(id, group)| (self.turn(id), id.clone(), self.slots.get(group).copied()))
+            .collect();
+        ready.sort();
+        ready.into_iter().map(|(_, id, slot)| (id, slot)).collect()
+    }
+
+    /// A bundle was given to a slot.
+    pub(super) fn started(&mut self, id: &BundleId, slot: usize) {
+        if let Some(&group) = self.of.get(id) {
+            self.slots.entry(group).or_insert(slot);
+            self.in_flight.insert(group, id.clone());
+        }
+    }
+
+    /// A bundle is no longer in flight.
+    pub(super) fn ended(&mut self, id: &BundleId) {
+        self.in_flight.retain(|_, other| other != id);
+    }
+
+    /// A slot is not to be had any more.
+    pub(super) fn closed(&mut self, slot: usize) {
+        self.slots.retain(|_, other| *other != slot);
+    }
+
+    fn turn(&self, id: &BundleId) -> usize {
+        self.turns.get(id).copied().unwrap_or(usize::MAX)
+    }
+}
+
+/// The bundles that cannot become ready before a person does something.
+fn stuck_in(plan: &Plan, frontier: &Frontier<'_>) -> BTreeSet<BundleId> {
+    let mut stuck = BTreeSet::new();
+    // Prerequisites first.
+    for id in plan.order() {
+        let Some(Why::Waits { on }) = frontier.why(id) else { continue };
+        let is_stuck = on.iter().any(|unmet| match unmet.status {
+            Status::Halted | Status::Failed | Status::Complete | Status::Ended => true,
+            Status::Open => stuck.contains(&unmet.id),
+            Status::Ready | Status::InFlight => false,
+        });
+        if is_stuck {
+            stuck.insert(id.clone());
+        }
+    }
+    stuck
+}

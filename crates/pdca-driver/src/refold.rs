@@ -1,0 +1,276 @@
+//! A stale result is folded onto the base that it would have now, and checked again without a builder.
+//!
+//! # Protocol
+//! 1. *Fold*: the change is folded, commit by commit, onto the base of a new attempt, in the object store.
+//!    Where that conflicts, a builder has to do it again.
+//! 2. *Record*: the next attempt is recorded with its base, its commits and the reason, and a ref keeps
+//!    the commits. Until here the bundle is untouched.
+//! 3. *Archive*: the stale attempt is moved away, and the reason goes into the brief.
+//! 4. *Do* finds the recorded commits under the number of the archive and takes them in place of calling
+//!    the builder; Check judges them as any other change.
+//!
+//! A driver that dies between 2 and 3 leaves a record that is one ahead of the bundle: the next one goes
+//! on with 3. One that dies in 3 or 4 leaves what every archive and every attempt leaves.
+
+use std::collections::BTreeMap;
+
+use pdca_integrate::{
+    Acceptance, Engine, Entry, Fate, Plan, Recorded, Sealed, Store, Strategy, fold,
+};
+use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_stale, sha256_hex};
+
+use crate::attempt::{Attempt, ChangeCommit};
+use crate::base::{BaseError, Landscape, TargetTip, stale_sentence};
+use crate::commits::commit_id;
+use crate::drive::{DriveError, Driver};
+use crate::event::What;
+use crate::ground::GroundError;
+use crate::site::{Site, TargetSpec};
+
+/// What became of a stale result.
+enum Refolded {
+    /// It fits the new base.
+    Onto(Box<Attempt>),
+    /// It does not: a builder has to do it again.
+    Conflict(String),
+    /// Its new base cannot be made yet.
+    Waits,
+}
+
+impl Driver<'_> {
+    /// Brings a stale result back to where Check begins, or to Do where it does not fit any more. Says
+    /// whether there was anything to do. The caller holds the bundle.
+    pub(crate) fn mend(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<bool, DriveError> {
+        match snapshot.state {
+            State::AwaitingSignoff | State::Complete => {}
+            State::Unplanned
+            | State::Resolved
+            | State::Planned
+            | State::Built
+            | State::Checked
+            | State::Iterate(_)
+            | State::Discontinued => return Ok(false),
+        }
+        let attempts = self.site.attempts();
+        let Some(known) = attempts.load(bundle.id()).map_err(DriveError::Own)? else {
+            return Ok(false);
+        };
+        if let Some(said) = known.refolded.clone()
+            && known.iterations > snapshot.iterations
+        {
+            self.archive_stale(bundle, &said)?;
+            return Ok(true);
+        }
+        if known.iterations != snapshot.iterations || known.stands_on.is_empty() {
+            return Ok(false);
+        }
+        let Some(spec) = self.site.spec_of(&known.target) else { return Ok(false) };
+        let store = self.site.store(spec).map_err(GroundError::Objects)?;
+        let landscape = self.site.landscape_of(&store, spec, &known.branch)?;
+        let Some(stale) = landscape.stale(bundle.id()) else { return Ok(false) };
+        let said = stale_sentence(stale);
+        match self.refold(&store, spec, bundle, &known, &said)? {
+            Refolded::Waits => return Ok(false),
+            Refolded::Onto(next) => {
+                let commits = (commit_id(&next.base)?, commit_id(&next.changes[0].head)?);
+                self.keep_ref(&store, bundle.id(), commits)?;
+                let note = || attempts.store(bundle.id(), &next);
+                self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+                self.tell(bundle, What::Integration { text: format!("stale: {said}; refolded") });
+                self.archive_stale(bundle, &said)?;
+            }
+            Refolded::Conflict(why) => {
+                let said = format!("{said}; {why}");
+                self.tell(bundle, What::Integration { text: format!("stale: {said}") });
+                self.archive_stale(bundle, &said)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Folds the change of an attempt onto the base that it would have now.
+    fn refold(
+        &self,
+        store: &Store,
+        spec: &TargetSpec,
+        bundle: &Bundle,
+        known: &Attempt,
+        said: &str,
+    ) -> Result<Refolded, DriveError> {
+        let brief_text = bundle.read(Artifact::Brief)?.unwrap_or_default();
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief_text));
+        let tip = store.branch_tip(&known.branch).map_err(GroundError::Objects)?;
+        let Some(tip) = tip else { return Ok(Refolded::Waits) };
+        let at = TargetTip { spec, branch: &known.branch, tip };
+        let base = match self.site.base_of(store, bundle, &brief, at) {
+            Ok(base) => base,
+            Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
+                return Ok(Refolded::Waits);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let patch = Self::require_patch(bundle)?;
+        let Some(head) = known.head_of(&sha256_hex(&patch)) else {
+            return Ok(Refolded::Conflict("its commits are not to be had any more".to_owned()));
+        };
+        let (old, head) = (commit_id(&known.base)?, commit_id(head)?);
+        let run = "refold".parse().expect("because it is letters only");
+        let digest = sha256_hex(&patch);
+        let change = Sealed::unsigned(
+            store,
+            &Acceptance {
+                run: &run,
+                id: bundle.id(),
+                base: old,
+                head,
+                patch: &patch,
+                reviewed_head: head,
+                reviewed_patch: &digest,
+                gate_digest: "refold",
+                completion_order: 0,
+                tip: None,
+                stands_on: &[],
+                by: None,
+                trailers: &[],
+                brief: None,
+                overrides: &[],
+            },
+        );
+        let change = change.map_err(|source| BaseError::Seal {
+            id: bundle.id().clone(),
+            source: Box::new(source),
+        })?;
+        let entries = [Entry::new(change, [])];
+        // Each commit is picked as it is; merging would bring the old base along.
+        let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
+        let plan = plan.map_err(BaseError::from)?.keeping_messages();
+        let drivers = self.site.integrate.drivers().map_err(BaseError::from)?;
+        let mut engine = Engine::new(store, drivers);
+        let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()));
+        let folded = folded.map_err(BaseError::from)?;
+        let fate = folded.bundles.into_iter().next().map(|bundle| bundle.fate);
+        Ok(match fate {
+            Some(Fate::Applied { commits }) => {
+                let Some(last) = commits.last() else { return Ok(Refolded::Waits) };
+                // Which patch it is, is known once a lane has made it.
+                let head = last.applied.to_string();
+                let changes = vec![ChangeCommit { patch: String::new(), head }];
+                let iterations = Self::next_iteration(bundle)?;
+                Refolded::Onto(Box::new(Attempt {
+                    iterations,
+                    brief: sha256_hex(&brief_text),
+                    target: known.target.clone(),
+                    branch: known.branch.clone(),
+                    base: base.commit.to_string(),
+                    tip: Some(base.tip.to_string()),
+                    stands_on: base.stands_on,
+                    made: known.made.clone(),
+                    changes,
+                    refolded: Some(said.to_owned()),
+                }))
+            }
+            Some(Fate::AlreadyPresent { .. }) | None => {
+                Refolded::Conflict("what it does is in the new base already".to_owned())
+            }
+            Some(Fate::Conflict { conflicts, .. }) => {
+                let files = conflicts.iter().map(|conflict| conflict.path.to_string());
+                let files = files.collect::<Vec<_>>().join(", ");
+                Refolded::Conflict(format!("its change conflicts with the new base in {files}"))
+            }
+            Some(Fate::Held { .. }) => Refolded::Waits,
+            Some(Fate::Failed { why }) => {
+                return Err(BaseError::Unfoldable { id: bundle.id().clone(), why }.into());
+            }
+        })
+    }
+
+    fn next_iteration(bundle: &Bundle) -> Result<u32, DriveError> {
+        // The archive takes the largest number plus one; planning it changes nothing.
+        Ok(archive_stale(bundle, "")?.number)
+    }
+
+    fn archive_stale(&self, bundle: &Bundle, said: &str) -> Result<(), DriveError> {
+        for step in archive_stale(bundle, said)?.steps {
+            self.effects.perform(step.name(), || step.apply())?;
+        }
+        Ok(())
+    }
+
+    /// Puts the commits of a refolded change in place as the result of Do, where there are any for this
+    /// attempt. Says whether there were.
+    pub(crate) fn take_refolded(
+        &self,
+        bundle: &Bundle,
+        snapshot: &Snapshot,
+    ) -> Result<bool, DriveError> {
+        let known = self.site.attempts().load(bundle.id()).map_err(DriveError::Own)?;
+        let is_it =
+            |known: &Attempt| known.refolded.is_some() && known.iterations == snapshot.iterations;
+        let Some(known) = known.filter(is_it) else { return Ok(false) };
+        let Some(change) = known.changes.last() else { return Ok(false) };
+        let Some(ground) = self.ground(bundle, snapshot, true)? else { return Ok(false) };
+        let head = change.head.clone();
+        let patch = ground.lane.diff(&known.base, &head).map_err(GroundError::from)?;
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        let change = ChangeCommit { patch: sha256_hex(&patch), head };
+        let note =
+            || self.site.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
+        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+        if let Some(notes) = bundle.read_archived(snapshot.iterations, Artifact::BuildNotes)? {
+            self.publish(bundle, Artifact::BuildNotes, &notes)?;
+        }
+        self.set_aside_verdicts(bundle, snapshot)?;
+        self.publish(bundle, Artifact::Patch, &patch)?;
+        Ok(true)
+    }
+}
+
+/// Why a result is stale, and whether it can be mended now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staleness {
+    /// In a sentence.
+    pub why: String,
+    /// The prerequisite that has to have a result first; none where the next drive mends it.
+    pub waits_for: Option<BundleId>,
+}
+
+impl Site {
+    /// The bundles whose results are stale. What cannot be looked at is not: it is found out when the
+    /// bundle is driven.
+    pub fn stale_results(&self) -> BTreeMap<BundleId, Staleness> {
+        let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
+        for bundle in self.bundles.list().unwrap_or_default() {
+            let Ok(Some(known)) = self.attempts().load(bundle.id()) else { continue };
+            if !known.stands_on.is_empty() {
+                let place = (known.target, known.branch);
+                fronts.entry(place).or_default().push(bundle.id().clone());
+            }
+        }
+        let mut found = BTreeMap::new();
+        for ((target, branch), ids) in fronts {
+            let Some(spec) = self.spec_of(&target) else { continue };
+            let Ok(store) = self.store(spec) else { continue };
+            let Ok(landscape) = self.landscape_of(&store, spec, &branch) else { continue };
+            for id in ids {
+                if let Some(stale) = landscape.stale(&id) {
+                    let why = stale_sentence(stale);
+                    let waits_for = self.lacking(&landscape, &id);
+                    found.insert(id, Staleness { why, waits_for });
+                }
+            }
+        }
+        found
+    }
+
+    /// The prerequisite of a bundle that has no result to stand on.
+    fn lacking(&self, landscape: &Landscape, id: &BundleId) -> Option<BundleId> {
+        let brief = self.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
+        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+        match landscape.foundation_of(id, &brief, self.schedule.speculation()) {
+            Ok(_) => None,
+            Err(lacks) => lacks.into_iter().next().map(|lack| lack.on),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! A tool call in the JSON of the agent that makes it, and the answer in the same agent's terms.
+//!
+//! | agent | event | where the shape comes from |
+//! |---|---|---|
+//! | Claude Code | `PreToolUse` | `PreToolUseHookInput`, `BashInput`, `FileWriteInput`, … of `@anthropic-ai/claude-agent-sdk` |
+//! | Codex | `PreToolUse` | `codex-rs/hooks/schema/generated/pre-tool-use.command.input.schema.json` |
+//! | Gemini CLI | `BeforeTool` | `docs/hooks/reference.md` of `google-gemini/gemini-cli` |
+//! | opencode | `tool.execute.before` | `Hooks` of `@opencode-ai/plugin`; our plugin passes `input` and `output.args` on |
+
+use std::str::FromStr;
+
+use camino::Utf8PathBuf;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Refusal};
+use crate::scope::Scope;
+use crate::walk::{AliasLookup, Walk};
+
+/// An agent whose calls are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agent {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode, through the plugin that `pdca init` writes.
+    Opencode,
+}
+
+impl Agent {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
+
+    /// The name of the agent's program.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+        }
+    }
+}
+
+impl FromStr for Agent {
+    type Err = CallError;
+
+    fn from_str(name: &str) -> Result<Self, CallError> {
+        let found = Self::ALL.into_iter().find(|agent| agent.as_str() == name);
+        found.ok_or_else(|| CallError::Agent { name: name.to_owned() })
+    }
+}
+
+/// Why standard input is no tool call.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No agent has this name.
+    #[error("no agent `{name}` is known")]
+    Agent {
+        /// The name.
+        name: String,
+    },
+    /// It is no JSON.
+    #[error("the tool call is not JSON")]
+    Json {
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// It is not of the shape that the agent is known to write.
+    #[error("the tool call has no {missing}")]
+    Shape {
+        /// The field that is missing or of another type.
+        missing: &'static str,
+    },
+}
+
+/// A tool call, as far as it is judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The agent that makes it.
+    pub agent: Agent,
+    /// The tool, as the agent names it.
+    pub tool: String,
+    /// The directory the tool starts in, where the agent says so.
+    pub cwd: Option<Utf8PathBuf>,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a tool call does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Runs shell text.
+    Shell(String),
+    /// Writes these files.
+    Write(Vec<String>),
+    /// Neither.
+    Other,
+}
+
+impl ToolCall {
+    /// Reads a call. Where `agent` is `None` the shape tells which one wrote it.
+    pub fn parse(text: &str, agent: Option<Agent>) -> Result<Self, CallError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|source| CallError::Json { source })?;
+        let agent = agent.unwrap_or_else(|| guess(&value));
+        let (tool, input) = match agent {
+            Agent::Opencode => ("tool", "args"),
+            Agent::Claude | Agent::Codex | Agent::Gemini => ("tool_name", "tool_input"),
+        };
+        let name = value.get(tool).and_then(Value::as_str);
+        let name = name.ok_or(CallError::Shape {
+            missing: if tool == "tool" { "`tool`" } else { "`tool_name`" },
+        })?;
+        let input = value.get(input).filter(|input| input.is_object() || input.is_string());
+        let input = input.ok_or(CallError::Shape {
+            missing: if tool == "tool" { "`args`" } else { "`tool_input`" },
+        })?;
+        let text =
+            |names: &[&str]| names.iter().find_map(|name| input.get(name)).and_then(Value::as_str);
+        let cwd = text(&["directory", "dir_path", "workdir"])
+            .or_else(|| value.get("cwd").or_else(|| value.get("directory")).and_then(Value::as_str))
+            .map(Utf8PathBuf::from);
+        let action = action(name, input)?;
+        Ok(Self { agent, tool: name.to_owned(), cwd, action })
+    }
+
+    /// Judges the call of a builder.
+    pub fn judge(&self, scope: &Scope, git_alias: AliasLookup<'_>) -> Answer {
+        let cwd = match &self.cwd {
+            Some(cwd) => crate::scope::normal(&scope.lane().join(cwd)),
+            None => scope.lane().to_owned(),
+        };
+        match &self.action {
+            Action::Shell(text) => crate::judge_shell(text, scope, &cwd, git_alias),
+            Action::Write(paths) => {
+                let mut walk = Walk::new(scope, git_alias, cwd);
+                let part = |path: &String| format!("{} {path}", self.tool);
+                let result: Result<(), Refusal> = paths
+                    .iter()
+                    .try_for_each(|path| crate::rule::files::write(path, &part(path), &mut walk));
+                Answer { refusal: result.err(), unseen: walk.unseen }
+            }
+            Action::Other => Answer::default(),
+        }
+    }
+}
+
+/// Tells the agent by what only it writes.
+fn guess(value: &Value) -> Agent {
+    if value.get("tool").is_some() && value.get("args").is_some() {
+        Agent::Opencode
+    } else if value.get("hook_event_name").and_then(Value::as_str) == Some("BeforeTool") {
+        Agent::Gemini
+    } else if value.get("turn_id").is_some() || value.get("model").is_some() {
+        Agent::Codex
+    } else {
+        Agent::Claude
+    }
+}
+
+/// What a tool does, by its name and input.
+fn action(tool: &str, input: &Value) -> Result<Action, CallError> {
+    let missing = |missing: &'static str| CallError::Shape { missing };
+    let file = |names: &[&str]| {
+        names.iter().find_map(|name| input.get(name)).and_then(Value::as_str).map(str::to_owned)
+    };
+    match tool {
+        "Bash" | "bash" | "run_shell_command" | "shell" | "local_shell" | "exec_command"
+        | "unified_exec" | "Monitor" => {
+            match input.get("command").or_else(|| input.get("cmd")) {
+                Some(Value::String(text)) => Ok(Action::Shell(text.clone())),
+                // An argument list: quoted so that it is read back as exactly that list.
+                Some(Value::Array(cmdline)) => {
+                    let cmdline: Option<Vec<&str>> = cmdline.iter().map(Value::as_str).collect();
+                    let cmdline = cmdline.ok_or(missing("`command` of strings"))?;
+                    let quoted: Vec<String> = cmdline
+                        .iter()
+                        .map(|arg| format!("'{}'", arg.replace('\'', "'\\''")))
+                        .collect();
+                    Ok(Action::Shell(quoted.join(" ")))
+                }
+                _ => Err(missing("`command`")),
+            }
+        }
+        "apply_patch" | "patch" => {
+            let text = input
+                .as_str()
+                .map(str::to_owned)
+                .or_else(|| file(&["command", "patchText", "input", "patch"]));
+            Ok(Action::Write(patched(&text.ok_or(missing("patch text"))?)))
+        }
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "write" | "edit" | "multiedit"
+        | "write_file" | "replace" => {
+            let path = file(&["file_path", "filePath", "notebook_path", "absolute_path", "path"]);
+            Ok(Action::Write(vec![path.ok_or(missing("file path"))?]))
+        }
+        _ => Ok(Action::Other),
+    }
+}
+
+/// The files that a patch in Codex's own format writes.
+fn patched(patch: &str) -> Vec<String> {
+    const HEADERS: [&str; 4] =
+        ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let file = |line: &str| {
+        HEADERS.iter().find_map(|header| line.trim_end().strip_prefix(header)).map(str::to_owned)
+    };
+    patch.lines().filter_map(file).collect()
+}
+
+/// The reason as the model reads it.
+pub fn reason(refusal: &Refusal) -> String {
+    format!("pdca guard: refused: {refusal}. Instead: {}.", refusal.instead)
+}
+
+/// What the agent's protocol wants on standard output beside the exit code, if anything.
+///
+/// All of them take exit code 2 with the reason on standard error. The JSON says the same to those that read it, and
+/// is ignored by those that look at the exit code first.
+pub fn decision(agent: Agent, refusal: &Refusal) -> Option<String> {
+    let reason = reason(refusal);
+    let value = match agent {
+        Agent::Claude | Agent::Codex => json!({"hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": reason,
+        }}),
+        Agent::Gemini => json!({"decision": "deny", "reason": reason}),
+        Agent::Opencode => return None,
+    };
+    Some(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn judged(text: &str, agent: Option<Agent>) -> Answer {
+        let env = BTreeMap::from([
+            ("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned()),
+            ("PDCA_WORKSPACE".to_owned(), "/w".to_owned()),
+        ]);
+        let scope = Scope::from_env(env).expect("a builder's environment");
+        ToolCall::parse(text, agent).unwrap().judge(&scope, &|_| None)
+    }
+
+    const CLAUDE: &str = r#"{"session_id":"a","transcript_path":"/t","cwd":"/w.lanes/lane-0/repo",
+        "permission_mode":"bypassPermissions","hook_event_name":"PreToolUse","tool_name":"Bash",
+        "tool_input":{"command":"COMMAND","description":"x"},"tool_use_id":"toolu_1"}"#;
+    const CODEX: &str = r#"{"session_id":"a","turn_id":"t","transcript_path":null,"cwd":"/w.lanes/lane-0/repo",
+        "hook_event_name":"PreToolUse","model":"m","permission_mode":"default","tool_name":"Bash",
+        "tool_input":{"command":"COMMAND"},"tool_use_id":"c"}"#;
+    const GEMINI: &str = r#"{"session_id":"a","transcript_path":"/t","cwd":"/w.lanes/lane-0/repo",
+        "hook_event_name":"BeforeTool","timestamp":"2026-01-01T00:00:00Z","tool_name":"run_shell_command",
+        "tool_input":{"command":"COMMAND","description":"x"}}"#;
+    const OPENCODE: &str = r#"{"tool":"bash","sessionID":"s","callID":"c","args":{"command":"COMMAND","description":"x"}}"#;
+
+    #[test]
+    fn every_agent_is_understood_and_told_apart_by_its_shape() {
+        for (agent, shape) in Agent::ALL.into_iter().zip([CLAUDE, CODEX, GEMINI, OPENCODE]) {
+            let refused = shape.replace("COMMAND", "cd src && git push");
+            let allowed = shape.replace("COMMAND", "git commit -m 'git push'");
+            assert_eq!(ToolCall::parse(&refused, None).unwrap().agent, agent);
+            for named in [None, Some(agent)] {
+                assert!(!judged(&refused, named).is_allowed(), "{agent:?}");
+                assert!(judged(&allowed, named).is_allowed(), "{agent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_tool_is_judged_by_its_path() {
+        let write = |tool: &str, key: &str, path: &str| {
+            format!(r#"{{"tool_name":"{tool}","tool_input":{{"{key}":"{path}"}}}}"#)
+        };
+        for (tool, key) in [
+            ("Write", "file_path"),
+            ("Edit", "file_path"),
+            ("NotebookEdit", "notebook_path"),
+            ("write_file", "file_path"),
+        ] {
+            assert!(!judged(&write(tool, key, "/w/pdca.toml"), None).is_allowed(), "{tool}");
+            assert!(
+                judged(&write(tool, key, "/w.lanes/lane-0/repo/a.rs"), None).is_allowed(),
+                "{tool}"
+            );
+            assert!(judged(&write(tool, key, "src/push.rs"), None).is_allowed(), "{tool}");
+            assert!(
+                !judged(&write(tool, key, "../../lane-1/repo/a.rs"), None).is_allowed(),
+                "{tool}"
+            );
+        }
+        let patch = |path: &str| {
+            let text =
+                format!("*** Begin Patch\\n*** Update File: {path}\\n+git push\\n*** End Patch");
+            format!(
+                r#"{{"tool_name":"apply_patch","turn_id":"t","tool_input":{{"command":"{text}"}}}}"#
+            )
+        };
+        assert!(judged(&patch("src/a.rs"), None).is_allowed());
+        assert!(!judged(&patch("/w/results/issue_1/SUMMARY.md"), None).is_allowed());
+        assert!(!judged(r#"{"tool":"edit","args":{"filePath":"/w/x"}}"#, None).is_allowed());
+    }
+
+    #[test]
+    fn a_tool_that_neither_runs_nor_writes_is_allowed() {
+        assert!(
+            judged(r#"{"tool_name":"Read","tool_input":{"file_path":"/w/pdca.toml"}}"#, None)
+                .is_allowed()
+        );
+    }
+
+    #[test]
+    fn what_is_no_tool_call_is_an_error() {
+        for text in [
+            "",
+            "git push",
+            "[]",
+            "{}",
+            r#"{"tool_name":"Bash"}"#,
+            r#"{"tool_name":"Bash","tool_input":{}}"#,
+            r#"{"tool_name":"Bash","tool_input":{"command":7}}"#,
+            r#"{"tool_name":"Write","tool_input":{"content":"x"}}"#,
+            r#"{"tool":"bash"}"#,
+        ] {
+            assert!(ToolCall::parse(text, None).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_directory_of_the_call_counts() {
+        let call = r#"{"tool_name":"run_shell_command","hook_event_name":"BeforeTool",
+            "tool_input":{"command":"git commit -am x","dir_path":"/w"}}"#;
+        assert!(!judged(call, None).is_allowed());
+    }
+
+    #[test]
+    fn a_refusal_is_said_in_the_terms_of_the_agent() {
+        let refusal = Refusal::new("git push", "a builder does not push", "commit");
+        let deny = |agent| decision(agent, &refusal).unwrap_or_default();
+        assert!(deny(Agent::Claude).contains(r#""permissionDecision":"deny""#));
+        assert!(deny(Agent::Gemini).contains(r#""decision":"deny""#));
+        assert_eq!(decision(Agent::Opencode, &refusal), None);
+        assert_eq!(
+            reason(&refusal),
+            "pdca guard: refused: `git push`: a builder does not push. Instead: commit."
+        );
+    }
+}

@@ -1,0 +1,725 @@
+//! Splits shell text into words, operators and redirections.
+//!
+//! The lexer accepts more than any one shell does: it is used to find commands, not to run them, so text that a
+//! shell would reject may still be cut into commands, and only what leaves a quote or a bracket open is a
+//! [`Flaw`](Lexed::flaw). Substitutions are kept as text and lexed when they are expanded.
+
+mod pieces;
+mod token;
+
+use self::pieces::Pieces;
+pub(crate) use self::token::{Operator, Piece, Redirect, RedirectKind, Token, Word};
+
+/// Shell text, cut up.
+#[derive(Debug, Default)]
+pub(crate) struct Lexed {
+    pub(crate) tokens: Vec<Token>,
+    /// What was left open, if anything. The tokens before it are complete.
+    pub(crate) flaw: Option<&'static str>,
+}
+
+/// Splits `text` into tokens.
+pub(crate) fn lex(text: &str) -> Lexed {
+    let mut lexer = Lexer::new(text);
+    lexer.run();
+    Lexed { tokens: lexer.tokens, flaw: lexer.flaw }
+}
+
+/// A here-document whose body is still to come.
+struct Pending {
+    token: usize,
+    delimiter: String,
+    strip_tabs: bool,
+    quoted: bool,
+}
+
+struct Lexer {
+    chars: Vec<char>,
+    at: usize,
+    tokens: Vec<Token>,
+    pending: Vec<Pending>,
+    flaw: Option<&'static str>,
+    depth: usize,
+}
+
+/// How many brackets may be open at a time. No command line that people write comes near; without a limit the
+/// stack would be one.
+const DEEPEST: usize = 64;
+
+/// Characters that end an unquoted word.
+fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
+}
+
+impl Lexer {
+    fn new(text: &str) -> Self {
+        Self {
+            chars: text.chars().collect(),
+            at: 0,
+            tokens: Vec::new(),
+            pending: Vec::new(),
+            flaw: None,
+            depth: 0,
+        }
+    }
+
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.at + ahead).copied()
+    }
+
+    fn flawed(&mut self, what: &'static str) {
+        self.flaw.get_or_insert(what);
+        self.at = self.chars.len();
+    }
+
+    fn run(&mut self) {
+        while let Some(c) = self.peek(0) {
+            match c {
+                ' ' | '\t' | '\r' => self.at += 1,
+                '\\' if self.peek(1) == Some('\n') => self.at += 2,
+                '\n' => {
+                    self.at += 1;
+                    self.tokens.push(Token::Operator(Operator::Then));
+                    self.read_here_documents();
+                }
+                '#' => self.skip_comment(),
+                ';' => self.operator(&[';', '&'], Operator::Then),
+                '&' if matches!(self.peek(1), Some('>')) => self.redirect(),
+                '&' => self.operator(&['&'], Operator::Then),
+                '|' if self.peek(1) == Some('|') => {
+                    self.at += 2;
+                    self.tokens.push(Token::Operator(Operator::Then));
+                }
+                '|' => self.operator(&['&'], Operator::Pipe),
+                '(' => self.operator(&[], Operator::Open),
+                ')' => self.operator(&[], Operator::Close),
+                '<' | '>' if self.peek(1) == Some('(') => self.word(),
+                '<' | '>' => self.redirect(),
+                _ => self.word(),
+            }
+        }
+        // A here-document at the very end of the text has no body.
+        self.read_here_documents();
+    }
+
+    /// Takes one operator character, and any of `more` that follow it.
+    fn operator(&mut self, more: &[char], operator: Operator) {
+        self.at += 1;
+        while self.peek(0).is_some_and(|c| more.contains(&c)) {
+            self.at += 1;
+        }
+        self.tokens.push(Token::Operator(operator));
+    }
+
+    fn skip_comment(&mut self) {
+        while self.peek(0).is_some_and(|c| c != '\n') {
+            self.at += 1;
+        }
+    }
+
+    fn skip_blanks(&mut self) {
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (Some(' ' | '\t'), _) => self.at += 1,
+                (Some('\\'), Some('\n')) => self.at += 2,
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes a redirection. A number before it, which names a descriptor, was taken as a word.
+    fn redirect(&mut self) {
+        if let Some(Token::Word(word)) = self.tokens.last()
+            && word.bare().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
+            && self.at > 0
+            && self.chars[self.at - 1].is_ascii_digit()
+        {
+            self.tokens.pop();
+        }
+        let start = self.at;
+        while self.peek(0).is_some_and(|c| matches!(c, '<' | '>' | '&' | '|' | '-')) {
+            let so_far: String = self.chars[start..self.at].iter().collect();
+            let next = self.peek(0);
+            let grows = match so_far.as_str() {
+                "" | "&" => true,
+                "<" => matches!(next, Some('<' | '>' | '&')),
+                ">" => matches!(next, Some('>' | '&' | '|')),
+                "<<" => matches!(next, Some('<' | '-')),
+                "&>" => next == Some('>'),
+                _ => false,
+            };
+            if !grows {
+                break;
+            }
+            self.at += 1;
+        }
+        let operator: String = self.chars[start..self.at].iter().collect();
+        self.skip_blanks();
+        if matches!(operator.as_str(), "<<" | "<<-") {
+            self.here_document(operator == "<<-");
+            return;
+        }
+        let target = self.read_word();
+        let kind = match operator.as_str() {
+            "<<<" => RedirectKind::Text,
+            "<" => RedirectKind::Read,
+            "<&" => RedirectKind::Duplicate,
+            ">&" if is_descriptor(&target) => RedirectKind::Duplicate,
+            _ => RedirectKind::Write,
+        };
+        self.tokens.push(Token::Redirect(Redirect { kind, target }));
+    }
+
+    fn here_document(&mut self, strip_tabs: bool) {
+        let word = self.read_word();
+        let mut delimiter = String::new();
+        let mut is_quoted = false;
+        for piece in &word.0 {
+            if let Piece::Text { text, quoted } = piece {
+                delimiter.push_str(text);
+                is_quoted |= quoted;
+            }
+        }
+        self.pending.push(Pending {
+            token: self.tokens.len(),
+            delimiter,
+            strip_tabs,
+            quoted: is_quoted,
+        });
+        let target = Word::default();
+        self.tokens.push(Token::Redirect(Redirect { kind: RedirectKind::Text, target }));
+    }
+
+    /// Reads the bodies that begin at this line.
+    fn read_here_documents(&mut self) {
+        for pending in std::mem::take(&mut self.pending) {
+            let mut body = String::new();
+            while self.at < self.chars.len() {
+                let line = self.take_line();
+                let compared =
+                    if pending.strip_tabs { line.trim_start_matches('\t') } else { &line };
+                if compared.trim_end_matches('\r') == pending.delimiter {
+                    break;
+                }
+                body.push_str(compared);
+                body.push('\n');
+            }
+            let target = if pending.quoted {
+                Word(vec![Piece::Text { text: body, quoted: true }])
+            } else {
+                let mut inner = Lexer::new(&body);
+                let word = inner.double_quoted(None);
+                if let Some(flaw) = inner.flaw {
+                    self.flaw.get_or_insert(flaw);
+                }
+                word
+            };
+            if let Some(Token::Redirect(redirect)) = self.tokens.get_mut(pending.token) {
+                redirect.target = target;
+            }
+        }
+    }
+
+    fn take_line(&mut self) -> String {
+        let rest = &self.chars[self.at..];
+        let length = rest.iter().position(|c| *c == '\n').unwrap_or(rest.len());
+        let line = rest[..length].iter().collect();
+        self.at = (self.at + length + 1).min(self.chars.len());
+        line
+    }
+
+    fn word(&mut self) {
+        let before = self.at;
+        let word = self.read_word();
+        if self.at == before {
+            // Nothing that belongs to a word: step over it, so that lexing always ends.
+            self.at += 1;
+        } else {
+            self.tokens.push(Token::Word(word));
+        }
+    }
+
+    /// Reads one word up to a character that ends it.
+    fn read_word(&mut self) -> Word {
+        let mut pieces = Pieces::default();
+        while let Some(c) = self.peek(0) {
+            match c {
+                '\\' => {
+                    match self.peek(1) {
+                        Some('\n') => {}
+                        Some(next) => pieces.push(next, true),
+                        None => pieces.push('\\', false),
+                    }
+                    self.at = (self.at + 2).min(self.chars.len());
+                }
+                '\'' => {
+                    self.at += 1;
+                    pieces.text(self.single_quoted(), true);
+                }
+                '"' => {
+                    self.at += 1;
+                    pieces.text(String::new(), true);
+                    pieces.extend(self.double_quoted(Some('"')));
+                }
+                '`' => {
+                    let script = self.backticks();
+                    pieces.add(Piece::Command { script, quoted: false });
+                }
+                '$' => self.dollar(&mut pieces, false),
+                '<' | '>' if self.peek(1) == Some('(') => {
+                    self.at += 2;
+                    let script = self.substitution();
+                    pieces.add(Piece::Process { script });
+                }
+                '(' if pieces.ends_with(&['@', '!', '*', '+', '?']) => {
+                    self.at += 1;
+                    let pattern = self.substitution();
+                    pieces.text(format!("({pattern})"), false);
+                }
+                '(' if pieces.ends_with(&['=']) => {
+                    self.at += 1;
+                    let list = self.substitution();
+                    pieces.extend(list_of(&list));
+                }
+                c if ends_word(c) => break,
+                c => {
+                    pieces.push(c, false);
+                    self.at += 1;
+                }
+            }
+        }
+        Word(pieces.0)
+    }
+
+    fn single_quoted(&mut self) -> String {
+        let rest = &self.chars[self.at..];
+        if let Some(length) = rest.iter().position(|c| *c == '\'') {
+            let text = rest[..length].iter().collect();
+            self.at += length + 1;
+            text
+        } else {
+            let text = rest.iter().collect();
+            self.flawed("a single quote is left open");
+            text
+        }
+    }
+
+    /// Reads up to `end`, or to the end of the text where it is `None`, as in double quotes.
+    fn double_quoted(&mut self, end: Option<char>) -> Word {
+        let mut pieces = Pieces::default();
+        loop {
+            match self.peek(0) {
+                None => {
+                    if end.is_some() {
+                        self.flawed("a double quote is left open");
+                    }
+                    return Word(pieces.0);
+                }
+                Some(c) if Some(c) == end => {
+                    self.at += 1;
+                    return Word(pieces.0);
+                }
+                Some('\\') => {
+                    match self.peek(1) {
+                        Some('\n') => {}
+                        Some(next @ ('$' | '`' | '"' | '\\')) => pieces.push(next, true),
+                        Some(next) => {
+                            pieces.push('\\', true);
+                            pieces.push(next, true);
+                        }
+                        None => pieces.push('\\', true),
+                    }
+                    self.at = (self.at + 2).min(self.chars.len());
+                }
+                Some('`') => {
+                    let script = self.backticks();
+                    pieces.add(Piece::Command { script, quoted: true });
+                }
+                Some('$') => self.dollar(&mut pieces, true),
+                Some(c) => {
+                    pieces.push(c, true);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    /// Reads what begins with `$`.
+    fn dollar(&mut self, pieces: &mut Pieces, quoted: bool) {
+        self.at += 1;
+        match self.peek(0) {
+            Some('(') => {
+                self.at += 1;
+                let script = self.substitution();
+                // What is left open is not looked into: there is no end to it.
+                if self.flaw.is_some() {
+                    return;
+                }
+                let arithmetic = script.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
+                match arithmetic {
+                    Some(inner) => {
+                        let word = Lexer::new(inner).double_quoted(None);
+                        pieces.add(Piece::Opaque(word));
+                    }
+                    None => pieces.add(Piece::Command { script, quoted }),
+                }
+            }
+            Some('{') => {
+                self.at += 1;
+                let inner = self.braced();
+                if self.flaw.is_some() {
+                    return;
+                }
+                pieces.add(parameter(&inner, quoted));
+            }
+            Some('\'') if !quoted => {
+                self.at += 1;
+                let text = self.escaped_quoted();
+                pieces.text(text, true);
+            }
+            Some('"') if !quoted => {
+                self.at += 1;
+                pieces.text(String::new(), true);
+                pieces.extend(self.double_quoted(Some('"')));
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let start = self.at;
+                while self.peek(0).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
+                    self.at += 1;
+                }
+                let name = self.chars[start..self.at].iter().collect();
+                pieces.add(Piece::Variable { name, default: None, altered: false, quoted });
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
+                self.at += 1;
+                let name = c.to_string();
+                pieces.add(Piece::Variable { name, default: None, altered: false, quoted });
+            }
+            _ => pieces.push('$', quoted),
+        }
+    }
+
+    /// Reads `$'…'` with its escapes.
+    fn escaped_quoted(&mut self) -> String {
+        let mut text = String::new();
+        loop {
+            match self.peek(0) {
+                None => {
+                    self.flawed("a single quote is left open");
+                    return text;
+                }
+                Some('\'') => {
+                    self.at += 1;
+                    return text;
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    self.escape(&mut text);
+                }
+                Some(c) => {
+                    text.push(c);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, text: &mut String) {
+        let Some(c) = self.peek(0) else { return };
+        self.at += 1;
+        let (radix, longest) = match c {
+            'n' => return text.push('\n'),
+            't' => return text.push('\t'),
+            'r' => return text.push('\r'),
+            'a' | 'b' | 'e' | 'E' | 'f' | 'v' => return text.push(' '),
+            'x' => (16, 2),
+            'u' => (16, 4),
+            'U' => (16, 8),
+            '0'..='7' => {
+                self.at -= 1;
+                (8, 3)
+            }
+            other => return text.push(other),
+        };
+        let mut value = 0;
+        for _ in 0..longest {
+            let Some(digit) = self.peek(0).and_then(|c| c.to_digit(radix)) else { break };
+            value = value * radix + digit;
+            self.at += 1;
+        }
+        text.extend(char::from_u32(value));
+    }
+
+    /// Reads up to the closing backtick; what was escaped for it is not any more.
+    fn backticks(&mut self) -> String {
+        self.at += 1;
+        let mut script = String::new();
+        loop {
+            match self.peek(0) {
+                None => {
+                    self.flawed("a backtick is left open");
+                    return script;
+                }
+                Some('`') => {
+                    self.at += 1;
+                    return script;
+                }
+                Some('\\') => {
+                    match self.peek(1) {
+                        Some(next @ ('`' | '\\' | '$')) => script.push(next),
+                        Some(next) => {
+                            script.push('\\');
+                            script.push(next);
+                        }
+                        None => {}
+                    }
+                    self.at = (self.at + 2).min(self.chars.len());
+                }
+                Some(c) => {
+                    script.push(c);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    /// Steps over what begins with `$` without looking into it: it is lexed when it is expanded, and lexing it at
+    /// every level around it would take time that grows exponentially with the nesting.
+    fn skip_dollar(&mut self) {
+        self.at += 1;
+        match self.peek(0) {
+            Some('(') => {
+                self.at += 1;
+                self.substitution();
+            }
+            Some('{') => {
+                self.at += 1;
+                self.braced();
+            }
+            Some('\'') => {
+                self.at += 1;
+                self.escaped_quoted();
+            }
+            _ => {}
+        }
+    }
+
+    fn skip_double_quoted(&mut self) {
+        loop {
+            match self.peek(0) {
+                None => return self.flawed("a double quote is left open"),
+                Some('"') => {
+                    self.at += 1;
+                    return;
+                }
+                Some('\\') => self.at = (self.at + 2).min(self.chars.len()),
+                Some('`') => {
+                    self.backticks();
+                }
+                Some('$') if self.peek(1) != Some('\'') => self.skip_dollar(),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// Counts a level of nesting; beyond [`DEEPEST`] the text is flawed.
+    fn descend(&mut self) {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            self.flawed("it is nested too deeply");
+        }
+    }
+
+    /// Reads up to the parenthesis that closes the one just read.
+    fn substitution(&mut self) -> String {
+        self.descend();
+        let script = self.parenthesized();
+        self.depth -= 1;
+        script
+    }
+
+    fn parenthesized(&mut self) -> String {
+        let start = self.at;
+        let mut depth = 1;
+        let mut cases = 0;
+        let mut at_command = true;
+        while let Some(c) = self.peek(0) {
+            match c {
+                '\\' => {
+                    self.at = (self.at + 2).min(self.chars.len());
+                    at_command = false;
+                }
+                '\'' => {
+                    self.at += 1;
+                    self.single_quoted();
+                    at_command = false;
+                }
+                '"' => {
+                    self.at += 1;
+                    self.skip_double_quoted();
+                    at_command = false;
+                }
+                '`' => {
+                    self.backticks();
+                    at_command = false;
+                }
+                '$' => {
+                    self.skip_dollar();
+                    at_command = false;
+                }
+                '#' if self.at == start || self.chars[self.at - 1].is_whitespace() => {
+                    self.skip_comment();
+                }
+                '(' => {
+                    depth += 1;
+                    self.at += 1;
+                    at_command = true;
+                }
+                ')' => {
+                    // The pattern of a `case` has a closing parenthesis without an opening one.
+                    if !(cases > 0 && depth == 1) {
+                        depth -= 1;
+                    }
+                    self.at += 1;
+                    at_command = true;
+                    if depth == 0 {
+                        return self.chars[start..self.at - 1].iter().collect();
+                    }
+                }
+                ';' | '&' | '|' | '\n' => {
+                    self.at += 1;
+                    at_command = true;
+                }
+                c if c.is_whitespace() => self.at += 1,
+                _ => {
+                    let from = self.at;
+                    while self.peek(0).is_some_and(|c| !ends_word(c) && !"'\"`$\\".contains(c)) {
+                        self.at += 1;
+                    }
+                    if self.at == from {
+                        self.at += 1;
+                        continue;
+                    }
+                    let word: String = self.chars[from..self.at].iter().collect();
+                    match word.as_str() {
+                        "case" if at_command => cases += 1,
+                        "esac" if at_command => cases -= 1,
+                        _ => {}
+                    }
+                    at_command = matches!(word.as_str(), "then" | "do" | "else" | "{" | "!");
+                }
+            }
+        }
+        let script = self.chars[start..].iter().collect();
+        self.flawed("a parenthesis is left open");
+        script
+    }
+
+    /// Reads up to the brace that closes the one just read.
+    fn braced(&mut self) -> String {
+        self.descend();
+        let inner = self.up_to_brace();
+        self.depth -= 1;
+        inner
+    }
+
+    fn up_to_brace(&mut self) -> String {
+        let start = self.at;
+        let mut depth = 1;
+        while let Some(c) = self.peek(0) {
+            match c {
+                '\\' => self.at = (self.at + 2).min(self.chars.len()),
+                '\'' => {
+                    self.at += 1;
+                    self.single_quoted();
+                }
+                '"' => {
+                    self.at += 1;
+                    self.skip_double_quoted();
+                }
+                '`' => {
+                    self.backticks();
+                }
+                '$' => self.skip_dollar(),
+                '}' => {
+                    depth -= 1;
+                    self.at += 1;
+                    if depth == 0 {
+                        return self.chars[start..self.at - 1].iter().collect();
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+        let inner = self.chars[start..].iter().collect();
+        self.flawed("a brace is left open");
+        inner
+    }
+}
+
+fn is_descriptor(word: &Word) -> bool {
+    word.bare().is_some_and(|text| {
+        text == "-" || text.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// The elements of an array, separated by blanks, as one unquoted text where they are known.
+fn list_of(list: &str) -> Word {
+    let mut pieces = Pieces::default();
+    for token in lex(list).tokens {
+        if let Token::Word(word) = token {
+            if !pieces.0.is_empty() {
+                pieces.push(' ', false);
+            }
+            pieces.extend(word);
+        }
+    }
+    Word(pieces.0)
+}
+
+/// The piece that `${inner}` stands for.
+fn parameter(inner: &str, quoted: bool) -> Piece {
+    let body = inner.strip_prefix(['!', '#']).filter(|rest| !rest.is_empty());
+    let altered = body.is_some();
+    let body = body.unwrap_or(inner);
+    let is_special = body.starts_with(['@', '*', '?', '$', '!', '-', '#']);
+    let length = if is_special {
+        1
+    } else {
+        body.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(body.len())
+    };
+    let (name, mut rest) = body.split_at(length);
+    // All elements of an array are what the array was set to, and each is a word even in quotes.
+    let mut quoted = quoted;
+    for all in ["[@]", "[*]"] {
+        if let Some(behind) = rest.strip_prefix(all) {
+            rest = behind;
+            quoted = false;
+        }
+    }
+    let default = [":-", ":=", "-", "=", ":+", "+"]
+        .into_iter()
+        .find_map(|operator| rest.strip_prefix(operator))
+        .map(|text| Lexer::new(text).whole());
+    let altered = altered || (default.is_none() && !rest.is_empty());
+    Piece::Variable { name: name.to_owned(), default, altered, quoted }
+}
+
+impl Lexer {
+    /// Reads all of the text as one word, blanks included.
+    fn whole(mut self) -> Word {
+        let mut pieces = Pieces::default();
+        while self.at < self.chars.len() {
+            let before = self.at;
+            pieces.extend(self.read_word());
+            if self.at == before {
+                pieces.push(self.chars[before], false);
+                self.at += 1;
+            }
+        }
+        Word(pieces.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Words, operators and redirections.
+
+/// One token of shell text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Token {
+    Word(Word),
+    Operator(Operator),
+    Redirect(Redirect),
+}
+
+/// What ends a simple command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    /// `;`, `;;`, `&`, `&&`, `||` or a newline.
+    Then,
+    /// `|` or `|&`.
+    Pipe,
+    /// `(`.
+    Open,
+    /// `)`.
+    Close,
+}
+
+/// A redirection with its target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) kind: RedirectKind,
+    /// The file, or the text for [`RedirectKind::Text`].
+    pub(crate) target: Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RedirectKind {
+    /// The file is written.
+    Write,
+    /// The file is read.
+    Read,
+    /// A descriptor is duplicated or closed.
+    Duplicate,
+    /// The target itself is the standard input: a here-document or a here-string.
+    Text,
+}
+
+/// A word as pieces that are expanded one after another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    Variable {
+        name: String,
+        /// The word behind `:-`, `-`, `:=` or `=`.
+        default: Option<Word>,
+        /// The expansion is more than the value, such as `${x%y}`.
+        altered: bool,
+        quoted: bool,
+    },
+    /// `$(…)` or backticks.
+    Command {
+        script: String,
+        quoted: bool,
+    },
+    /// `<(…)` or `>(…)`.
+    Process {
+        script: String,
+    },
+    /// Arithmetic and the like: its value is not computed, but what is in it is looked at.
+    Opaque(Word),
+}
+
+impl Word {
+    /// The text of a word that is nothing but unquoted text.
+    pub(crate) fn bare(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [Piece::Text { text, quoted: false }] => Some(text),
+            _ => None,
+        }
+    }
+}

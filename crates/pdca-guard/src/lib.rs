@@ -1,0 +1,51 @@
+//! Which tool calls of a builder the process allows.
+//!
+//! A builder changes its own checkout and writes its notes. It does not push, speak to a forge, publish, sign off,
+//! drive `pdca`, or touch the user's trees. `pdca guard builder` is the hook that an agent asks before each tool
+//! call; this crate is the judgment behind it. The hook explains to a well-meaning model what not to do. It is no
+//! wall: a script file is not read, and code can put a command together at run time. The wall is that a builder has
+//! no credentials and that the kernel keeps it to its own places.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use pdca_guard::{Scope, judge_shell};
+//!
+//! let env = BTreeMap::from([("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned())]);
+//! let scope = Scope::from_env(env).expect("a builder's environment");
+//! let judge = |line: &str| judge_shell(line, &scope, scope.lane(), &|_| None);
+//! assert!(judge("git commit -m 'explain git push'").is_allowed());
+//! assert!(!judge("cd src && timeout 60 git -c x.y=z push origin HEAD").is_allowed());
+//! ```
+//!
+//! # Invariants
+//! - Nothing is read or run: text and environment come in as values, so an answer depends on nothing else.
+//! - Text that cannot be parsed is refused only if it names something that is refused.
+//! - Input that is not a tool call is an error, which the command turns into a refusal.
+
+pub mod answer;
+pub mod call;
+mod code;
+mod lexer;
+mod nested;
+mod rule;
+pub mod scope;
+mod walk;
+
+use camino::Utf8Path;
+
+pub use answer::{Answer, Refusal};
+pub use call::{Action, Agent, CallError, ToolCall, decision, reason};
+pub use scope::Scope;
+pub use walk::AliasLookup;
+
+/// Judges shell text that a builder is about to run in `cwd`.
+pub fn judge_shell(
+    text: &str,
+    scope: &Scope,
+    cwd: &Utf8Path,
+    git_alias: AliasLookup<'_>,
+) -> Answer {
+    let mut walk = walk::Walk::new(scope, git_alias, scope::normal(cwd));
+    let result = walk.whole(text);
+    Answer { refusal: result.err(), unseen: walk.unseen }
+}

@@ -1,0 +1,247 @@
+//! Forge clients: a builder may look, and speaks for nobody.
+
+use std::collections::BTreeMap;
+
+use super::{asks_for_help, git, is_unknown, line};
+use crate::answer::Refusal;
+use crate::nested::{behind_options, option_value};
+use crate::walk::Walk;
+
+const INSTEAD: &str = "leave the change in the checkout and write what is to be said into build-notes.md; `pdca publish` speaks with the forge";
+
+/// Commands that only read, as `noun verb`; a verb of `*` is all of them.
+const GH: &[(&str, &[&str])] = &[
+    ("pr", &["list", "ls", "view", "diff", "checks", "status", "checkout", "co"]),
+    ("issue", &["list", "ls", "view", "status"]),
+    ("repo", &["view", "list", "ls", "clone"]),
+    ("run", &["list", "ls", "view", "watch", "download"]),
+    ("workflow", &["list", "ls", "view"]),
+    ("release", &["list", "ls", "view", "download", "verify"]),
+    ("search", &["*"]),
+    ("status", &["*"]),
+    ("browse", &["*"]),
+    ("help", &["*"]),
+    ("version", &["*"]),
+    ("completion", &["*"]),
+    ("auth", &["status"]),
+    ("gist", &["list", "ls", "view", "clone"]),
+    ("label", &["list", "ls"]),
+    ("config", &["get", "list", "ls"]),
+    ("alias", &["list", "ls"]),
+    ("extension", &["list", "ls", "search"]),
+    ("ruleset", &["list", "ls", "view", "check"]),
+    ("cache", &["list", "ls"]),
+    ("secret", &["list", "ls"]),
+    ("variable", &["list", "ls", "get"]),
+    ("org", &["list", "ls"]),
+    ("project", &["list", "ls", "view", "item-list", "field-list"]),
+    ("attestation", &["verify", "download", "trusted-root"]),
+];
+
+const GLAB: &[(&str, &[&str])] = &[
+    ("mr", &["list", "ls", "view", "show", "diff", "checkout", "issues", "approvers"]),
+    ("issue", &["list", "ls", "view", "show"]),
+    ("incident", &["list", "ls", "view"]),
+    ("repo", &["view", "list", "ls", "clone", "search", "contributors", "archive"]),
+    ("ci", &["list", "ls", "view", "status", "get", "trace", "lint", "config"]),
+    ("pipe", &["list", "view", "status", "get", "trace", "lint"]),
+    ("pipeline", &["list", "view", "status", "get", "trace", "lint"]),
+    ("job", &["artifact"]),
+    ("release", &["list", "ls", "view", "download"]),
+    ("label", &["list", "ls", "get"]),
+    ("milestone", &["list", "get"]),
+    ("snippet", &["list", "ls", "view"]),
+    ("variable", &["list", "ls", "get", "export"]),
+    ("auth", &["status"]),
+    ("config", &["get"]),
+    ("user", &["events"]),
+    ("help", &["*"]),
+    ("version", &["*"]),
+    ("completion", &["*"]),
+    ("check-update", &["*"]),
+];
+
+const HUB: &[(&str, &[&str])] = &[
+    ("pr", &["list", "show", "checkout"]),
+    ("issue", &["", "show", "labels"]),
+    ("release", &["", "show", "download"]),
+    ("ci-status", &["*"]),
+    ("browse", &["*"]),
+    ("compare", &["*"]),
+    ("help", &["*"]),
+    ("version", &["*"]),
+];
+
+const TEA: &[(&str, &[&str])] = &[
+    ("pulls", &["", "list", "ls", "checkout"]),
+    ("pull", &["", "list", "ls", "checkout"]),
+    ("pr", &["", "list", "ls", "checkout"]),
+    ("issues", &["", "list", "ls"]),
+    ("issue", &["", "list", "ls"]),
+    ("releases", &["", "list", "ls"]),
+    ("repos", &["", "list", "ls", "search"]),
+    ("clone", &["*"]),
+    ("help", &["*"]),
+    ("whoami", &["*"]),
+];
+
+/// Commands of hub that are its own and no git command.
+const HUB_OWN: &[&str] = &[
+    "pull-request",
+    "fork",
+    "create",
+    "delete",
+    "gist",
+    "sync",
+    "pr",
+    "issue",
+    "release",
+    "ci-status",
+    "browse",
+    "compare",
+];
+
+pub(crate) fn judge(
+    program: &str,
+    args: &[String],
+    assigned: &BTreeMap<String, String>,
+    walk: &mut Walk<'_>,
+) -> Result<(), Refusal> {
+    let behind = behind_options(args, &["-R", "--repo", "--hostname", "-C", "-c"]);
+    let Some((noun, rest)) = behind.split_first() else { return Ok(()) };
+    if asks_for_help(rest) {
+        return Ok(());
+    }
+    let whole = line(program, args);
+    if noun == "api" {
+        return api(&whole, rest);
+    }
+    if program == "hub"
+        && !HUB_OWN.contains(&noun.as_str())
+        && !matches!(noun.as_str(), "help" | "version")
+    {
+        return git::judge(args, assigned, walk);
+    }
+    if is_unknown(noun) {
+        walk.not_seen(format!("which subcommand `{whole}` has is not known"));
+        return Ok(());
+    }
+    let table = match program {
+        "gh" => GH,
+        "glab" => GLAB,
+        "hub" => HUB,
+        _ => TEA,
+    };
+    let verb = behind_options(rest, &["-R", "--repo"]).first().map_or("", String::as_str);
+    let reads = table.iter().find(|(name, _)| name == noun).is_some_and(|(_, verbs)| {
+        verbs.contains(&"*") || verbs.contains(&verb) || (verb.is_empty() && program != "hub")
+    });
+    if reads {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        whole,
+        format!("a builder may look with `{program}` but changes nothing on the forge"),
+        INSTEAD,
+    ))
+}
+
+/// `gh api` and `glab api`: a request that only reads is allowed.
+fn api(whole: &str, args: &[String]) -> Result<(), Refusal> {
+    let method = option_value(args, &["-X", "--method"]).map(str::to_ascii_uppercase);
+    let has_fields = args.iter().any(|arg| {
+        ["-f", "-F", "--field", "--raw-field", "--input", "--form"].iter().any(|option| {
+            arg == option
+                || (arg.starts_with(option) && !arg.starts_with("--f") && option.len() == 2)
+                || arg.starts_with(&format!("{option}="))
+        })
+    });
+    let is_graphql = args
+        .iter()
+        .any(|arg| arg.trim_start_matches('/') == "graphql" || arg.ends_with("/graphql"));
+    let refuse = |why: &str| Err(Refusal::new(whole, why, INSTEAD));
+    if is_graphql {
+        let query = args.iter().find_map(|arg| {
+            arg.strip_prefix("query=").or_else(|| {
+                arg.split_once("query=")
+                    .filter(|(option, _)| option.starts_with('-'))
+                    .map(|(_, query)| query)
+            })
+        });
+        let query = query.map(|text| text.trim_start().to_ascii_lowercase());
+        return match query {
+            Some(text) if is_unknown(&text) || text.starts_with('@') => {
+                refuse("the query cannot be seen, so it may change something")
+            }
+            Some(text) if mutates(&text) => refuse("a mutation changes something on the forge"),
+            None if has_fields => refuse("the query cannot be seen, so it may change something"),
+            Some(_) | None => Ok(()),
+        };
+    }
+    match method.as_deref() {
+        Some("GET" | "HEAD" | "OPTIONS") => Ok(()),
+        Some(_) => refuse("the request changes something on the forge"),
+        None if has_fields => {
+            refuse("a request with fields is a POST, which changes something on the forge")
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a GraphQL document has a mutation outside of its comments.
+fn mutates(query: &str) -> bool {
+    query.lines().filter(|line| !line.trim_start().starts_with('#')).any(|line| {
+        line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == "mutation")
+    })
+}
+
+/// `curl` and its like, spoken to a forge's interface.
+pub(crate) fn request(program: &str, args: &[String]) -> Result<(), Refusal> {
+    let is_forge = |arg: &String| {
+        let arg = arg.trim_start_matches("https://").trim_start_matches("http://");
+        let host = arg.split(['/', ':', '?']).next().unwrap_or_default();
+        host == "api.github.com"
+            || host == "uploads.github.com"
+            || arg.contains("/api/v4/")
+            || arg.contains("/api/v3/repos/")
+    };
+    if !args.iter().any(is_forge) {
+        return Ok(());
+    }
+    let method = option_value(args, &["-X", "--request", "--method"]).map(str::to_ascii_uppercase);
+    let by_word =
+        args.iter().find(|arg| matches!(arg.as_str(), "POST" | "PUT" | "PATCH" | "DELETE"));
+    let sends = args.iter().any(|arg| {
+        [
+            "-d",
+            "--data",
+            "--data-raw",
+            "--data-binary",
+            "--data-urlencode",
+            "--json",
+            "-F",
+            "--form",
+            "-T",
+            "--upload-file",
+            "--post-data",
+            "--post-file",
+            "--body-data",
+        ]
+        .iter()
+        .any(|option| arg == option || arg.starts_with(&format!("{option}=")))
+    });
+    let is_get = args.iter().any(|arg| matches!(arg.as_str(), "-G" | "--get" | "-I" | "--head"));
+    let writes = match method.as_deref() {
+        Some("GET" | "HEAD" | "OPTIONS") => false,
+        Some(_) => true,
+        None => by_word.is_some() || (sends && !is_get),
+    };
+    if writes {
+        return Err(Refusal::new(
+            line(program, args),
+            "the request changes something on the forge",
+            INSTEAD,
+        ));
+    }
+    Ok(())
+}

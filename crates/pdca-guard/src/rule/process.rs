@@ -1,0 +1,51 @@
+//! Signals: what runs the builder is not the builder's to end.
+
+use super::{line, names_driver};
+use crate::answer::Refusal;
+use crate::walk::DRIVER_PID;
+
+const INSTEAD: &str =
+    "end only processes that you started, by their own number (`kill $!`, `kill %1`)";
+
+pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
+    let targets: Vec<&str> = targets(program, args);
+    let hits = match program {
+        "pkill" | "killall" | "skill" => {
+            targets.iter().any(|target| names_driver(target) || *target == ".")
+        }
+        "kill" => targets
+            .iter()
+            .any(|target| target.contains(DRIVER_PID) || matches!(*target, "1" | "-1" | "0")),
+        _ => {
+            args.iter().any(|arg| arg.starts_with("-k") || arg == "--kill")
+                && targets.iter().any(|target| names_driver(target))
+        }
+    };
+    if hits {
+        return Err(Refusal::new(
+            line(program, args),
+            "it may end the driver or what runs the builder",
+            INSTEAD,
+        ));
+    }
+    Ok(())
+}
+
+/// The arguments that say who gets the signal.
+fn targets<'a>(program: &str, args: &'a [String]) -> Vec<&'a str> {
+    let mut targets = Vec::new();
+    let mut at = 0;
+    let mut options = true;
+    while let Some(arg) = args.get(at) {
+        at += 1;
+        match arg.as_str() {
+            "--" if options => options = false,
+            "-s" | "-n" | "--signal" | "-u" | "-t" | "-g" | "-P" if options => at += 1,
+            // The first is a signal, and `kill -9 -1` is everybody.
+            "-1" if program == "kill" && at > 1 => targets.push("-1"),
+            _ if options && arg.starts_with('-') => {}
+            _ => targets.push(arg),
+        }
+    }
+    targets
+}

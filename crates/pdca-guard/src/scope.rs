@@ -1,0 +1,155 @@
+//! The builder whose calls are judged: its directories and its environment.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use pdca_state::Artifact;
+
+/// The role whose calls are judged, as in `PDCA_ROLE`.
+const BUILDERS: [&str; 2] = ["builder", "resolver"];
+
+/// What a leaf may leave in its view.
+const OWN_ARTIFACTS: [Artifact; 2] = [Artifact::BuildNotes, Artifact::Patch];
+
+/// Where a builder is at home, and which places are not its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    lane: Utf8PathBuf,
+    view: Option<Utf8PathBuf>,
+    tmp: Option<Utf8PathBuf>,
+    /// The workspace and the primary checkout, each with what it is called.
+    kept: Vec<(Utf8PathBuf, &'static str)>,
+    pub(crate) home: Option<Utf8PathBuf>,
+    /// The environment, for variables that a command line uses.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl Scope {
+    /// Reads the scope from the environment that the driver gives to a leaf; `None` where it is no builder's.
+    pub fn from_env(env: BTreeMap<String, String>) -> Option<Self> {
+        if env.get("PDCA_ROLE").is_some_and(|role| !BUILDERS.contains(&role.as_str())) {
+            return None;
+        }
+        let path = |name: &str| {
+            env.get(name)
+                .filter(|path| path.starts_with('/'))
+                .map(|path| normal(Utf8Path::new(path)))
+        };
+        let lane = path("PDCA_WORKTREE")?;
+        let mut kept = Vec::new();
+        kept.extend(path("PDCA_PRIMARY").map(|path| (path, "the user's own checkout")));
+        kept.extend(path("PDCA_WORKSPACE").map(|path| (path, "the workspace")));
+        kept.extend(lanes_root(&lane).map(|path| (path, "another lane")));
+        Some(Self {
+            view: path("PDCA_BUNDLE"),
+            tmp: path("TMPDIR"),
+            kept,
+            home: path("HOME"),
+            lane,
+            env,
+        })
+    }
+
+    /// The private checkout of the builder.
+    pub fn lane(&self) -> &Utf8Path {
+        &self.lane
+    }
+
+    /// The reason against writing `path`, which is absolute, if there is one.
+    pub(crate) fn objection(&self, path: &Utf8Path) -> Option<String> {
+        let path = normal(path);
+        if let Some(view) = &self.view
+            && path.starts_with(view)
+        {
+            let artifact = path.file_name().and_then(Artifact::from_file_name);
+            return artifact
+                .filter(|artifact| path.parent() == Some(view) && !OWN_ARTIFACTS.contains(artifact))
+                .map(|artifact| {
+                    format!("{} of a bundle is written by the driver alone", artifact.file_name())
+                });
+        }
+        if self.tmp.as_ref().is_some_and(|tmp| path.starts_with(tmp)) {
+            return None;
+        }
+        if let Ok(inside) = path.strip_prefix(&self.lane) {
+            return git_internal(inside).map(str::to_owned);
+        }
+        if let Some((_, what)) = self.kept.iter().find(|(tree, _)| path.starts_with(tree)) {
+            return Some(format!("it is in {what}"));
+        }
+        let at_home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok())?;
+        guarded_at_home(at_home).then(|| "it configures the user's git, agents or forge".to_owned())
+    }
+
+    /// Whether a command that changes a repository may work in `dir`.
+    pub(crate) fn is_own(&self, dir: &Utf8Path) -> bool {
+        let dir = normal(dir);
+        let temporary = self.tmp.iter().chain(&self.view).any(|own| dir.starts_with(own));
+        dir.starts_with(&self.lane)
+            || temporary
+            || ["/tmp", "/var/tmp"].iter().any(|tmp| {
+                dir.starts_with(tmp) && !self.kept.iter().any(|(tree, _)| dir.starts_with(tree))
+            })
+    }
+}
+
+/// The directory of all lanes, where `lane` lies as the driver lays lanes out: `<root>/lane-<slot>/<target>`.
+fn lanes_root(lane: &Utf8Path) -> Option<Utf8PathBuf> {
+    let slot = lane.parent()?;
+    slot.file_name()?.starts_with("lane-").then(|| slot.parent().map(Utf8Path::to_owned))?
+}
+
+/// Hooks and configuration of the checkout's git, which decide what git runs for the driver.
+fn git_internal(inside: &Utf8Path) -> Option<&'static str> {
+    let mut parts = inside.components().map(|part| part.as_str().to_ascii_lowercase());
+    let rest: Vec<String> = parts.by_ref().skip_while(|part| part != ".git").skip(1).collect();
+    match rest.first().map(String::as_str) {
+        Some("hooks") => Some("it is a hook of the checkout's git"),
+        Some("config" | "config.worktree") if rest.len() == 1 => {
+            Some("it is the configuration of the checkout's git")
+        }
+        _ => None,
+    }
+}
+
+/// Files below the home directory that decide what git, an agent or a forge client does for the user.
+fn guarded_at_home(path: &Utf8Path) -> bool {
+    const TREES: [&str; 6] = [
+        ".ssh",
+        ".config/gh",
+        ".config/git",
+        ".config/pdca",
+        ".config/opencode",
+        ".config/glab-cli",
+    ];
+    const FILES: [&str; 10] = [
+        ".gitconfig",
+        ".git-credentials",
+        ".netrc",
+        ".npmrc",
+        ".pypirc",
+        ".cargo/credentials.toml",
+        ".claude/settings.json",
+        ".codex/hooks.json",
+        ".codex/config.toml",
+        ".gemini/settings.json",
+    ];
+    TREES.iter().any(|tree| path.starts_with(tree)) || FILES.iter().any(|file| path == *file)
+}
+
+/// The path without `.` and `..`, as text: links are not followed.
+pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
+    let mut normal = Utf8PathBuf::new();
+    for part in path.components() {
+        match part {
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir => {
+                normal.pop();
+            }
+            Utf8Component::Prefix(_) | Utf8Component::RootDir | Utf8Component::Normal(_) => {
+                normal.push(part);
+            }
+        }
+    }
+    normal
+}

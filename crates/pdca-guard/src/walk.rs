@@ -1,0 +1,703 @@
+//! Walks through shell text as a shell would, without running anything, and asks the rules about every command.
+//!
+//! 1. The [lexer](crate::lexer) cuts the text into words and operators.
+//! 2. Each simple command is expanded: variables that the text or the environment sets, brace lists, substitutions
+//!    whose output is certain (`$(echo git)`). What is not known becomes [`UNKNOWN`].
+//! 3. Wrappers (`env`, `timeout`, `xargs`, `sh -c`, …) are [peeled](crate::nested), and what they start is walked
+//!    in turn.
+//! 4. What remains is a program with arguments, and is shown to the [rules](crate::rule).
+//!
+//! Both sides of a condition and every branch are walked: what could run counts as run. Compound commands are not
+//! parsed as a grammar; their reserved words are stepped over, so that a command in any of them is found even where
+//! the text around it is wrong.
+
+mod fields;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use self::fields::{Fields, braces, output_of};
+use crate::answer::Refusal;
+use crate::lexer::{Operator, Piece, Redirect, RedirectKind, Token, Word, lex};
+use crate::nested::{Nested, nested};
+use crate::rule;
+use crate::scope::Scope;
+
+/// Stands for text that only the run would know. It is no character of any file name or option.
+pub(crate) const UNKNOWN: char = '\u{FFFC}';
+/// Stands for the process id of the driver or of what runs the builder.
+pub(crate) const DRIVER_PID: &str = "\u{FFFC}driver";
+
+/// How deep scripts may be nested in scripts.
+const DEEPEST: usize = 24;
+/// How many commands are looked at for one call. Text that needs more is refused only where it names something.
+const MOST: usize = 4_000;
+/// How many words of text that cannot be parsed are taken for one command.
+const LONGEST: usize = 64;
+/// How many values of a loop are tried.
+const TURNS: usize = 16;
+
+/// Finds what a git alias stands for in the configuration; `None` where there is no such alias.
+pub type AliasLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What is known while walking.
+#[derive(Clone)]
+pub(crate) struct Walk<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) git_alias: AliasLookup<'a>,
+    /// The directory commands start in, as long as it is known.
+    pub(crate) cwd: Option<Utf8PathBuf>,
+    vars: BTreeMap<String, String>,
+    positional: Vec<String>,
+    functions: BTreeMap<String, Rc<Vec<Token>>>,
+    aliases: BTreeMap<String, String>,
+    /// The outputs of process substitutions, by number.
+    outputs: Vec<Option<String>>,
+    depth: usize,
+    /// Aliases of git are not followed: nothing may be walked any deeper.
+    pub(crate) is_shallow: bool,
+    budget: usize,
+    pub(crate) unseen: Vec<String>,
+}
+
+/// What a command writes to its standard output, where that is certain.
+type Output = Option<String>;
+
+/// Words that introduce or separate commands and are no commands.
+const STEPPED_OVER: [&str; 16] = [
+    "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "{", "}", "!",
+    "coproc", "select", "in",
+];
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(scope: &'a Scope, git_alias: AliasLookup<'a>, cwd: Utf8PathBuf) -> Self {
+        Self {
+            scope,
+            git_alias,
+            cwd: Some(cwd),
+            vars: scope.env.clone(),
+            positional: Vec::new(),
+            functions: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            outputs: Vec::new(),
+            depth: 0,
+            is_shallow: false,
+            budget: MOST,
+            unseen: Vec::new(),
+        }
+    }
+
+    /// Sets variables for all that is walked from now on.
+    pub(crate) fn assign(&mut self, assigned: &BTreeMap<String, String>) {
+        self.vars.extend(assigned.clone());
+    }
+
+    /// Remembers that something was not looked into.
+    pub(crate) fn not_seen(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.unseen.contains(&what) && self.unseen.len() < 16 {
+            self.unseen.push(what);
+        }
+    }
+
+    /// Walks through the text of a call.
+    pub(crate) fn whole(&mut self, text: &str) -> Result<(), Refusal> {
+        self.script(text, None)?;
+        if self.budget == 0 {
+            return self.unparsed(text, "it starts too many commands");
+        }
+        Ok(())
+    }
+
+    /// Walks through a script.
+    pub(crate) fn script(&mut self, text: &str, stdin: Output) -> Result<Output, Refusal> {
+        if self.depth >= DEEPEST {
+            return self.unparsed(text, "it is nested too deeply").map(|()| None);
+        }
+        self.depth += 1;
+        let lexed = lex(text);
+        let walked = match lexed.flaw {
+            Some(flaw) => self.unparsed(text, flaw),
+            None => Ok(()),
+        };
+        let walked = walked.and_then(|()| self.tokens(&lexed.tokens, stdin));
+        self.depth -= 1;
+        walked
+    }
+
+    /// Text that cannot be parsed is refused only if it names something that would be.
+    fn unparsed(&mut self, text: &str, flaw: &str) -> Result<(), Refusal> {
+        let was_shallow = std::mem::replace(&mut self.is_shallow, true);
+        let found = self.names_refused(text);
+        self.is_shallow = was_shallow;
+        if let Some(refusal) = found {
+            let why = format!("{} (the rest cannot be parsed: {flaw})", refusal.why);
+            return Err(Refusal { why, ..refusal });
+        }
+        self.not_seen(format!("not all of the text can be parsed: {flaw}"));
+        Ok(())
+    }
+
+    /// The first run of words in `text` that would be refused as a command.
+    fn names_refused(&mut self, text: &str) -> Option<Refusal> {
+        for line in text.lines() {
+            let words: Vec<String> = line
+                .split(|c: char| c.is_whitespace() || "'\"`$(){};|&<>\\".contains(c))
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect();
+            for start in 0..words.len() {
+                if let Err(refusal) = rule::judge(
+                    &words[start..words.len().min(start + LONGEST)],
+                    &BTreeMap::new(),
+                    self,
+                ) {
+                    return Some(refusal);
+                }
+            }
+        }
+        None
+    }
+
+    fn tokens(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
+        let mut piped = stdin;
+        let mut output = None;
+        // What a subshell changes ends with it.
+        let mut subshells = Vec::new();
+        let mut at = 0;
+        while at < tokens.len() && self.budget > 0 {
+            match &tokens[at] {
+                Token::Operator(Operator::Open) => {
+                    subshells.push((self.cwd.clone(), self.vars.clone()));
+                    at += 1;
+                    continue;
+                }
+                Token::Operator(Operator::Close) => {
+                    if let Some((cwd, vars)) = subshells.pop() {
+                        (self.cwd, self.vars) = (cwd, vars);
+                    }
+                    at += 1;
+                    continue;
+                }
+                Token::Operator(Operator::Then) => {
+                    at += 1;
+                    continue;
+                }
+                Token::Operator(Operator::Pipe) => {
+                    piped = output.take();
+                    at += 1;
+                    continue;
+                }
+                Token::Word(_) | Token::Redirect(_) => {}
+            }
+            let end = at + tokens[at..].iter().take_while(|token| !is_operator(token)).count();
+            let simple = &tokens[at..end];
+            if let Some(next) = self.define_function(tokens, at, end)? {
+                at = next;
+                continue;
+            }
+            if let Some(next) = self.turn_loop(tokens, simple, end)? {
+                at = next;
+                continue;
+            }
+            output = self.simple(simple, piped.take())?;
+            at = end;
+        }
+        Ok(output)
+    }
+
+    /// Keeps `name() { … }` or `function name { … }` for its calls, and looks at its body. Returns where to go on.
+    fn define_function(
+        &mut self,
+        tokens: &[Token],
+        at: usize,
+        end: usize,
+    ) -> Result<Option<usize>, Refusal> {
+        let text = |index: usize| match tokens.get(index) {
+            Some(Token::Word(word)) => word.bare(),
+            _ => None,
+        };
+        let is = |index: usize, operator: Operator| {
+            tokens.get(index) == Some(&Token::Operator(operator))
+        };
+        let (name, mut body) = if text(at) == Some("function") && end >= at + 2 {
+            let parens = is(at + 2, Operator::Open) && is(at + 3, Operator::Close);
+            (text(at + 1), if parens { at + 4 } else { at + 2 })
+        } else if end == at + 1 && is(end, Operator::Open) && is(end + 1, Operator::Close) {
+            (text(at), end + 2)
+        } else {
+            return Ok(None);
+        };
+        let Some(name) = name else { return Ok(None) };
+        while is(body, Operator::Then) {
+            body += 1;
+        }
+        let close = if is(body, Operator::Open) {
+            closing_parenthesis(tokens, body)
+        } else {
+            closing_word(tokens, body, &["{"], "}")
+        };
+        let Some(close) = close else { return Ok(None) };
+        let inner = Rc::new(tokens[body + 1..close].to_vec());
+        let mut once = self.clone();
+        once.positional = Vec::new();
+        once.tokens(&inner, None)?;
+        self.take_over(once);
+        self.functions.insert(name.to_owned(), inner);
+        Ok(Some(close + 1))
+    }
+
+    /// Walks `for name in values; do …; done` once per value. Returns where to go on.
+    fn turn_loop(
+        &mut self,
+        tokens: &[Token],
+        simple: &[Token],
+        end: usize,
+    ) -> Result<Option<usize>, Refusal> {
+        let words: Vec<&Word> = simple
+            .iter()
+            .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
+            .skip_while(|word| {
+                word.bare().is_some_and(|text| ["then", "do", "else", "{", "!"].contains(&text))
+            })
+            .collect();
+        let [keyword, name, is_in, values @ ..] = words.as_slice() else { return Ok(None) };
+        if !matches!(keyword.bare(), Some("for" | "select")) || is_in.bare() != Some("in") {
+            return Ok(None);
+        }
+        let Some(name) = name.bare() else { return Ok(None) };
+        let mut start = end;
+        while tokens.get(start).is_some_and(is_operator) {
+            start += 1;
+        }
+        if !is_word(tokens.get(start), "do") {
+            return Ok(None);
+        }
+        let Some(close) = closing_word(tokens, start, &["do"], "done") else { return Ok(None) };
+        let mut fields = Vec::new();
+        for value in values {
+            fields.extend(self.expand(value)?);
+        }
+        if fields.len() > TURNS {
+            fields.truncate(TURNS);
+            fields.push(UNKNOWN.to_string());
+        }
+        if fields.is_empty() {
+            fields.push(UNKNOWN.to_string());
+        }
+        for field in fields {
+            self.budget = self.budget.saturating_sub(1);
+            self.vars.insert(name.to_owned(), field);
+            self.tokens(&tokens[start + 1..close], None)?;
+        }
+        Ok(Some(close + 1))
+    }
+
+    /// Looks at one simple command with its redirections.
+    fn simple(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
+        let mut words: Vec<&Word> = Vec::new();
+        let mut stdin = stdin;
+        for token in tokens {
+            match token {
+                Token::Word(word) => words.push(word),
+                Token::Redirect(redirect) => {
+                    if let Some(text) = self.redirect(redirect)? {
+                        stdin = Some(text);
+                    }
+                }
+                Token::Operator(_) => {}
+            }
+        }
+        while words
+            .first()
+            .and_then(|word| word.bare())
+            .is_some_and(|text| STEPPED_OVER.contains(&text))
+        {
+            words.remove(0);
+        }
+        if words.first().and_then(|word| word.bare()) == Some("case") {
+            for word in &words {
+                self.expand(word)?;
+            }
+            return Ok(None);
+        }
+        let mut assigned = BTreeMap::new();
+        while let Some((name, value)) = words.first().and_then(|word| assignment(word)) {
+            let value = self.expand(&value)?.join(" ");
+            assigned.insert(name, value);
+            words.remove(0);
+        }
+        let mut cmdline = Vec::new();
+        for (place, word) in words.iter().enumerate() {
+            let fields = self.expand(word)?;
+            // A program named by a variable that nobody set here is taken at the variable's word.
+            let guess = (place == 0 && fields.first().is_some_and(|field| field.contains(UNKNOWN)))
+                .then(|| rule::program_of_variable(word))
+                .flatten();
+            match guess {
+                Some(program) => cmdline.push(program.to_owned()),
+                None => cmdline.extend(fields),
+            }
+        }
+        if cmdline.is_empty() {
+            self.vars.extend(assigned);
+            return Ok(None);
+        }
+        self.command(&cmdline, &assigned, stdin)
+    }
+
+    /// Judges what a redirection writes; returns the text it gives to standard input.
+    fn redirect(&mut self, redirect: &Redirect) -> Result<Output, Refusal> {
+        let fields = self.expand(&redirect.target)?;
+        match redirect.kind {
+            RedirectKind::Text => return Ok(Some(fields.join(" "))),
+            RedirectKind::Write => {
+                for path in &fields {
+                    rule::files::write(path, &format!("> {path}"), self)?;
+                }
+            }
+            RedirectKind::Read => {
+                if let Some(output) = fields.first().and_then(|path| self.process_output(path)) {
+                    return Ok(Some(output));
+                }
+            }
+            RedirectKind::Duplicate => {}
+        }
+        Ok(None)
+    }
+
+    /// Judges one program with its arguments, and whatever it starts.
+    pub(crate) fn command(
+        &mut self,
+        cmdline: &[String],
+        assigned: &BTreeMap<String, String>,
+        stdin: Output,
+    ) -> Result<Output, Refusal> {
+        self.budget = self.budget.saturating_sub(1);
+        if self.budget == 0 {
+            return Ok(None);
+        }
+        if self.depth >= DEEPEST {
+            return self.unparsed(&cmdline.join(" "), "it is nested too deeply").map(|()| None);
+        }
+        let Some(program) = cmdline.first() else { return Ok(None) };
+        if let Some(text) = self.aliases.get(program).cloned() {
+            self.aliases.remove(program);
+            let line = format!("{text} {}", quoted(&cmdline[1..]));
+            let result = self.script(&line, stdin);
+            self.aliases.insert(program.clone(), text);
+            return result;
+        }
+        if let Some(body) = self.functions.get(program).cloned() {
+            self.depth += 1;
+            let positional = std::mem::replace(&mut self.positional, cmdline[1..].to_vec());
+            let result = self.tokens(&body, stdin);
+            self.positional = positional;
+            self.depth -= 1;
+            return result;
+        }
+        if self.builtin(cmdline)? {
+            return Ok(None);
+        }
+        rule::judge(cmdline, assigned, self)?;
+        for part in nested(cmdline, stdin.as_deref()) {
+            self.start(part, assigned)?;
+        }
+        Ok(output_of(cmdline, stdin))
+    }
+
+    /// Looks at what another command starts.
+    fn start(&mut self, part: Nested, assigned: &BTreeMap<String, String>) -> Result<(), Refusal> {
+        self.depth += 1;
+        let result = match part {
+            Nested::Command { cmdline, env, stdin } => {
+                let mut assigned = assigned.clone();
+                assigned.extend(env);
+                self.command(&cmdline, &assigned, stdin).map(drop)
+            }
+            Nested::Script { text, args, stdin } => {
+                // A script of its own does not change where this one goes on.
+                let mut child = self.clone();
+                child.assign(assigned);
+                let mut args = args.into_iter();
+                if let Some(zero) = args.next() {
+                    child.vars.insert("0".to_owned(), zero);
+                }
+                child.positional = args.collect();
+                let result = child.script(&text, stdin);
+                self.take_over(child);
+                result.map(drop)
+            }
+            Nested::SameShell(text) => self.script(&text, None).map(drop),
+            Nested::File(path) => {
+                if let Some(text) = self.process_output(&path) {
+                    self.clone().script(&text, None).map(drop)
+                } else {
+                    self.not_seen(format!("the content of the script {path} is not read"));
+                    Ok(())
+                }
+            }
+            Nested::Code(text) => crate::code::judge(&text, self),
+        };
+        self.depth -= 1;
+        result
+    }
+
+    /// Keeps what a walk of its own has used up and found out.
+    fn take_over(&mut self, child: Walk<'a>) {
+        self.budget = child.budget;
+        for what in child.unseen {
+            self.not_seen(what);
+        }
+    }
+
+    /// Follows the commands of the shell that change what later ones mean. Returns whether it was one.
+    fn builtin(&mut self, cmdline: &[String]) -> Result<bool, Refusal> {
+        let args = &cmdline[1..];
+        match cmdline[0].as_str() {
+            "cd" | "pushd" => {
+                let to = args.iter().find(|arg| !arg.starts_with('-') || *arg == "-");
+                self.cwd = match to.map(String::as_str) {
+                    None => self.scope.home.clone(),
+                    Some(to) => self.resolve(to),
+                };
+            }
+            "popd" => self.cwd = None,
+            "export" | "declare" | "local" | "typeset" | "readonly" => {
+                for arg in args {
+                    if let Some((name, value)) = arg.split_once('=') {
+                        self.vars.insert(name.to_owned(), value.to_owned());
+                    }
+                }
+            }
+            "unset" => {
+                for name in args {
+                    self.vars.remove(name);
+                }
+            }
+            "read" | "mapfile" | "readarray" => {
+                for name in args {
+                    self.vars.insert(name.clone(), UNKNOWN.to_string());
+                }
+            }
+            "alias" => {
+                for arg in args {
+                    if let Some((name, value)) = arg.split_once('=') {
+                        self.clone().script(value, None)?;
+                        self.aliases.insert(name.to_owned(), value.to_owned());
+                    }
+                }
+            }
+            "set" => {
+                if let Some(split) = args.iter().position(|arg| arg == "--") {
+                    self.positional = args[split + 1..].to_vec();
+                }
+            }
+            "shift" => {
+                if !self.positional.is_empty() {
+                    self.positional.remove(0);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The absolute path that `path` means here, if that is known.
+    pub(crate) fn resolve(&self, path: &str) -> Option<Utf8PathBuf> {
+        if path.contains(UNKNOWN) || path == "-" || path.is_empty() {
+            return None;
+        }
+        if path.starts_with('/') {
+            return Some(crate::scope::normal(Utf8Path::new(path)));
+        }
+        self.cwd.as_ref().map(|cwd| crate::scope::normal(&cwd.join(path)))
+    }
+
+    /// The value of a variable: set in the text, or in the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        match name {
+            "PPID" => Some(DRIVER_PID.to_owned()),
+            "PWD" => self.cwd.as_ref().map(|cwd| cwd.as_str().to_owned()),
+            "IFS" => Some(" ".to_owned()),
+            _ => self.vars.get(name).cloned(),
+        }
+    }
+
+    fn process_output(&self, path: &str) -> Output {
+        let number: usize = path.strip_prefix(PROCESS)?.parse().ok()?;
+        self.outputs.get(number).cloned().flatten()
+    }
+
+    /// Expands a word into the fields it becomes. What is substituted is walked on the way.
+    fn expand(&mut self, word: &Word) -> Result<Vec<String>, Refusal> {
+        let mut fields = Fields::default();
+        for (place, piece) in word.0.iter().enumerate() {
+            match piece {
+                Piece::Text { text, quoted } => {
+                    fields.append(&self.tilde(text, place == 0 && !quoted));
+                }
+                Piece::Variable { name, default, altered, quoted } => {
+                    self.expand_variable(name, default.as_ref(), *altered, *quoted, &mut fields)?;
+                }
+                Piece::Command { script, quoted } => {
+                    let output = self.substitute(script)?;
+                    let text = output.unwrap_or_else(|| UNKNOWN.to_string());
+                    let text = text.trim_end_matches('\n');
+                    if *quoted { fields.append(text) } else { fields.split(text) }
+                }
+                Piece::Process { script } => {
+                    let output = self.substitute(script)?;
+                    fields.append(&format!("{PROCESS}{}", self.outputs.len()));
+                    self.outputs.push(output);
+                }
+                Piece::Opaque(inner) => {
+                    self.expand(inner)?;
+                    fields.append(&UNKNOWN.to_string());
+                }
+            }
+        }
+        Ok(match word.bare() {
+            Some(text) if text.contains('{') => {
+                fields.finish().iter().flat_map(|f| braces(f, 0)).collect()
+            }
+            _ => fields.finish(),
+        })
+    }
+
+    fn expand_variable(
+        &mut self,
+        name: &str,
+        default: Option<&Word>,
+        altered: bool,
+        quoted: bool,
+        fields: &mut Fields,
+    ) -> Result<(), Refusal> {
+        if matches!(name, "@" | "*") && !self.positional.is_empty() {
+            for (place, value) in self.positional.clone().iter().enumerate() {
+                if place > 0 {
+                    fields.next();
+                }
+                fields.append(value);
+            }
+            return Ok(());
+        }
+        let default = default.map(|word| self.expand(word)).transpose()?;
+        // `$0` is a variable like others.
+        let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let value = match number {
+            Some(number) => self.positional.get(number).cloned(),
+            None => self.variable(name),
+        };
+        let value =
+            if altered { None } else { value.or_else(|| default.map(|fields| fields.join(" "))) };
+        let value = value.unwrap_or_else(|| UNKNOWN.to_string());
+        if quoted {
+            fields.append(&value);
+        } else {
+            fields.split(&value);
+        }
+        Ok(())
+    }
+
+    fn tilde(&self, text: &str, at_start: bool) -> String {
+        let rest = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        match (rest, &self.scope.home) {
+            (Some(rest), Some(home)) if at_start => format!("{home}{rest}"),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Walks a substitution in a shell of its own.
+    fn substitute(&mut self, script: &str) -> Result<Output, Refusal> {
+        let mut child = self.clone();
+        let output = child.script(script, None)?;
+        self.take_over(child);
+        Ok(output)
+    }
+}
+
+/// What a process substitution expands to, followed by its number.
+const PROCESS: &str = "/dev/fd/\u{FFFC}";
+
+fn is_operator(token: &Token) -> bool {
+    matches!(token, Token::Operator(_))
+}
+
+fn is_word(token: Option<&Token>, text: &str) -> bool {
+    matches!(token, Some(Token::Word(word)) if word.bare() == Some(text))
+}
+
+fn closing_parenthesis(tokens: &[Token], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token {
+            Token::Operator(Operator::Open) => depth += 1,
+            Token::Operator(Operator::Close) => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            Token::Operator(Operator::Then | Operator::Pipe)
+            | Token::Word(_)
+            | Token::Redirect(_) => {}
+        }
+    }
+    None
+}
+
+/// The place of the reserved word `close` that belongs to the opening one at `open`.
+fn closing_word(tokens: &[Token], open: usize, opening: &[&str], close: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at_command = true;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        let text = match token {
+            Token::Operator(_) => {
+                at_command = true;
+                continue;
+            }
+            Token::Redirect(_) => continue,
+            Token::Word(word) => word.bare().unwrap_or_default(),
+        };
+        if !at_command {
+            continue;
+        }
+        if opening.contains(&text) {
+            depth += 1;
+        } else if depth == 0 {
+            return None;
+        } else if text == close {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+        at_command = STEPPED_OVER.contains(&text);
+    }
+    None
+}
+
+/// The name and the value of a word that assigns a variable.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let Some(Piece::Text { text, quoted: false }) = word.0.first() else { return None };
+    let (name, value) = text.split_once('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let name = name.split_once('[').map_or(name, |(array, _)| array);
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_name {
+        return None;
+    }
+    let mut pieces = vec![Piece::Text { text: value.to_owned(), quoted: false }];
+    pieces.extend(word.0[1..].iter().cloned());
+    Some((name.to_owned(), Word(pieces)))
+}
+
+/// The arguments so that a shell reads them as they are.
+fn quoted(args: &[String]) -> String {
+    let quote = |arg: &String| format!("'{}'", arg.replace('\'', "'\\''"));
+    args.iter().map(quote).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,271 @@
+//! What of many changes goes together, and what cannot.
+//!
+//! Changes are the nodes of a graph whose edges are conflicts. What can land at once is a set without an edge, and a change
+//! brings what it needs, so it conflicts with whatever those conflict with. The largest such set is found exactly where
+//! that takes few steps, and else a large one.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+/// How much is tried before the largest set found is good enough: a choice among so many changes takes their number squared.
+const MOST_STEPS: usize = 2_000_000;
+
+/// Changes in groups, by their places.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Grouping {
+    /// Every change once. Those of a group merge with each other, in an order in which each comes after what it needs. The
+    /// first group is the most that can land; each further one is the most of what is left. A change that needs two that
+    /// conflict is in a group of its own after all others.
+    pub groups: Vec<Vec<usize>>,
+    /// The changes that conflict, directly or through others, of which only some can land.
+    pub clusters: Vec<Cluster>,
+}
+
+/// Changes that are connected by conflicts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cluster {
+    /// The changes.
+    pub places: Vec<usize>,
+    /// Those of them that are in the first group.
+    pub lands: Vec<usize>,
+}
+
+impl Grouping {
+    /// Groups as many changes as there are entries in `needs`, which has the places that each one needs. The conflicts are
+    /// pairs of places.
+    pub fn new(needs: &[Vec<usize>], conflicts: &[(usize, usize)]) -> Self {
+        let count = needs.len();
+        let closures: Vec<BTreeSet<usize>> =
+            (0..count).map(|place| closure(needs, place)).collect();
+        let mut direct = vec![BTreeSet::new(); count];
+        for (one, other) in conflicts.iter().filter(|(one, other)| *one.max(other) < count) {
+            // What a change stands on is in it, and was merged when it was built.
+            if !closures[*one].contains(other) && !closures[*other].contains(one) {
+                direct[*one].insert(*other);
+                direct[*other].insert(*one);
+            }
+        }
+        let rivals: Vec<BTreeSet<usize>> = (0..count)
+            .map(|place| {
+                let own = &closures[place];
+                let met: BTreeSet<usize> =
+                    own.iter().flat_map(|own| &direct[*own]).copied().collect();
+                let meets = |other: &usize| {
+                    !own.contains(other)
+                        && !closures[*other].contains(&place)
+                        && closures[*other]
+                            .iter()
+                            .any(|part| met.contains(part) && !own.contains(part))
+                };
+                (0..count).filter(meets).collect()
+            })
+            .collect();
+        // A change that needs two that conflict goes with nothing until one of them was built again.
+        let torn = |place: &usize| {
+            let own = &closures[*place];
+            own.iter().any(|part| !own.is_disjoint(&direct[*part]))
+        };
+        let (alone, mut left): (BTreeSet<usize>, BTreeSet<usize>) = (0..count).partition(torn);
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        while !left.is_empty() {
+            let mut group = BTreeSet::new();
+            for part in components(&left, &rivals) {
+                // Only the first group is worth a search.
+                let mut choices =
+                    if groups.is_empty() { MOST_STEPS / part.len().pow(2) } else { 0 };
+                group.extend(largest(part, &rivals, &mut choices));
+            }
+            left.retain(|place| !group.contains(place));
+            groups.push(in_order(&group, &closures));
+        }
+        groups.extend(in_order(&alone, &closures).into_iter().map(|place| vec![place]));
+        let first: BTreeSet<usize> = groups.first().into_iter().flatten().copied().collect();
+        let all: BTreeSet<usize> = (0..count).collect();
+        let clusters = components(&all, &direct)
+            .into_iter()
+            .filter(|part| part.len() > 1)
+            .map(|part| Cluster {
+                lands: part.intersection(&first).copied().collect(),
+                places: part.into_iter().collect(),
+            })
+            .collect();
+        Self { groups, clusters }
+    }
+}
+
+/// A place and all that it needs.
+fn closure(needs: &[Vec<usize>], place: usize) -> BTreeSet<usize> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![place]);
+    while let Some(place) = open.pop() {
+        if place < needs.len() && found.insert(place) {
+            open.extend(&needs[place]);
+        }
+    }
+    found
+}
+
+/// The connected parts of a graph among these places.
+fn components(among: &BTreeSet<usize>, edges: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
+    let (mut left, mut found) = (among.clone(), Vec::new());
+    while let Some(first) = left.pop_first() {
+        let (mut part, mut open) = (BTreeSet::from([first]), vec![first]);
+        while let Some(place) = open.pop() {
+            for other in edges[place].iter().filter(|other| left.remove(other)) {
+                part.insert(*other);
+                open.push(*other);
+            }
+        }
+        found.push(part);
+    }
+    found
+}
+
+/// The largest set of these places without an edge, as far as it is found with so many choices.
+fn largest(
+    mut left: BTreeSet<usize>,
+    edges: &[BTreeSet<usize>],
+    choices: &mut usize,
+) -> BTreeSet<usize> {
+    let mut taken = BTreeSet::new();
+    loop {
+        let degree = |place: &usize| edges[*place].intersection(&left).count();
+        let Some((fewest, place)) = left.iter().map(|place| (degree(place), *place)).min() else {
+            return taken;
+        };
+        // One with at most one rival is in some largest set, and so is any where all are rivals. Without choices left the
+        // same is a good guess.
+        if fewest <= 1 || fewest + 1 == left.len() || *choices == 0 {
+            taken.insert(place);
+            left.remove(&place);
+            left.retain(|other| !edges[place].contains(other));
+            continue;
+        }
+        *choices -= 1;
+        let most = left.iter().map(|place| (degree(place), *place)).max();
+        let (_, most) = most.expect("because it has a place with the fewest rivals");
+        left.remove(&most);
+        let apart: BTreeSet<usize> =
+            left.iter().filter(|other| !edges[most].contains(other)).copied().collect();
+        let mut with = largest(apart, edges, choices);
+        with.insert(most);
+        let without = largest(left, edges, choices);
+        taken.extend(if without.len() >= with.len() { without } else { with });
+        return taken;
+    }
+}
+
+/// The places of a group, each after what it needs.
+fn in_order(group: &BTreeSet<usize>, closures: &[BTreeSet<usize>]) -> Vec<usize> {
+    let mut order: Vec<usize> = group.iter().copied().collect();
+    // What a change needs has a smaller closure than the change.
+    order.sort_by_key(|place| (closures[*place].len() > 1, closures[*place].len(), *place));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn groups(count: usize, conflicts: &[(usize, usize)]) -> Grouping {
+        Grouping::new(&vec![Vec::new(); count], conflicts)
+    }
+
+    #[test]
+    fn of_those_that_all_conflict_one_lands_and_the_rest_lands_too() {
+        let found = groups(5, &[(0, 1), (0, 2), (1, 2)]);
+        assert_eq!(found.groups[0].len(), 3);
+        assert_eq!(found.groups.len(), 3, "each of the three is in a group of its own");
+        assert_eq!(found.clusters.len(), 1);
+        assert_eq!(
+            (&found.clusters[0].places[..], found.clusters[0].lands.len()),
+            (&[0, 1, 2][..], 1)
+        );
+    }
+
+    #[test]
+    fn the_one_that_stands_in_the_way_of_many_is_left_out() {
+        let found = groups(4, &[(0, 1), (0, 2), (0, 3)]);
+        assert_eq!(found.groups, [vec![1, 2, 3], vec![0]]);
+        assert_eq!(found.clusters[0].lands, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_change_conflicts_with_what_its_prerequisite_conflicts_with_and_comes_after_it() {
+        // 0 needs 2; 1 conflicts with 2.
+        let needs = [vec![2], vec![], vec![]];
+        let found = Grouping::new(&needs, &[(1, 2)]);
+        assert_eq!(found.groups, [vec![2, 0], vec![1]]);
+    }
+
+    #[test]
+    fn a_change_that_needs_two_that_conflict_comes_last_and_alone() {
+        // 2 needs 0 and 1, which conflict; 3 needs 2.
+        let needs = [vec![], vec![], vec![0, 1], vec![2], vec![]];
+        let found = Grouping::new(&needs, &[(0, 1)]);
+        assert_eq!(found.groups, [vec![0, 4], vec![1], vec![2], vec![3]]);
+    }
+
+    #[test]
+    fn a_conflict_with_what_a_change_stands_on_is_none() {
+        let found = Grouping::new(&[vec![], vec![0]], &[(0, 1)]);
+        assert_eq!(found.groups, [vec![0, 1]]);
+        assert_eq!(found.clusters, []);
+    }
+
+    #[test]
+    fn two_hundred_that_all_conflict_are_grouped_at_once() {
+        let all: Vec<(usize, usize)> =
+            (0..200).flat_map(|one| (one + 1..200).map(move |other| (one, other))).collect();
+        let found = groups(200, &all);
+        assert_eq!((found.groups[0].len(), found.groups.len()), (1, 200));
+        assert_eq!(found.clusters.len(), 1);
+    }
+
+    /// The size of the largest set that is closed under needs and without a conflict, by trying all.
+    fn most(needs: &[Vec<usize>], conflicts: &[(usize, usize)]) -> usize {
+        let count = needs.len();
+        let is_in = |set: u32, place: usize| set >> place & 1 == 1;
+        let may = |set: &u32| {
+            (0..count).all(|place| {
+                !is_in(*set, place) || needs[place].iter().all(|need| is_in(*set, *need))
+            }) && !conflicts.iter().any(|(one, other)| is_in(*set, *one) && is_in(*set, *other))
+        };
+        (0..1_u32 << count).filter(may).map(|set| set.count_ones() as usize).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_group_is_the_largest_that_brute_force_finds(
+            count in 1..9_usize,
+            edges in prop::collection::vec((0..9_usize, 0..9_usize), 0..14),
+            needed in prop::collection::vec((0..9_usize, 0..9_usize), 0..4),
+        ) {
+            let mut needs = vec![Vec::new(); count];
+            for (one, other) in needed {
+                if one < count && other < one {
+                    needs[one].push(other);
+                }
+            }
+            // What a change needs is in it, and does not conflict with it.
+            let related = |one: usize, other: usize| {
+                closure(&needs, one).contains(&other) || closure(&needs, other).contains(&one)
+            };
+            let edges: Vec<(usize, usize)> = edges
+                .into_iter()
+                .filter(|(one, other)| one != other && *one.max(other) < count && !related(*one, *other))
+                .collect();
+            let found = Grouping::new(&needs, &edges);
+            let mut all: Vec<usize> = found.groups.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..count).collect::<Vec<_>>());
+            let first = &found.groups[0];
+            for (at, place) in first.iter().enumerate() {
+                prop_assert!(needs[*place].iter().all(|need| first[..at].contains(need)));
+                prop_assert!(!edges.iter().any(|(one, other)| first.contains(one) && first.contains(other)));
+            }
+            prop_assert_eq!(first.len(), most(&needs, &edges));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The answers so far, by set of places.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::decision::{Answer, Fault};
+
+/// How often gates must come to no verdict before that is taken for a property of the changes.
+const TRIES: u32 = 3;
+
+/// All answers of a search. What they mean does not depend on the order in which they came.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Knowledge {
+    sets: BTreeMap<Vec<usize>, Evidence>,
+    /// How often any set came to no verdict.
+    undecidable: u32,
+}
+
+/// The answers about one set.
+#[derive(Debug, Clone, Default)]
+struct Evidence {
+    greens: u32,
+    reds: u32,
+    undecidable: u32,
+    unfit: Option<usize>,
+    rows: BTreeSet<String>,
+}
+
+/// What is known about a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finding {
+    Unknown,
+    /// Green at least once. A gate may fail by mistake; it does not pass by mistake.
+    Green,
+    /// Never green, and red or without a verdict.
+    Bad,
+    Unfit(usize),
+}
+
+impl Knowledge {
+    /// Takes an answer in. Returns the rows of a flake: the same set was red and green.
+    pub(super) fn learn(&mut self, places: &[usize], answer: &Answer) -> Option<Vec<String>> {
+        let evidence = self.sets.entry(places.to_vec()).or_default();
+        match answer {
+            Answer::Green => evidence.greens += 1,
+            Answer::Red { rows } => {
+                evidence.reds += 1;
+                evidence.rows.extend(rows.iter().cloned());
+            }
+            Answer::Undecidable { rows } => {
+                self.undecidable += 1;
+                evidence.undecidable += 1;
+                evidence.rows.extend(rows.iter().cloned());
+            }
+            Answer::Unfit(place) => evidence.unfit = Some(*place),
+            Answer::Void => return None,
+        }
+        let is_flake = match answer {
+            Answer::Green => evidence.reds > 0 && evidence.greens == 1,
+            Answer::Red { .. } => evidence.greens > 0 && evidence.reds == 1,
+            Answer::Undecidable { .. } | Answer::Unfit(_) | Answer::Void => false,
+        };
+        is_flake.then(|| evidence.rows.iter().cloned().collect())
+    }
+
+    pub(super) fn finding(&self, places: &[usize]) -> Finding {
+        let Some(evidence) = self.sets.get(places) else { return Finding::Unknown };
+        match evidence.unfit {
+            Some(place) => Finding::Unfit(place),
+            None if evidence.greens > 0 => Finding::Green,
+            None if self.bads_of(evidence) > 0 => Finding::Bad,
+            None => Finding::Unknown,
+        }
+    }
+
+    /// How often the gates ran for a set.
+    pub(super) fn runs(&self, places: &[usize]) -> u32 {
+        self.sets
+            .get(places)
+            .map_or(0, |evidence| evidence.greens + evidence.reds + evidence.undecidable)
+    }
+
+    /// How often a set was not green.
+    pub(super) fn bads(&self, places: &[usize]) -> u32 {
+        self.sets.get(places).map_or(0, |evidence| self.bads_of(evidence))
+    }
+
+    /// The rows that were not green.
+    pub(super) fn rows(&self, places: &[usize]) -> Vec<String> {
+        let rows = self.sets.get(places).map(|evidence| evidence.rows.iter().cloned().collect());
+        rows.unwrap_or_default()
+    }
+
+    pub(super) fn fault(&self, places: &[usize]) -> Fault {
+        match self.sets.get(places) {
+            Some(evidence) if evidence.reds == 0 => Fault::Undecidable,
+            Some(_) | None => Fault::Red,
+        }
+    }
+
+    /// How often any part of a set that has this place was bad and never green, and in which rows.
+    pub(super) fn against(&self, place: usize, whole: &[usize]) -> (u32, BTreeSet<&str>) {
+        let (mut count, mut rows) = (0, BTreeSet::new());
+        for (places, evidence) in &self.sets {
+            let counts = evidence.greens == 0 && evidence.unfit.is_none();
+            if counts && places.contains(&place) && is_within(places, whole) {
+                count += self.bads_of(evidence);
+                rows.extend(evidence.rows.iter().map(String::as_str));
+            }
+        }
+        (count, rows)
+    }
+
+    /// The shortest bad set between two, the first a part of it and it a part of the second.
+    pub(super) fn bad_between(&self, low: &[usize], high: &[usize]) -> Option<Vec<usize>> {
+        let bad = self.sets.iter().filter(|(places, evidence)| {
+            evidence.greens == 0
+                && self.bads_of(evidence) > 0
+                && is_within(low, places)
+                && is_within(places, high)
+        });
+        bad.map(|(places, _)| places.clone()).min_by_key(Vec::len)
+    }
+
+    /// Whether any bad set is part of a green one, so that what holds for a set need not hold for its
+    /// parts.
+    pub(super) fn shows_mending(&self) -> bool {
+        let greens = || self.sets.iter().filter(|(_, evidence)| evidence.greens > 0);
+        self.sets.iter().any(|(places, evidence)| {
+            evidence.greens == 0
+                && self.bads_of(evidence) > 0
+                && greens().any(|(green, _)| is_within(places, green))
+        })
+    }
+
+    fn bads_of(&self, evidence: &Evidence) -> u32 {
+        let believed = if self.undecidable >= TRIES { evidence.undecidable } else { 0 };
+        evidence.reds + believed
+    }
+}
+
+/// Whether every place of the first, in order, is one of the second, in order.
+pub(super) fn is_within(part: &[usize], whole: &[usize]) -> bool {
+    let mut rest = whole.iter();
+    part.len() <= whole.len() && part.iter().all(|place| rest.any(|other| other == place))
+}

@@ -1,0 +1,109 @@
+//! Which prefixes of the line to gate next.
+//!
+//! Each change is taken to be a culprit with the same probability, which is learned from what was decided so far, so
+//! the place of the first one has a geometric distribution. A test splits it: green means "behind this length", red "not behind it". One
+//! lane halves it; more lanes cut it into parts of the same weight.
+
+/// A line of undecided changes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    pub(super) len: usize,
+    /// The shortest prefix that is red.
+    pub(super) red: Option<usize>,
+    /// How probably a change is a culprit.
+    pub(super) share: f64,
+    /// Whether nothing was asked about any change yet.
+    pub(super) is_new: bool,
+}
+
+impl Line {
+    /// Up to `count` lengths of prefixes to gate beside those that are in flight, most useful first.
+    pub(super) fn lengths(&self, in_flight: &[usize], count: usize) -> Vec<usize> {
+        let longest = self.red.map_or(self.len, |red| red - 1);
+        let mut taken: Vec<usize> = in_flight.to_vec();
+        let mut found = Vec::new();
+        let mut take = |length: usize, taken: &mut Vec<usize>| {
+            if (1..=longest).contains(&length) && found.len() < count && !taken.contains(&length) {
+                taken.push(length);
+                found.push(length);
+            }
+        };
+        // A batch that is green as a whole must cost one run.
+        if self.red.is_none() && (self.is_new || self.behind(self.len) >= GREEN_ENOUGH) {
+            take(self.len, &mut taken);
+        }
+        let parts = in_flight.len() + count;
+        let mut cuts: Vec<usize> =
+            (1..=parts).map(|part| self.cut(part, parts + 1, longest)).collect();
+        // The middle first: it is the best cut for whoever has one lane.
+        cuts.sort_by_key(|length| length.abs_diff(self.cut(1, 2, longest)));
+        for length in cuts {
+            take(length, &mut taken);
+        }
+        while let Some(length) = self.widest_gap(&taken, longest) {
+            let before = taken.len();
+            take(length, &mut taken);
+            if taken.len() == before {
+                break;
+            }
+        }
+        found
+    }
+
+    /// How probably a prefix holds no culprit.
+    fn behind(&self, length: usize) -> f64 {
+        let length = i32::try_from(length).unwrap_or(i32::MAX);
+        (1.0 - self.share).powi(length)
+    }
+
+    /// The length before which so many parts of the weight are.
+    fn cut(&self, part: usize, parts: usize, longest: usize) -> usize {
+        let total = self.red.map_or(1.0, |red| 1.0 - self.behind(red));
+        let before = total * ratio(part, parts);
+        let distance = |length: usize| (1.0 - self.behind(length) - before).abs();
+        (1..=longest)
+            .min_by(|one, other| distance(*one).total_cmp(&distance(*other)))
+            .unwrap_or(longest)
+    }
+
+    /// The middle of the heaviest gap between lengths that are taken.
+    fn widest_gap(&self, taken: &[usize], longest: usize) -> Option<usize> {
+        let mut bounds: Vec<usize> = taken.iter().copied().chain([0, longest + 1]).collect();
+        bounds.sort_unstable();
+        let weight = |gap: &&[usize]| self.behind(gap[0]) - self.behind(gap[1]);
+        let gaps = bounds.windows(2).filter(|gap| gap[1] > gap[0] + 1);
+        let widest = gaps.max_by(|one, other| weight(one).total_cmp(&weight(other)))?;
+        Some(usize::midpoint(widest[0], widest[1]))
+    }
+}
+
+/// The shares of culprits that are considered, each with a weight: most batches have few.
+const SHARES: [(f64, f64); 6] =
+    [(0.01, 8.0), (0.03, 6.0), (0.07, 3.0), (0.15, 1.0), (0.25, 0.4), (0.4, 0.1)];
+
+/// How probably a change is a culprit, after so many culprits and innocents.
+pub(super) fn share_of_culprits(culprits: usize, innocents: usize) -> f64 {
+    let power = |base: f64, times: usize| base.powi(i32::try_from(times).unwrap_or(i32::MAX));
+    let (mut total, mut sum) = (0.0, 0.0);
+    for (share, weight) in SHARES {
+        let weight = weight * power(share, culprits) * power(1.0 - share, innocents);
+        total += weight;
+        sum += weight * share;
+    }
+    if total > 0.0 { sum / total } else { SHARES[0].0 }
+}
+
+/// The whole line is gated where it is green at least this probably.
+const GREEN_ENOUGH: f64 = 0.3;
+
+fn ratio(part: usize, parts: usize) -> f64 {
+    let float = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    float(part) / float(parts)
+}
+
+/// Up to `count` numbers strictly between two, evenly spread.
+pub(super) fn between(low: usize, high: usize, count: usize) -> Vec<usize> {
+    let room = high.saturating_sub(low + 1);
+    let count = count.min(room);
+    (1..=count).map(|part| low + (part * (high - low)).div_ceil(count + 1).min(room)).collect()
+}

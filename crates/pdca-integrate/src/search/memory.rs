@@ -1,0 +1,131 @@
+//! What was found out about culprits, in names that last.
+//!
+//! The caller keeps a [`Memory`] and gives each search what it [recalls](Memory::recall) of it. A known
+//! culprit with all of its partners below it is held again without a gate run. When its own name, that of
+//! a partner or the gates change, it is searched for as if it were new.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::decision::Fault;
+
+/// A culprit and the smallest set it is red with, by place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Culprit {
+    /// Its place.
+    pub place: usize,
+    /// The places of its partners, in order.
+    pub partners: Vec<usize>,
+    /// What it does to the gates.
+    pub fault: Fault,
+    /// The rows that fail or come to no verdict.
+    pub rows: Vec<String>,
+}
+
+/// A culprit in names that last, such as the digests of seals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The culprit.
+    pub held: String,
+    /// Its partners.
+    pub partners: Vec<String>,
+    /// What it does to the gates.
+    pub fault: Fault,
+    /// The rows that fail or come to no verdict.
+    pub rows: Vec<String>,
+    /// The tree of the named set, which reproduces the fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// The gates that said so.
+    pub gates: String,
+}
+
+/// All culprits that are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Memory {
+    known: BTreeMap<String, Known>,
+}
+
+impl Memory {
+    /// Returns what is known about the changes with these names, by these gates. A culprit of which a
+    /// partner is missing is not known any more.
+    pub fn recall(&self, names: &[String], gates: &str) -> Vec<Culprit> {
+        let place = |name: &String| names.iter().position(|other| other == name);
+        let recall = |(at, name): (usize, &String)| {
+            let known = self.known.get(name).filter(|known| known.gates == gates)?;
+            let mut partners = known.partners.iter().map(place).collect::<Option<Vec<usize>>>()?;
+            partners.sort_unstable();
+            let (fault, rows) = (known.fault, known.rows.clone());
+            Some(Culprit { place: at, partners, fault, rows })
+        };
+        names.iter().enumerate().filter_map(recall).collect()
+    }
+
+    /// Remembers a culprit, in place of anything known about it.
+    pub fn learn(&mut self, known: Known) {
+        self.known.insert(known.held.clone(), known);
+    }
+
+    /// Returns what is known about a change.
+    pub fn of(&self, name: &str) -> Option<&Known> {
+        self.known.get(name)
+    }
+
+    /// Forgets everything about changes that are not among these.
+    pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.known.retain(|name, _| is_kept(name));
+    }
+}
+
+impl Known {
+    /// The culprit of a search, in the names of its places.
+    ///
+    /// # Panics
+    ///
+    /// If a place has no name.
+    pub fn new(culprit: &Culprit, names: &[String], gates: &str, tree: Option<String>) -> Self {
+        Self {
+            held: names[culprit.place].clone(),
+            partners: culprit.partners.iter().map(|place| names[*place].clone()).collect(),
+            fault: culprit.fault,
+            rows: culprit.rows.clone(),
+            tree,
+            gates: gates.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_pair_is_recalled_wherever_its_members_are_now() {
+        let culprit = Culprit { place: 2, partners: vec![0], fault: Fault::Red, rows: names("T1") };
+        let mut memory = Memory::default();
+        memory.learn(Known::new(&culprit, &names("a b c"), "g", None));
+        let found = memory.recall(&names("x a y c"), "g");
+        assert_eq!(found, [Culprit { place: 3, partners: vec![1], ..culprit }]);
+        let text = serde_json::to_string(&memory).unwrap();
+        assert_eq!(serde_json::from_str::<Memory>(&text).unwrap(), memory);
+    }
+
+    #[test]
+    fn nothing_is_recalled_once_a_member_or_the_gates_changed() {
+        let culprit = Culprit { place: 1, partners: vec![0], fault: Fault::Red, rows: Vec::new() };
+        let mut memory = Memory::default();
+        memory.learn(Known::new(&culprit, &names("a b"), "g", None));
+        for (now, gates) in [("a B", "g"), ("A b", "g"), ("b", "g"), ("a b", "other")] {
+            assert_eq!(memory.recall(&names(now), gates), [], "{now} {gates}");
+        }
+        memory.retain(|name| name != "b");
+        assert_eq!(memory.of("b"), None);
+    }
+}

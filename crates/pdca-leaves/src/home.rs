@@ -1,0 +1,77 @@
+//! What of the home directory a leaf may write: the state of coding agents, and the caches of package managers.
+
+use camino::Utf8PathBuf;
+use fs_err as fs;
+
+use crate::config::LeafConfig;
+
+/// What each agent keeps its state in, below the home directory. A name that ends in `.json` is a file.
+const AGENTS: [(&str, &[&str]); 7] = [
+    ("claude", &[".claude", ".claude.json"]),
+    ("codex", &[".codex"]),
+    ("gemini", &[".gemini"]),
+    (
+        "opencode",
+        &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".opencode"],
+    ),
+    ("qwen", &[".qwen"]),
+    ("aider", &[".aider"]),
+    ("goose", &[".config/goose", ".local/share/goose", ".local/state/goose"]),
+];
+
+/// Caches that builders fill. What is in them is checked by whoever put it there, or can be fetched again.
+const CACHES: [&str; 12] = [
+    ".cache",
+    ".npm",
+    ".cargo/registry",
+    ".cargo/git",
+    "go/pkg",
+    ".m2/repository",
+    ".gradle",
+    ".ivy2",
+    ".nuget/packages",
+    ".bun/install/cache",
+    ".local/share/pnpm",
+    ".pub-cache",
+];
+
+/// The trees of the home directory that a leaf may write. Those of the agent that the leaf is are made where they are
+/// missing, because the kernel can only open what is there.
+pub(crate) fn writable(config: &LeafConfig) -> Vec<Utf8PathBuf> {
+    let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+    let Some(home) = home.filter(|home| home.is_dir()) else { return Vec::new() };
+    let program = config.argv.first().and_then(|program| program.rsplit('/').next());
+    for (agent, paths) in AGENTS {
+        if program != Some(agent) {
+            continue;
+        }
+        for path in paths.iter().map(|path| home.join(path)) {
+            // An agent that cannot keep its state says so itself.
+            let _made = match path.extension() {
+                Some("json") if !path.exists() => fs::write(&path, "{}\n"),
+                Some("json") => Ok(()),
+                _ => fs::create_dir_all(&path),
+            };
+        }
+    }
+    let agents = AGENTS.iter().flat_map(|(_, paths)| paths.iter().map(|path| home.join(path)));
+    agents.filter(|path| path.exists()).chain(caches()).collect()
+}
+
+/// The caches of package managers that are there.
+pub fn caches() -> Vec<Utf8PathBuf> {
+    let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+    let all = home.iter().flat_map(|home| CACHES.map(|path| home.join(path)));
+    all.filter(|path| path.exists()).collect()
+}
+
+/// A configured path with `~` as the home directory.
+pub fn expand(path: &str) -> Utf8PathBuf {
+    let rest = if path == "~" { Some("") } else { path.strip_prefix("~/") };
+    let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
+    match (rest, home) {
+        (Some(""), Some(home)) => home,
+        (Some(rest), Some(home)) => home.join(rest),
+        (Some(_), None) | (None, _) => path.into(),
+    }
+}

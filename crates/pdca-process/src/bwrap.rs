@@ -1,0 +1,180 @@
+//! The strong wall: `bwrap` gives the child namespaces of its own.
+//!
+//! Process ids, IPC, mounts and `/dev` are private; the denied trees are mounted read-only or hidden, and what is
+//! given back below them is mounted writable again. Mounts hold what Landlock does not: modes, owners and times of
+//! files. The end of the namespace is the end of every process in it. What listens on a named socket is hidden, as are
+//! the user's credential files.
+//!
+//! The directories for temporary files and `/run` are private as well, unless something that the child is given lies
+//! in them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use camino::Utf8PathBuf;
+
+use crate::sandbox::{DROPPED, credentials, home, temporary, variable};
+use crate::spec::{Network, Sandbox, Spec};
+
+/// Directories that are private where nothing in them is given to the child.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+/// Trees that are made anew inside.
+const OWN: [&str; 2] = ["/dev", "/proc"];
+/// How many sockets are hidden at most; each costs a mount.
+const SOCKETS: usize = 64;
+
+/// What becomes of a path inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Mount {
+    Private,
+    ReadOnly,
+    Hidden,
+    Shown,
+    Writable,
+}
+
+/// Where `bwrap` is, if it is installed.
+pub(crate) fn program() -> Option<PathBuf> {
+    let search = variable("PATH")?;
+    std::env::split_paths(&search).map(|dir| dir.join("bwrap")).find(|path| path.is_file())
+}
+
+/// The arguments that build the wall around the program that follows them.
+pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsString> {
+    let mut args: Vec<OsString> =
+        ["--die-with-parent", "--unshare-pid", "--unshare-ipc"].map(OsString::from).to_vec();
+    // Where only what is listed may be written, that is said once, below everything else.
+    let is_listed = sandbox.no_write.iter().any(|path| path == "/");
+    let root = if is_listed { "--ro-bind" } else { "--bind" };
+    args.extend([root, "/", "/"].map(OsString::from));
+    if sandbox.network == Network::Off {
+        args.push("--unshare-net".into());
+    }
+    for (right, _) in DROPPED {
+        args.extend(["--cap-drop".into(), right.into()]);
+    }
+    args.extend(["--dev".into(), "/dev".into(), "--proc".into(), "/proc".into()]);
+    // Only closed when everything below has its place.
+    let mut hidden: Vec<OsString> = Vec::new();
+    // A path sorts before what is below it, so that what is given back is mounted on top.
+    for (path, mount) in mounts(spec, sandbox, own) {
+        let path = path.into_os_string();
+        match mount {
+            Mount::Private => args.extend(["--tmpfs".into(), path]),
+            Mount::ReadOnly | Mount::Shown => args.extend(["--ro-bind".into(), path.clone(), path]),
+            Mount::Writable => args.extend(["--bind".into(), path.clone(), path]),
+            Mount::Hidden if Path::new(&path).is_dir() => {
+                args.extend(["--tmpfs".into(), path.clone()]);
+                hidden.extend(["--remount-ro".into(), path]);
+            }
+            Mount::Hidden => args.extend(["--ro-bind".into(), "/dev/null".into(), path]),
+        }
+    }
+    args.append(&mut hidden);
+    args.extend(["--chdir".into(), "/".into(), "--".into()]);
+    args
+}
+
+fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount> {
+    let mut mounts = BTreeMap::new();
+    let mut mount = |paths: &[Utf8PathBuf], mount: Mount| {
+        for path in paths {
+            if let Ok(real) = path.as_std_path().canonicalize()
+                && !OWN.iter().any(|own| real.starts_with(own))
+                && real != Path::new("/")
+            {
+                let now = mounts.entry(real).or_insert(mount);
+                *now = mount.max(*now);
+            }
+        }
+    };
+    mount(std::slice::from_ref(&spec.job), Mount::ReadOnly);
+    mount(&sandbox.no_write, Mount::ReadOnly);
+    mount(&sandbox.no_read, Mount::Hidden);
+    mount(&sandbox.read, Mount::Shown);
+    mount(&[temporary(&spec.job)], Mount::Writable);
+    mount(&sandbox.write, Mount::Writable);
+    let given: Vec<PathBuf> =
+        mounts.keys().cloned().chain([own.to_owned(), spec.cwd.clone().into()]).collect();
+    let programs = spec.argv.iter().map(PathBuf::from).filter(|path| path.is_absolute());
+    let needed: Vec<PathBuf> = given.into_iter().chain(programs).chain(home()).collect();
+    for private in PRIVATE.map(PathBuf::from) {
+        if private.is_dir() && !needed.iter().any(|path| path.starts_with(&private)) {
+            mounts.entry(private).or_insert(Mount::Private);
+        }
+    }
+    let is_private = |mounts: &BTreeMap<PathBuf, Mount>, path: &Path| {
+        mounts.iter().any(|(tree, mount)| *mount == Mount::Private && path.starts_with(tree))
+    };
+    // Names are resolved through a file that often lies in /run.
+    if let Ok(resolver) = Path::new("/etc/resolv.conf").canonicalize()
+        && is_private(&mounts, &resolver)
+    {
+        mounts.insert(resolver, Mount::Shown);
+    }
+    let writable = |mounts: &BTreeMap<PathBuf, Mount>, path: &Path| {
+        mounts.iter().any(|(tree, mount)| *mount == Mount::Writable && path.starts_with(tree))
+    };
+    for path in sockets() {
+        let Ok(real) = path.canonicalize() else { continue };
+        if !is_private(&mounts, &real) && !writable(&mounts, &real) {
+            mounts.entry(real).or_insert(Mount::Hidden);
+        }
+    }
+    // Credentials are hidden in what is writable as well, unless they are given by their very name.
+    for path in credentials() {
+        let Ok(real) = path.canonicalize() else { continue };
+        if !is_private(&mounts, &real) {
+            mounts.entry(real).or_insert(Mount::Hidden);
+        }
+    }
+    without_reopened(mounts)
+}
+
+/// Leaves out what would show again, though only to be read, what lies in a hidden tree.
+fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, Mount> {
+    let is_shown_again = |path: &PathBuf| {
+        let nearest = path.ancestors().skip(1).find_map(|above| mounts.get(above));
+        mounts.get(path) == Some(&Mount::ReadOnly) && nearest == Some(&Mount::Hidden)
+    };
+    let again: Vec<PathBuf> = mounts.keys().filter(|path| is_shown_again(path)).cloned().collect();
+    for path in again {
+        mounts.remove(&path);
+    }
+    mounts
+}
+
+/// The named sockets that something listens on now.
+fn sockets() -> Vec<PathBuf> {
+    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let is_socket =
+        |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    let paths = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(7));
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.starts_with('/')).map(PathBuf::from).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.into_iter().filter(is_socket).take(SOCKETS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_tree_in_a_hidden_one_is_hidden_too_and_one_in_what_is_given_back_stays_closed() {
+        let mounts = [
+            ("/a", Mount::Hidden),
+            ("/a/closed", Mount::ReadOnly),
+            ("/a/given", Mount::Writable),
+            ("/a/given/closed", Mount::ReadOnly),
+            ("/b", Mount::ReadOnly),
+        ];
+        let mounts = mounts.map(|(path, mount)| (PathBuf::from(path), mount));
+        let left = without_reopened(mounts.into());
+        let left: Vec<&str> = left.keys().filter_map(|path| path.to_str()).collect();
+        assert_eq!(left, ["/a", "/a/given", "/a/given/closed", "/b"]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Starting the child from a process that shares nothing with the supervisor.
+//!
+//! A thread that is confined and then starts the child would be in the child's Landlock domain, so that the child
+//! could trace it and, through the memory it shares, take over the supervisor. So:
+//!
+//! 1. The supervisor starts itself again, with a socket as standard input, and sends the opening `C` with the child's
+//!    three streams and a pipe for the answer, then the order. The new process has no other descriptor of the supervisor's.
+//! 2. The new process restricts itself, says what holds, and becomes the child. The pipe closes with that, which is
+//!    how the supervisor knows that the child runs.
+//! 3. Where it cannot become the child it says why and exits.
+//!
+//! The supervisor itself is never in a domain, is not dumpable, and is out of reach for signals from below where the
+//! kernel has Landlock's scopes.
+
+use std::io;
+use std::io::{BufRead as _, BufReader, PipeReader, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bwrap;
+use crate::ending::Held;
+use crate::launch::{self, Launched, Refusal, Streams};
+use crate::protocol::{FORMAT, Order, byte, read_frame, send_opening, write_frame};
+use crate::sandbox::{bwrap_support, drop_rights, restrict_thread, scope_thread};
+use crate::spec::{Network, Sandbox, SandboxMode, Spec, Stdin};
+use crate::supervisor;
+
+/// What the new process says before it becomes the child.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    /// This holds, and the child is about to start.
+    Held(Held),
+    /// The sandbox is required and there is none.
+    NoSandbox(String),
+    /// The child could not be started.
+    Failed { errno: Option<i32>, why: String },
+}
+
+/// Starts the child in its sandbox.
+pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
+    let infra = |error: io::Error| Refusal::Infra {
+        why: format!("the process that confines the child failed: {error}"),
+    };
+    let (ours, theirs) = UnixStream::pair().map_err(infra)?;
+    let streams = streams.opened().map_err(infra)?;
+    // `bwrap` keeps the socket open as its standard input; this pipe is held by the new process alone.
+    let (answers, answer) = io::pipe().map_err(infra)?;
+    let borrowed = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd(), answer.as_fd()];
+    send_opening(&ours, byte::CONFINED, &borrowed).map_err(infra)?;
+    let is_walled = wants_bwrap(spec);
+    let mut command = again(theirs, spec)?;
+    let mut child = command.spawn().map_err(infra)?;
+    drop((command, streams, answer));
+    let pid = rustix::process::Pid::from_child(&child).as_raw_pid();
+    match converse(spec, ours, answers) {
+        Ok((Some(held), None)) => Ok(Launched { pid, held }),
+        ended => {
+            // It exits by itself; collected here, it is not mistaken for the child.
+            let _status = child.wait();
+            Err(match ended {
+                Ok((held, Some(Answer::Failed { errno: Some(errno), .. }))) => {
+                    let error = io::Error::from_raw_os_error(errno);
+                    launch::refused_start(spec, &error, held.unwrap_or(Held::Off))
+                }
+                Ok((_, Some(Answer::NoSandbox(why)))) => Refusal::NoSandbox { why },
+                Ok((_, Some(Answer::Failed { why, .. }))) => Refusal::Infra { why },
+                Ok((None, None)) if is_walled => Refusal::NoSandbox {
+                    why: bwrap_support().err().unwrap_or_else(|| "bwrap ended early".to_owned()),
+                },
+                Ok((_, Some(Answer::Held(_)) | None)) => infra(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => infra(error),
+            })
+        }
+    }
+}
+
+fn wants_bwrap(spec: &Spec) -> bool {
+    spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode == SandboxMode::Bwrap)
+}
+
+/// This program once more, with the arguments by which it became a supervisor; inside `bwrap` where that is wanted.
+fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
+    let lost = || Refusal::Infra { why: "this program cannot be started again".to_owned() };
+    let own = supervisor::own_program().ok_or_else(lost)?;
+    let new = |program: &std::path::Path| {
+        #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
+        Command::new(program)
+    };
+    let mut command = match &spec.sandbox {
+        Some(sandbox) if wants_bwrap(spec) => {
+            let no_wall = |why: &str| Refusal::NoSandbox { why: why.to_owned() };
+            let program = bwrap::program().ok_or_else(|| no_wall("bwrap is not installed"))?;
+            // Inside, /proc/self/exe is another program's; so it is started by its path.
+            let own =
+                own.canonicalize().map_err(|_| no_wall("the program of pdca was replaced"))?;
+            let mut command = new(&program);
+            command.args(bwrap::arguments(spec, sandbox, &own)).arg(own);
+            command
+        }
+        _ => {
+            let mut command = new(&own);
+            command.arg0("pdca-confine");
+            command
+        }
+    };
+    command
+        .args(std::env::args_os().skip(1))
+        .stdin(OwnedFd::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !spec.interactive {
+        command.process_group(0);
+    }
+    Ok(command)
+}
+
+/// Gives the order and listens until the pipe closes. Returns what holds and why there is no child.
+fn converse(
+    spec: &Spec,
+    mut socket: UnixStream,
+    answers: PipeReader,
+) -> io::Result<(Option<Held>, Option<Answer>)> {
+    let mut spec = spec.clone();
+    // Its bytes are fed by the supervisor.
+    if let Stdin::Bytes(bytes) = &mut spec.stdin {
+        bytes.clear();
+    }
+    // One that died early is found out by listening.
+    let _written = write_frame(&mut socket, &serde_json::to_vec(&Order { format: FORMAT, spec })?);
+    let mut held = None;
+    let mut reason = None;
+    for line in BufReader::new(answers).lines() {
+        match serde_json::from_str(&line?)? {
+            Answer::Held(holds) => held = Some(holds),
+            other @ (Answer::NoSandbox(_) | Answer::Failed { .. }) => reason = Some(other),
+        }
+    }
+    Ok((held, reason))
+}
+
+/// The rest of the life of the new process: it becomes the child, or says why not.
+pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) -> io::Result<()> {
+    let mut answers = streams.pop().map(std::fs::File::from).ok_or(io::ErrorKind::InvalidData)?;
+    let order: Order = serde_json::from_slice(&read_frame(&mut socket)?)?;
+    if order.format != FORMAT {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let spec = order.spec;
+    let answer = match prepared(&spec, streams) {
+        Err(answer) => answer,
+        Ok((mut command, held)) => {
+            say(&mut answers, &Answer::Held(held))?;
+            let error = command.exec();
+            Answer::Failed { errno: error.raw_os_error(), why: error.to_string() }
+        }
+    };
+    say(&mut answers, &answer)
+}
+
+/// Restricts this thread, from which the child is executed.
+fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, Held), Answer> {
+    let command = launch::command(spec, Streams::from_opened(streams));
+    let sandbox = spec.sandbox.as_ref();
+    if sandbox.is_some_and(|one| one.network == Network::Off && one.mode != SandboxMode::Bwrap) {
+        return Err(Answer::NoSandbox("only bwrap can take the network away".to_owned()));
+    }
+    let held = sandbox.map_or(Held::Off, |sandbox| restrict(sandbox, spec));
+    let mode = sandbox.map(|sandbox| sandbox.mode);
+    match (&held, mode) {
+        (Held::NotAvailable { why }, Some(SandboxMode::Require | SandboxMode::Landlock)) => {
+            Err(Answer::NoSandbox(why.clone()))
+        }
+        _ => Ok((command, held)),
+    }
+}
+
+fn restrict(sandbox: &Sandbox, spec: &Spec) -> Held {
+    if sandbox.mode == SandboxMode::Bwrap {
+        // The mounts hold the files already, and more exactly.
+        return Held::Bwrap { scoped: scope_thread() };
+    }
+    let held = restrict_thread(sandbox, &spec.job);
+    if matches!(held, Ok(Held::Landlock { .. })) {
+        drop_rights();
+    }
+    held.unwrap_or_else(|why| Held::NotAvailable { why })
+}
+
+fn say(answers: &mut std::fs::File, answer: &Answer) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    answers.write_all(&line)
+}

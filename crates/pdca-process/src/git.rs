@@ -1,0 +1,289 @@
+//! The git on the machine: where it is, which version, and the oldest that is enough.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use fs_err as fs;
+
+use crate::tool::{Tool, ToolError};
+
+/// The oldest git that everything here works with: the first whose `merge-tree` answers several
+/// merges in one process.
+pub const OLDEST_GIT: GitVersion = GitVersion { major: 2, minor: 39 };
+
+/// Where a program is looked for when there is no `PATH`, as the C library does it.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// The first two numbers of a version of git; nothing depends on the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GitVersion {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+}
+
+impl GitVersion {
+    /// Reads what `git --version` printed, such as `git version 2.39.5 (Apple Git-154)`; none where
+    /// that has another form.
+    pub fn parse(said: &str) -> Option<Self> {
+        let mut numbers = said.trim().strip_prefix("git version ")?.split('.');
+        let major = numbers.next()?.parse().ok()?;
+        let minor = numbers.next()?;
+        // A version between two releases may be `2.46-rc1`.
+        let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
+        Some(Self { major, minor: minor[..digits].parse().ok()? })
+    }
+}
+
+impl fmt::Display for GitVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// A program `git` that was asked for its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledGit {
+    /// The program: its path where it was found, otherwise the bare name.
+    pub program: OsString,
+    /// What it says about its version.
+    pub said: String,
+    /// The version; none where what it says has another form.
+    pub version: Option<GitVersion>,
+}
+
+/// Why there is no git to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no such program, or it cannot be started.
+    #[error("git not found on PATH")]
+    NotFound {
+        /// What the system said.
+        #[source]
+        source: ToolError,
+    },
+    /// It was started and did not tell its version.
+    #[error("`{} --version` failed: {said}", program.display())]
+    Failed {
+        /// The program.
+        program: OsString,
+        /// What it said instead.
+        said: String,
+    },
+    /// It was started and did not come to an end.
+    #[error("cannot ask {} for its version", program.display())]
+    Tool {
+        /// The program.
+        program: OsString,
+        /// What went wrong.
+        #[source]
+        source: ToolError,
+    },
+    /// It is older than [`OLDEST_GIT`].
+    #[error("{} is too old: {found}, and {needed} or newer is needed", program.display())]
+    TooOld {
+        /// The program.
+        program: OsString,
+        /// What it says about its version.
+        found: String,
+        /// The oldest that is enough.
+        needed: GitVersion,
+    },
+}
+
+impl InstalledGit {
+    /// Finds the git that starting `git` would start, and asks it for its version. The same file is
+    /// asked once in the life of the process.
+    pub fn find() -> Result<Self, GitError> {
+        match on_path() {
+            Some(program) => Self::at(&program),
+            None => Self::ask("git".into()),
+        }
+    }
+
+    /// As [`find`](Self::find), and refuses one that is too old.
+    pub fn require() -> Result<Self, GitError> {
+        Self::find()?.new_enough()
+    }
+
+    /// Asks the program at a path for its version, once per file.
+    pub fn at(program: &Path) -> Result<Self, GitError> {
+        static KNOWN: Mutex<BTreeMap<FileKey, InstalledGit>> = Mutex::new(BTreeMap::new());
+        let Some(key) = FileKey::of(program) else {
+            return Self::ask(program.into());
+        };
+        let known = || KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(found) = known().get(&key) {
+            return Ok(found.clone());
+        }
+        // Not under the lock: a git that hangs must not keep others from theirs.
+        let found = Self::ask(program.into())?;
+        known().insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// Refuses one that is older than [`OLDEST_GIT`]. One whose version is not understood is taken.
+    pub fn new_enough(self) -> Result<Self, GitError> {
+        match self.version {
+            Some(version) if version < OLDEST_GIT => Err(GitError::TooOld {
+                program: self.program,
+                found: self.said,
+                needed: OLDEST_GIT,
+            }),
+            Some(_) | None => Ok(self),
+        }
+    }
+
+    /// Whether it is of this version or newer. One whose version is not understood counts as new.
+    pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
+        self.version.is_none_or(|version| version >= GitVersion { major, minor })
+    }
+
+    fn ask(program: OsString) -> Result<Self, GitError> {
+        let output = match Tool::new(&program).args(["--version"]).run() {
+            Ok(output) => output,
+            Err(source @ ToolError::Start { .. }) => return Err(GitError::NotFound { source }),
+            Err(source) => return Err(GitError::Tool { program, source }),
+        };
+        if !output.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(GitError::Failed { program, said });
+        }
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let version = GitVersion::parse(&said);
+        Ok(Self { program, said, version })
+    }
+}
+
+/// By what a file is known to be the same as before.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileKey {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl FileKey {
+    fn of(path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        let modified = (found.mtime(), found.mtime_nsec());
+        let (device, inode, size) = (found.dev(), found.ino(), found.len());
+        Some(Self { path: path.to_owned(), device, inode, size, modified })
+    }
+}
+
+/// The file that starting `git` would start; none where that depends on the current directory.
+fn on_path() -> Option<PathBuf> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the program is looked for exactly where starting it looks"
+    )]
+    let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    first_in(&path)
+}
+
+fn first_in(path: &OsStr) -> Option<PathBuf> {
+    for dir in std::env::split_paths(path) {
+        if !dir.is_absolute() {
+            return None;
+        }
+        let program = dir.join("git");
+        let runs =
+            |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+        if fs::metadata(&program).is_ok_and(runs) {
+            return Some(program);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_two_numbers_count() {
+        let version = |major, minor| Some(GitVersion { major, minor });
+        for (said, expected) in [
+            ("git version 2.39.5\n", version(2, 39)),
+            ("git version 2.39.5 (Apple Git-154)", version(2, 39)),
+            ("git version 2.46-rc1", version(2, 46)),
+            ("git version 3.0.0.rc1", version(3, 0)),
+            ("git version 2", None),
+            ("something else", None),
+        ] {
+            assert_eq!(GitVersion::parse(said), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_git_before_the_oldest_is_refused_with_both_versions() {
+        let git = |said: &str| InstalledGit {
+            program: "/opt/git".into(),
+            said: said.to_owned(),
+            version: GitVersion::parse(said),
+        };
+        for said in ["git version 2.39.0", "git version 2.47.3", "git version 3.0.0", "unknown"] {
+            assert!(git(said).new_enough().is_ok(), "{said}");
+        }
+        for said in ["git version 2.38.4", "git version 1.9.1"] {
+            let refused = git(said).new_enough().unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!("/opt/git is too old: {said}, and 2.39 or newer is needed")
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_is_asked_again_only_when_its_file_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, log) = (dir.path().join("git"), dir.path().join("log"));
+        let write = |minor: u32| {
+            // Renamed into place: a program that is being written cannot be started.
+            let text = format!(
+                "#!/bin/sh\necho asked >> {}\necho git version 2.{minor}.0\n",
+                log.display()
+            );
+            let new = dir.path().join("new");
+            std::fs::write(&new, text).unwrap();
+            std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::rename(new, &program).unwrap();
+        };
+        let asked = || std::fs::read_to_string(&log).unwrap().lines().count();
+        write(40);
+        for _ in 0..3 {
+            assert_eq!(InstalledGit::at(&program).unwrap().version.unwrap().minor, 40);
+        }
+        assert_eq!(asked(), 1);
+        write(41);
+        assert_eq!(InstalledGit::at(&program).unwrap().version.unwrap().minor, 41);
+        assert_eq!(asked(), 2);
+    }
+
+    #[test]
+    fn the_first_program_on_the_path_is_found_and_a_relative_entry_is_not_guessed() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path().to_str().unwrap();
+        std::fs::create_dir(dir.path().join("empty")).unwrap();
+        let program = dir.path().join("git");
+        std::fs::write(&program, "").unwrap();
+        assert_eq!(first_in(OsStr::new(here)), None, "it cannot be started");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(first_in(OsStr::new(&format!("{here}/empty:{here}"))), Some(program));
+        assert_eq!(first_in(OsStr::new(&format!(".:{here}"))), None);
+    }
+
+    #[test]
+    fn a_missing_program_is_not_found() {
+        let missing = InstalledGit::at(Path::new("/nowhere/git")).unwrap_err();
+        assert!(matches!(missing, GitError::NotFound { .. }), "{missing:?}");
+    }
+}

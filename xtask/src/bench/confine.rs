@@ -1,0 +1,57 @@
+//! What confining costs each child, beside the same child that is not confined.
+
+use std::time::Instant;
+
+use camino::Utf8Path;
+use pdca_process::{Cancel, Held, Sandbox, SandboxMode, Spec, bwrap_support, sandbox_support};
+
+use super::measure::median;
+use super::report::{Against, Line, Unit};
+use crate::Stopped;
+
+/// What a child behind Landlock and behind `bwrap` takes longer, in milliseconds, as the project aims at it.
+const AIMS: [(&str, SandboxMode, f64); 2] =
+    [("Landlock", SandboxMode::Landlock, 2.0), ("bwrap", SandboxMode::Bwrap, 12.0)];
+
+/// Measures `true` under a supervisor, free and behind each wall that this host has. What is closed is a tree in a
+/// directory with others beside it, as a workspace is.
+pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, Stopped> {
+    eprintln!("confinement");
+    let dir = scratch.join("confine");
+    for name in ["closed", "open", "job"] {
+        fs_err::create_dir_all(dir.join(name))?;
+    }
+    let has_landlock = matches!(sandbox_support(), Held::Landlock { .. });
+    let has =
+        |mode| if mode == SandboxMode::Bwrap { bwrap_support().is_ok() } else { has_landlock };
+    let mut lines = Vec::new();
+    for (name, mode, aim) in AIMS.into_iter().filter(|(_, mode, _)| has(*mode)) {
+        let (mut free, mut confined) = (Vec::new(), Vec::new());
+        for _ in 0..repeat {
+            free.push(once(&dir, SandboxMode::Off)?);
+            confined.push(once(&dir, mode)?);
+        }
+        let free = super::ms(median(&free));
+        lines.push(Line {
+            what: format!("a child behind {name}"),
+            unit: Unit::Milliseconds,
+            measured: super::ms(median(&confined)),
+            against: Some(Against { what: "the same, free".to_owned(), measured: free }),
+            aim: Some(free + aim),
+        });
+    }
+    Ok(lines)
+}
+
+fn once(dir: &Utf8Path, mode: SandboxMode) -> Result<std::time::Duration, Stopped> {
+    let mut spec = Spec::new(["true"], dir.join("open"), dir.join("job"));
+    spec.sandbox = Some(Sandbox {
+        mode,
+        no_write: vec!["/".into(), dir.join("closed")],
+        write: vec![dir.join("open")],
+        ..Sandbox::default()
+    });
+    let begun = Instant::now();
+    pdca_process::run(&spec, &Cancel::new(), &mut |_| {})?;
+    Ok(begun.elapsed())
+}
