@@ -24,6 +24,7 @@ pub mod config;
 pub mod context;
 pub mod exit;
 pub mod failure;
+mod faults;
 pub mod json;
 pub mod meeting;
 pub mod overview;

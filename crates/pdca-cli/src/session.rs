@@ -8,7 +8,6 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -16,8 +15,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
-    Author, Batch, Begun, Dates, Driver, Effects, Errand, Event, Fit, LaneCount, LaneSettings,
-    Pause, Point, Run, RunLimits, Site, TargetSpec, Unwatched, What,
+    Author, Batch, Begun, Dates, Driver, Errand, Event, Fit, LaneCount, LaneSettings, Pause, Run,
+    RunLimits, Site, TargetSpec, What,
 };
 use pdca_gates::{Purpose, Scene, preflight};
 use pdca_leaves::{Mode, Role};
@@ -358,7 +357,7 @@ pub(crate) fn work<T: Send>(
     let mut record = Record::open(events)?;
     let cancel = Cancel::new();
     let signals = Interrupts::listen(&cancel)?;
-    let effects = effects(cx)?;
+    let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
     let detail = match (cx.globals.quiet, cx.globals.verbose) {
         (true, _) => Detail::Quiet,
@@ -448,71 +447,6 @@ impl Record {
         line.push(b'\n');
         file.write_all(&line)
     }
-}
-
-/// Fault injection for the end-to-end suite: at which effect something befalls the process.
-enum At {
-    /// The k-th point of the run, from 1.
-    Point(u64),
-    /// The n-th time an effect of that name is about to happen, from 1.
-    Effect(String, u64),
-}
-
-impl At {
-    /// `@k` or `name[:n]`.
-    fn parse(text: &str) -> Option<Self> {
-        if let Some(k) = text.strip_prefix('@') {
-            return k.parse().ok().map(Self::Point);
-        }
-        match text.rsplit_once(':') {
-            Some((name, n)) => Some(Self::Effect(name.to_owned(), n.parse().ok()?)),
-            None => Some(Self::Effect(text.to_owned(), 1)),
-        }
-    }
-}
-
-struct Fault {
-    at: At,
-    befall: fn(),
-}
-
-/// How many points the process has come to. A command may have several drivers, one after the other.
-static SEEN: AtomicU64 = AtomicU64::new(0);
-
-impl Effects for Fault {
-    fn reached(&self, point: Point) {
-        let last = match &self.at {
-            At::Point(k) => *k,
-            At::Effect(name, n)
-                if point.name == name && point.when == pdca_driver::When::Before =>
-            {
-                *n
-            }
-            At::Effect(..) => return,
-        };
-        if SEEN.fetch_add(1, Ordering::SeqCst) + 1 == last {
-            (self.befall)();
-        }
-    }
-}
-
-/// What may befall a driver in tests of recovery: it is killed, or stands still until it is continued.
-const FAULTS: [(&str, fn()); 2] = [
-    ("PDCA_CRASH_AT", || pdca_process::end_self_with_sigkill()),
-    ("PDCA_STOP_AT", pdca_process::stop_self),
-];
-
-/// `PDCA_CRASH_AT` or `PDCA_STOP_AT`, each `@k` or `name[:n]`.
-pub(crate) fn effects(cx: &Context<'_>) -> Result<Box<dyn Effects + Send>, Failure> {
-    for (name, befall) in FAULTS {
-        let Some(text) = cx.ambient.env_text(name) else { continue };
-        let at = At::parse(text).ok_or_else(|| {
-            Failure::usage(format!("{name} is `{text}`"))
-                .hint("write `@k` or `name[:n]`, or unset it")
-        })?;
-        return Ok(Box::new(Fault { at, befall }));
-    }
-    Ok(Box::new(Unwatched))
 }
 
 /// `--events FILE`, for the commands that drive.

@@ -86,7 +86,7 @@ struct Document {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
     let dry_run = cx.globals.dry_run;
-    let effects = session::effects(cx)?;
+    let effects = crate::faults::effects(cx)?;
     let effects: &dyn Effects = effects.as_ref();
     let (mut steps, active) = runs(&site, effects, dry_run)?;
     let _kept_away = if dry_run { None } else { Some(lanes::without_driver(cx)?) };

@@ -214,7 +214,7 @@ impl Asked<'_> {
     /// Finishes what drivers left that died between a landing and its certificate.
     fn finish_certificates(&self, fronts: &[Front], err: &mut dyn Write) -> Result<(), Failure> {
         let Asked { cx, site, certificates, .. } = self;
-        let effects = session::effects(cx)?;
+        let effects = crate::faults::effects(cx)?;
         for front in fronts {
             let finished = site.finish_certificates(front, certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
@@ -483,7 +483,7 @@ fn seal_old(
     only: &BTreeSet<BundleId>,
     err: &mut dyn Write,
 ) -> Result<Vec<Exit>, Failure> {
-    let effects = session::effects(cx)?;
+    let effects = crate::faults::effects(cx)?;
     let mut ended = Vec::new();
     for front in site.fronts()?.fronts {
         for change in &front.changes {

@@ -282,7 +282,7 @@ impl Case<'_> {
             )?;
             return Ok(Exit::Done);
         }
-        let effects = session::effects(cx)?;
+        let effects = crate::faults::effects(cx)?;
         let effects: &dyn Effects = effects.as_ref();
         if action == Action::Accept {
             self.seal(&signed, effects, err)?;

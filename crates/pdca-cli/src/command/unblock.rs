@@ -111,7 +111,7 @@ fn unblock_conflict(
     let dry_run = cx.globals.dry_run;
     if !dry_run {
         let _taken = site.take_within(id, PATIENCE).map_err(|error| session::refused(&error))?;
-        let effects = session::effects(cx)?;
+        let effects = crate::faults::effects(cx)?;
         site.unblock_conflicts(id, note, effects.as_ref())?;
     }
     Ok(Some(Document { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))

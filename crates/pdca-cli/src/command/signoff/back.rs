@@ -64,7 +64,7 @@ pub(crate) fn take_back(
     if reentry.is_some() && !has_note && withdrawal.held.is_none() {
         return Err(explain(&ReturnError::NoReason { id: id.clone() }, bundle));
     }
-    let effects = session::effects(cx)?;
+    let effects = crate::faults::effects(cx)?;
     let effects: &dyn Effects = effects.as_ref();
     let mut archived = None;
     match reentry {
@@ -184,7 +184,7 @@ pub(crate) fn return_culprits<'h>(
     held: impl Iterator<Item = &'h Held>,
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {
-    let effects = session::effects(cx)?;
+    let effects = crate::faults::effects(cx)?;
     let mut returned = Vec::new();
     for held in held.filter(|held| matches!(held.reason, Reason::Red | Reason::Conflict)) {
         let id = &held.id;

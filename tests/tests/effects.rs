@@ -1,0 +1,75 @@
+//! The order in which the driver changes what a later driver looks at. Recovery relies on it, so a
+//! redesign keeps it.
+
+use pdca_e2e::Scene;
+use pdca_e2e::cast::REVIEWER;
+
+const MORE: &str = r#"
+[integrate]
+land = "target"
+
+[[gates.checks]]
+id = "T1-there"
+tier = "T1"
+cmd = "test -f greeting.txt"
+"#;
+
+fn scene() -> Scene {
+    let scene = Scene::with_leaves("echo \"$1\" > \"file-$1.txt\"", REVIEWER, MORE);
+    // The user is on another branch, so that the target may move.
+    scene.repo.git(&["switch", "--quiet", "-c", "own-work"]);
+    for id in ["7", "8", "9"] {
+        scene.brief(id, &[]);
+    }
+    scene
+}
+
+/// The effects of a command, repetitions in a row counted.
+fn effects(scene: &Scene, command: &[&str]) -> Vec<String> {
+    let file = scene.workspace.around().join("effects");
+    scene.pdca_with(&[("PDCA_EFFECTS_TO", file.as_str())], command).expect(0);
+    let text = fs_err::read_to_string(&file).expect("a command that changes something has effects");
+    fs_err::remove_file(&file).expect("the trace can be removed");
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in text.lines() {
+        match counted.last_mut() {
+            Some((last, count)) if last == name => *count += 1,
+            _ => counted.push((name.to_owned(), 1)),
+        }
+    }
+    let show = |(name, count)| if count == 1 { name } else { format!("{name} ×{count}") };
+    counted.into_iter().map(show).collect()
+}
+
+/// The branch is gated by itself before a builder is paid.
+const BASE: &str = "rescue, occupy, reset, hydrate, occupy ×2, gate, verdict";
+
+const BUILD: &str = "work-ref, attempt, claim, guard, builder";
+
+const TAKE: &str = "occupy, reset, hydrate, occupy, guard-done, attempt, commit, take-in, work-ref, \
+    attempt, patch.diff, occupy, job-done";
+
+const CHECK: &str = "claim, occupy, reset, hydrate, occupy ×2, guard, gate, guard-done, check-verdict, \
+    check-gates.json, claim, guard, reviewer, guard-done, check-review.md, SUMMARY.md";
+
+#[test]
+fn a_run_of_three_bundles_an_accept_and_an_integration_have_their_effects_in_this_order() {
+    let scene = scene();
+    let run = effects(&scene, &["run", "7", "8", "9"]);
+    let first = format!("{BUILD}, rescue, {TAKE}, {CHECK}");
+    let further = format!("{BUILD}, {TAKE}, {CHECK}");
+    assert_eq!(run.join(", "), [BASE, &first, &further, &further].join(", "));
+
+    scene.pdca(&["signoff", "7", "clear", "all"]).expect(0);
+    let accept = effects(&scene, &["signoff", "7", "accept"]);
+    assert_eq!(accept.join(", "), "seal-ref, seal.json, sign-off");
+
+    scene.accept("8");
+    let integrate = effects(&scene, &["integrate"]);
+    assert_eq!(
+        integrate.join(", "),
+        "journal, fence, fold ×6, int-ref, occupy, reset, hydrate, occupy ×2, gate, stats, verdict, \
+         announce, land-intent, land, certificate, land-outcome, flakes.json, stats ×2, journal-end, \
+         held.json"
+    );
+}
