@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pdca_driver::integrate::{Accepted, Case, End, Front, Held, HeldBack, Reason, Standing};
+use pdca_driver::integrate::{
+    Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, Reason, TargetBranch,
+};
 use pdca_driver::{Site, Staleness};
 use pdca_integrate::{Outlook, holders};
 use pdca_state::{Artifact, Bundle, BundleId, State};
@@ -69,8 +71,8 @@ impl Meeting {
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
             let held = site.held_back();
-            let fronts = site.fronts().unwrap_or_default().fronts;
-            let all: BTreeMap<&BundleId, &Standing> = fronts
+            let fronts = site.target_branches().unwrap_or_default().branches;
+            let all: BTreeMap<&BundleId, &ChangeState> = fronts
                 .iter()
                 .flat_map(|front| &front.changes)
                 .map(|change| (change.bundle.id(), &change.standing))
@@ -81,8 +83,8 @@ impl Meeting {
                     found.marks.insert(change.bundle.id().clone(), mark);
                 }
             }
-            let pending = |front: &&Front| front.changes.iter().any(is_pending);
-            let pending: Vec<&Front> = fronts.iter().filter(pending).collect();
+            let pending = |front: &&TargetBranch| front.changes.iter().any(is_pending);
+            let pending: Vec<&TargetBranch> = fronts.iter().filter(pending).collect();
             found.branches = pending.iter().map(|front| found.branch(front, &pending)).collect();
         }
         let is_landed = |id: &BundleId| found.mark(id).is_some_and(|mark| mark.word == "landed");
@@ -94,8 +96,8 @@ impl Meeting {
         if built.len() < 2 {
             return found;
         }
-        let skies = site.outlook_in_passing(&built).unwrap_or_default();
-        for trouble in skies.iter().flat_map(|sky| &sky.troubles) {
+        let skies = site.quick_forecast(&built).unwrap_or_default();
+        for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
             if let Outlook::Conflict { .. } = trouble.outlook {
                 let (one, other) = (trouble.first.clone(), trouble.second.clone());
                 found.troubles.entry(one.clone()).or_default().push(other.clone());
@@ -107,7 +109,7 @@ impl Meeting {
 
     /// How the changes of a branch stand, and what goes on with them. `pending` are all branches that have
     /// changes which have not landed.
-    fn branch(&self, front: &Front, pending: &[&Front]) -> Branch {
+    fn branch(&self, front: &TargetBranch, pending: &[&TargetBranch]) -> Branch {
         let marks = || {
             let changes = front.changes.iter().filter(|change| is_pending(change));
             changes.filter_map(|change| Some((change, self.mark(change.bundle.id())?)))
@@ -171,11 +173,11 @@ fn has_change(state: Option<State>) -> bool {
 
 /// Whether a change has not landed.
 fn is_pending(change: &Accepted) -> bool {
-    !matches!(change.standing, Standing::Landed { .. })
+    !matches!(change.standing, ChangeState::Landed { .. })
 }
 
 /// How `--target` names a branch: by its target alone where that has no other.
-pub fn selector(front: &Front, all: &[&Front]) -> String {
+pub fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
     let target = &front.target.name;
     let of_it = all.iter().filter(|other| other.target.name == *target).count();
     let name = if of_it > 1 { format!("{target}@{}", front.branch) } else { target.clone() };
@@ -183,20 +185,20 @@ pub fn selector(front: &Front, all: &[&Front]) -> String {
 }
 
 /// The staging branch that has changes of a branch.
-fn staged(front: &Front) -> Option<&str> {
+fn staged(front: &TargetBranch) -> Option<&str> {
     front.changes.iter().find_map(|change| match &change.standing {
-        Standing::Staged { branch, .. } => Some(branch.as_str()),
-        Standing::Unsealed
-        | Standing::Sealed(_)
-        | Standing::Landed { .. }
-        | Standing::Reverted { .. }
-        | Standing::Drifted { .. } => None,
+        ChangeState::Staged { branch, .. } => Some(branch.as_str()),
+        ChangeState::Unsealed
+        | ChangeState::Sealed(_)
+        | ChangeState::Landed { .. }
+        | ChangeState::Reverted { .. }
+        | ChangeState::Drifted { .. } => None,
     })
 }
 
 /// The command that brings a staging branch into the branch it is for. Only where a checkout has that
 /// branch is it a merge: elsewhere that would merge into whatever the checkout is on.
-pub fn merge(front: &Front, staging: &str) -> String {
+pub fn merge(front: &TargetBranch, staging: &str) -> String {
     let (branch, staging) = (&front.branch, shell(staging));
     let git = |path: &camino::Utf8Path| format!("git -C {}", shell(path.as_str()));
     let primary = git(&front.target.path);
@@ -217,8 +219,8 @@ pub fn merge(front: &Front, staging: &str) -> String {
 
 /// Whether what was said about a change still holds: with what it needs landed, or one that it is red or
 /// in conflict with sent back, only the next integration can tell.
-fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &Standing>) -> bool {
-    let has_landed = |id: &BundleId| matches!(all.get(id), Some(Standing::Landed { .. }));
+fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
+    let has_landed = |id: &BundleId| matches!(all.get(id), Some(ChangeState::Landed { .. }));
     match held.reason {
         Reason::Needs => !held.partners.iter().all(has_landed),
         Reason::Red | Reason::Undecidable | Reason::Conflict => {
@@ -232,16 +234,16 @@ fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &Standing>) -> bool {
 
 fn mark(
     site: &Site,
-    front: &Front,
+    front: &TargetBranch,
     change: &Accepted,
-    (known, all): (&HeldBack, &BTreeMap<&BundleId, &Standing>),
+    (known, all): (&HeldBack, &BTreeMap<&BundleId, &ChangeState>),
 ) -> Mark {
     let id = change.bundle.id();
     let reopen = Some(format!("pdca reopen {id}"));
     match &change.standing {
-        Standing::Sealed(sealed) => {
+        ChangeState::Sealed(sealed) => {
             let commit = sealed.record().head.to_string();
-            let case = site.conflict_case(id, &commit);
+            let case = site.conflict_record(id, &commit);
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
             match (case, held) {
                 (Some(case), held) => of_case(id, &case, held.map(Held::sentence)),
@@ -254,17 +256,17 @@ fn mark(
                 (None, None) => Mark::new("sealed", None, Some("pdca integrate".to_owned())),
             }
         }
-        Standing::Staged { branch, .. } => {
+        ChangeState::Staged { branch, .. } => {
             Mark::new("staged", Some(branch.clone()), Some(merge(front, branch)))
         }
-        Standing::Drifted { why } => Mark::new("drifted", Some(why.clone()), reopen),
-        Standing::Unsealed => Mark::new("unsealed", None, Some(after_unsealed(&change.bundle))),
-        Standing::Landed { places, .. } => {
+        ChangeState::Drifted { why } => Mark::new("drifted", Some(why.clone()), reopen),
+        ChangeState::Unsealed => Mark::new("unsealed", None, Some(after_unsealed(&change.bundle))),
+        ChangeState::Landed { places, .. } => {
             // The farthest place says most: what a remote has, others have.
             let text = places.last().cloned();
             Mark::new("landed", text, Some("pdca verify".to_owned()))
         }
-        Standing::Reverted { by, .. } => {
+        ChangeState::Reverted { by, .. } => {
             let text = Some(format!("by {}", by.to_hex_with_len(12)));
             Mark::new("reverted", text, reopen)
         }
@@ -330,18 +332,18 @@ pub fn after_unsealed(bundle: &Bundle) -> String {
 }
 
 /// What a resolver was asked about, and how often.
-fn of_case(id: &BundleId, case: &Case, held: Option<String>) -> Mark {
+fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> Mark {
     let progress = case.progress();
     let (word, text, next) = match &case.end {
-        Some(End::Blocked { evidence }) => {
+        Some(ConflictEnd::Blocked { evidence }) => {
             ("blocked_conflict", evidence.clone(), format!("pdca unblock {id}"))
         }
-        Some(End::Skipped { why, .. }) => {
+        Some(ConflictEnd::Skipped { why, .. }) => {
             let next =
                 format!("pdca signoff {id} discontinue --note 'its effect is there already'");
             ("skipped", why.clone(), next)
         }
-        Some(End::Resolved { .. }) => {
+        Some(ConflictEnd::Resolved { .. }) => {
             let text = format!("{}; resolved, not checked yet", case.said);
             ("held", text, format!("pdca resolve {id}"))
         }

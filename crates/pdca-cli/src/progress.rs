@@ -284,8 +284,8 @@ impl Progress {
 /// What a bundle goes by; what is no single bundle's goes by what it is.
 fn name(id: &BundleId) -> String {
     match id.as_str() {
-        pdca_driver::integrate::TOLD => "integrate".to_owned(),
-        pdca_driver::integrate::BASE_TOLD => "base".to_owned(),
+        pdca_driver::integrate::SCOPE => "integrate".to_owned(),
+        pdca_driver::integrate::BASE_SCOPE => "base".to_owned(),
         _ => id.dir_name(),
     }
 }

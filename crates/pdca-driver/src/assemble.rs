@@ -72,7 +72,7 @@ impl Driver<'_> {
         if !snapshot.artifacts.contains(Artifact::Patch) {
             return Vec::new();
         }
-        match self.site.outlook_of(bundle.id()) {
+        match self.site.forecast_of(bundle.id()) {
             Ok(troubles) => {
                 troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
             }

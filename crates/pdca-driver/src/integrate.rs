@@ -1,45 +1,39 @@
-//! Accepted changes meet: sealed, folded, gated together, landed, proved.
+//! Merge queue: seal, fold, gate together, bisect, land, certify.
 //!
 //! ```text
 //! accept ─► Site::seal ─► seal.json and refs/pdca/<run>/seal/<id>
-//! Site::fronts ─► Front: one branch of one target and where each accepted change stands
-//! Driver::integrate ─► plan ─ fold ─► hunt over the integration checkouts ─► land ─► certificate
-//! Driver::resolve ─► what conflicts with the branch, in a checkout ─► Driver::adopt ─► Check
+//! Site::target_branches ─► TargetBranch: one branch of one target and the state of each accepted change
+//! Driver::integrate ─► plan ─ fold ─► bisect over the integration checkouts ─► land ─► certificate
+//! Driver::resolve ─► a conflict with the branch, in a checkout ─► Driver::adopt ─► Check
 //! ```
 //!
-//! What is in a branch is read from git each time, so a driver that died anywhere is followed by one
-//! that finds out where things stand, folds to the same ids, knows the verdicts that were paid for,
-//! and lands nothing twice.
+//! The contents of a branch are read from git each time. A driver that follows one that died folds to the
+//! same ids, finds the verdicts that were paid for, and lands nothing twice.
 
-mod adopt;
 mod age;
-mod anchors;
 mod base;
-mod case;
-mod chronicle;
+mod bisect;
+mod conflict;
 mod culprits;
+mod dry_run;
 mod evidence;
 mod flakes;
+mod forecast;
 pub(crate) mod gate;
+mod gc_refs;
 mod held;
-mod hunt;
+mod integration;
+mod journal;
 mod landing;
-mod left;
-mod matter;
-mod outlook;
-mod reach;
-mod rehearsal;
+mod landing_base;
+mod patch_scope;
 mod reopen;
-mod resolve;
-mod resolver;
 mod sealing;
 mod settings;
 mod shared;
-mod sides;
-mod standing;
 mod stats;
-mod tip;
-mod work;
+mod target_branch;
+mod unfinished;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -56,32 +50,34 @@ use crate::event::What;
 use crate::run::Clock;
 use crate::site::Site;
 
-use tip::Tip;
+use landing_base::LandingBase;
 
 pub use age::{MaxAge, MaxAgeError};
-pub use anchors::{Anchor, AnchorError, Stay};
-pub use base::{BASE_TOLD, Base, BaseVerdict, GateBase};
-pub use case::{Case, Due, End, Failure, MOST_ATTEMPTS};
-pub use chronicle::ChronicleError;
+pub use base::{BASE_SCOPE, Base, BaseVerdict, GateBase};
+pub use conflict::attempts::{ConflictEnd, ConflictRecord, Due, FailedAttempt, MOST_ATTEMPTS};
+pub use conflict::resolve::{ConflictOutcome, ConflictReport, ResolveError, ResolveRequest};
+pub use dry_run::DryRun;
 pub use evidence::RedRow;
 pub use flakes::Quarantined;
+pub use forecast::{BranchForecast, PairForecast};
 pub use gate::FIRST_SLOT;
+pub use gc_refs::{GcRef, GcRefError, KeepReason};
 pub use held::{Held, HeldBack, Reason};
+pub use integration::SCOPE;
+pub use journal::JournalError;
 pub(crate) use landing::has_pending_certificate;
-pub use left::Follows;
-pub use outlook::{Sky, Trouble};
-pub use rehearsal::Rehearsal;
 pub use reopen::{MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal};
-pub use resolve::{Came, ResolveError, Task, Told};
 pub use sealing::{Hand, Sealing, SealingError};
 pub use settings::{GateSteps, Land, ReturnCulprits, Settings};
 pub(crate) use shared::Shared;
-pub use standing::{Accepted, Astray, Front, Fronts, Staging, Standing, StandingError};
 pub use stats::{Blocked, Pair, Stats, Tally};
-pub use work::TOLD;
+pub use target_branch::{
+    Accepted, ChangeState, Staging, TargetBranch, TargetBranchError, TargetBranches, Unplaceable,
+};
+pub use unfinished::NextAction;
 
 /// What is asked of an integration.
-pub struct Order<'a> {
+pub struct IntegrationRequest<'a> {
     /// What `[integrate]` says.
     pub settings: &'a Settings,
     /// The bundles that may take part; all where none is named.
@@ -243,7 +239,7 @@ pub enum IntegrateError {
     Drive(Box<DriveError>),
     /// It could not be recorded.
     #[error(transparent)]
-    Chronicle(#[from] ChronicleError),
+    Journal(#[from] JournalError),
     /// A record could not be written.
     #[error("cannot write {path}")]
     Io {
@@ -272,7 +268,7 @@ impl From<DriveError> for IntegrateError {
 }
 
 /// Refuses what could not land in the end, before any gate is paid for.
-fn require_movable(front: &Front, land: Land) -> Result<(), IntegrateError> {
+fn require_movable(front: &TargetBranch, land: Land) -> Result<(), IntegrateError> {
     let branch = match land {
         Land::Target => &front.branch,
         Land::Branch => &front.staging.branch,
@@ -291,7 +287,7 @@ fn require_movable(front: &Front, land: Land) -> Result<(), IntegrateError> {
 
 impl Site {
     /// Refuses what can be known before any gate is paid for: nothing that gates, or nothing that may move.
-    fn require_landable(&self, front: &Front, land: Land) -> Result<(), IntegrateError> {
+    fn require_landable(&self, front: &TargetBranch, land: Land) -> Result<(), IntegrateError> {
         if !self.has_combined_gate() {
             return Err(IntegrateError::NoGate);
         }
@@ -306,17 +302,18 @@ impl Driver<'_> {
     /// Integrates what is sealed for a branch. Whoever calls this is admitted to the workspace.
     pub fn integrate(
         &self,
-        front: &Front,
-        order: &Order<'_>,
+        front: &TargetBranch,
+        order: &IntegrationRequest<'_>,
     ) -> Result<Integrated, IntegrateError> {
         self.site.require_landable(front, order.settings.land)?;
-        let said = |text| self.tell(&work::told(self.site), What::Integration { text });
-        let tip = Tip::to_land_on(front, order.settings, self.cancel, &said)?;
+        let said = |text| self.tell(&integration::told(self.site), What::Integration { text });
+        let tip = LandingBase::to_land_on(front, order.settings, self.cancel, &said)?;
         let skipped = self.site.skipped(front, tip.at)?;
-        let chosen = work::choose(front, order, &tip, &skipped)?;
+        let chosen = integration::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
-        let mut work = work::Work::begin(*self, front, order, engine, &chosen.entries, tip)?;
+        let mut work =
+            integration::Integration::begin(*self, front, order, engine, &chosen.entries, tip)?;
         work.done.present = order.wanted(skipped);
         let ended = work.run(chosen);
         let kept = work.keep(&ended);

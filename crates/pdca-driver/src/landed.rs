@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pdca_state::BundleId;
 
-use crate::integrate::Standing;
+use crate::integrate::ChangeState;
 use crate::site::Site;
 
 impl Site {
@@ -17,18 +17,18 @@ impl Site {
         if accepted.is_empty() || self.targets.is_empty() {
             return accepted.clone();
         }
-        let Ok(found) = self.fronts() else { return BTreeSet::new() };
+        let Ok(found) = self.target_branches() else { return BTreeSet::new() };
         let mut landed = accepted.clone();
-        for id in found.astray.iter().flat_map(|astray| &astray.ids) {
+        for id in found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids) {
             landed.remove(id);
         }
-        for change in found.fronts.iter().flat_map(|front| &front.changes) {
+        for change in found.branches.iter().flat_map(|front| &front.changes) {
             match change.standing {
-                Standing::Landed { .. } | Standing::Unsealed => {}
-                Standing::Sealed(_)
-                | Standing::Staged { .. }
-                | Standing::Reverted { .. }
-                | Standing::Drifted { .. } => {
+                ChangeState::Landed { .. } | ChangeState::Unsealed => {}
+                ChangeState::Sealed(_)
+                | ChangeState::Staged { .. }
+                | ChangeState::Reverted { .. }
+                | ChangeState::Drifted { .. } => {
                     landed.remove(change.bundle.id());
                 }
             }

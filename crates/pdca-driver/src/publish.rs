@@ -23,7 +23,7 @@ use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
 use crate::drive::{DriveError, Driver};
-use crate::integrate::StandingError;
+use crate::integrate::TargetBranchError;
 
 pub use rehearsal::{Rehearsal, Would};
 
@@ -158,7 +158,7 @@ pub enum PublishError {
     },
     /// It is not known where the change belongs, or where it stands.
     #[error(transparent)]
-    Standing(#[from] StandingError),
+    TargetBranch(#[from] TargetBranchError),
     /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),

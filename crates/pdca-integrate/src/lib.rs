@@ -87,6 +87,6 @@ pub use search::{
 };
 pub use store::Store;
 pub use verdict::{
-    Gated, Light, Lookup, NotGated, Oracle, Origin, Trust, Verdict, VerdictCache, VerdictKey,
+    GateSetId, Gated, Light, Lookup, NotGated, Origin, Trust, Verdict, VerdictCache, VerdictKey,
 };
 pub use work::{drop_work, keep_work, work_prefix, work_ref};

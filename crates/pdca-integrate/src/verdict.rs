@@ -21,7 +21,7 @@ const MAX_FILE: u64 = 64 << 10;
 /// Which gates, in which form, in which environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Oracle {
+pub struct GateSetId {
     /// A digest of the gates.
     pub gate_digest: String,
     /// A digest of what they run in.
@@ -36,7 +36,7 @@ pub struct VerdictKey {
     #[serde(with = "crate::hex")]
     pub tree: ObjectId,
     /// The gates.
-    pub oracle: Oracle,
+    pub oracle: GateSetId,
     /// A digest of the declared merge drivers.
     pub drivers: String,
 }
@@ -171,7 +171,7 @@ impl Verdict {
     }
 }
 
-impl Oracle {
+impl GateSetId {
     /// What a verdict about this candidate is about.
     pub fn key(&self, candidate: &Candidate) -> VerdictKey {
         VerdictKey {
@@ -191,7 +191,11 @@ impl VerdictKey {
 impl Gated {
     /// Takes a candidate as gated if the verdict is green, about exactly its tree, and by exactly
     /// the gates that count now.
-    pub fn new(candidate: Candidate, oracle: &Oracle, verdict: Verdict) -> Result<Self, NotGated> {
+    pub fn new(
+        candidate: Candidate,
+        oracle: &GateSetId,
+        verdict: Verdict,
+    ) -> Result<Self, NotGated> {
         let unsigned = candidate.bundles.iter().map(|taken| taken.entry.sealed());
         if let Some(sealed) = unsigned.into_iter().find(|sealed| !sealed.is_signed()) {
             return Err(NotGated::Unsigned { id: sealed.id().clone() });
@@ -292,7 +296,7 @@ mod tests {
     use super::*;
 
     fn verdict() -> Verdict {
-        let oracle = Oracle { gate_digest: "g".to_owned(), environment_digest: "e".to_owned() };
+        let oracle = GateSetId { gate_digest: "g".to_owned(), environment_digest: "e".to_owned() };
         let tree = ObjectId::empty_tree(gix::hash::Kind::Sha1);
         let key = VerdictKey { tree, oracle, drivers: "d".to_owned() };
         Verdict::new(key, Light::Green)

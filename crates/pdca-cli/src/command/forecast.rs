@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use pdca_driver::integrate::{Sky, Trouble};
+use pdca_driver::integrate::{BranchForecast, PairForecast};
 use pdca_integrate::{Cluster, Level, Outlook};
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -68,7 +68,7 @@ struct Item<'a> {
 #[derive(Serialize)]
 struct Pair<'a> {
     #[serde(flatten)]
-    trouble: &'a Trouble,
+    trouble: &'a PairForecast,
     text: String,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
-    let skies = site.outlook(&only).map_err(|error| super::integrate::unknown(&error))?;
+    let skies = site.forecast(&only).map_err(|error| super::integrate::unknown(&error))?;
     if cx.globals.json {
         let forecasts = skies.iter().map(branch).collect();
         cx.emit_json(out, "forecast", &Document { forecasts })?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     Ok(Exit::Done)
 }
 
-fn branch(sky: &Sky) -> OneBranch<'_> {
+fn branch(sky: &BranchForecast) -> OneBranch<'_> {
     let names = |places: &[usize]| places.iter().map(|place| id(sky, *place).as_str()).collect();
     let groups: Vec<Vec<&str>> = sky.grouping.groups.iter().map(|group| names(group)).collect();
     OneBranch {
@@ -115,29 +115,29 @@ fn branch(sky: &Sky) -> OneBranch<'_> {
             })
             .collect(),
         troubles: sky
-            .troubles
+            .pairs
             .iter()
             .map(|trouble| Pair { trouble, text: trouble.sentence() })
             .collect(),
     }
 }
 
-fn id(sky: &Sky, place: usize) -> &BundleId {
+fn id(sky: &BranchForecast, place: usize) -> &BundleId {
     &sky.bundles[place].0
 }
 
 /// The conflicts between the bundles of a cluster.
-fn conflicts_of<'s>(sky: &'s Sky, cluster: &Cluster) -> Vec<&'s Trouble> {
+fn conflicts_of<'s>(sky: &'s BranchForecast, cluster: &Cluster) -> Vec<&'s PairForecast> {
     let members: BTreeSet<&BundleId> = cluster.places.iter().map(|place| id(sky, *place)).collect();
-    let is_of = |trouble: &&Trouble| {
+    let is_of = |trouble: &&PairForecast| {
         matches!(trouble.outlook, Outlook::Conflict { .. }) && members.contains(&trouble.first)
     };
-    sky.troubles.iter().filter(is_of).collect()
+    sky.pairs.iter().filter(is_of).collect()
 }
 
 /// The files that troubles are about.
-fn paths<'t>(troubles: impl IntoIterator<Item = &'t Trouble>) -> BTreeSet<String> {
-    let of = |trouble: &Trouble| match &trouble.outlook {
+fn paths<'t>(troubles: impl IntoIterator<Item = &'t PairForecast>) -> BTreeSet<String> {
+    let of = |trouble: &PairForecast| match &trouble.outlook {
         Outlook::Conflict { conflicts } => {
             conflicts.iter().map(|conflict| conflict.path.to_string()).collect()
         }
@@ -148,7 +148,7 @@ fn paths<'t>(troubles: impl IntoIterator<Item = &'t Trouble>) -> BTreeSet<String
 }
 
 /// The matrix where it fits, what goes together, and a line for each group that does not.
-fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     let branch = if sky.branch.is_empty() { "its branch" } else { &sky.branch };
     let count = |wanted: Level| sky.bundles.iter().filter(|(_, level)| *level == wanted).count();
@@ -176,7 +176,7 @@ fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure>
             writeln!(out)?;
         }
     }
-    if sky.troubles.is_empty() {
+    if sky.pairs.is_empty() {
         writeln!(out, "{}", p.good("all go together, as far as git can tell"))?;
         return Ok(());
     }
@@ -197,7 +197,7 @@ fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure>
         };
         writeln!(out, "{}  {text}", p.bad("✗ conflict"))?;
     }
-    let overlaps = sky.troubles.iter().filter(|t| matches!(t.outlook, Outlook::Overlap { .. }));
+    let overlaps = sky.pairs.iter().filter(|t| matches!(t.outlook, Outlook::Overlap { .. }));
     for (path, pairs) in by_path(overlaps) {
         let text = if let [only] = &pairs[..] {
             only.sentence()
@@ -208,7 +208,7 @@ fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure>
         };
         writeln!(out, "{}  {text}", p.warn("~ overlap "))?;
     }
-    let unknown = sky.troubles.iter().filter(|t| matches!(t.outlook, Outlook::Unknown { .. }));
+    let unknown = sky.pairs.iter().filter(|t| matches!(t.outlook, Outlook::Unknown { .. }));
     for (number, trouble) in unknown.clone().enumerate() {
         if number == MOST_NAMED {
             let more = unknown.count() - MOST_NAMED;
@@ -224,7 +224,7 @@ fn show(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure>
 const MOST_NAMED: usize = 12;
 
 /// Says what goes together, and how to land it where it is accepted.
-fn together(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Failure> {
+fn together(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(first) = sky.grouping.groups.first().filter(|_| !sky.grouping.clusters.is_empty())
     else {
         return Ok(());
@@ -247,8 +247,10 @@ fn together(cx: &Context<'_>, sky: &Sky, out: &mut dyn Write) -> Result<(), Fail
 }
 
 /// Overlaps, by the path that both declare.
-fn by_path<'t>(overlaps: impl Iterator<Item = &'t Trouble>) -> BTreeMap<String, Vec<&'t Trouble>> {
-    let mut found: BTreeMap<String, Vec<&Trouble>> = BTreeMap::new();
+fn by_path<'t>(
+    overlaps: impl Iterator<Item = &'t PairForecast>,
+) -> BTreeMap<String, Vec<&'t PairForecast>> {
+    let mut found: BTreeMap<String, Vec<&PairForecast>> = BTreeMap::new();
     for trouble in overlaps {
         for path in paths([trouble]) {
             found.entry(path).or_default().push(trouble);
@@ -266,12 +268,12 @@ fn some<'n>(names: impl Iterator<Item = &'n str>) -> String {
     }
 }
 
-fn sign(sky: &Sky, first: &BundleId, second: &BundleId) -> &'static str {
+fn sign(sky: &BranchForecast, first: &BundleId, second: &BundleId) -> &'static str {
     if first == second {
         return "";
     }
-    let is_it = |trouble: &&Trouble| trouble.other(first) == Some(second);
-    match sky.troubles.iter().find(is_it).map(|trouble| &trouble.outlook) {
+    let is_it = |trouble: &&PairForecast| trouble.other(first) == Some(second);
+    match sky.pairs.iter().find(is_it).map(|trouble| &trouble.outlook) {
         None | Some(Outlook::Clear) => "·",
         Some(Outlook::Conflict { .. }) => "✗",
         Some(Outlook::Overlap { .. }) => "~",

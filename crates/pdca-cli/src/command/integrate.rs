@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::integrate::{
-    Astray, ChronicleError, Follows, Front, Fronts, Hand, Held, IntegrateError, Integrated, Land,
-    Order, Reason, ReturnCulprits, Sealing, Settings, Standing,
+    ChangeState, Hand, Held, IntegrateError, Integrated, IntegrationRequest, JournalError, Land,
+    NextAction, Reason, ReturnCulprits, Sealing, Settings, TargetBranch, TargetBranches,
+    Unplaceable,
 };
 use pdca_driver::{LaneCount, Site, integrations};
 use pdca_process::InstalledGit;
@@ -133,12 +134,13 @@ pub(crate) fn run(
     let unsealed =
         if args.seal && !dry_run { seal_old(cx, &site, &only, err)? } else { Vec::new() };
     let settings = settings(args, cx)?;
-    let Fronts { fronts, astray, open } = site.fronts()?;
-    let unlanded = Unlanded::of(&fronts, &astray, open);
+    let TargetBranches { branches: fronts, unplaceable, open } = site.target_branches()?;
+    let unlanded = Unlanded::of(&fronts, &unplaceable, open);
     let fronts = of_target(args, cx, arranged(fronts))?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
     let asked = Asked { args, cx, site: &site, settings: &settings, only: &only, certificates };
-    let mut came = Came { ended: tell_astray(cx, &astray, &only, err)?, ..Came::default() };
+    let mut came =
+        Came { ended: tell_unplaceable(cx, &unplaceable, &only, err)?, ..Came::default() };
     came.ended.extend(unsealed);
     if !dry_run {
         asked.finish_certificates(&fronts, err)?;
@@ -192,7 +194,7 @@ struct Asked<'a> {
 /// What came of the branches, one after the other.
 #[derive(Default)]
 struct Came<'f> {
-    landed: Vec<(&'f Front, Integrated)>,
+    landed: Vec<(&'f TargetBranch, Integrated)>,
     /// What scripts are told of branches that were not integrated to the end.
     told: Vec<serde_json::Value>,
     failures: Vec<Failure>,
@@ -204,7 +206,7 @@ impl<'f> Came<'f> {
         self.failures.iter().any(|failure| failure.exit == Exit::Interrupted)
     }
 
-    fn fail(&mut self, front: &'f Front, error: &IntegrateError) {
+    fn fail(&mut self, front: &'f TargetBranch, error: &IntegrateError) {
         self.told.push(told::failed(front, error));
         self.failures.push(explain::failed(error, front));
     }
@@ -212,7 +214,11 @@ impl<'f> Came<'f> {
 
 impl Asked<'_> {
     /// Finishes what drivers left that died between a landing and its certificate.
-    fn finish_certificates(&self, fronts: &[Front], err: &mut dyn Write) -> Result<(), Failure> {
+    fn finish_certificates(
+        &self,
+        fronts: &[TargetBranch],
+        err: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let Asked { cx, site, certificates, .. } = self;
         let effects = crate::faults::effects(cx)?;
         for front in fronts {
@@ -228,7 +234,7 @@ impl Asked<'_> {
     /// Integrates branch by branch. One that fails keeps no other from landing.
     fn integrate<'f>(
         &self,
-        fronts: &'f [Front],
+        fronts: &'f [TargetBranch],
         mut unlanded: Unlanded,
         came: &mut Came<'f>,
         (out, err): (&mut dyn Write, &mut dyn Write),
@@ -242,7 +248,7 @@ impl Asked<'_> {
         let lanes = session::told_fit(cx, &site.fit(lanes), err)?;
         for front in fronts.iter().filter(|front| has_work(front, only)) {
             let elsewhere = unlanded.elsewhere(front);
-            let order = Order {
+            let order = IntegrationRequest {
                 settings,
                 only,
                 elsewhere: &elsewhere,
@@ -257,7 +263,7 @@ impl Asked<'_> {
                 continue;
             }
             if cx.globals.dry_run {
-                match site.rehearse(front, &order) {
+                match site.dry_run(front, &order) {
                     Ok(rehearsed) => {
                         came.told.extend(told::rehearsed(cx, front, &rehearsed, out)?);
                         unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
@@ -301,7 +307,11 @@ fn hold_landings(site: &Site) -> Result<pdca_driver::Held, Failure> {
 }
 
 /// The branches of the target that was asked for, or all.
-fn of_target(args: &Args, cx: &Context<'_>, mut fronts: Vec<Front>) -> Result<Vec<Front>, Failure> {
+fn of_target(
+    args: &Args,
+    cx: &Context<'_>,
+    mut fronts: Vec<TargetBranch>,
+) -> Result<Vec<TargetBranch>, Failure> {
     let Some(wanted) = &args.target else { return Ok(fronts) };
     let names: Vec<&str> =
         cx.workspace()?.targets.iter().map(|target| target.name.as_str()).collect();
@@ -324,7 +334,7 @@ fn of_target(args: &Args, cx: &Context<'_>, mut fronts: Vec<Front>) -> Result<Ve
 fn send_back(
     cx: &Context<'_>,
     site: &Site,
-    landed: &[(&Front, Integrated)],
+    landed: &[(&TargetBranch, Integrated)],
     resolving: &Resolving,
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {
@@ -353,9 +363,9 @@ fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Fa
     if integrations(site)?.is_empty() {
         return Ok(());
     }
-    let fronts = site.fronts()?;
-    for (sighting, follows) in site.left_integrations(&fronts)? {
-        if follows == Follows::End {
+    let fronts = site.target_branches()?;
+    for (sighting, follows) in site.unfinished_integrations(&fronts)? {
+        if follows == NextAction::End {
             let id = &sighting.id;
             site.end_integration(id, &fronts, ambient::moment).map_err(|error| ending(&error))?;
             cx.note(
@@ -368,7 +378,7 @@ fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Fa
 }
 
 /// Why an integration that was left could not be ended.
-pub(crate) fn ending(error: &ChronicleError) -> Failure {
+pub(crate) fn ending(error: &JournalError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
 }
@@ -379,7 +389,7 @@ fn resolve_conflicts(
     cx: &Context<'_>,
     site: &Site,
     settings: &Settings,
-    landed: &[(&Front, Integrated)],
+    landed: &[(&TargetBranch, Integrated)],
     err: &mut dyn Write,
 ) -> Result<Resolving, Failure> {
     let held = landed.iter().flat_map(|(_, done)| &done.held);
@@ -395,21 +405,21 @@ fn resolve_conflicts(
         return Ok(Resolving::default());
     }
     // The branches are where they are now: what landed just now is the other side.
-    let now = site.fronts()?;
+    let now = site.target_branches()?;
     let work = resolve::Work { cx, site, settings, now: &now };
     work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
 }
 
 /// Tells about changes that nobody knows where to put. They stop the others only where they were asked
 /// for by name.
-fn tell_astray(
+fn tell_unplaceable(
     cx: &Context<'_>,
-    astray: &[Astray],
+    unplaceable: &[Unplaceable],
     only: &BTreeSet<BundleId>,
     err: &mut dyn Write,
 ) -> Result<Vec<Exit>, Failure> {
     let mut ended = Vec::new();
-    for Astray { ids, error } in astray {
+    for Unplaceable { ids, error } in unplaceable {
         if ids.iter().any(|id| only.contains(id)) {
             return Err(explain::standing(error));
         }
@@ -432,22 +442,22 @@ fn settings(args: &Args, cx: &Context<'_>) -> Result<Settings, Failure> {
 }
 
 /// Whether something accepted for the branch has not landed.
-fn has_work(front: &Front, only: &BTreeSet<BundleId>) -> bool {
-    wanted(front, only).any(|standing| !matches!(standing, Standing::Landed { .. }))
+fn has_work(front: &TargetBranch, only: &BTreeSet<BundleId>) -> bool {
+    wanted(front, only).any(|standing| !matches!(standing, ChangeState::Landed { .. }))
 }
 
 /// Whether all that could land waits in a branch for a person already.
-fn waits(front: &Front, only: &BTreeSet<BundleId>, land: Land) -> bool {
+fn waits(front: &TargetBranch, only: &BTreeSet<BundleId>, land: Land) -> bool {
     land == Land::Branch
         && wanted(front, only)
-            .filter(|standing| !matches!(standing, Standing::Landed { .. }))
-            .all(|standing| matches!(standing, Standing::Staged { .. }))
+            .filter(|standing| !matches!(standing, ChangeState::Landed { .. }))
+            .all(|standing| matches!(standing, ChangeState::Staged { .. }))
 }
 
 fn wanted<'f>(
-    front: &'f Front,
+    front: &'f TargetBranch,
     only: &'f BTreeSet<BundleId>,
-) -> impl Iterator<Item = &'f Standing> {
+) -> impl Iterator<Item = &'f ChangeState> {
     let is_wanted = |id: &BundleId| only.is_empty() || only.contains(id);
     let changes = front.changes.iter().filter(move |change| is_wanted(change.bundle.id()));
     changes.map(|change| &change.standing)
@@ -485,10 +495,10 @@ fn seal_old(
 ) -> Result<Vec<Exit>, Failure> {
     let effects = crate::faults::effects(cx)?;
     let mut ended = Vec::new();
-    for front in site.fronts()?.fronts {
+    for front in site.target_branches()?.branches {
         for change in &front.changes {
             let id = change.bundle.id();
-            let is_old = matches!(change.standing, Standing::Unsealed);
+            let is_old = matches!(change.standing, ChangeState::Unsealed);
             if !is_old || !(only.is_empty() || only.contains(id)) {
                 continue;
             }
@@ -541,7 +551,7 @@ fn word(error: &IntegrateError) -> Exit {
         IntegrateError::Land(pdca_integrate::LandError::CheckedOut { .. }) => Exit::Waiting,
         IntegrateError::Stuck { .. }
         | IntegrateError::Drifted { .. }
-        | IntegrateError::Chronicle(_)
+        | IntegrateError::Journal(_)
         | IntegrateError::Unreachable { .. }
         | IntegrateError::Refused { .. }
         | IntegrateError::Land(_)

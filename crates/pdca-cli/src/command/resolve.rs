@@ -7,7 +7,8 @@ use std::io::Write;
 
 use camino::Utf8Path;
 use pdca_driver::integrate::{
-    Astray, Came, Front, Fronts, ResolveError, Settings, Standing, Task, Told,
+    ChangeState, ConflictOutcome, ConflictReport, ResolveError, ResolveRequest, Settings,
+    TargetBranch, TargetBranches, Unplaceable,
 };
 use pdca_driver::{AdmissionError, Batch, Site};
 use pdca_leaves::Role;
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 /// What became of one conflict.
 #[derive(Debug)]
 pub(super) struct Item {
-    pub(super) told: Told,
+    pub(super) told: ConflictReport,
     /// Where the bundle is after Check, where it came so far.
     pub(super) state: Option<State>,
 }
@@ -78,18 +79,20 @@ pub(crate) fn run(
     let site = session::site(cx)?;
     require_program(cx, &site)?;
     let settings = cx.workspace()?.config.integrate.clone();
-    let now = site.fronts()?;
-    tell_astray(&now.astray, &named)?;
+    let now = site.target_branches()?;
+    tell_unplaceable(&now.unplaceable, &named)?;
     let begun = site.resolving(&named).map_err(|error| explain(&error))?;
     let work = Work { cx, site: &site, settings: &settings, now: &now };
-    let ids = candidates(&now.fronts, &named);
+    let ids = candidates(&now.branches, &named);
     let mut resolving = if cx.globals.dry_run {
-        work.rehearse(&ids)?
+        work.dry_run(&ids)?
     } else {
         work.carry_out(&ids, begun, args.events.path(cx).as_deref(), err)?
     };
     if named.is_empty() {
-        let is_nothing = |came: &Came| matches!(came, Came::Nothing { .. } | Came::Waits { .. });
+        let is_nothing = |came: &ConflictOutcome| {
+            matches!(came, ConflictOutcome::Nothing { .. } | ConflictOutcome::Waits { .. })
+        };
         resolving.items.retain(|item| !is_nothing(&item.told.came));
     } else if resolving.failure.is_none() {
         let known = |id: &&BundleId| resolving.items.iter().any(|item| item.told.id == **id);
@@ -108,17 +111,21 @@ pub(crate) fn run(
 }
 
 /// Refuses a bundle that was named and about which it is not known where it stands.
-fn tell_astray(astray: &[Astray], named: &BTreeSet<BundleId>) -> Result<(), Failure> {
-    let found = astray.iter().find(|astray| astray.ids.iter().any(|id| named.contains(id)));
-    found.map_or(Ok(()), |astray| Err(unknown(&astray.error)))
+fn tell_unplaceable(
+    unplaceable: &[Unplaceable],
+    named: &BTreeSet<BundleId>,
+) -> Result<(), Failure> {
+    let found =
+        unplaceable.iter().find(|unplaceable| unplaceable.ids.iter().any(|id| named.contains(id)));
+    found.map_or(Ok(()), |unplaceable| Err(unknown(&unplaceable.error)))
 }
 
 /// The sealed changes among those named, or all of them.
-fn candidates(fronts: &[Front], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
+fn candidates(fronts: &[TargetBranch], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
     let changes = fronts.iter().flat_map(|front| &front.changes);
     let ids = changes.filter(|change| {
         if named.is_empty() {
-            matches!(change.standing, Standing::Sealed(_))
+            matches!(change.standing, ChangeState::Sealed(_))
         } else {
             named.contains(change.bundle.id())
         }
@@ -154,27 +161,27 @@ pub(super) struct Work<'a> {
     pub(super) site: &'a Site,
     pub(super) settings: &'a Settings,
     /// The branches as they are now.
-    pub(super) now: &'a Fronts,
+    pub(super) now: &'a TargetBranches,
 }
 
 impl Work<'_> {
-    fn task(&self) -> Task<'_> {
-        Task { settings: self.settings, open: &self.now.open, clock: ambient::moment }
+    fn task(&self) -> ResolveRequest<'_> {
+        ResolveRequest { settings: self.settings, open: &self.now.open, clock: ambient::moment }
     }
 
     /// The branch that each bundle is accepted for.
-    fn places<'w>(&'w self, ids: &'w BTreeSet<BundleId>) -> Vec<(&'w Front, &'w BundleId)> {
-        let of = |front: &'w Front| {
+    fn places<'w>(&'w self, ids: &'w BTreeSet<BundleId>) -> Vec<(&'w TargetBranch, &'w BundleId)> {
+        let of = |front: &'w TargetBranch| {
             let changes = front.changes.iter().map(|change| change.bundle.id());
             changes.filter(|id| ids.contains(*id)).map(move |id| (front, id))
         };
-        self.now.fronts.iter().flat_map(of).collect()
+        self.now.branches.iter().flat_map(of).collect()
     }
 
-    fn rehearse(&self, ids: &BTreeSet<BundleId>) -> Result<Resolving, Failure> {
+    fn dry_run(&self, ids: &BTreeSet<BundleId>) -> Result<Resolving, Failure> {
         let mut items = Vec::new();
         for (front, id) in self.places(ids) {
-            let told = self.site.rehearse_resolution(front, id, self.task());
+            let told = self.site.dry_run_resolution(front, id, self.task());
             items.push(Item { told: told.map_err(|error| explain(&error))?, state: None });
         }
         Ok(Resolving { items, failure: None })
@@ -185,7 +192,7 @@ impl Work<'_> {
     pub(super) fn carry_out(
         &self,
         ids: &BTreeSet<BundleId>,
-        begun: Vec<Told>,
+        begun: Vec<ConflictReport>,
         events: Option<&Utf8Path>,
         err: &mut dyn Write,
     ) -> Result<Resolving, Failure> {
@@ -264,14 +271,15 @@ impl Work<'_> {
 impl Resolving {
     /// What is resolved and not at its sign-off yet.
     fn ready(&self) -> impl Iterator<Item = &BundleId> {
-        let is_ready = |item: &&Item| matches!(item.told.came, Came::Resolved { .. });
+        let is_ready = |item: &&Item| matches!(item.told.came, ConflictOutcome::Resolved { .. });
         self.items.iter().filter(is_ready).map(|item| &item.told.id)
     }
 
     /// Whether the resolver was asked often enough about the conflict of a bundle.
     pub(super) fn is_blocked(&self, id: &BundleId) -> bool {
-        let is_it =
-            |item: &Item| item.told.id == *id && matches!(item.told.came, Came::Blocked { .. });
+        let is_it = |item: &Item| {
+            item.told.id == *id && matches!(item.told.came, ConflictOutcome::Blocked { .. })
+        };
         self.items.iter().any(is_it)
     }
 
@@ -279,14 +287,14 @@ impl Resolving {
     pub(super) fn has_settled(&self, id: &BundleId) -> bool {
         let of_it = |item: &&Item| item.told.id == *id;
         self.items.iter().filter(of_it).any(|item| match item.told.came {
-            Came::Resolved { .. } | Came::Skipped { .. } => true,
-            Came::Due
-            | Came::Failed { .. }
-            | Came::Blocked { .. }
-            | Came::Later { .. }
-            | Came::Nothing { .. }
-            | Came::Waits { .. }
-            | Came::Busy { .. } => false,
+            ConflictOutcome::Resolved { .. } | ConflictOutcome::Skipped { .. } => true,
+            ConflictOutcome::Due
+            | ConflictOutcome::Failed { .. }
+            | ConflictOutcome::Blocked { .. }
+            | ConflictOutcome::Later { .. }
+            | ConflictOutcome::Nothing { .. }
+            | ConflictOutcome::Waits { .. }
+            | ConflictOutcome::Busy { .. } => false,
         })
     }
 }
@@ -297,26 +305,26 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         ResolveError::Interrupted => Exit::Interrupted,
         ResolveError::Unknown { .. } => Exit::Usage,
         ResolveError::Admission(_) => Exit::Waiting,
-        ResolveError::Tip(_)
+        ResolveError::LandingBase(_)
         | ResolveError::Engine(_)
         | ResolveError::Store(_)
         | ResolveError::Root(_)
         | ResolveError::Load(_)
         | ResolveError::Drive(_)
-        | ResolveError::Case { .. } => Exit::Unexpected,
+        | ResolveError::ConflictRecord { .. } => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error);
     match error {
         ResolveError::Interrupted => failure.hint("`pdca resolve` goes on from here"),
         ResolveError::Unknown { id } => failure.hint(format!("`pdca why {id}` says where it stands")),
         ResolveError::Admission(_) => failure.hint("it is waited for; try again in a moment"),
-        ResolveError::Tip(_) => {
+        ResolveError::LandingBase(_) => {
             failure.hint("no attempt was made; does the remote answer, and has it the branch?")
         }
         ResolveError::Drive(_) => failure
             .detail("no attempt was counted")
             .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
-        ResolveError::Case { dir, .. } => {
+        ResolveError::ConflictRecord { dir, .. } => {
             failure.hint(format!("attempts are counted in {dir}; restore its case.json, or move the directory away to count anew"))
         }
         ResolveError::Engine(_)

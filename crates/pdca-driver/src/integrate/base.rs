@@ -30,10 +30,10 @@ use super::IntegrateError;
 use super::evidence::RedRow;
 use super::flakes::{counts, excuse, pardon};
 use super::gate::{FIRST_SLOT, bench};
-use super::standing::Front;
+use super::target_branch::TargetBranch;
 
 /// What stands for the branch by itself in what is told. It looks like no id that people give.
-pub const BASE_TOLD: &str = "base+";
+pub const BASE_SCOPE: &str = "base+";
 /// How often a base must be red to stop a batch.
 const REDS: u32 = 2;
 
@@ -86,7 +86,7 @@ pub enum BaseVerdict {
 }
 
 impl Base {
-    fn of(front: &Front, verdict: BaseVerdict) -> Self {
+    fn of(front: &TargetBranch, verdict: BaseVerdict) -> Self {
         Self {
             target: front.target.name.clone(),
             branch: front.branch.clone(),
@@ -132,7 +132,7 @@ impl Driver<'_> {
     }
 
     /// The branches, each once. What cannot be found is told by whoever builds on it.
-    fn bases_of(&self, batch: &Batch, schedule: &Schedule) -> Vec<Front> {
+    fn bases_of(&self, batch: &Batch, schedule: &Schedule) -> Vec<TargetBranch> {
         let frontier = Frontier::new(schedule);
         let mut places = BTreeMap::new();
         for bundle in &batch.bundles {
@@ -156,14 +156,15 @@ impl Driver<'_> {
                 places.insert((target.name.clone(), branch), target);
             }
         }
-        let mut fronts: Vec<Front> = Vec::new();
+        let mut fronts: Vec<TargetBranch> = Vec::new();
         for ((name, branch), target) in places {
             let Ok(front) = self.site.front(target, branch.as_deref(), Vec::new()) else {
                 continue;
             };
             // One brief may name the branch that another means by saying nothing.
-            let is_known =
-                |other: &Front| (&other.target.name, &other.branch) == (&name, &front.branch);
+            let is_known = |other: &TargetBranch| {
+                (&other.target.name, &other.branch) == (&name, &front.branch)
+            };
             if !fronts.iter().any(is_known) {
                 fronts.push(front);
             }
@@ -172,7 +173,7 @@ impl Driver<'_> {
     }
 
     /// What is known about one branch, after asking where it is not known.
-    fn gate_base(&self, front: &Front, slot: u32) -> Result<Base, DriveError> {
+    fn gate_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, DriveError> {
         let base = match self.ask_about_base(front, slot) {
             Ok(base) => base,
             Err(IntegrateError::Interrupted) => return Err(DriveError::Interrupted),
@@ -203,7 +204,7 @@ impl Driver<'_> {
         Ok(base)
     }
 
-    fn ask_about_base(&self, front: &Front, slot: u32) -> Result<Base, IntegrateError> {
+    fn ask_about_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, IntegrateError> {
         let settings = &self.site.integrate;
         let plan = Plan::new(front.tip, settings.strategy, [])?;
         let mut engine = Engine::new(&front.store, settings.drivers()?);
@@ -264,7 +265,7 @@ impl Driver<'_> {
 
     /// Where the rows over a branch leave their verdicts until that about the branch is kept. What was
     /// left there about another commit is of no use any more.
-    fn base_jobs(&self, front: &Front) -> Result<Utf8PathBuf, IntegrateError> {
+    fn base_jobs(&self, front: &TargetBranch) -> Result<Utf8PathBuf, IntegrateError> {
         let place = format!("{}\0{}", front.target.name, front.branch);
         let name = &sha256_hex(place.as_bytes())[..16];
         let dir = self.site.private().join("bases").join(name);
@@ -298,6 +299,6 @@ impl Driver<'_> {
 
 /// The bundle that stands for a branch by itself in what is told.
 fn told(site: &Site) -> Bundle {
-    let told = BASE_TOLD.parse().expect("because it is letters and a sign that ids may have");
+    let told = BASE_SCOPE.parse().expect("because it is letters and a sign that ids may have");
     site.bundles.bundle(&told)
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pdca_integrate::{
-    Built, Combination, Engine, Entry, FlakeLedger, FoldError, Known, Landing, Memory, ObjectId,
-    Oracle, Plan, Sealed, Strategy, contains, landed_below,
+    Built, Combination, Engine, Entry, FlakeLedger, FoldError, GateSetId, Known, Landing, Memory,
+    ObjectId, Plan, Sealed, Strategy, contains, landed_below,
 };
 use pdca_state::{BundleId, files};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::site::Site;
 
-use super::work::Work;
+use super::integration::Integration;
 use super::{Accepted, IntegrateError};
 
 /// Culprits that are known, by the head of their seals.
@@ -38,7 +38,7 @@ pub(super) struct Places {
     built: BTreeMap<(ObjectId, Vec<usize>), Built>,
 }
 
-impl Work<'_> {
+impl Integration<'_> {
     /// The places of a batch: first everything that landed since the integration began and before it, as far
     /// as nothing else came between, then the batch.
     pub(super) fn places(&self, plan: &Plan) -> Result<Places, IntegrateError> {
@@ -50,7 +50,7 @@ impl Work<'_> {
         };
         let mut landings: Vec<Landing<'_>> = Vec::new();
         for change in changes {
-            if let super::Standing::Landed { sealed, commit, .. } = &change.standing {
+            if let super::ChangeState::Landed { sealed, commit, .. } = &change.standing {
                 landings.push(Landing { sealed, commit: *commit });
             }
         }
@@ -203,7 +203,7 @@ pub(super) fn head(sealed: &Sealed) -> String {
 }
 
 /// The gates in the form in which culprits remember them.
-pub(super) fn gates(oracle: &Oracle) -> String {
+pub(super) fn gates(oracle: &GateSetId) -> String {
     format!("{} {}", oracle.gate_digest, oracle.environment_digest)
 }
 

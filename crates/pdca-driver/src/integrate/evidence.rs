@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::site::Site;
 
-use super::Front;
+use super::TargetBranch;
 use super::gate::Bench;
 use super::held::Held;
 
@@ -76,7 +76,7 @@ pub(super) fn failing(rows: &[RedRow], most: usize) -> Option<String> {
 
 /// The command that shows a red row again: a checkout of that very commit, and the row's command in
 /// it, with the variables that say what it is about.
-pub(super) fn reproduce(site: &Site, front: &Front, bench: &Bench, row: &Row) -> String {
+pub(super) fn reproduce(site: &Site, front: &TargetBranch, bench: &Bench, row: &Row) -> String {
     let git = format!("git -C {}", quoted(front.target.path.as_str()));
     let commit = &bench.commit;
     let there = match row.cwd {

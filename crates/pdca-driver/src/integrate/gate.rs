@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
     Change, GatesError, Purpose, Scene, Scope, Surroundings, Tree, TreeFault, run_checks,
 };
-use pdca_integrate::{Answer, Candidate, Light, Oracle};
+use pdca_integrate::{Answer, Candidate, GateSetId, Light};
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
 
 use crate::attempt::Tenancy;
@@ -15,7 +15,7 @@ use crate::ground::Ground;
 use crate::site::{COMBINED, Site};
 
 use super::evidence::{RedRow, reproduce};
-use super::standing::Front;
+use super::target_branch::TargetBranch;
 
 /// The first slot that combinations are gated in: above those that bundles are worked on in.
 ///
@@ -50,12 +50,12 @@ pub(crate) struct Bench {
 
 impl Site {
     /// Which gates, in which form, in which environment.
-    pub(super) fn oracle(&self) -> Oracle {
-        Oracle { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
+    pub(super) fn oracle(&self) -> GateSetId {
+        GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
     }
 
     /// Whether a verdict was given by exactly the gates that are configured now.
-    pub fn has_gates_of(&self, oracle: &Oracle) -> bool {
+    pub fn has_gates_of(&self, oracle: &GateSetId) -> bool {
         self.oracle() == *oracle
     }
 
@@ -111,11 +111,11 @@ impl Driver<'_> {
     pub(super) fn gate_combination(
         &self,
         told: &Bundle,
-        front: &Front,
+        front: &TargetBranch,
         bench: &Bench,
     ) -> Result<Ruling, DriveError> {
         let ground = self.common_ground(&front.target, &front.branch, &bench.commit, bench.slot)?;
-        let mut standing = Standing::stand(self, told, &ground, bench)?;
+        let mut standing = CombinationTree::stand(self, told, &ground, bench)?;
         let children = self.site.children();
         let mut scene = self.common_scene(Purpose::Combined, front, &ground, bench, &children);
         scene.base = Some(&bench.commit);
@@ -146,7 +146,7 @@ impl Driver<'_> {
     pub(crate) fn common_scene<'s>(
         &'s self,
         purpose: Purpose,
-        front: &'s Front,
+        front: &'s TargetBranch,
         ground: &'s Ground,
         bench: &'s Bench,
         children: &'s Utf8Path,
@@ -169,7 +169,7 @@ impl Driver<'_> {
     }
 
     /// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
-    fn tell_of_combination(&self, told: &Bundle, front: &Front, breaches: &[String]) {
+    fn tell_of_combination(&self, told: &Bundle, front: &TargetBranch, breaches: &[String]) {
         let own = [format!("ref {} ", front.reference), "ref refs/heads/pdca/".to_owned()];
         let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
         let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
@@ -213,7 +213,7 @@ fn said(row: &GateRow) -> String {
 }
 
 /// The checkout of a combination, or of another commit that is not to be changed.
-pub(crate) struct Standing<'g> {
+pub(crate) struct CombinationTree<'g> {
     driver: &'g Driver<'g>,
     told: &'g Bundle,
     ground: &'g Ground,
@@ -224,7 +224,7 @@ pub(crate) struct Standing<'g> {
     as_left: bool,
 }
 
-impl<'g> Standing<'g> {
+impl<'g> CombinationTree<'g> {
     /// Brings the checkout to the commit, or finds it as a driver that was killed there left it.
     pub(crate) fn stand(
         driver: &'g Driver<'g>,
@@ -247,7 +247,7 @@ impl<'g> Standing<'g> {
     }
 }
 
-impl Tree for Standing<'_> {
+impl Tree for CombinationTree<'_> {
     fn expected(&self) -> Change {
         Change { tree: self.tree.clone(), patch_digest: None }
     }

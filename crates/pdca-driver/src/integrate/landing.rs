@@ -14,17 +14,17 @@ use crate::effect::Effects;
 use crate::site::Site;
 
 use super::IntegrateError;
+use super::integration::{Integration, Round};
+use super::landing_base::Pushed;
 use super::settings::Land;
-use super::standing::Front;
-use super::tip::Pushed;
-use super::work::{Round, Work};
+use super::target_branch::TargetBranch;
 
 /// A certificate is not larger than this.
 const LARGEST: u64 = 64 << 20;
 /// What the name of a certificate begins with whose landing is not certain yet.
 const PENDING: &str = "landing-";
 
-impl Work<'_> {
+impl Integration<'_> {
     /// Lands a candidate that was gated green, on top of what landed before.
     ///
     /// `rest` are all changes of the present plan that are neither landed nor held.
@@ -53,7 +53,7 @@ impl Work<'_> {
         let reference = self.reference();
         let pending = self.announce(&gated, &reference)?;
         let (effects, digest) = (self.driver.effects, &self.oracle.gate_digest);
-        let intend = || self.chronicle.land(gated.candidate(), &reference, digest);
+        let intend = || self.journal.land(gated.candidate(), &reference, digest);
         effects.perform("land-intent", intend)?;
         if self.order.settings.land == Land::Push {
             let moved = match self.push(&gated) {
@@ -61,12 +61,12 @@ impl Work<'_> {
                 Ok(Pushed::Moved) => Some("somebody else was faster".to_owned()),
                 Err(error) => {
                     // Its answer may have been lost: who comes next asks the remote.
-                    self.chronicle.landed(Err((Cause::Git, pdca_state::chain(&error))), rest)?;
+                    self.journal.landed(Err((Cause::Git, pdca_state::chain(&error))), rest)?;
                     return Err(error);
                 }
             };
             if let Some(why) = moved {
-                self.chronicle.landed(Err((Cause::Race, why)), rest)?;
+                self.journal.landed(Err((Cause::Race, why)), rest)?;
                 remove(&pending)?;
                 return Ok(Round::Moved);
             }
@@ -76,7 +76,7 @@ impl Work<'_> {
             Err(error) => {
                 let moved = matches!(error, LandError::BaseMoved { .. });
                 let cause = if moved { Cause::Race } else { Cause::Git };
-                self.chronicle.landed(Err((cause, pdca_state::chain(&error))), rest)?;
+                self.journal.landed(Err((cause, pdca_state::chain(&error))), rest)?;
                 remove(&pending)?;
                 return if moved { Ok(Round::Moved) } else { Err(error.into()) };
             }
@@ -89,7 +89,7 @@ impl Work<'_> {
         )?;
         self.done.certificates.push(path);
         remove(&pending)?;
-        effects.perform("land-outcome", || self.chronicle.landed(Ok(landed.commit()), rest))?;
+        effects.perform("land-outcome", || self.journal.landed(Ok(landed.commit()), rest))?;
         self.arrived(&gated, reference);
         self.share_seals(&gated);
         Ok(Round::Done)
@@ -168,7 +168,7 @@ impl Site {
     /// What was pushed and not heard of is known only once the remote was asked.
     pub fn finish_certificates(
         &self,
-        front: &Front,
+        front: &TargetBranch,
         certificates: &Utf8Path,
         remote_was_asked: bool,
         effects: &dyn Effects,

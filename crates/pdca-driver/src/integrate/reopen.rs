@@ -26,7 +26,7 @@ use crate::site::Site;
 
 use super::evidence::failing;
 use super::held::{Held, Reason, place};
-use super::standing::{Accepted, Fronts, Standing, StandingError};
+use super::target_branch::{Accepted, ChangeState, TargetBranchError, TargetBranches};
 
 /// How often a bundle is sent back without a person.
 pub const MOST_AUTOMATIC_RETURNS: usize = 2;
@@ -98,7 +98,7 @@ pub enum ReturnError {
     },
     /// It is not known whether it has landed.
     #[error(transparent)]
-    Standing(#[from] StandingError),
+    TargetBranch(#[from] TargetBranchError),
     /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
@@ -138,9 +138,10 @@ impl Site {
             return Err(ReturnError::NotAccepted { id: id.clone(), state });
         }
         require_not_merged(bundle)?;
-        let Fronts { fronts, astray, .. } = self.fronts_of(|other| other == id)?;
-        if let Some(astray) = astray.into_iter().next() {
-            return Err(astray.error.into());
+        let TargetBranches { branches: fronts, unplaceable, .. } =
+            self.target_branches_of(|other| other == id)?;
+        if let Some(unplaceable) = unplaceable.into_iter().next() {
+            return Err(unplaceable.error.into());
         }
         let found = fronts.iter().find_map(|front| {
             let change = front.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
@@ -150,7 +151,7 @@ impl Site {
             Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
         // A close has no change, and without a target nothing lands: a person may take both back.
         let Some((front, change)) = found else { return Ok(withdrawal) };
-        if let Standing::Landed { commit, .. } = &change.standing {
+        if let ChangeState::Landed { commit, .. } = &change.standing {
             let (branch, commit) = (front.branch.clone(), commit.to_string());
             return Err(ReturnError::Landed { id: id.clone(), branch, commit });
         }
@@ -171,17 +172,17 @@ impl Site {
         let head = change.sealed().map(|sealed| sealed.record().head.to_string());
         let known = || self.held_back().of(id, head.as_deref()).cloned();
         match &change.standing {
-            Standing::Sealed(_) => known(),
-            Standing::Drifted { why } => {
+            ChangeState::Sealed(_) => known(),
+            ChangeState::Drifted { why } => {
                 let detail = Some(why.clone());
                 Some(Held { detail, ..Held::blank(id, Reason::Drift) })
             }
-            Standing::Unsealed => Some(Held::blank(id, Reason::Unsealed)),
-            Standing::Reverted { by, .. } => {
+            ChangeState::Unsealed => Some(Held::blank(id, Reason::Unsealed)),
+            ChangeState::Reverted { by, .. } => {
                 let detail = Some(by.to_hex_with_len(12).to_string());
                 Some(Held { detail, ..Held::blank(id, Reason::Reverted) })
             }
-            Standing::Staged { .. } | Standing::Landed { .. } => None,
+            ChangeState::Staged { .. } | ChangeState::Landed { .. } => None,
         }
     }
 
@@ -214,7 +215,7 @@ impl Site {
         to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
         if let Some(sealed) = change.sealed() {
             let commit = sealed.record().head.to_string();
-            let case = self.conflict_case(change.bundle.id(), &commit);
+            let case = self.conflict_record(change.bundle.id(), &commit);
             for failure in case.iter().flat_map(|case| &case.failures) {
                 let (attempt, what) = (failure.attempt, &failure.what);
                 let log = self.relative(&failure.log);

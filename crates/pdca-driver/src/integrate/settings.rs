@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pdca_integrate::{Driver, Drivers, EngineError, Oracle, Signer, Strategy};
+use pdca_integrate::{Driver, Drivers, EngineError, GateSetId, Signer, Strategy};
 use pdca_state::{BundleId, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use super::age::MaxAge;
-use super::standing::Front;
+use super::target_branch::TargetBranch;
 use crate::lane_count::LaneCount;
 
 /// How accepted changes come together.
@@ -69,7 +69,7 @@ pub enum Land {
 pub enum GateSteps {
     /// What the branch comes to.
     #[default]
-    Tip,
+    LandingBase,
     /// Every commit that lands.
     Each,
 }
@@ -143,7 +143,7 @@ impl Settings {
     }
 
     /// A digest of all that must be the same for an integration to be taken up.
-    pub(super) fn terms(&self, front: &Front, oracle: &Oracle, fresh: bool) -> String {
+    pub(super) fn terms(&self, front: &TargetBranch, oracle: &GateSetId, fresh: bool) -> String {
         let parts = [
             front.target.name.as_str(),
             &front.reference,

@@ -6,7 +6,7 @@ use pdca_publish::{Branch, Key, Record, Settings, Words};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::effect::Effects;
-use crate::integrate::{Accepted, Front, Standing};
+use crate::integrate::{Accepted, ChangeState, TargetBranch};
 use crate::site::Site;
 
 use super::PublishError;
@@ -15,7 +15,7 @@ use super::PublishError;
 pub(super) struct Dossier {
     pub(super) snapshot: Snapshot,
     /// The branch that the change is meant for.
-    pub(super) front: Front,
+    pub(super) front: TargetBranch,
     pub(super) sealed: Box<Sealed>,
     /// The commit that brought it, where it is in that branch already.
     pub(super) landed: Option<ObjectId>,
@@ -48,14 +48,14 @@ impl Site {
         }
         let (front, change) = self.front_of(bundle)?;
         let (sealed, landed) = match change.standing {
-            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => (sealed, None),
-            Standing::Landed { sealed, commit, .. } => (sealed, Some(commit)),
-            Standing::Reverted { by, .. } => {
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => (sealed, None),
+            ChangeState::Landed { sealed, commit, .. } => (sealed, Some(commit)),
+            ChangeState::Reverted { by, .. } => {
                 let why = format!("it was reverted by {by}");
                 return Err(PublishError::Drifted { id: id.clone(), why });
             }
-            Standing::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
-            Standing::Drifted { why } => {
+            ChangeState::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
+            ChangeState::Drifted { why } => {
                 return Err(PublishError::Drifted { id: id.clone(), why });
             }
         };
@@ -84,12 +84,12 @@ impl Site {
     }
 
     /// Where the change is meant for, with how it stands.
-    fn front_of(&self, bundle: &Bundle) -> Result<(Front, Accepted), PublishError> {
-        let mut found = self.fronts_of(|id| id == bundle.id())?;
-        if let Some(astray) = found.astray.pop() {
-            return Err(astray.error.into());
+    fn front_of(&self, bundle: &Bundle) -> Result<(TargetBranch, Accepted), PublishError> {
+        let mut found = self.target_branches_of(|id| id == bundle.id())?;
+        if let Some(unplaceable) = found.unplaceable.pop() {
+            return Err(unplaceable.error.into());
         }
-        let front = found.fronts.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
+        let front = found.branches.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
         match front {
             Some((change, front)) => Ok((front, change)),
             None => Err(PublishError::NoTarget { id: bundle.id().clone() }),
@@ -131,7 +131,7 @@ impl Dossier {
 }
 
 /// The name that the forge has for the branch that a change is meant for.
-fn base_of(front: &Front, remote: &str) -> String {
+fn base_of(front: &TargetBranch, remote: &str) -> String {
     let of_remote = front.reference.strip_prefix("refs/remotes/");
     let bare = of_remote.and_then(|name| name.strip_prefix(remote)?.strip_prefix('/'));
     bare.unwrap_or(&front.branch).to_owned()

@@ -7,7 +7,7 @@ use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
-use crate::integrate::gate::{Bench, Standing};
+use crate::integrate::gate::{Bench, CombinationTree};
 use crate::site::Site;
 
 use super::PublishError;
@@ -75,7 +75,7 @@ impl Driver<'_> {
         let ground = self
             .common_ground(&front.target, &front.branch, &commit, slot)
             .map_err(DriveError::Ground)?;
-        let mut standing = Standing::stand(self, bundle, &ground, &bench)?;
+        let mut standing = CombinationTree::stand(self, bundle, &ground, &bench)?;
         let children = self.site.children();
         let mut scene = self.common_scene(Purpose::Bundle, front, &ground, &bench, &children);
         scene.bundle = Some(bundle);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pdca_integrate::{
     Answer, Built, Candidate, Certificate, Combination, Decision, Drivers, Engine, Entry, Fault,
-    Gated, Light, Lookup, Onto, Oracle, Plan, Sealed, Search, Setup, Strategy, Verdict,
+    GateSetId, Gated, Light, Lookup, Onto, Plan, Sealed, Search, Setup, Strategy, Verdict,
     VerdictCache, Why, land, verify,
 };
 
@@ -94,7 +94,7 @@ fn integrate(
     report
 }
 
-fn known(cache: &VerdictCache, oracle: &Oracle, candidate: &Candidate) -> Option<Light> {
+fn known(cache: &VerdictCache, oracle: &GateSetId, candidate: &Candidate) -> Option<Light> {
     match cache.look_up(&oracle.key(candidate)).unwrap() {
         Lookup::Found(verdict) => Some(verdict.light),
         Lookup::Unknown | Lookup::Dropped { .. } => None,
@@ -105,7 +105,7 @@ fn known(cache: &VerdictCache, oracle: &Oracle, candidate: &Candidate) -> Option
 fn gated(
     scene: &Scene,
     cache: &VerdictCache,
-    oracle: &Oracle,
+    oracle: &GateSetId,
     candidate: &Candidate,
     gate: &mut dyn FnMut(&BTreeMap<String, String>) -> bool,
 ) -> Light {

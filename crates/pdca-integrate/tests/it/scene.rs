@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{
-    Acceptance, Drivers, Engine, Entry, Fence, Folded, Gated, Light, Log, ObjectId, Oracle, Plan,
-    Recorded, Run, Sealed, Step, Store, Strategy, Verdict, fold, seal,
+    Acceptance, Drivers, Engine, Entry, Fence, Folded, GateSetId, Gated, Light, Log, ObjectId,
+    Plan, Recorded, Run, Sealed, Step, Store, Strategy, Verdict, fold, seal,
 };
 use pdca_state::{BundleId, sha256_hex};
 use pdca_testkit::Repo;
@@ -161,8 +161,8 @@ pub(crate) fn passed(folded: &Folded) -> Gated {
     Gated::new(candidate, &oracle(), verdict).unwrap()
 }
 
-pub(crate) fn oracle() -> Oracle {
-    Oracle { gate_digest: "gates1".to_owned(), environment_digest: "env1".to_owned() }
+pub(crate) fn oracle() -> GateSetId {
+    GateSetId { gate_digest: "gates1".to_owned(), environment_digest: "env1".to_owned() }
 }
 
 pub(crate) fn id(hex: &str) -> ObjectId {

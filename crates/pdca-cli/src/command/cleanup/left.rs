@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_driver::integrate::Follows;
+use pdca_driver::integrate::NextAction;
 use pdca_driver::{Effects, Site};
 use pdca_journal::RunId;
 
@@ -21,10 +21,10 @@ pub(super) fn integrations(
     if pdca_driver::integrations(site)?.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let fronts = site.fronts()?;
+    let fronts = site.target_branches()?;
     let (mut steps, mut ending) = (Vec::new(), Vec::new());
-    for (sighting, follows) in site.left_integrations(&fronts)? {
-        if follows != Follows::End {
+    for (sighting, follows) in site.unfinished_integrations(&fronts)? {
+        if follows != NextAction::End {
             continue;
         }
         let name = format!("integration {}", sighting.id);
@@ -44,7 +44,7 @@ pub(super) fn anchors(
     ending: &[RunId],
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
-    let found = site.anchors(ambient::moment(), keep, ending).map_err(|error| {
+    let found = site.gc_refs(ambient::moment(), keep, ending).map_err(|error| {
         Failure::from_error(Exit::Unexpected, &error)
             .hint("`pdca doctor` looks at the targets; nothing of an integration was removed")
     })?;
@@ -55,7 +55,7 @@ pub(super) fn anchors(
             Err(stay) => Step::new("anchor", name, "keep", stay.as_str()),
             Ok(why) => {
                 let step = Step::new("anchor", name, "remove", why.as_str());
-                let drop = || site.drop_anchor(&anchor, cx.ambient.now());
+                let drop = || site.drop_gc_ref(&anchor, cx.ambient.now());
                 carried_out(step, effects, "anchor", drop)
             }
         });

@@ -1,6 +1,8 @@
 //! What went wrong with an integration or a seal, with the remedy.
 
-use pdca_driver::integrate::{Front, IntegrateError, RedRow, SealingError, StandingError};
+use pdca_driver::integrate::{
+    IntegrateError, RedRow, SealingError, TargetBranch, TargetBranchError,
+};
 use pdca_integrate::{LandError, PushError};
 use pdca_state::{Artifact, Bundle, SignoffError};
 
@@ -9,24 +11,26 @@ use crate::failure::{Failure, Place};
 use crate::style::printable;
 
 /// Why it is not known where accepted changes stand.
-pub(crate) fn standing(error: &StandingError) -> Failure {
+pub(crate) fn standing(error: &TargetBranchError) -> Failure {
     let exit = match error {
-        StandingError::Target { .. }
-        | StandingError::NoBranch { .. }
-        | StandingError::Unnamed { .. } => Exit::Usage,
-        StandingError::Root(_) | StandingError::Load(_) | StandingError::Store { .. } => {
-            Exit::Unexpected
-        }
+        TargetBranchError::Target { .. }
+        | TargetBranchError::NoBranch { .. }
+        | TargetBranchError::Unnamed { .. } => Exit::Usage,
+        TargetBranchError::Root(_)
+        | TargetBranchError::Load(_)
+        | TargetBranchError::Store { .. } => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error);
     match error {
-        StandingError::Target { id, .. } => {
+        TargetBranchError::Target { id, .. } => {
             failure.hint(format!("`pdca why {id}` says which targets there are"))
         }
-        StandingError::NoBranch { .. } | StandingError::Unnamed { .. } => {
+        TargetBranchError::NoBranch { .. } | TargetBranchError::Unnamed { .. } => {
             failure.hint("name an existing branch: `branch` in [[targets]], or in the brief")
         }
-        StandingError::Root(_) | StandingError::Load(_) | StandingError::Store { .. } => {
+        TargetBranchError::Root(_)
+        | TargetBranchError::Load(_)
+        | TargetBranchError::Store { .. } => {
             failure.hint("`pdca doctor` looks at the repositories")
         }
     }
@@ -41,7 +45,7 @@ fn explained(failure: Failure, row: &RedRow) -> Failure {
 }
 
 /// Why an integration did not come to its end.
-pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
+pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
     let failure = Failure::from_error(super::word(error), error);
     let branch = &front.branch;
     match error {
@@ -80,7 +84,7 @@ pub(super) fn failed(error: &IntegrateError, front: &Front) -> Failure {
         IntegrateError::Push(PushError::Refused(_)) => failure
             .detail("nothing was pushed")
             .hint(format!("does the remote lack commits that {branch} has here? push those first; `strategy = \"rebase-ff\"` leaves them out")),
-        IntegrateError::Chronicle(_) => failure.hint(
+        IntegrateError::Journal(_) => failure.hint(
             "is another driver at work on this repository? `pdca status` shows it; the journals are in .pdca/integrations",
         ),
         IntegrateError::Land(_)

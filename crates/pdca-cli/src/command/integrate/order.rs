@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pdca_driver::integrate::{Astray, Front, Standing};
+use pdca_driver::integrate::{ChangeState, TargetBranch, Unplaceable};
 use pdca_state::BundleId;
 
 /// Changes that have not landed, whatever branch they are for.
@@ -10,16 +10,21 @@ pub(super) struct Unlanded(BTreeSet<BundleId>);
 
 impl Unlanded {
     /// All of them, and what is not finished. What cannot be read has not landed as far as anybody knows.
-    pub(super) fn of(fronts: &[Front], astray: &[Astray], open: BTreeSet<BundleId>) -> Self {
+    pub(super) fn of(
+        fronts: &[TargetBranch],
+        unplaceable: &[Unplaceable],
+        open: BTreeSet<BundleId>,
+    ) -> Self {
         let changes = fronts.iter().flat_map(|front| &front.changes);
-        let sealed = changes.filter(|change| !matches!(change.standing, Standing::Landed { .. }));
-        let astray = astray.iter().flat_map(|astray| &astray.ids);
-        let accepted = sealed.map(|change| change.bundle.id()).chain(astray).cloned();
+        let sealed =
+            changes.filter(|change| !matches!(change.standing, ChangeState::Landed { .. }));
+        let unplaceable = unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids);
+        let accepted = sealed.map(|change| change.bundle.id()).chain(unplaceable).cloned();
         Self(accepted.chain(open).collect())
     }
 
     /// Those of other branches.
-    pub(super) fn elsewhere(&self, front: &Front) -> BTreeSet<BundleId> {
+    pub(super) fn elsewhere(&self, front: &TargetBranch) -> BTreeSet<BundleId> {
         let own: BTreeSet<&BundleId> = ids(front).collect();
         self.0.iter().filter(|id| !own.contains(id)).cloned().collect()
     }
@@ -33,10 +38,10 @@ impl Unlanded {
 }
 
 /// The branches, each after those that it needs something of, as far as that can be had.
-pub(super) fn arranged(mut fronts: Vec<Front>) -> Vec<Front> {
+pub(super) fn arranged(mut fronts: Vec<TargetBranch>) -> Vec<TargetBranch> {
     let mut done = Vec::new();
     while !fronts.is_empty() {
-        let needs_none = |front: &Front| {
+        let needs_none = |front: &TargetBranch| {
             let others = fronts.iter().filter(|other| !std::ptr::eq(*other, front));
             let theirs: BTreeSet<&BundleId> = others.flat_map(ids).collect();
             let mut needed = front.changes.iter().flat_map(|change| &change.depends_on);
@@ -49,6 +54,6 @@ pub(super) fn arranged(mut fronts: Vec<Front>) -> Vec<Front> {
     done
 }
 
-fn ids(front: &Front) -> impl Iterator<Item = &BundleId> {
+fn ids(front: &TargetBranch) -> impl Iterator<Item = &BundleId> {
     front.changes.iter().map(|change| change.bundle.id())
 }

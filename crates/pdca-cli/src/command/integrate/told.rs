@@ -5,8 +5,8 @@ use std::io::Write;
 use camino::Utf8PathBuf;
 use pdca_driver::Site;
 use pdca_driver::integrate::{
-    Front, Held, IntegrateError, Integrated, Land, Quarantined, RedRow, Rehearsal, ReturnCulprits,
-    Settings, Standing,
+    ChangeState, DryRun, Held, IntegrateError, Integrated, Land, Quarantined, RedRow,
+    ReturnCulprits, Settings, TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
 use pdca_state::BundleId;
@@ -84,7 +84,7 @@ struct HeldItem<'a> {
 pub(super) fn told(
     cx: &Context<'_>,
     site: &Site,
-    front: &Front,
+    front: &TargetBranch,
     settings: &Settings,
     done: &Integrated,
     out: &mut dyn Write,
@@ -182,7 +182,7 @@ pub(super) fn returned(
 }
 
 /// A branch whose integration did not come to its end, for scripts.
-pub(super) fn failed(front: &Front, error: &IntegrateError) -> Value {
+pub(super) fn failed(front: &TargetBranch, error: &IntegrateError) -> Value {
     serde_json::json!({
         "target": front.target.name,
         "branch": front.branch,
@@ -299,7 +299,7 @@ fn quarantined_item(one: &Quarantined) -> QuarantinedItem<'_> {
 pub(super) fn document(
     cx: &Context<'_>,
     site: &Site,
-    front: &Front,
+    front: &TargetBranch,
     done: &Integrated,
     resolved: &[Item],
     returned: &[ReturnedRow],
@@ -355,8 +355,8 @@ struct RehearsalDocument<'a> {
 /// Tells what an integration would do.
 pub(super) fn rehearsed(
     cx: &Context<'_>,
-    front: &Front,
-    said: &Rehearsal,
+    front: &TargetBranch,
+    said: &DryRun,
     out: &mut dyn Write,
 ) -> Result<Option<Value>, Failure> {
     if cx.globals.json {
@@ -407,16 +407,16 @@ fn light(light: Light) -> &'static str {
 /// Tells that what is accepted waits in a branch already.
 pub(super) fn waits(
     cx: &Context<'_>,
-    front: &Front,
+    front: &TargetBranch,
     out: &mut dyn Write,
 ) -> Result<Option<Value>, Failure> {
     let staged = front.changes.iter().filter_map(|change| match &change.standing {
-        Standing::Staged { branch, .. } => Some((change.bundle.id(), branch)),
-        Standing::Unsealed
-        | Standing::Sealed(_)
-        | Standing::Landed { .. }
-        | Standing::Reverted { .. }
-        | Standing::Drifted { .. } => None,
+        ChangeState::Staged { branch, .. } => Some((change.bundle.id(), branch)),
+        ChangeState::Unsealed
+        | ChangeState::Sealed(_)
+        | ChangeState::Landed { .. }
+        | ChangeState::Reverted { .. }
+        | ChangeState::Drifted { .. } => None,
     });
     let staged: Vec<_> = staged.collect();
     if cx.globals.json {
@@ -447,7 +447,7 @@ pub(super) fn waits(
 /// Tells that there is nothing to integrate.
 pub(super) fn nothing(
     cx: &Context<'_>,
-    fronts: &[Front],
+    fronts: &[TargetBranch],
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
     if cx.globals.json {

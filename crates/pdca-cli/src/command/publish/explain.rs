@@ -28,7 +28,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
             .hint("put back what was sealed; nothing else is published"),
         PublishError::Landed { .. } => told(Exit::NothingToDo)
             .hint("there is nothing left to show; push that branch, if the remote lacks it"),
-        PublishError::Standing(error) => crate::command::integrate::unknown(&error),
+        PublishError::TargetBranch(error) => crate::command::integrate::unknown(&error),
         PublishError::Root(error) => error.into(),
         PublishError::NoTarget { .. } => {
             told(Exit::Usage).hint("[[targets]] in pdca.toml names the repositories")

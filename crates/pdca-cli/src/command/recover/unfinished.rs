@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::Follows;
+use pdca_driver::integrate::NextAction;
 use pdca_driver::{Sighting, Site, integrations};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
@@ -22,7 +22,7 @@ pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Fa
     if seen.is_empty() {
         return Ok(Vec::new());
     }
-    let fronts = match site.fronts() {
+    let fronts = match site.target_branches() {
         Ok(fronts) => fronts,
         Err(error) => {
             let why = pdca_state::chain(&error);
@@ -31,9 +31,9 @@ pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Fa
     };
     let mut shown = Vec::new();
     for sighting in &seen {
-        let follows = Follows::of(sighting, &fronts);
+        let follows = NextAction::of(sighting, &fronts);
         let mut recovery = foreseen(sighting, site, &follows);
-        if follows == Follows::End && !cx.globals.dry_run {
+        if follows == NextAction::End && !cx.globals.dry_run {
             let integrating = site.clone().for_integration();
             let _admitted = integrating.admit().map_err(|error| session::refused(&error))?;
             let ended = site.end_integration(&sighting.id, &fronts, ambient::moment);
@@ -48,27 +48,27 @@ pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Fa
 /// One of which cannot be told where its changes stand.
 fn untold(sighting: &Sighting, site: &Site, why: &str) -> Recovery {
     let decide = vec![format!("where its changes stand cannot be told: {}", printable(why))];
-    Recovery { decide, ..foreseen(sighting, site, &Follows::Wait) }
+    Recovery { decide, ..foreseen(sighting, site, &NextAction::Wait) }
 }
 
-fn foreseen(sighting: &Sighting, site: &Site, follows: &Follows) -> Recovery {
+fn foreseen(sighting: &Sighting, site: &Site, follows: &NextAction) -> Recovery {
     let run = RunRow::of_integration(sighting, site);
     let mut decide = Vec::new();
     let action = match follows {
-        Follows::Wait => {
+        NextAction::Wait => {
             if let (Ok(state), Liveness::Unknown) = (&sighting.state, sighting.driver) {
                 let driver = &state.driver;
                 decide.push(format!("whether {driver} lives cannot be told from here: look there"));
             }
             "leave"
         }
-        Follows::Look => {
+        NextAction::Look => {
             let dir = site.integrations().dir(&sighting.id);
             decide.push(format!("restore {dir}/journal, or move the directory away"));
             "leave"
         }
-        Follows::End => "end",
-        Follows::GoOn { .. } => {
+        NextAction::End => "end",
+        NextAction::GoOn { .. } => {
             if let Some(block) = &run.block {
                 let evidence = printable(&block.evidence);
                 decide.push(format!("{evidence}: mend it, and `pdca integrate` goes on"));
@@ -81,18 +81,18 @@ fn foreseen(sighting: &Sighting, site: &Site, follows: &Follows) -> Recovery {
 }
 
 /// What `pdca integrate` will do.
-fn sentence(follows: &Follows) -> Option<String> {
+fn sentence(follows: &NextAction) -> Option<String> {
     let list = |ids: &[BundleId]| {
         let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
         names.join(", ")
     };
     match follows {
-        Follows::Wait | Follows::Look => None,
-        Follows::End => Some("`pdca integrate` ends it: nothing is left to do".to_owned()),
-        Follows::GoOn { landed, left } if landed.is_empty() => {
+        NextAction::Wait | NextAction::Look => None,
+        NextAction::End => Some("`pdca integrate` ends it: nothing is left to do".to_owned()),
+        NextAction::GoOn { landed, left } if landed.is_empty() => {
             Some(format!("`pdca integrate` goes on with {}; nothing has landed", list(left)))
         }
-        Follows::GoOn { landed, left } => Some(format!(
+        NextAction::GoOn { landed, left } => Some(format!(
             "`pdca integrate` goes on with {}; {} landed and will not land again",
             list(left),
             list(landed)

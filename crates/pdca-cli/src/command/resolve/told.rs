@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::{Came, Due, MOST_ATTEMPTS, Told};
+use pdca_driver::integrate::{ConflictOutcome, ConflictReport, Due, MOST_ATTEMPTS};
 use serde::Serialize;
 
 use super::Item;
@@ -71,16 +71,19 @@ pub(in crate::command) fn lines(
     for item in items {
         let word = word(&item.told.came);
         let painted = match item.told.came {
-            Came::Resolved { .. } | Came::Skipped { .. } | Came::Due => p.good(word),
-            Came::Failed { .. } | Came::Later { .. } | Came::Waits { .. } | Came::Busy { .. } => {
-                p.warn(word)
-            }
-            Came::Nothing { .. } => p.faint(word),
-            Came::Blocked { .. } => p.bad(word),
+            ConflictOutcome::Resolved { .. }
+            | ConflictOutcome::Skipped { .. }
+            | ConflictOutcome::Due => p.good(word),
+            ConflictOutcome::Failed { .. }
+            | ConflictOutcome::Later { .. }
+            | ConflictOutcome::Waits { .. }
+            | ConflictOutcome::Busy { .. } => p.warn(word),
+            ConflictOutcome::Nothing { .. } => p.faint(word),
+            ConflictOutcome::Blocked { .. } => p.bad(word),
         };
         let id = p.strong(&item.told.id);
         writeln!(out, "{painted}  {id}  {}", printable(&text(item)))?;
-        if let Came::Failed { log, .. } = &item.told.came {
+        if let ConflictOutcome::Failed { log, .. } = &item.told.came {
             writeln!(out, "  see {}", cx.show(log))?;
         }
         if let Some(next) = next(item) {
@@ -91,17 +94,17 @@ pub(in crate::command) fn lines(
 }
 
 fn row(item: &Item) -> Row {
-    let Told { id, said, attempts, came } = &item.told;
+    let ConflictReport { id, said, attempts, came } = &item.told;
     let log = match came {
-        Came::Failed { log, .. } => Some(log.to_string()),
-        Came::Due
-        | Came::Resolved { .. }
-        | Came::Skipped { .. }
-        | Came::Blocked { .. }
-        | Came::Later { .. }
-        | Came::Nothing { .. }
-        | Came::Waits { .. }
-        | Came::Busy { .. } => None,
+        ConflictOutcome::Failed { log, .. } => Some(log.to_string()),
+        ConflictOutcome::Due
+        | ConflictOutcome::Resolved { .. }
+        | ConflictOutcome::Skipped { .. }
+        | ConflictOutcome::Blocked { .. }
+        | ConflictOutcome::Later { .. }
+        | ConflictOutcome::Nothing { .. }
+        | ConflictOutcome::Waits { .. }
+        | ConflictOutcome::Busy { .. } => None,
     };
     Row {
         id: id.to_string(),
@@ -116,87 +119,95 @@ fn row(item: &Item) -> Row {
     }
 }
 
-fn word(came: &Came) -> &'static str {
+fn word(came: &ConflictOutcome) -> &'static str {
     match came {
-        Came::Due => "due",
-        Came::Resolved { .. } => "resolved",
-        Came::Skipped { .. } => "skipped",
-        Came::Failed { .. } => "failed",
-        Came::Blocked { .. } => "blocked_conflict",
-        Came::Later { .. } => "later",
-        Came::Nothing { .. } => "nothing",
-        Came::Waits { .. } => "waits",
-        Came::Busy { .. } => "busy",
+        ConflictOutcome::Due => "due",
+        ConflictOutcome::Resolved { .. } => "resolved",
+        ConflictOutcome::Skipped { .. } => "skipped",
+        ConflictOutcome::Failed { .. } => "failed",
+        ConflictOutcome::Blocked { .. } => "blocked_conflict",
+        ConflictOutcome::Later { .. } => "later",
+        ConflictOutcome::Nothing { .. } => "nothing",
+        ConflictOutcome::Waits { .. } => "waits",
+        ConflictOutcome::Busy { .. } => "busy",
     }
 }
 
-fn due(came: &Came) -> Option<&str> {
+fn due(came: &ConflictOutcome) -> Option<&str> {
     match came {
-        Came::Later { at } | Came::Failed { due: Due::At(at), .. } => Some(at),
-        Came::Due
-        | Came::Resolved { .. }
-        | Came::Skipped { .. }
-        | Came::Failed { .. }
-        | Came::Blocked { .. }
-        | Came::Nothing { .. }
-        | Came::Waits { .. }
-        | Came::Busy { .. } => None,
+        ConflictOutcome::Later { at } | ConflictOutcome::Failed { due: Due::At(at), .. } => {
+            Some(at)
+        }
+        ConflictOutcome::Due
+        | ConflictOutcome::Resolved { .. }
+        | ConflictOutcome::Skipped { .. }
+        | ConflictOutcome::Failed { .. }
+        | ConflictOutcome::Blocked { .. }
+        | ConflictOutcome::Nothing { .. }
+        | ConflictOutcome::Waits { .. }
+        | ConflictOutcome::Busy { .. } => None,
     }
 }
 
 fn text(item: &Item) -> String {
-    let Told { said, attempts, came, .. } = &item.told;
+    let ConflictReport { said, attempts, came, .. } = &item.told;
     let said = said.as_deref().unwrap_or("its conflict");
     let count = format!("attempt {attempts}/{MOST_ATTEMPTS}");
     match came {
-        Came::Due => format!("{said}; attempt {}/{MOST_ATTEMPTS} is due", attempts + 1),
-        Came::Resolved { by } => match item.state {
+        ConflictOutcome::Due => format!("{said}; attempt {}/{MOST_ATTEMPTS} is due", attempts + 1),
+        ConflictOutcome::Resolved { by } => match item.state {
             Some(state) => format!("{said}: resolved by {by}, and now {state}"),
             None => format!("{said}: resolved by {by}, not checked yet"),
         },
-        Came::Skipped { why } | Came::Nothing { why } | Came::Waits { why } => why.clone(),
-        Came::Failed { what, due: Due::At(at), .. } => {
+        ConflictOutcome::Skipped { why }
+        | ConflictOutcome::Nothing { why }
+        | ConflictOutcome::Waits { why } => why.clone(),
+        ConflictOutcome::Failed { what, due: Due::At(at), .. } => {
             format!("{said}; {count}: {what}; the next is due at {at}")
         }
-        Came::Failed { what, .. } => format!("{said}; {count}: {what}"),
-        Came::Blocked { evidence, new: true } => format!("{evidence}; it is not tried any more"),
-        Came::Blocked { evidence, new: false } => evidence.clone(),
-        Came::Later { at } => {
+        ConflictOutcome::Failed { what, .. } => format!("{said}; {count}: {what}"),
+        ConflictOutcome::Blocked { evidence, new: true } => {
+            format!("{evidence}; it is not tried any more")
+        }
+        ConflictOutcome::Blocked { evidence, new: false } => evidence.clone(),
+        ConflictOutcome::Later { at } => {
             format!("{said}; attempts {attempts}/{MOST_ATTEMPTS}; the next is due at {at}")
         }
-        Came::Busy { holder } => format!("{holder} is at it"),
+        ConflictOutcome::Busy { holder } => format!("{holder} is at it"),
     }
 }
 
 fn next(item: &Item) -> Option<String> {
     let id = &item.told.id;
     match &item.told.came {
-        Came::Resolved { .. } if item.state == Some(pdca_state::State::AwaitingSignoff) => {
+        ConflictOutcome::Resolved { .. }
+            if item.state == Some(pdca_state::State::AwaitingSignoff) =>
+        {
             Some(format!("pdca signoff {id} show"))
         }
-        Came::Resolved { .. } => Some(format!("pdca resolve {id}")),
-        Came::Blocked { .. } => Some(format!("pdca unblock {id}")),
-        Came::Due
-        | Came::Skipped { .. }
-        | Came::Failed { .. }
-        | Came::Later { .. }
-        | Came::Nothing { .. }
-        | Came::Waits { .. }
-        | Came::Busy { .. } => None,
+        ConflictOutcome::Resolved { .. } => Some(format!("pdca resolve {id}")),
+        ConflictOutcome::Blocked { .. } => Some(format!("pdca unblock {id}")),
+        ConflictOutcome::Due
+        | ConflictOutcome::Skipped { .. }
+        | ConflictOutcome::Failed { .. }
+        | ConflictOutcome::Later { .. }
+        | ConflictOutcome::Nothing { .. }
+        | ConflictOutcome::Waits { .. }
+        | ConflictOutcome::Busy { .. } => None,
     }
 }
 
 /// How the command ends: a conflict that stays is graver than one that a person signs off.
 pub(super) fn exit(items: &[Item]) -> Exit {
     let code = |item: &Item| match item.told.came {
-        Came::Due
-        | Came::Failed { .. }
-        | Came::Blocked { .. }
-        | Came::Later { .. }
-        | Came::Busy { .. } => Exit::MergeConflict,
-        Came::Resolved { .. } | Came::Waits { .. } => Exit::Waiting,
-        Came::Skipped { .. } => Exit::Done,
-        Came::Nothing { .. } => Exit::NothingToDo,
+        ConflictOutcome::Due
+        | ConflictOutcome::Failed { .. }
+        | ConflictOutcome::Blocked { .. }
+        | ConflictOutcome::Later { .. }
+        | ConflictOutcome::Busy { .. } => Exit::MergeConflict,
+        ConflictOutcome::Resolved { .. } | ConflictOutcome::Waits { .. } => Exit::Waiting,
+        ConflictOutcome::Skipped { .. } => Exit::Done,
+        ConflictOutcome::Nothing { .. } => Exit::NothingToDo,
     };
     let codes: Vec<Exit> = items.iter().map(code).collect();
     let grave = [Exit::MergeConflict, Exit::Waiting, Exit::Done];
@@ -207,33 +218,36 @@ pub(super) fn exit(items: &[Item]) -> Exit {
 mod tests {
     use super::*;
 
-    fn item(came: Came) -> Item {
+    fn item(came: ConflictOutcome) -> Item {
         let id = "2".parse().unwrap();
         let said = Some("2 conflicts with 1 in f:1".to_owned());
-        Item { told: Told { id, said, attempts: 2, came }, state: None }
+        Item { told: ConflictReport { id, said, attempts: 2, came }, state: None }
     }
 
-    fn failed(due: Due) -> Came {
-        Came::Failed { what: "the resolver failed".into(), log: "/w/log".into(), due }
+    fn failed(due: Due) -> ConflictOutcome {
+        ConflictOutcome::Failed { what: "the resolver failed".into(), log: "/w/log".into(), due }
     }
 
     fn all_of_them() -> Vec<Item> {
         let at = "2026-01-02T03:04:05Z".to_owned();
-        let resolved = item(Came::Resolved { by: "the resolver".into() });
+        let resolved = item(ConflictOutcome::Resolved { by: "the resolver".into() });
         let checked = pdca_state::State::AwaitingSignoff;
         vec![
-            item(Came::Due),
-            Item { state: Some(checked), ..item(Came::Resolved { by: "the resolver".into() }) },
+            item(ConflictOutcome::Due),
+            Item {
+                state: Some(checked),
+                ..item(ConflictOutcome::Resolved { by: "the resolver".into() })
+            },
             resolved,
-            item(Came::Skipped { why: "main has its effect".into() }),
+            item(ConflictOutcome::Skipped { why: "main has its effect".into() }),
             item(failed(Due::At(at.clone()))),
             item(failed(Due::Now)),
-            item(Came::Blocked { evidence: "attempts 5/5".into(), new: true }),
-            item(Came::Blocked { evidence: "attempts 5/5".into(), new: false }),
-            item(Came::Later { at }),
-            item(Came::Waits { why: "it needs 1".into() }),
-            item(Came::Nothing { why: "it has landed".into() }),
-            item(Came::Busy { holder: "process 7".into() }),
+            item(ConflictOutcome::Blocked { evidence: "attempts 5/5".into(), new: true }),
+            item(ConflictOutcome::Blocked { evidence: "attempts 5/5".into(), new: false }),
+            item(ConflictOutcome::Later { at }),
+            item(ConflictOutcome::Waits { why: "it needs 1".into() }),
+            item(ConflictOutcome::Nothing { why: "it has landed".into() }),
+            item(ConflictOutcome::Busy { holder: "process 7".into() }),
         ]
     }
 
@@ -266,8 +280,8 @@ mod tests {
     fn a_conflict_that_stays_is_graver_than_one_that_waits_for_a_sign_off() {
         assert_eq!(exit(&all_of_them()), Exit::MergeConflict);
         let (resolved, skipped) = (
-            item(Came::Resolved { by: "the resolver".into() }),
-            item(Came::Skipped { why: "it is there".into() }),
+            item(ConflictOutcome::Resolved { by: "the resolver".into() }),
+            item(ConflictOutcome::Skipped { why: "it is there".into() }),
         );
         assert_eq!(exit(&[skipped, resolved]), Exit::Waiting);
         assert_eq!(exit(&[]), Exit::NothingToDo);

@@ -247,7 +247,7 @@ fn explain(error: &ReturnError, bundle: &Bundle) -> Failure {
             "what has landed is mended by another bundle: `pdca new {id}-follow-up --title \"…\"`"
         )),
         ReturnError::NoReason { .. } => failure.hint("add `--note \"why\"`"),
-        ReturnError::Standing(error) => unknown(error),
+        ReturnError::TargetBranch(error) => unknown(error),
         ReturnError::Root(_)
         | ReturnError::Load(_)
         | ReturnError::Store(_)

@@ -6,14 +6,14 @@ use pdca_lanes::footprint;
 
 /// How far a patch reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct PatchScope {
     paths: BTreeSet<String>,
     /// It takes files away or moves them, or says how files are merged: then what it reaches is not only
     /// what it names. A directory that was moved takes along what others put into it.
     beyond: bool,
 }
 
-impl Reach {
+impl PatchScope {
     /// The reach of a patch. One that cannot be read may reach anything.
     pub(super) fn of(patch: &[u8]) -> Self {
         let Ok(paths) = footprint(patch) else {
@@ -29,7 +29,7 @@ impl Reach {
     }
 
     /// Whether the two may not merge. Where this says no, they do.
-    pub(super) fn may_meet(&self, other: &Self) -> bool {
+    pub(super) fn may_overlap(&self, other: &Self) -> bool {
         self.beyond || other.beyond || self.is_in_way_of(other) || other.is_in_way_of(self)
     }
 
@@ -44,7 +44,7 @@ impl Reach {
 
 #[cfg(test)]
 mod tests {
-    use super::Reach;
+    use super::PatchScope;
 
     fn writes(path: &str) -> String {
         format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n")
@@ -83,9 +83,9 @@ mod tests {
             ("no patch at all".to_owned(), writes("b"), true),
         ];
         for (one, other, meet) in table {
-            let (ours, theirs) = (Reach::of(one.as_bytes()), Reach::of(other.as_bytes()));
-            assert_eq!(ours.may_meet(&theirs), meet, "{one}{other}");
-            assert_eq!(theirs.may_meet(&ours), meet, "{other}{one}");
+            let (ours, theirs) = (PatchScope::of(one.as_bytes()), PatchScope::of(other.as_bytes()));
+            assert_eq!(ours.may_overlap(&theirs), meet, "{one}{other}");
+            assert_eq!(theirs.may_overlap(&ours), meet, "{other}{one}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_integrate::{
-    BaseDrift, BranchSide, Candidate, Conflict, Engine, Entry, Fate, Fence, FlakeRules, Log,
-    ObjectId, Oracle, Pace, Plan, RefError, Run, SealRecord, Sealed, Step, Support, Trust,
+    BaseDrift, BranchSide, Candidate, Conflict, Engine, Entry, Fate, Fence, FlakeRules, GateSetId,
+    Log, ObjectId, Pace, Plan, RefError, Run, SealRecord, Sealed, Step, Support, Trust,
     VerdictCache, base_drift, fold, present_in,
 };
 use pdca_journal as journal;
@@ -14,38 +14,38 @@ use crate::drive::Driver;
 use crate::event::What;
 use crate::site::Site;
 
-use super::chronicle::Chronicle;
+use super::bisect::Red;
 use super::evidence::keep_logs_beside;
 use super::held::{Held, Reason};
-use super::hunt::Red;
+use super::journal::IntegrationJournal;
+use super::landing_base::LandingBase;
 use super::settings::Land;
-use super::standing::{Front, Standing};
 use super::stats::Tally;
-use super::tip::Tip;
-use super::{IntegrateError, Integrated, Order};
+use super::target_branch::{ChangeState, TargetBranch};
+use super::{IntegrateError, Integrated, IntegrationRequest};
 
 /// What stands for all bundles together in what is told. It looks like no id that people give.
-pub const TOLD: &str = "integrate+";
+pub const SCOPE: &str = "integrate+";
 /// More anchors than any integration needs.
 const MAX_ANCHORS: u32 = 100_000;
 /// How often a branch that moves while it is gated is followed.
 const MOST_MOVES: u32 = 20;
 
 /// An integration under way.
-pub(super) struct Work<'w> {
+pub(super) struct Integration<'w> {
     pub(super) driver: Driver<'w>,
-    pub(super) front: &'w Front,
-    pub(super) order: &'w Order<'w>,
+    pub(super) front: &'w TargetBranch,
+    pub(super) order: &'w IntegrationRequest<'w>,
     pub(super) engine: Engine<'w>,
     pub(super) fence: Fence,
-    pub(super) chronicle: Chronicle,
+    pub(super) journal: IntegrationJournal,
     /// The name of the integration.
     pub(super) run: Run,
-    pub(super) oracle: Oracle,
+    pub(super) oracle: GateSetId,
     pub(super) cache: VerdictCache,
     pub(super) told: Bundle,
     /// What the changes were put onto at first.
-    tip: Tip,
+    tip: LandingBase,
     /// Where the ref that we move is, as far as we know.
     pub(super) at: ObjectId,
     pub(super) done: Integrated,
@@ -73,22 +73,23 @@ pub(super) enum Round {
     Moved,
 }
 
-impl<'w> Work<'w> {
+impl<'w> Integration<'w> {
     /// Begins or takes up, and takes the fence, so that no earlier driver moves a ref any more.
     pub(super) fn begin(
         driver: Driver<'w>,
-        front: &'w Front,
-        order: &'w Order<'w>,
+        front: &'w TargetBranch,
+        order: &'w IntegrationRequest<'w>,
         engine: Engine<'w>,
         entries: &[Entry],
-        tip: Tip,
+        tip: LandingBase,
     ) -> Result<Self, IntegrateError> {
         let oracle = driver.site.oracle();
         let terms = order.settings.terms(front, &oracle, order.fresh);
-        let begin = || Chronicle::begin(driver.site, front, &tip, entries, terms, order.clock);
-        let chronicle = driver.effects.perform("journal", begin)?;
-        let run = chronicle.run();
-        let take = || Fence::take(&front.store, &run, chronicle.epoch());
+        let begin =
+            || IntegrationJournal::begin(driver.site, front, &tip, entries, terms, order.clock);
+        let journal = driver.effects.perform("journal", begin)?;
+        let run = journal.run();
+        let take = || Fence::take(&front.store, &run, journal.epoch());
         let fence = driver.effects.perform("fence", take)?;
         let tree = front.store.tree_of(tip.at)?;
         let staged = order.settings.land == Land::Branch && front.staging.is_current;
@@ -128,7 +129,7 @@ impl<'w> Work<'w> {
             order,
             engine,
             fence,
-            chronicle,
+            journal,
             run,
             told: told(driver.site),
             at: tip.at,
@@ -168,7 +169,7 @@ impl<'w> Work<'w> {
             let size = self.pace.batch().min(most);
             let batch: Vec<Entry> = plan.entries().iter().take(size).cloned().collect();
             let fit = self.fold(&Plan::new(base, strategy, batch.iter().cloned())?)?;
-            let round = self.hunt(&Plan::new(base, strategy, fit)?)?;
+            let round = self.bisect(&Plan::new(base, strategy, fit)?)?;
             if round == Round::Moved {
                 self.round.clear();
                 moved += 1;
@@ -273,10 +274,10 @@ impl<'w> Work<'w> {
 
     /// Folds a plan whole. What does not fit is set aside, and the rest given back.
     fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
-        let (effects, chronicle) = (self.driver.effects, &mut self.chronicle);
-        let known = chronicle.plan(plan, self.front.store.git_version())?;
+        let (effects, journal) = (self.driver.effects, &mut self.journal);
+        let known = journal.plan(plan, self.front.store.git_version())?;
         let mut record = |step: &Step| {
-            effects.perform("fold", || chronicle.step(step))?;
+            effects.perform("fold", || journal.step(step))?;
             Ok(())
         };
         let folded = fold(&mut self.engine, plan, &known, &mut record)?;
@@ -338,18 +339,18 @@ impl<'w> Work<'w> {
         let present: Vec<BundleId> = self.done.present.iter().map(|(id, _)| id.clone()).collect();
         match ended {
             Ok(_) => {
-                let finish = || self.chronicle.finish(&self.done.held, &present);
+                let finish = || self.journal.finish(&self.done.held, &present);
                 self.driver.effects.perform("journal-end", finish)?;
             }
             Err(error @ IntegrateError::BaseRed { .. }) => {
-                self.chronicle.block(journal::Reason::Validation, error.to_string())?;
+                self.journal.block(journal::Reason::Validation, error.to_string())?;
             }
             Err(
                 error @ (IntegrateError::Drifted { .. }
                 | IntegrateError::Stuck { .. }
                 | IntegrateError::Refused { .. }),
             ) => {
-                self.chronicle.block(journal::Reason::Recovery, error.to_string())?;
+                self.journal.block(journal::Reason::Recovery, error.to_string())?;
             }
             // Whoever comes next takes it up.
             Err(_) => {}
@@ -393,7 +394,7 @@ impl<'w> Work<'w> {
     }
 }
 
-impl Order<'_> {
+impl IntegrationRequest<'_> {
     fn wants(&self, id: &BundleId) -> bool {
         self.only.is_empty() || self.only.contains(id)
     }
@@ -446,7 +447,7 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
 
 /// The bundle that stands for all of them in what is told.
 pub(super) fn told(site: &Site) -> Bundle {
-    let told = TOLD.parse().expect("because it is letters and a sign that ids may have");
+    let told = SCOPE.parse().expect("because it is letters and a sign that ids may have");
     site.bundles.bundle(&told)
 }
 
@@ -464,9 +465,9 @@ pub(super) struct Chosen {
 ///
 /// Those in `skipped` have nothing to land, and nobody waits for them.
 pub(super) fn choose(
-    front: &Front,
-    order: &Order<'_>,
-    tip: &Tip,
+    front: &TargetBranch,
+    order: &IntegrationRequest<'_>,
+    tip: &LandingBase,
     skipped: &BTreeSet<BundleId>,
 ) -> Result<Chosen, IntegrateError> {
     let seals = || front.changes.iter().filter_map(super::Accepted::sealed);
@@ -490,30 +491,30 @@ pub(super) fn choose(
             continue;
         }
         match &change.standing {
-            Standing::Landed { .. } => {}
-            Standing::Reverted { by, sealed } => {
+            ChangeState::Landed { .. } => {}
+            ChangeState::Reverted { by, sealed } => {
                 let detail = Some(by.to_hex_with_len(12).to_string());
                 let head = Some(sealed.record().head.to_string());
                 out.push(Held { detail, head, ..Held::blank(id, Reason::Reverted) });
             }
-            Standing::Unsealed => out.push(Held::blank(id, Reason::Unsealed)),
-            Standing::Drifted { why } => {
+            ChangeState::Unsealed => out.push(Held::blank(id, Reason::Unsealed)),
+            ChangeState::Drifted { why } => {
                 let detail = Some(why.clone());
                 out.push(Held { detail, ..Held::blank(id, Reason::Drift) });
             }
-            Standing::Sealed(sealed) | Standing::Staged { sealed, .. }
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. }
                 if there(sealed).is_some() =>
             {
                 landed.extend(there(sealed).map(|commit| (id.clone(), commit)));
             }
-            Standing::Sealed(sealed) | Standing::Staged { sealed, .. }
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. }
                 if !outdated(front, change, sealed).is_empty() =>
             {
                 let head = Some(sealed.record().head.to_string());
                 let partners = outdated(front, change, sealed);
                 out.push(Held { partners, head, ..Held::blank(id, Reason::Stale) });
             }
-            Standing::Sealed(sealed) | Standing::Staged { sealed, .. } => {
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => {
                 let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
                 entries.insert(id.clone(), entry);
             }
@@ -527,7 +528,7 @@ pub(super) fn choose(
         }
         let change = front.changes.iter().rev().find(|change| change.bundle.id() == id);
         change.is_some_and(|change| {
-            !matches!(change.standing, Standing::Landed { .. })
+            !matches!(change.standing, ChangeState::Landed { .. })
                 && change.sealed().is_none_or(|sealed| there(sealed).is_none())
         }) && !entries.contains_key(id)
             && !skipped.contains(id)
@@ -545,7 +546,7 @@ pub(super) fn choose(
 
 /// The prerequisites of which a change was built on another result than the accepted one. A rival's is
 /// no reason to hold it: the change is tried without, and the gates decide about the combination.
-fn outdated(front: &Front, change: &super::Accepted, sealed: &Sealed) -> Vec<BundleId> {
+fn outdated(front: &TargetBranch, change: &super::Accepted, sealed: &Sealed) -> Vec<BundleId> {
     let is_outdated = |support: &&Support| {
         let now = front.changes.iter().find(|other| *other.bundle.id() == support.id);
         let now = now.and_then(super::Accepted::sealed);

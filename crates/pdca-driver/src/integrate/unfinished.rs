@@ -12,12 +12,12 @@ use pdca_state::BundleId;
 use crate::run::{Clock, Sighting, integrations};
 use crate::site::Site;
 
-use super::chronicle::{Chronicle, ChronicleError};
-use super::standing::{Front, Fronts, Standing};
+use super::journal::{IntegrationJournal, JournalError};
+use super::target_branch::{ChangeState, TargetBranch, TargetBranches};
 
 /// What follows for an integration that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Follows {
+pub enum NextAction {
     /// Its driver lives, or may: nobody touches it.
     Wait,
     /// Its journal cannot be read: a person looks at it.
@@ -33,9 +33,9 @@ pub enum Follows {
     },
 }
 
-impl Follows {
+impl NextAction {
     /// What follows for one that was seen, with the branches as they are.
-    pub fn of(sighting: &Sighting, fronts: &Fronts) -> Self {
+    pub fn of(sighting: &Sighting, fronts: &TargetBranches) -> Self {
         let state = match (&sighting.state, sighting.driver) {
             (Err(_), _) => return Self::Look,
             (Ok(_), Liveness::Alive | Liveness::Unknown) => return Self::Wait,
@@ -51,16 +51,16 @@ impl Follows {
                 | Status::Sealed
                 | Status::Landed
                 | Status::Blocked { .. } => match standing(state, id, fronts) {
-                    _ if fronts.is_astray(id) => left.push(id.clone()),
+                    _ if fronts.is_unplaceable(id) => left.push(id.clone()),
                     // What is not accepted for this branch any more is nobody's to land.
                     None => {}
-                    Some(Standing::Landed { .. }) => landed.push(id.clone()),
+                    Some(ChangeState::Landed { .. }) => landed.push(id.clone()),
                     Some(
-                        Standing::Unsealed
-                        | Standing::Sealed(_)
-                        | Standing::Staged { .. }
-                        | Standing::Reverted { .. }
-                        | Standing::Drifted { .. },
+                        ChangeState::Unsealed
+                        | ChangeState::Sealed(_)
+                        | ChangeState::Staged { .. }
+                        | ChangeState::Reverted { .. }
+                        | ChangeState::Drifted { .. },
                     ) => left.push(id.clone()),
                 },
             }
@@ -70,20 +70,24 @@ impl Follows {
 }
 
 /// Where a change of an integration stands now.
-fn standing<'f>(state: &RunState, id: &BundleId, fronts: &'f Fronts) -> Option<&'f Standing> {
-    let of_target = |front: &&Front| is_of(state, front);
-    let changes = fronts.fronts.iter().filter(of_target).flat_map(|front| &front.changes);
+fn standing<'f>(
+    state: &RunState,
+    id: &BundleId,
+    fronts: &'f TargetBranches,
+) -> Option<&'f ChangeState> {
+    let of_target = |front: &&TargetBranch| is_of(state, front);
+    let changes = fronts.branches.iter().filter(of_target).flat_map(|front| &front.changes);
     changes.into_iter().find(|change| change.bundle.id() == id).map(|change| &change.standing)
 }
 
-impl Fronts {
+impl TargetBranches {
     /// Whether it is not known where this change stands.
-    fn is_astray(&self, id: &BundleId) -> bool {
-        self.astray.iter().any(|astray| astray.ids.contains(id))
+    fn is_unplaceable(&self, id: &BundleId) -> bool {
+        self.unplaceable.iter().any(|unplaceable| unplaceable.ids.contains(id))
     }
 }
 
-fn is_of(state: &RunState, front: &Front) -> bool {
+fn is_of(state: &RunState, front: &TargetBranch) -> bool {
     state.admitted.targets.iter().any(|target| target.name == front.target.name)
 }
 
@@ -92,20 +96,23 @@ impl Site {
     pub fn end_integration(
         &self,
         run: &RunId,
-        fronts: &Fronts,
+        fronts: &TargetBranches,
         clock: Clock,
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         let state = self.integrations().find(run).found;
-        let state = state.map_err(|_| ChronicleError::Unreadable { run: run.clone() })?.state;
-        let front = fronts.fronts.iter().find(|front| is_of(&state, front));
-        Chronicle::close(self, front, &state, run, clock)
+        let state = state.map_err(|_| JournalError::Unreadable { run: run.clone() })?.state;
+        let front = fronts.branches.iter().find(|front| is_of(&state, front));
+        IntegrationJournal::close(self, front, &state, run, clock)
     }
 
     /// Every integration that is not over, the newest first, each with what follows for it.
-    pub fn left_integrations(&self, fronts: &Fronts) -> io::Result<Vec<(Sighting, Follows)>> {
+    pub fn unfinished_integrations(
+        &self,
+        fronts: &TargetBranches,
+    ) -> io::Result<Vec<(Sighting, NextAction)>> {
         let seen = integrations(self)?;
         let with = |sighting: Sighting| {
-            let follows = Follows::of(&sighting, fronts);
+            let follows = NextAction::of(&sighting, fronts);
             (sighting, follows)
         };
         Ok(seen.into_iter().map(with).collect())

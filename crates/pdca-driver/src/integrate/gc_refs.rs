@@ -19,11 +19,11 @@ use pdca_state::State;
 use crate::run::is_past;
 use crate::site::{Site, TargetSpec};
 
-use super::chronicle::LOCK;
+use super::journal::LOCK;
 
 /// A ref that kept the tip of a combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Anchor {
+pub struct GcRef {
     /// The target whose repository has it.
     pub target: String,
     /// The ref.
@@ -31,12 +31,12 @@ pub struct Anchor {
     /// The commit.
     pub commit: ObjectId,
     /// The reason why it may go, or why it stays.
-    pub fate: Result<String, Stay>,
+    pub fate: Result<String, KeepReason>,
 }
 
 /// Why an anchor stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stay {
+pub enum KeepReason {
     /// Its integration is not over, or that is not known.
     Active,
     /// No branch has its commit, and the record of its integration is kept still.
@@ -49,7 +49,7 @@ pub enum Stay {
     Work,
 }
 
-impl Stay {
+impl KeepReason {
     /// The reason, for people.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Stay {
 
 /// Why anchors could not be looked at or removed.
 #[derive(Debug, thiserror::Error)]
-pub enum AnchorError {
+pub enum GcRefError {
     /// A driver is at work on the target.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -85,12 +85,12 @@ pub enum AnchorError {
 impl Site {
     /// Every anchor in the targets, each with what becomes of it; the integrations `ending` count as
     /// over. Changes nothing.
-    pub fn anchors(
+    pub fn gc_refs(
         &self,
         now: Moment,
         keep: Duration,
         ending: &[RunId],
-    ) -> Result<Vec<Anchor>, AnchorError> {
+    ) -> Result<Vec<GcRef>, GcRefError> {
         let mut anchors = Vec::new();
         for target in &self.targets {
             let store = self.store(target)?;
@@ -109,14 +109,14 @@ impl Site {
                 let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
                 let age = Age { now, keep, is_ending };
                 let fate = self.fate(&store, &branches, &run, commit, age)?;
-                anchors.push(Anchor { target: target.name.clone(), name, commit, fate });
+                anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
             }
         }
         Ok(anchors)
     }
 
     /// The staging branches: each goes once the branch that it is for has its commit.
-    fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<Anchor>, StoreError> {
+    fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, StoreError> {
         let mut anchors = Vec::new();
         for (name, commit) in refs_below(store, "refs/heads/")? {
             let Some(branch) = staged_for(&name) else { continue };
@@ -125,14 +125,14 @@ impl Site {
                 None => false,
             };
             let merged = || format!("{branch} has all of it");
-            let fate = if is_merged { Ok(merged()) } else { Err(Stay::Staged) };
-            anchors.push(Anchor { target: target.name.clone(), name, commit, fate });
+            let fate = if is_merged { Ok(merged()) } else { Err(KeepReason::Staged) };
+            anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
         }
         Ok(anchors)
     }
 
     /// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
-    fn work_anchors(&self, target: &TargetSpec, all: &[(String, ObjectId)]) -> Vec<Anchor> {
+    fn work_anchors(&self, target: &TargetSpec, all: &[(String, ObjectId)]) -> Vec<GcRef> {
         let bundles = self.bundles.list().unwrap_or_default();
         let of_bundle = |name: &str| {
             let mark = self.mark();
@@ -153,9 +153,9 @@ impl Site {
                     | State::Checked
                     | State::AwaitingSignoff
                     | State::Iterate(_),
-                ) => Err(Stay::Work),
+                ) => Err(KeepReason::Work),
             };
-            Anchor { target: target.name.clone(), name: name.clone(), commit: *commit, fate }
+            GcRef { target: target.name.clone(), name: name.clone(), commit: *commit, fate }
         });
         anchors.collect()
     }
@@ -167,7 +167,7 @@ impl Site {
         run: &Run,
         commit: ObjectId,
         age: Age,
-    ) -> Result<Result<String, Stay>, StoreError> {
+    ) -> Result<Result<String, KeepReason>, StoreError> {
         let id: Option<RunId> = run.as_str().parse().ok();
         let runs = self.integrations();
         let id = id.filter(|id| runs.dir(id).exists());
@@ -178,7 +178,7 @@ impl Site {
             Some(Ok(state)) => state.is_active() && !age.is_ending,
         };
         if is_active {
-            return Ok(Err(Stay::Active));
+            return Ok(Err(KeepReason::Active));
         }
         for (name, tip) in branches {
             if contains(store, *tip, commit)? {
@@ -187,19 +187,19 @@ impl Site {
             }
         }
         Ok(match record {
-            Some(Ok(state)) if !age.is_past(&state) => Err(Stay::Evidence),
+            Some(Ok(state)) if !age.is_past(&state) => Err(KeepReason::Evidence),
             Some(Ok(state)) if all_sealed(store, &state)? => {
                 Ok("its integration is over, and the seals make it again".to_owned())
             }
-            Some(_) | None => Err(Stay::Only),
+            Some(_) | None => Err(KeepReason::Only),
         })
     }
 
     /// Removes an anchor that may go, if it is where it was. No driver may be at work on the target.
-    pub fn drop_anchor(&self, anchor: &Anchor, seconds: i64) -> Result<(), AnchorError> {
+    pub fn drop_gc_ref(&self, anchor: &GcRef, seconds: i64) -> Result<(), GcRefError> {
         let is_it = |target: &&TargetSpec| target.name == anchor.target;
         let Some(target) = self.targets.iter().find(is_it) else {
-            return Err(AnchorError::NoTarget { target: anchor.target.clone() });
+            return Err(GcRefError::NoTarget { target: anchor.target.clone() });
         };
         let store = self.store(target)?;
         let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];

@@ -24,9 +24,9 @@ use super::evidence::RedRow;
 use super::flakes::{Quarantined, counts, excuse, pardon};
 use super::gate::{Bench, FIRST_SLOT, Ruling};
 use super::held::Reason;
+use super::integration::{Integration, Round, held, needs};
 use super::settings::GateSteps;
-use super::work::{Round, Work, held, needs};
-use super::{Front, IntegrateError, Standing};
+use super::{ChangeState, IntegrateError, TargetBranch};
 
 /// What the gates said about a tree that is not green.
 #[derive(Debug, Clone, Default)]
@@ -89,9 +89,9 @@ struct Records {
     memory: Memory,
 }
 
-impl Work<'_> {
+impl Integration<'_> {
     /// Finds out what of a plan lands and what does not, and lands it.
-    pub(super) fn hunt(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
+    pub(super) fn bisect(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
         }
@@ -230,11 +230,13 @@ impl Work<'_> {
     fn recall(&self, places: &Places, memory: &Memory) -> Result<Vec<Culprit>, IntegrateError> {
         let (names, gates) = (places.names(), gates(&self.oracle));
         let landed = self.front.changes.iter().filter_map(|change| match &change.standing {
-            Standing::Landed { sealed, .. } | Standing::Staged { sealed, .. } => Some(head(sealed)),
-            Standing::Unsealed
-            | Standing::Sealed(_)
-            | Standing::Reverted { .. }
-            | Standing::Drifted { .. } => None,
+            ChangeState::Landed { sealed, .. } | ChangeState::Staged { sealed, .. } => {
+                Some(head(sealed))
+            }
+            ChangeState::Unsealed
+            | ChangeState::Sealed(_)
+            | ChangeState::Reverted { .. }
+            | ChangeState::Drifted { .. } => None,
         });
         let landed: Vec<String> = landed.collect();
         let mut culprits = Vec::new();
@@ -392,7 +394,7 @@ impl Work<'_> {
         };
         let is_whole = tree == candidate.tree();
         if is_whole {
-            self.chronicle.judged(candidate, &self.oracle.gate_digest, said)?;
+            self.journal.judged(candidate, &self.oracle.gate_digest, said)?;
         }
         let word = match light {
             Light::Green => "green".to_owned(),
@@ -584,7 +586,7 @@ impl Drop for CalledOff<'_> {
 fn gate_all(
     driver: Driver<'_>,
     told: &pdca_state::Bundle,
-    front: &Front,
+    front: &TargetBranch,
     benches: &[Bench],
     rules: &FlakeRules,
     several: bool,

@@ -15,31 +15,31 @@ use crate::event::What;
 use crate::ground::GroundError;
 use crate::site::Site;
 
-use super::case::{Case, CaseFile, End};
-use super::matter::{find, is_as_it_was};
-use super::resolve::{Came, ResolveError, Told, unusable};
-use super::standing::Front;
+use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord};
+use super::resolve::{ConflictOutcome, ConflictReport, ResolveError, unusable};
+use super::state::{find, is_as_it_was};
+use crate::integrate::target_branch::TargetBranch;
 
 impl Driver<'_> {
     /// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
     /// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
-    pub fn adopt(&self, front: &Front, id: &BundleId) -> Result<bool, ResolveError> {
+    pub fn adopt(&self, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
         let Ok((change, sealed)) = find(front, id)? else { return Ok(false) };
         let bundle = &change.bundle;
         let _taken = self.site.take(id)?;
         if !is_as_it_was(change, sealed)? || self.site.is_put_away(bundle) {
             return Ok(false);
         }
-        let file = self.site.case_file(id, &sealed.record().head.to_string());
+        let file = self.site.conflict_dir(id, &sealed.record().head.to_string());
         let case = file.load().map_err(|source| unusable(&file, source))?;
         let Some(mut case) = case else { return Ok(false) };
         let Some(said) = summary_of(&case) else { return Ok(false) };
         let plan = archive_superseded(bundle, &said).map_err(DriveError::from)?;
-        if let Some(End::Resolved { iteration, .. }) = &mut case.end {
+        if let Some(ConflictEnd::Resolved { iteration, .. }) = &mut case.end {
             *iteration = Some(plan.number);
         }
         // Before the archive begins: from then on anybody may go on with the bundle.
-        self.keep_case(&file, &case, "conflict-adopt")?;
+        self.keep_conflict(&file, &case, "conflict-adopt")?;
         for step in plan.steps {
             self.effects.perform(step.name(), || step.apply()).map_err(DriveError::from)?;
         }
@@ -96,10 +96,10 @@ impl Site {
         &self,
         id: &BundleId,
         iterations: u32,
-    ) -> std::io::Result<Option<(CaseFile, Case)>> {
-        let is_it = |case: &Case| match &case.end {
-            Some(End::Resolved { iteration, .. }) => *iteration == Some(iterations),
-            Some(End::Skipped { .. } | End::Blocked { .. }) | None => false,
+    ) -> std::io::Result<Option<(ConflictDir, ConflictRecord)>> {
+        let is_it = |case: &ConflictRecord| match &case.end {
+            Some(ConflictEnd::Resolved { iteration, .. }) => *iteration == Some(iterations),
+            Some(ConflictEnd::Skipped { .. } | ConflictEnd::Blocked { .. }) | None => false,
         };
         Ok(self.cases(id)?.into_iter().find(|(_, case)| is_it(case)))
     }
@@ -116,7 +116,10 @@ impl Site {
 
     /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
     /// that is named may be there already.
-    pub fn resolving(&self, named: &BTreeSet<BundleId>) -> Result<Vec<Told>, ResolveError> {
+    pub fn resolving(
+        &self,
+        named: &BTreeSet<BundleId>,
+    ) -> Result<Vec<ConflictReport>, ResolveError> {
         let mut found = Vec::new();
         let conflicts = self.private().join("conflicts");
         for bundle in self.bundles.list()? {
@@ -131,29 +134,37 @@ impl Site {
                 State::AwaitingSignoff => !named.is_empty(),
                 State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
             };
-            let failed = |source| ResolveError::Case { dir: conflicts.join(id.dir_name()), source };
+            let failed = |source| ResolveError::ConflictRecord {
+                dir: conflicts.join(id.dir_name()),
+                source,
+            };
             let case = self.resolution(id, snapshot.iterations).map_err(failed)?;
             if let (true, Some((_, case))) = (is_under_way, case)
-                && let Some(End::Resolved { by, .. }) = case.end
+                && let Some(ConflictEnd::Resolved { by, .. }) = case.end
             {
                 let (said, attempts) = (Some(case.said), case.attempts);
-                found.push(Told { id: id.clone(), said, attempts, came: Came::Resolved { by } });
+                found.push(ConflictReport {
+                    id: id.clone(),
+                    said,
+                    attempts,
+                    came: ConflictOutcome::Resolved { by },
+                });
             }
         }
         Ok(found)
     }
 }
 
-fn base_of(case: &Case) -> Option<&str> {
+fn base_of(case: &ConflictRecord) -> Option<&str> {
     match &case.end {
-        Some(End::Resolved { base, .. }) => Some(base),
-        Some(End::Skipped { .. } | End::Blocked { .. }) | None => None,
+        Some(ConflictEnd::Resolved { base, .. }) => Some(base),
+        Some(ConflictEnd::Skipped { .. } | ConflictEnd::Blocked { .. }) | None => None,
     }
 }
 
 /// What conflicted with what, and who resolved it.
-fn summary_of(case: &Case) -> Option<String> {
-    let Some(End::Resolved { attempt, base, by, .. }) = &case.end else { return None };
+fn summary_of(case: &ConflictRecord) -> Option<String> {
+    let Some(ConflictEnd::Resolved { attempt, base, by, .. }) = &case.end else { return None };
     let (said, branch) = (&case.said, &case.branch);
     Some(format!("{said}; resolved on {branch} at {base:.12} by {by}, attempt {attempt}"))
 }

@@ -8,32 +8,33 @@ use pdca_journal::{
 };
 use pdca_state::BundleId;
 
-use crate::integrate::standing::Front;
-use crate::integrate::tip::Tip;
+use crate::integrate::landing_base::LandingBase;
+use crate::integrate::target_branch::TargetBranch;
 use crate::run::Clock;
 use crate::site::Site;
 
-use super::{Chronicle, ChronicleError, LOCK, back, myself, next, seal_of};
+use super::{IntegrationJournal, JournalError, LOCK, back, myself, next, seal_of};
 
-impl Chronicle {
+impl IntegrationJournal {
     /// Ends an integration that was left and has nothing to do any more.
     pub(in crate::integrate) fn close(
         site: &Site,
-        front: Option<&Front>,
+        front: Option<&TargetBranch>,
         state: &RunState,
         run: &RunId,
         clock: Clock,
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         let targets = &state.admitted.targets;
         let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
         let (runs, at) = (site.integrations(), clock());
         let opened = Journal::open(&runs, &admission, run, next(&runs)?, at, myself()?, false);
-        let opened = opened.map_err(|source| ChronicleError::TakeUp {
+        let opened = opened.map_err(|source| JournalError::TakeUp {
             run: run.clone(),
             source: Box::new(source),
         })?;
         let mut journal = opened.journal;
-        let tip = front.map(|front| Tip { reference: front.reference.clone(), at: front.tip });
+        let tip =
+            front.map(|front| LandingBase { reference: front.reference.clone(), at: front.tip });
         settle(&mut journal, front.zip(tip.as_ref()), clock)?;
         let (phase, target) = (journal.state().phase, targets.first());
         let target = target.map(|target| target.name.clone()).unwrap_or_default();
@@ -81,9 +82,9 @@ pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
 /// nothing is known to have landed.
 pub(super) fn settle(
     journal: &mut Journal,
-    place: Option<(&Front, &Tip)>,
+    place: Option<(&TargetBranch, &LandingBase)>,
     clock: Clock,
-) -> Result<(), ChronicleError> {
+) -> Result<(), JournalError> {
     for intent in journal.open_intents() {
         let at = clock();
         let is_done = match intent.effect() {
@@ -107,7 +108,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-fn has_landed(front: &Front, tip: &Tip, landing: &Landing) -> bool {
+fn has_landed(front: &TargetBranch, tip: &LandingBase, landing: &Landing) -> bool {
     // What a remote said just now is later than what was remembered of it.
     let now = if landing.reference == tip.reference {
         Some(tip.at)

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::site::{Site, TargetSpec};
 
-use super::reach::Reach;
+use super::patch_scope::PatchScope;
 use super::settings::Settings;
-use super::standing::{Standing, StandingError};
+use super::target_branch::{ChangeState, TargetBranchError};
 
 /// The memory is not larger than this.
 const LARGEST: u64 = 64 << 20;
@@ -30,7 +30,7 @@ const MOST: usize = 100_000;
 
 /// The pairs of one branch of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sky {
+pub struct BranchForecast {
     /// The target.
     pub target: String,
     /// The branch.
@@ -38,14 +38,14 @@ pub struct Sky {
     /// The bundles, each with what is known of it.
     pub bundles: Vec<(BundleId, Level)>,
     /// The pairs that do not go together, or may not.
-    pub troubles: Vec<Trouble>,
+    pub pairs: Vec<PairForecast>,
     /// What goes together, by places in `bundles`.
     pub grouping: Grouping,
 }
 
 /// Two bundles that do not go together, or may not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Trouble {
+pub struct PairForecast {
     /// One.
     pub first: BundleId,
     /// The other.
@@ -57,7 +57,7 @@ pub struct Trouble {
     pub outlook: Outlook,
 }
 
-impl Trouble {
+impl PairForecast {
     /// One sentence for a person.
     pub fn sentence(&self) -> String {
         let (first, second) = (&self.first, &self.second);
@@ -97,12 +97,12 @@ struct Place {
 }
 
 /// What is known of one bundle.
-struct Cloud {
+struct ForecastItem {
     id: BundleId,
     level: Level,
     head: Option<ObjectId>,
     /// What its patch reaches, where it has one.
-    reach: Option<Reach>,
+    scope: Option<PatchScope>,
     touches: Vec<Pattern>,
     needs: Vec<BundleId>,
 }
@@ -125,50 +125,57 @@ struct Memory {
 
 impl Site {
     /// The outlook for every branch. Bundles that have landed or will not be built are left out.
-    pub fn outlook(&self, only: &BTreeSet<BundleId>) -> Result<Vec<Sky>, StandingError> {
-        self.look_out(only, Scope { about: None, most: usize::MAX })
+    pub fn forecast(
+        &self,
+        only: &BTreeSet<BundleId>,
+    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
+        self.forecast_among(only, Scope { about: None, most: usize::MAX })
     }
 
     /// The same, in passing: where very many pairs are new, only some of them are looked at.
-    pub fn outlook_in_passing(&self, only: &BTreeSet<BundleId>) -> Result<Vec<Sky>, StandingError> {
-        self.look_out(only, Scope { about: None, most: IN_PASSING })
+    pub fn quick_forecast(
+        &self,
+        only: &BTreeSet<BundleId>,
+    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
+        self.forecast_among(only, Scope { about: None, most: IN_PASSING })
     }
 
     /// What a bundle that was just checked does not go together with, among all that are built.
-    pub fn outlook_of(&self, bundle: &BundleId) -> Result<Vec<Trouble>, StandingError> {
+    pub fn forecast_of(&self, bundle: &BundleId) -> Result<Vec<PairForecast>, TargetBranchError> {
         let built: Vec<Bundle> = self
             .bundles
             .list()?
             .into_iter()
             .filter(|other| other.path(Artifact::Patch).exists())
             .collect();
-        let own = built.iter().find(|other| other.id() == bundle).map(Site::reach);
+        let own = built.iter().find(|other| other.id() == bundle).map(Site::scope);
         let Some(own) = own else { return Ok(Vec::new()) };
         // Most of them are apart, which is seen without asking git.
-        let near = built.iter().filter(|other| Site::reach(other).may_meet(&own));
+        let near = built.iter().filter(|other| Site::scope(other).may_overlap(&own));
         let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
         if !near.iter().any(|other| other != bundle) {
             return Ok(Vec::new());
         }
         let only = near.into_iter().chain([bundle.clone()]).collect();
-        let skies = self.look_out(&only, Scope { about: Some(bundle), most: IN_PASSING })?;
-        Ok(skies.into_iter().flat_map(|sky| sky.troubles).collect())
+        let forecasts =
+            self.forecast_among(&only, Scope { about: Some(bundle), most: IN_PASSING })?;
+        Ok(forecasts.into_iter().flat_map(|forecast| forecast.pairs).collect())
     }
 
-    fn reach(bundle: &Bundle) -> Reach {
+    fn scope(bundle: &Bundle) -> PatchScope {
         // One that cannot be read is told about by whoever reads it next.
-        Reach::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
+        PatchScope::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
     }
 
     /// The outlook among these bundles, or only for one of them with each other one.
-    fn look_out(
+    fn forecast_among(
         &self,
         only: &BTreeSet<BundleId>,
         scope: Scope<'_>,
-    ) -> Result<Vec<Sky>, StandingError> {
+    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
         let landed = self.landed(only)?;
-        let mut memory = self.recall_outlook();
-        let mut skies: BTreeMap<(String, String), Place> = BTreeMap::new();
+        let mut memory = self.load_memory();
+        let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
         for bundle in self.bundles.list()? {
             let is_wanted = only.is_empty() || only.contains(bundle.id());
             let Ok(snapshot) = bundle.load() else { continue };
@@ -183,44 +190,44 @@ impl Site {
             let Ok(Some(target)) = self.target_of(brief) else { continue };
             let branch = self.branch_of(brief, &target).unwrap_or_default();
             let key = (target.name.clone(), branch);
-            let sky = skies.entry(key).or_insert(Place { target, bundles: Vec::new() });
-            sky.bundles.push((bundle, snapshot));
+            let forecast = forecasts.entry(key).or_insert(Place { target, bundles: Vec::new() });
+            forecast.bundles.push((bundle, snapshot));
         }
         let mut found = Vec::new();
-        for ((_, branch), Place { target, bundles }) in skies {
-            let failed = |source| StandingError::Store { target: target.name.clone(), source };
+        for ((_, branch), Place { target, bundles }) in forecasts {
+            let failed = |source| TargetBranchError::Store { target: target.name.clone(), source };
             let store = self.store(&target).map_err(failed)?;
-            let clouds: Vec<Cloud> = bundles
+            let items: Vec<ForecastItem> = bundles
                 .iter()
-                .map(|(bundle, snapshot)| self.cloud(&store, bundle, snapshot, &mut memory))
+                .map(|(bundle, snapshot)| self.item(&store, bundle, snapshot, &mut memory))
                 .collect();
-            let troubles = troubles(&store, &self.integrate, &clouds, scope, &mut memory);
-            found.push(Sky {
-                grouping: grouping(&clouds, &troubles),
+            let pairs = unclear_pairs(&store, &self.integrate, &items, scope, &mut memory);
+            found.push(BranchForecast {
+                grouping: grouping(&items, &pairs),
                 target: target.name.clone(),
                 branch,
-                bundles: clouds.iter().map(|cloud| (cloud.id.clone(), cloud.level)).collect(),
-                troubles,
+                bundles: items.iter().map(|item| (item.id.clone(), item.level)).collect(),
+                pairs,
             });
         }
-        self.remember_outlook(&memory);
+        self.store_memory(&memory);
         Ok(found)
     }
 
-    fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, StandingError> {
-        let fronts = self.fronts_of(|id| only.is_empty() || only.contains(id))?;
-        let changes = fronts.fronts.iter().flat_map(|front| &front.changes);
-        let landed = changes.filter(|change| matches!(change.standing, Standing::Landed { .. }));
+    fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, TargetBranchError> {
+        let fronts = self.target_branches_of(|id| only.is_empty() || only.contains(id))?;
+        let changes = fronts.branches.iter().flat_map(|front| &front.changes);
+        let landed = changes.filter(|change| matches!(change.standing, ChangeState::Landed { .. }));
         Ok(landed.map(|change| change.bundle.id().clone()).collect())
     }
 
-    fn cloud(
+    fn item(
         &self,
         store: &Store,
         bundle: &Bundle,
         snapshot: &Snapshot,
         memory: &mut Memory,
-    ) -> Cloud {
+    ) -> ForecastItem {
         let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
         let brief = snapshot.authored_brief();
         let globs = brief.map(pdca_state::Brief::touches).unwrap_or_default();
@@ -232,8 +239,8 @@ impl Site {
             (None, _) => Level::Declared,
         };
         let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
-        let reach = head.map(|_| Site::reach(bundle));
-        Cloud { id: bundle.id().clone(), level, head, reach, touches, needs }
+        let scope = head.map(|_| Site::scope(bundle));
+        ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs }
     }
 
     /// The commit that a bundle's patch makes, where it has one that applies.
@@ -271,19 +278,19 @@ impl Site {
         Some(made)
     }
 
-    fn outlook_file(&self) -> Utf8PathBuf {
+    fn memory_file(&self) -> Utf8PathBuf {
         self.private().join("forecast.json")
     }
 
-    fn recall_outlook(&self) -> Memory {
-        let text = files::read_bounded(self.outlook_file(), LARGEST).ok().flatten();
+    fn load_memory(&self) -> Memory {
+        let text = files::read_bounded(self.memory_file(), LARGEST).ok().flatten();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     /// Remembers, if that can be done: what is lost is time.
-    fn remember_outlook(&self, memory: &Memory) {
+    fn store_memory(&self, memory: &Memory) {
         let Ok(text) = serde_json::to_vec(memory) else { return };
-        let path = self.outlook_file();
+        let path = self.memory_file();
         let known = files::read_bounded(&path, LARGEST).ok().flatten();
         let is_news = known.as_ref() != Some(&text);
         if is_news && memory.pairs.len() < MOST && self.private().is_dir() {
@@ -292,16 +299,16 @@ impl Site {
     }
 }
 
-fn troubles(
+fn unclear_pairs(
     store: &Store,
     settings: &Settings,
-    clouds: &[Cloud],
+    items: &[ForecastItem],
     scope: Scope<'_>,
     memory: &mut Memory,
-) -> Vec<Trouble> {
-    let merged = merged(store, settings, clouds, scope, memory);
+) -> Vec<PairForecast> {
+    let merged = merged(store, settings, items, scope, memory);
     let mut found = Vec::new();
-    for (first, second) in pairs(clouds, scope) {
+    for (first, second) in pairs(items, scope) {
         let outlook = match first.head.zip(second.head) {
             // Those that are apart are not among the merged ones.
             Some(heads) => merged.get(&heads).cloned(),
@@ -310,7 +317,7 @@ fn troubles(
         if let Some(outlook) = outlook.filter(|outlook| *outlook != Outlook::Clear) {
             let (id, other) = (first.id.clone(), second.id.clone());
             let level = first.level.min(second.level);
-            found.push(Trouble { first: id, second: other, level, outlook });
+            found.push(PairForecast { first: id, second: other, level, outlook });
         }
     }
     found
@@ -318,33 +325,32 @@ fn troubles(
 
 /// Every two that are looked at, the earlier one first.
 fn pairs<'c>(
-    clouds: &'c [Cloud],
+    items: &'c [ForecastItem],
     scope: Scope<'c>,
-) -> impl Iterator<Item = (&'c Cloud, &'c Cloud)> {
-    let with_later = |(place, first)| clouds[place + 1..].iter().map(move |second| (first, second));
-    let is_about = move |(first, second): &(&Cloud, &Cloud)| {
+) -> impl Iterator<Item = (&'c ForecastItem, &'c ForecastItem)> {
+    let with_later = |(place, first)| items[place + 1..].iter().map(move |second| (first, second));
+    let is_about = move |(first, second): &(&ForecastItem, &ForecastItem)| {
         scope.about.is_none_or(|id| first.id == *id || second.id == *id)
     };
-    clouds.iter().enumerate().flat_map(with_later).filter(is_about)
+    items.iter().enumerate().flat_map(with_later).filter(is_about)
 }
 
 /// What two come to by what their briefs declare.
-fn declared(first: &Cloud, second: &Cloud) -> Option<Outlook> {
-    let items = [first, second].map(|cloud| (cloud.id.clone(), cloud.touches.clone()));
+fn declared(first: &ForecastItem, second: &ForecastItem) -> Option<Outlook> {
+    let items = [first, second].map(|item| (item.id.clone(), item.touches.clone()));
     Forecast::of_touches(&items).pairs.pop().map(|pair| pair.outlook)
 }
 
 /// What goes together, as far as it is known to conflict.
-fn grouping(clouds: &[Cloud], troubles: &[Trouble]) -> Grouping {
+fn grouping(items: &[ForecastItem], pairs: &[PairForecast]) -> Grouping {
     let places: BTreeMap<&BundleId, usize> =
-        clouds.iter().enumerate().map(|(place, cloud)| (&cloud.id, place)).collect();
+        items.iter().enumerate().map(|(place, item)| (&item.id, place)).collect();
     let place = |id: &BundleId| places.get(id).copied();
-    let needs = |cloud: &Cloud| cloud.needs.iter().filter_map(place).collect();
-    let needs: Vec<Vec<usize>> = clouds.iter().map(needs).collect();
-    let is_sure = |trouble: &&Trouble| matches!(trouble.outlook, Outlook::Conflict { .. });
-    let sides = |trouble: &Trouble| Some((place(&trouble.first)?, place(&trouble.second)?));
-    let conflicts: Vec<(usize, usize)> =
-        troubles.iter().filter(is_sure).filter_map(sides).collect();
+    let needs = |item: &ForecastItem| item.needs.iter().filter_map(place).collect();
+    let needs: Vec<Vec<usize>> = items.iter().map(needs).collect();
+    let is_sure = |pair: &&PairForecast| matches!(pair.outlook, Outlook::Conflict { .. });
+    let sides = |pair: &PairForecast| Some((place(&pair.first)?, place(&pair.second)?));
+    let conflicts: Vec<(usize, usize)> = pairs.iter().filter(is_sure).filter_map(sides).collect();
     Grouping::new(&needs, &conflicts)
 }
 
@@ -353,16 +359,17 @@ fn grouping(clouds: &[Cloud], troubles: &[Trouble]) -> Grouping {
 fn merged(
     store: &Store,
     settings: &Settings,
-    clouds: &[Cloud],
+    items: &[ForecastItem],
     scope: Scope<'_>,
     memory: &mut Memory,
 ) -> BTreeMap<(ObjectId, ObjectId), Outlook> {
-    let may_meet = |first: &Cloud, second: &Cloud| match (&first.reach, &second.reach) {
-        (Some(one), Some(other)) => one.may_meet(other),
-        (None, _) | (_, None) => true,
-    };
-    let mut pairs: Vec<(ObjectId, ObjectId)> = pairs(clouds, scope)
-        .filter(|(first, second)| may_meet(first, second))
+    let may_overlap =
+        |first: &ForecastItem, second: &ForecastItem| match (&first.scope, &second.scope) {
+            (Some(one), Some(other)) => one.may_overlap(other),
+            (None, _) | (_, None) => true,
+        };
+    let mut pairs: Vec<(ObjectId, ObjectId)> = pairs(items, scope)
+        .filter(|(first, second)| may_overlap(first, second))
         .filter_map(|(first, second)| first.head.zip(second.head))
         .collect();
     let key = |&(one, other): &(ObjectId, ObjectId)| format!("{one} {other}");

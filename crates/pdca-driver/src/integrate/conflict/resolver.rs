@@ -15,10 +15,10 @@ use crate::ground::{Ground, GroundError};
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_ground};
 use crate::seat::Seat;
 
-use super::case::CaseFile;
-use super::gate::FIRST_SLOT;
+use super::attempts::ConflictDir;
 use super::sides::Sides;
-use super::standing::Front;
+use crate::integrate::gate::FIRST_SLOT;
+use crate::integrate::target_branch::TargetBranch;
 
 /// Who commits that never leave the resolver's checkout are by. Fixed, so that the same tree is the same
 /// commit for a driver that takes over.
@@ -32,19 +32,19 @@ const LARGEST: u64 = 64 << 20;
 const SLOTS: u32 = 64;
 
 /// What the resolver is asked.
-pub(super) struct Ask<'a> {
-    pub(super) front: &'a Front,
-    pub(super) bundle: &'a Bundle,
-    pub(super) sides: &'a Sides,
+pub(in crate::integrate) struct Ask<'a> {
+    pub(in crate::integrate) front: &'a TargetBranch,
+    pub(in crate::integrate) bundle: &'a Bundle,
+    pub(in crate::integrate) sides: &'a Sides,
     /// Where the case lies.
-    pub(super) file: &'a CaseFile,
+    pub(in crate::integrate) file: &'a ConflictDir,
     /// Which attempt this is, from 1.
-    pub(super) attempt: u32,
+    pub(in crate::integrate) attempt: u32,
 }
 
 /// What an attempt came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attempted {
+pub(in crate::integrate) enum Attempted {
     /// It is resolved.
     Resolved {
         /// The change on the new base.
@@ -76,7 +76,10 @@ impl Driver<'_> {
     /// Has the resolver work on a conflict, and looks at what it left.
     ///
     /// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
-    pub(super) fn attempt_resolution(&self, ask: &Ask<'_>) -> Result<Attempted, DriveError> {
+    pub(in crate::integrate) fn attempt_resolution(
+        &self,
+        ask: &Ask<'_>,
+    ) -> Result<Attempted, DriveError> {
         let document = ask.sides.document(&ask.front.branch).into_bytes();
         let inputs = match Inputs::for_resolver(ask.bundle, document) {
             Ok(inputs) => inputs,

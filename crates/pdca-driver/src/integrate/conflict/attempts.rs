@@ -32,7 +32,7 @@ const MOST_BEGINNINGS: u32 = 2 * MOST_ATTEMPTS;
 
 /// A conflict of one sealed change with its branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Case {
+pub struct ConflictRecord {
     schema: u32,
     /// The bundle.
     pub id: BundleId,
@@ -53,15 +53,15 @@ pub struct Case {
     /// How often an attempt was begun.
     begun: u32,
     /// Whether the last attempt has no end yet.
-    pub(super) open: bool,
+    pub(in crate::integrate) open: bool,
     last: Option<Last>,
     /// What came of the attempts that failed.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedAttempt>,
     /// How often it was unblocked, and what was said then.
     #[serde(default)]
     pub unblocked: Vec<String>,
     /// How the case ended, if it did.
-    pub end: Option<End>,
+    pub end: Option<ConflictEnd>,
 }
 
 /// When the last attempt ended.
@@ -76,7 +76,7 @@ struct Last {
 
 /// An attempt that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct FailedAttempt {
     /// Which attempt, from 1.
     pub attempt: u32,
     /// Where the branch was.
@@ -90,7 +90,7 @@ pub struct Failure {
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
-pub enum End {
+pub enum ConflictEnd {
     /// It was tried enough. A person decides.
     Blocked {
         /// What that person should see.
@@ -127,8 +127,8 @@ pub enum Due {
     Never,
 }
 
-impl Case {
-    pub(super) fn new(id: &BundleId, head: &str, target: &str, branch: &str) -> Self {
+impl ConflictRecord {
+    pub(in crate::integrate) fn new(id: &BundleId, head: &str, target: &str, branch: &str) -> Self {
         Self {
             schema: SCHEMA,
             id: id.clone(),
@@ -151,16 +151,16 @@ impl Case {
     /// Whether it waits for a person who unblocks it, and what that person should see.
     pub fn block(&self) -> Option<&str> {
         match &self.end {
-            Some(End::Blocked { evidence }) => Some(evidence),
-            Some(End::Skipped { .. } | End::Resolved { .. }) | None => None,
+            Some(ConflictEnd::Blocked { evidence }) => Some(evidence),
+            Some(ConflictEnd::Skipped { .. } | ConflictEnd::Resolved { .. }) | None => None,
         }
     }
 
     /// The commit of the branch on which nothing was left of the change, if it ended so.
-    pub(super) fn skipped_on(&self) -> Option<&str> {
+    pub(in crate::integrate) fn skipped_on(&self) -> Option<&str> {
         match &self.end {
-            Some(End::Skipped { tip, .. }) => Some(tip),
-            Some(End::Blocked { .. } | End::Resolved { .. }) | None => None,
+            Some(ConflictEnd::Skipped { tip, .. }) => Some(tip),
+            Some(ConflictEnd::Blocked { .. } | ConflictEnd::Resolved { .. }) | None => None,
         }
     }
 
@@ -170,7 +170,7 @@ impl Case {
     }
 
     /// Notes that an attempt is about to be made. One that was cut short goes on under its number.
-    pub(super) fn begin(&mut self, tip: &str) {
+    pub(in crate::integrate) fn begin(&mut self, tip: &str) {
         if !self.open {
             self.attempts += 1;
         }
@@ -180,23 +180,23 @@ impl Case {
     }
 
     /// Notes how the last attempt failed. After the last that may be, the case is blocked.
-    pub(super) fn fail(&mut self, what: String, log: Utf8PathBuf, now: &Stamp) {
+    pub(in crate::integrate) fn fail(&mut self, what: String, log: Utf8PathBuf, now: &Stamp) {
         self.close(now);
         let (attempt, tip) = (self.attempts, self.tip.clone());
-        self.failures.push(Failure { attempt, tip, what, log });
+        self.failures.push(FailedAttempt { attempt, tip, what, log });
         if self.attempts >= MOST_ATTEMPTS {
             self.exhaust();
         }
     }
 
     /// Blocks the case, with both sides named.
-    pub(super) fn exhaust(&mut self) {
+    pub(in crate::integrate) fn exhaust(&mut self) {
         let last = self.failures.last().map_or("it never came to an end", |last| &last.what);
         let evidence = format!("{}; {} and the last: {last}", self.said, self.progress());
-        self.end = Some(End::Blocked { evidence });
+        self.end = Some(ConflictEnd::Blocked { evidence });
     }
 
-    pub(super) fn close(&mut self, now: &Stamp) {
+    pub(in crate::integrate) fn close(&mut self, now: &Stamp) {
         self.open = false;
         self.last = Some(Last {
             wall: now.at.wall.to_string(),
@@ -213,7 +213,7 @@ impl Case {
     }
 
     /// Whether the resolver may be asked, by what is on record.
-    pub(super) fn due(&self, first_pause: Duration, now: &Stamp) -> Due {
+    pub(in crate::integrate) fn due(&self, first_pause: Duration, now: &Stamp) -> Due {
         let limits = Limits {
             attempts: MOST_ATTEMPTS,
             absolute: MOST_BEGINNINGS,
@@ -246,13 +246,13 @@ impl Last {
 
 /// A moment, and the boot it belongs to.
 #[derive(Debug, Clone)]
-pub(super) struct Stamp {
+pub(in crate::integrate) struct Stamp {
     at: Moment,
     boot: String,
 }
 
 impl Stamp {
-    pub(super) fn take(clock: Clock) -> io::Result<Self> {
+    pub(in crate::integrate) fn take(clock: Clock) -> io::Result<Self> {
         Ok(Self { at: clock(), boot: Place::here()?.boot })
     }
 
@@ -263,24 +263,24 @@ impl Stamp {
 
 /// Where the case of a sealed head lies.
 #[derive(Debug, Clone)]
-pub(super) struct CaseFile {
+pub(in crate::integrate) struct ConflictDir {
     dir: Utf8PathBuf,
 }
 
-impl CaseFile {
-    pub(super) fn dir(&self) -> &Utf8Path {
+impl ConflictDir {
+    pub(in crate::integrate) fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
     /// The lock that is held while anything of the resolver is alive. It is not that of the workspace's
     /// children: a driver that is admitted need not wait for a resolver.
-    pub(super) fn hold(&self) -> Utf8PathBuf {
+    pub(in crate::integrate) fn hold(&self) -> Utf8PathBuf {
         self.dir.join("resolver.lock")
     }
 
     /// The record. A missing one is none; one that cannot be read is an error, because attempts are
     /// counted in it.
-    pub(super) fn load(&self) -> io::Result<Option<Case>> {
+    pub(in crate::integrate) fn load(&self) -> io::Result<Option<ConflictRecord>> {
         let path = self.dir.join(RECORD);
         let Some(text) = files::read_bounded(&path, LARGEST).map_err(io::Error::other)? else {
             return Ok(None);
@@ -291,35 +291,35 @@ impl CaseFile {
         })
     }
 
-    pub(super) fn store(&self, case: &Case) -> io::Result<()> {
+    pub(in crate::integrate) fn store(&self, case: &ConflictRecord) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(case).map_err(io::Error::other)?;
         self.write(RECORD, &text)
     }
 
-    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(in crate::integrate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         fs_err::create_dir_all(&self.dir)?;
         files::replace(self.dir.join(name), bytes)
     }
 
     /// Where the job of an attempt lies until its end is on record.
-    pub(super) fn job(&self, key: &Key) -> Utf8PathBuf {
+    pub(in crate::integrate) fn job(&self, key: &Key) -> Utf8PathBuf {
         self.dir.join(JOBS).join(key.to_string())
     }
 
     /// Removes the jobs of attempts: their ends are on record.
-    pub(super) fn clear_jobs(&self) -> io::Result<()> {
+    pub(in crate::integrate) fn clear_jobs(&self) -> io::Result<()> {
         let jobs = Jobs::new(self.dir.join(JOBS));
         jobs.remove(jobs.root())
     }
 
-    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+    pub(in crate::integrate) fn remove(&self, name: &str) -> io::Result<()> {
         match fs_err::remove_file(self.dir.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    pub(super) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+    pub(in crate::integrate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         files::read_bounded(self.dir.join(name), LARGEST).map_err(io::Error::other)
     }
 }
@@ -330,17 +330,20 @@ impl Site {
     }
 
     /// The case of a sealed head.
-    pub(super) fn case_file(&self, id: &BundleId, head: &str) -> CaseFile {
-        CaseFile { dir: self.conflicts_of(id).join(head) }
+    pub(in crate::integrate) fn conflict_dir(&self, id: &BundleId, head: &str) -> ConflictDir {
+        ConflictDir { dir: self.conflicts_of(id).join(head) }
     }
 
     /// What is known about the conflict of a sealed head, for people: one that cannot be read is none.
-    pub fn conflict_case(&self, id: &BundleId, head: &str) -> Option<Case> {
-        self.case_file(id, head).load().ok().flatten()
+    pub fn conflict_record(&self, id: &BundleId, head: &str) -> Option<ConflictRecord> {
+        self.conflict_dir(id, head).load().ok().flatten()
     }
 
     /// Every case of a bundle, with its place.
-    pub(super) fn cases(&self, id: &BundleId) -> io::Result<Vec<(CaseFile, Case)>> {
+    pub(in crate::integrate) fn cases(
+        &self,
+        id: &BundleId,
+    ) -> io::Result<Vec<(ConflictDir, ConflictRecord)>> {
         let root = self.conflicts_of(id);
         let dirs = match root.read_dir_utf8() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -348,7 +351,7 @@ impl Site {
         };
         let mut found = Vec::new();
         for dir in dirs {
-            let file = CaseFile { dir: dir?.into_path() };
+            let file = ConflictDir { dir: dir?.into_path() };
             if let Some(case) = file.load()? {
                 found.push((file, case));
             }
@@ -357,7 +360,7 @@ impl Site {
     }
 
     /// The cases of a bundle that are blocked, for people.
-    pub fn blocked_conflicts(&self, id: &BundleId) -> Vec<Case> {
+    pub fn blocked_conflicts(&self, id: &BundleId) -> Vec<ConflictRecord> {
         let cases = self.cases(id).unwrap_or_default().into_iter().map(|(_, case)| case);
         cases.filter(|case| case.block().is_some()).collect()
     }
@@ -391,9 +394,9 @@ mod tests {
         Stamp { at, boot: "b1".into() }
     }
 
-    fn case() -> Case {
+    fn case() -> ConflictRecord {
         let id = "2".parse().unwrap();
-        let mut case = Case::new(&id, "h", "app", "main");
+        let mut case = ConflictRecord::new(&id, "h", "app", "main");
         case.said = "2 conflicts with 1 in f:1".into();
         case
     }
@@ -434,12 +437,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_and_garbage_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        let file = CaseFile { dir: Utf8PathBuf::from_path_buf(dir.path().join("c")).unwrap() };
+        let file = ConflictDir { dir: Utf8PathBuf::from_path_buf(dir.path().join("c")).unwrap() };
         assert_eq!(file.load().unwrap(), None);
         let mut case = case();
         case.begin("t");
         case.fail("no".into(), "log".into(), &stamp(3));
-        case.end = Some(End::Skipped { why: "there".into(), tip: "t".into() });
+        case.end = Some(ConflictEnd::Skipped { why: "there".into(), tip: "t".into() });
         file.store(&case).unwrap();
         assert_eq!(file.load().unwrap(), Some(case));
         fs_err::write(file.dir().join(RECORD), "{").unwrap();

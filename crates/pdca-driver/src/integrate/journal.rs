@@ -27,8 +27,8 @@ use crate::site::Site;
 use resume::{is_of, settle};
 
 use super::held::{Held, Reason as HeldReason};
-use super::standing::Front;
-use super::tip::Tip;
+use super::landing_base::LandingBase;
+use super::target_branch::TargetBranch;
 
 /// The lock of a target, in its git common directory. A run that builds takes another: it moves no branch, and
 /// what it reads of one is read from git each time.
@@ -40,7 +40,7 @@ const LONGEST: usize = 2000;
 
 /// Why an integration cannot be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum ChronicleError {
+pub enum JournalError {
     /// Another driver works on the target.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
@@ -74,7 +74,7 @@ pub enum ChronicleError {
 
 /// The journal of an integration under way.
 #[derive(Debug)]
-pub(super) struct Chronicle {
+pub(super) struct IntegrationJournal {
     journal: Journal,
     clock: Clock,
     target: String,
@@ -85,36 +85,34 @@ pub(super) struct Chronicle {
     _admission: Admission,
 }
 
-impl Chronicle {
+impl IntegrationJournal {
     /// Begins an integration of these changes, or takes up the one that was left half done.
     ///
     /// `terms` is a digest of all that must be the same for that.
     pub(super) fn begin(
         site: &Site,
-        front: &Front,
-        tip: &Tip,
+        front: &TargetBranch,
+        tip: &LandingBase,
         entries: &[Entry],
         terms: String,
         clock: Clock,
-    ) -> Result<Self, ChronicleError> {
+    ) -> Result<Self, JournalError> {
         let common_dir = front.store.common_dir().to_owned();
         let admission = Admission::take([common_dir.join(LOCK)])?;
         let runs = Runs::new(site.private().join("integrations"));
         let me = myself()?;
         let mut taken = None;
         for run in runs.active()? {
-            let found =
-                run.found.map_err(|_| ChronicleError::Unreadable { run: run.id.clone() })?;
+            let found = run.found.map_err(|_| JournalError::Unreadable { run: run.id.clone() })?;
             if !found.state.admitted.targets.iter().any(|known| known.name == front.target.name) {
                 continue;
             }
             let at = clock();
             let epoch = next(&runs)?;
-            let opened = Journal::open(&runs, &admission, &run.id, epoch, at, me.clone(), false)
-                .map_err(|source| ChronicleError::TakeUp {
-                    run: run.id.clone(),
-                    source: Box::new(source),
-                })?;
+            let opened =
+                Journal::open(&runs, &admission, &run.id, epoch, at, me.clone(), false).map_err(
+                    |source| JournalError::TakeUp { run: run.id.clone(), source: Box::new(source) },
+                )?;
             let mut journal = opened.journal;
             settle(&mut journal, Some((front, tip)), clock)?;
             if taken.is_none() && is_of(&journal, entries, &terms) {
@@ -139,14 +137,14 @@ impl Chronicle {
             Journal::create(&runs, &admission, &run, next(&runs)?, at, admitted)?
         };
         let target = front.target.name.clone();
-        let mut chronicle =
+        let mut journal =
             Self { journal, clock, target, applying: None, landing: None, _admission: admission };
-        chronicle.enter(entries)?;
-        Ok(chronicle)
+        journal.enter(entries)?;
+        Ok(journal)
     }
 
     /// Brings the journal to where changes can be applied.
-    fn enter(&mut self, entries: &[Entry]) -> Result<(), ChronicleError> {
+    fn enter(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
         let mut records = Vec::new();
         if self.journal.state().block.is_some() {
             records.push(Record::Unblocked { bundle: None });
@@ -190,7 +188,7 @@ impl Chronicle {
         &mut self,
         plan: &git::Plan,
         git_version: &str,
-    ) -> Result<Recorded, ChronicleError> {
+    ) -> Result<Recorded, JournalError> {
         let base = id(plan.base());
         let order: Vec<BundleId> =
             plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect();
@@ -218,7 +216,7 @@ impl Chronicle {
     }
 
     /// Records a step of a fold.
-    pub(super) fn step(&mut self, step: &Step) -> Result<(), ChronicleError> {
+    pub(super) fn step(&mut self, step: &Step) -> Result<(), JournalError> {
         match &step.state {
             StepState::Planned => Ok(()),
             StepState::Applying => self.apply(&step.bundle, step.commit),
@@ -245,7 +243,7 @@ impl Chronicle {
         }
     }
 
-    fn apply(&mut self, bundle: &BundleId, commit: git::ObjectId) -> Result<(), ChronicleError> {
+    fn apply(&mut self, bundle: &BundleId, commit: git::ObjectId) -> Result<(), JournalError> {
         let Some(known) = self.journal.state().integrations.get(&self.target) else {
             return Ok(());
         };
@@ -259,7 +257,7 @@ impl Chronicle {
         Ok(())
     }
 
-    fn applied(&mut self, outcome: Outcome) -> Result<(), ChronicleError> {
+    fn applied(&mut self, outcome: Outcome) -> Result<(), JournalError> {
         if let Some(intent) = self.applying.take() {
             intent.resolve(&mut self.journal, (self.clock)(), outcome)?;
         }
@@ -272,7 +270,7 @@ impl Chronicle {
         candidate: &Candidate,
         gate_digest: &str,
         verdict: Verdict,
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         let record = self.combined(candidate, gate_digest, verdict);
         if self.journal.state().integrations.contains_key(&self.target) {
             self.journal.append((self.clock)(), vec![record])?;
@@ -300,7 +298,7 @@ impl Chronicle {
         candidate: &Candidate,
         reference: &str,
         gate_digest: &str,
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         self.require_applied(candidate)?;
         let combined = self.combined(candidate, gate_digest, Verdict::Pass);
         let landing = Effect::Land(Landing {
@@ -316,7 +314,7 @@ impl Chronicle {
     }
 
     /// What lands is in the journal commit by commit, also where it is not the plan as a whole.
-    fn require_applied(&mut self, candidate: &Candidate) -> Result<(), ChronicleError> {
+    fn require_applied(&mut self, candidate: &Candidate) -> Result<(), JournalError> {
         let base = id(candidate.base());
         let parts: Vec<(BundleId, Vec<AppliedCommit>)> =
             candidate.applied().map(|(id, commits)| (id.clone(), commits.to_vec())).collect();
@@ -362,7 +360,7 @@ impl Chronicle {
         &mut self,
         outcome: Result<git::ObjectId, (Cause, String)>,
         rest: &BTreeSet<BundleId>,
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         let Some(intent) = self.landing.take() else { return Ok(()) };
         let at = (self.clock)();
         match outcome {
@@ -391,7 +389,7 @@ impl Chronicle {
     }
 
     /// Records that the integration waits for a person.
-    pub(super) fn block(&mut self, reason: Reason, evidence: String) -> Result<(), ChronicleError> {
+    pub(super) fn block(&mut self, reason: Reason, evidence: String) -> Result<(), JournalError> {
         let record = Record::Blocked { bundle: None, reason, evidence };
         self.journal.append((self.clock)(), vec![record])?;
         Ok(())
@@ -402,7 +400,7 @@ impl Chronicle {
         &mut self,
         held: &[Held],
         present: &[BundleId],
-    ) -> Result<(), ChronicleError> {
+    ) -> Result<(), JournalError> {
         let mut records = Vec::new();
         let state = self.journal.state();
         let cut = |text: String| text.chars().take(LONGEST).collect::<String>();
@@ -431,15 +429,15 @@ impl Chronicle {
     }
 }
 
-fn myself() -> Result<Process, ChronicleError> {
+fn myself() -> Result<Process, JournalError> {
     let me = Process::of(&Place::here()?, std::process::id());
     Ok(me.ok_or_else(|| io::Error::other("this process is not in the process table"))?)
 }
 
-fn next(runs: &Runs) -> Result<Epoch, ChronicleError> {
+fn next(runs: &Runs) -> Result<Epoch, JournalError> {
     let newest = runs.list()?.last().map(|run| runs.find(run));
     let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
-    next_epoch(seen).ok_or(ChronicleError::NoEpoch)
+    next_epoch(seen).ok_or(JournalError::NoEpoch)
 }
 
 fn seal_of(entry: &Entry) -> Seal {

@@ -16,7 +16,7 @@ use crate::site::{Site, TargetChoiceError, TargetSpec};
 
 /// One branch of one target, and the accepted changes that are meant for it.
 #[derive(Debug)]
-pub struct Front {
+pub struct TargetBranch {
     /// The target.
     pub target: TargetSpec,
     /// The branch, without `refs/heads/`.
@@ -49,22 +49,22 @@ pub struct Staging {
 
 /// Every branch that accepted changes are meant for.
 #[derive(Debug, Default)]
-pub struct Fronts {
+pub struct TargetBranches {
     /// The branches, each with its changes.
-    pub fronts: Vec<Front>,
+    pub branches: Vec<TargetBranch>,
     /// The changes about which it is not known where they stand.
-    pub astray: Vec<Astray>,
+    pub unplaceable: Vec<Unplaceable>,
     /// The bundles that are not finished: what needs one of them waits for it.
     pub open: BTreeSet<BundleId>,
 }
 
 /// Changes about which it is not known where they stand.
 #[derive(Debug)]
-pub struct Astray {
+pub struct Unplaceable {
     /// The bundles.
     pub ids: Vec<BundleId>,
     /// Why not.
-    pub error: StandingError,
+    pub error: TargetBranchError,
 }
 
 /// An accepted change.
@@ -75,12 +75,12 @@ pub struct Accepted {
     /// What its brief says it depends on.
     pub depends_on: Vec<BundleId>,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: ChangeState,
 }
 
 /// Where an accepted change stands.
 #[derive(Debug)]
-pub enum Standing {
+pub enum ChangeState {
     /// It was accepted without a seal, as before there were any.
     Unsealed,
     /// It is sealed and not in the branch.
@@ -119,7 +119,7 @@ pub enum Standing {
 
 /// Why it is not known where changes stand.
 #[derive(Debug, thiserror::Error)]
-pub enum StandingError {
+pub enum TargetBranchError {
     /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
@@ -163,7 +163,7 @@ pub enum StandingError {
 /// The name of a target, and the branch where somebody names one.
 type Place = (String, Option<String>);
 
-impl Standing {
+impl ChangeState {
     /// In one word.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -180,18 +180,18 @@ impl Standing {
 impl Site {
     /// Every branch that accepted changes are meant for, with those changes. One bundle that cannot
     /// be read keeps nobody from seeing the others.
-    pub fn fronts(&self) -> Result<Fronts, RootError> {
-        self.fronts_of(|_| true)
+    pub fn target_branches(&self) -> Result<TargetBranches, RootError> {
+        self.target_branches_of(|_| true)
     }
 
     /// The same, with some of the changes only.
-    pub(crate) fn fronts_of(
+    pub(crate) fn target_branches_of(
         &self,
         is_wanted: impl Fn(&BundleId) -> bool,
-    ) -> Result<Fronts, RootError> {
+    ) -> Result<TargetBranches, RootError> {
         let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
         let mut specs = BTreeMap::new();
-        let (mut astray, mut open) = (Vec::new(), BTreeSet::new());
+        let (mut unplaceable, mut open) = (Vec::new(), BTreeSet::new());
         for bundle in self.accepted()?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
             match self.place_of(&bundle) {
                 Ok(Some((target, branch, snapshot))) => {
@@ -204,16 +204,18 @@ impl Site {
                         open.insert(bundle.id().clone());
                     }
                 }
-                Err(error) => astray.push(Astray { ids: vec![bundle.id().clone()], error }),
+                Err(error) => {
+                    unplaceable.push(Unplaceable { ids: vec![bundle.id().clone()], error })
+                }
             }
         }
-        let mut fronts: Vec<Front> = Vec::new();
+        let mut fronts: Vec<TargetBranch> = Vec::new();
         for ((name, branch), bundles) in places {
             let ids = bundles.iter().map(|(bundle, _)| bundle.id().clone()).collect();
             let front = match self.front(specs[&name].clone(), branch.as_deref(), bundles) {
                 Ok(front) => front,
                 Err(error) => {
-                    astray.push(Astray { ids, error });
+                    unplaceable.push(Unplaceable { ids, error });
                     continue;
                 }
             };
@@ -228,21 +230,21 @@ impl Site {
         for front in &mut fronts {
             front.changes.sort_by(|a, b| a.bundle.id().cmp(b.bundle.id()));
         }
-        Ok(Fronts { fronts, astray, open })
+        Ok(TargetBranches { branches: fronts, unplaceable, open })
     }
 
     /// Where an accepted change belongs; none where the bundle has no accepted change.
     fn place_of(
         &self,
         bundle: &Bundle,
-    ) -> Result<Option<(TargetSpec, Option<String>, Snapshot)>, StandingError> {
+    ) -> Result<Option<(TargetSpec, Option<String>, Snapshot)>, TargetBranchError> {
         let snapshot = bundle.load()?;
         let has_patch = snapshot.artifacts.contains(Artifact::Patch);
         let is_accepted = has_patch && snapshot.state == State::Complete;
         let Some(brief) = snapshot.authored_brief().filter(|_| is_accepted) else {
             return Ok(None);
         };
-        let failed = |source| StandingError::Target { id: bundle.id().clone(), source };
+        let failed = |source| TargetBranchError::Target { id: bundle.id().clone(), source };
         let Some(target) = self.target_of(brief).map_err(failed)? else { return Ok(None) };
         let branch = self.branch_of(brief, &target);
         Ok(Some((target, branch, snapshot)))
@@ -262,15 +264,15 @@ impl Site {
         target: TargetSpec,
         branch: Option<&str>,
         bundles: Vec<(Bundle, Snapshot)>,
-    ) -> Result<Front, StandingError> {
+    ) -> Result<TargetBranch, TargetBranchError> {
         let name = || target.name.clone();
-        let failed = |source| StandingError::Store { target: name(), source };
+        let failed = |source| TargetBranchError::Store { target: name(), source };
         let store = self.store(&target).map_err(failed)?;
         let branch = if let Some(branch) = branch {
             branch.to_owned()
         } else {
             let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| {
-                StandingError::Unnamed { target: name(), source }
+                TargetBranchError::Unnamed { target: name(), source }
             };
             let found = pdca_lanes::Target::open(&target.name, &target.path)
                 .map_err(|source| unnamed(source.into()))?;
@@ -283,7 +285,7 @@ impl Site {
             found = found.or(tip.map(|tip| (reference, tip)));
         }
         let Some((reference, tip)) = found else {
-            return Err(StandingError::NoBranch { target: name(), branch });
+            return Err(TargetBranchError::NoBranch { target: name(), branch });
         };
         let mut changes = Vec::new();
         for (bundle, snapshot) in bundles {
@@ -303,7 +305,7 @@ impl Site {
         }
         let staging = Staging::find(&store, &branch, tip, &changes).map_err(failed)?;
         mark_staged(&store, &staging, &mut changes).map_err(failed)?;
-        Ok(Front { target, branch, reference, store, tip, staging, changes })
+        Ok(TargetBranch { target, branch, reference, store, tip, staging, changes })
     }
 }
 
@@ -341,7 +343,7 @@ impl Staging {
         if staging.foreign.is_empty() && contains(store, at, tip)? {
             let wanted: BTreeSet<String> = changes
                 .iter()
-                .filter(|change| matches!(change.standing, Standing::Sealed(_)))
+                .filter(|change| matches!(change.standing, ChangeState::Sealed(_)))
                 .filter_map(|change| Some(change.sealed()?.digest()))
                 .collect();
             let named = seals_named(store, tip, at)?;
@@ -352,15 +354,15 @@ impl Staging {
 }
 
 /// What a bundle's own files and its seal say, without looking at the branch.
-fn standing(store: &Store, bundle: &Bundle) -> Result<Standing, StandingError> {
-    let drifted = |why: String| Ok(Standing::Drifted { why });
+fn standing(store: &Store, bundle: &Bundle) -> Result<ChangeState, TargetBranchError> {
+    let drifted = |why: String| Ok(ChangeState::Drifted { why });
     let record: SealRecord = match bundle.read(Artifact::Seal)? {
         None => {
             // An earlier acceptance that was taken back may have left it: only one that stands counts.
             let sealed = the_only_seal(store, bundle.id()).filter(|_| is_accepted(bundle));
             return Ok(match sealed {
                 Some(sealed) => check_patch(bundle, sealed)?,
-                None => Standing::Unsealed,
+                None => ChangeState::Unsealed,
             });
         }
         Some(text) => match serde_json::from_slice(&text) {
@@ -398,28 +400,28 @@ fn the_only_seal(store: &Store, id: &BundleId) -> Option<Sealed> {
 }
 
 /// What people read must still be what was sealed.
-fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<Standing, StandingError> {
+fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBranchError> {
     let Some(patch) = bundle.read(Artifact::Patch)? else {
-        return Ok(Standing::Sealed(Box::new(sealed)));
+        return Ok(ChangeState::Sealed(Box::new(sealed)));
     };
     let found = sha256_hex(&patch);
     if found == sealed.record().patch_digest {
-        return Ok(Standing::Sealed(Box::new(sealed)));
+        return Ok(ChangeState::Sealed(Box::new(sealed)));
     }
     let sealed = &sealed.record().patch_digest;
-    Ok(Standing::Drifted {
+    Ok(ChangeState::Drifted {
         why: format!("patch.diff is {found:.12} and was sealed as {sealed:.12}"),
     })
 }
 
 /// Marks a change that has not landed and whose brief is not the one that was accepted with it.
-fn mark_edited_brief(change: &mut Accepted) -> Result<(), StandingError> {
-    let Standing::Sealed(sealed) = &change.standing else { return Ok(()) };
+fn mark_edited_brief(change: &mut Accepted) -> Result<(), TargetBranchError> {
+    let ChangeState::Sealed(sealed) = &change.standing else { return Ok(()) };
     let Some(accepted) = &sealed.record().brief_digest else { return Ok(()) };
     let found = sha256_hex(&change.bundle.read(Artifact::Brief)?.unwrap_or_default());
     if found != *accepted {
         let why = format!("brief.md is {found:.12} and was accepted as {accepted:.12}");
-        change.standing = Standing::Drifted { why };
+        change.standing = ChangeState::Drifted { why };
     }
     Ok(())
 }
@@ -439,22 +441,22 @@ fn mark_landed(
             continue;
         };
         match (&mut change.standing, presence.reverted_by) {
-            (Standing::Sealed(sealed), Some(by)) => {
-                change.standing = Standing::Reverted { sealed: sealed.clone(), by };
+            (ChangeState::Sealed(sealed), Some(by)) => {
+                change.standing = ChangeState::Reverted { sealed: sealed.clone(), by };
             }
-            (Standing::Sealed(sealed), None) => {
+            (ChangeState::Sealed(sealed), None) => {
                 let (sealed, places) = (sealed.clone(), vec![name.to_owned()]);
-                change.standing = Standing::Landed { sealed, commit: presence.commit, places };
+                change.standing = ChangeState::Landed { sealed, commit: presence.commit, places };
             }
-            (Standing::Landed { places, .. }, None) if !places.iter().any(|it| it == name) => {
+            (ChangeState::Landed { places, .. }, None) if !places.iter().any(|it| it == name) => {
                 places.push(name.to_owned());
             }
             (
-                Standing::Landed { .. }
-                | Standing::Reverted { .. }
-                | Standing::Staged { .. }
-                | Standing::Unsealed
-                | Standing::Drifted { .. },
+                ChangeState::Landed { .. }
+                | ChangeState::Reverted { .. }
+                | ChangeState::Staged { .. }
+                | ChangeState::Unsealed
+                | ChangeState::Drifted { .. },
                 _,
             ) => {}
         }
@@ -476,9 +478,9 @@ fn mark_staged(
         let Some(presence) = change.sealed().and_then(|it| there.get(&it.digest())) else {
             continue;
         };
-        if let Standing::Sealed(sealed) = &change.standing {
+        if let ChangeState::Sealed(sealed) = &change.standing {
             let (sealed, branch) = (sealed.clone(), staging.branch.clone());
-            change.standing = Standing::Staged { sealed, branch, commit: presence.commit };
+            change.standing = ChangeState::Staged { sealed, branch, commit: presence.commit };
         }
     }
     Ok(())
@@ -488,11 +490,11 @@ impl Accepted {
     /// Its seal, where it holds.
     pub fn sealed(&self) -> Option<&Sealed> {
         match &self.standing {
-            Standing::Sealed(sealed)
-            | Standing::Staged { sealed, .. }
-            | Standing::Reverted { sealed, .. }
-            | Standing::Landed { sealed, .. } => Some(sealed),
-            Standing::Unsealed | Standing::Drifted { .. } => None,
+            ChangeState::Sealed(sealed)
+            | ChangeState::Staged { sealed, .. }
+            | ChangeState::Reverted { sealed, .. }
+            | ChangeState::Landed { sealed, .. } => Some(sealed),
+            ChangeState::Unsealed | ChangeState::Drifted { .. } => None,
         }
     }
 }

@@ -5,27 +5,27 @@ use std::fmt::Write as _;
 use pdca_integrate::{Conflict, ObjectId, Sealed, StoreError, contains};
 use pdca_state::BundleId;
 
-use super::held::{Held, Reason};
-use super::standing::{Accepted, Front, Standing};
+use crate::integrate::held::{Held, Reason};
+use crate::integrate::target_branch::{Accepted, ChangeState, TargetBranch};
 
 /// A conflict, with both sides named.
 #[derive(Debug)]
-pub(super) struct Sides {
+pub(in crate::integrate) struct Sides {
     /// The sealed change.
-    pub(super) sealed: Sealed,
+    pub(in crate::integrate) sealed: Sealed,
     /// Where the branch is.
-    pub(super) tip: ObjectId,
+    pub(in crate::integrate) tip: ObjectId,
     /// The merged tree, with markers in it.
-    pub(super) tree: ObjectId,
+    pub(in crate::integrate) tree: ObjectId,
     /// The files.
-    pub(super) conflicts: Vec<Conflict>,
+    pub(in crate::integrate) conflicts: Vec<Conflict>,
     /// The bundles that landed in those files since; none where somebody else changed them.
-    pub(super) partners: Vec<BundleId>,
+    pub(in crate::integrate) partners: Vec<BundleId>,
 }
 
 impl Sides {
-    pub(super) fn new(
-        front: &Front,
+    pub(in crate::integrate) fn new(
+        front: &TargetBranch,
         sealed: &Sealed,
         (tip, tree): (ObjectId, ObjectId),
         conflicts: Vec<Conflict>,
@@ -40,14 +40,14 @@ impl Sides {
     }
 
     /// What conflicts with what, in one sentence.
-    pub(super) fn sentence(&self) -> String {
+    pub(in crate::integrate) fn sentence(&self) -> String {
         let (partners, conflicts) = (self.partners.clone(), self.conflicts.clone());
         let blank = Held::blank(self.sealed.id(), Reason::Conflict);
         Held { partners, conflicts, ..blank }.sentence()
     }
 
     /// What the resolver is told. The text of others is indented, so that no line of it is a heading.
-    pub(super) fn document(&self, branch: &str) -> String {
+    pub(in crate::integrate) fn document(&self, branch: &str) -> String {
         let record = self.sealed.record();
         let partners: Vec<&str> = self.partners.iter().map(BundleId::as_str).collect();
         let others = if partners.is_empty() {
@@ -77,12 +77,14 @@ impl Sides {
 
 /// Whether a bundle landed, after the change was made, in a file that is in conflict.
 fn is_partner(
-    front: &Front,
+    front: &TargetBranch,
     sealed: &Sealed,
     change: &Accepted,
     conflicts: &[Conflict],
 ) -> Result<bool, StoreError> {
-    let Standing::Landed { sealed: other, commit, .. } = &change.standing else { return Ok(false) };
+    let ChangeState::Landed { sealed: other, commit, .. } = &change.standing else {
+        return Ok(false);
+    };
     let footprint = &other.record().footprint;
     let touches = conflicts.iter().any(|conflict| footprint.contains(&conflict.path));
     Ok(touches && !contains(&front.store, sealed.record().base, *commit)?)

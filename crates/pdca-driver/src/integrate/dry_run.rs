@@ -10,14 +10,14 @@ use pdca_state::BundleId;
 use crate::site::Site;
 
 use super::held::Held;
-use super::standing::Front;
-use super::tip::Tip;
-use super::work::{Chosen, choose, conflicting, ids, needs};
-use super::{IntegrateError, Order};
+use super::integration::{Chosen, choose, conflicting, ids, needs};
+use super::landing_base::LandingBase;
+use super::target_branch::TargetBranch;
+use super::{IntegrateError, IntegrationRequest};
 
 /// What an integration would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct DryRun {
     /// Where the branch is.
     pub base: ObjectId,
     /// The order in which the changes are tried.
@@ -40,9 +40,13 @@ pub struct Rehearsal {
 
 impl Site {
     /// Says what an integration of this branch would do.
-    pub fn rehearse(&self, front: &Front, order: &Order<'_>) -> Result<Rehearsal, IntegrateError> {
+    pub fn dry_run(
+        &self,
+        front: &TargetBranch,
+        order: &IntegrationRequest<'_>,
+    ) -> Result<DryRun, IntegrateError> {
         self.require_landable(front, order.settings.land)?;
-        let tip = Tip::to_land_on(front, order.settings, &Cancel::new(), &|_| ())?;
+        let tip = LandingBase::to_land_on(front, order.settings, &Cancel::new(), &|_| ())?;
         let skipped = self.skipped(front, tip.at)?;
         let Chosen { entries, held: mut out, landed } = choose(front, order, &tip, &skipped)?;
         let strategy = order.settings.strategy;
@@ -69,7 +73,7 @@ impl Site {
         let whole = folded.candidate();
         let nothing = Plan::new(tip.at, strategy, [])?;
         let base = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
-        Ok(Rehearsal {
+        Ok(DryRun {
             base: tip.at,
             order: ids(&plan),
             landing: whole.commits().map(|(id, commit)| (id.clone(), commit)).collect(),
@@ -85,7 +89,7 @@ impl Site {
     fn known(
         &self,
         candidate: &Candidate,
-        order: &Order<'_>,
+        order: &IntegrationRequest<'_>,
     ) -> Result<Option<Light>, IntegrateError> {
         if order.fresh {
             return Ok(None);

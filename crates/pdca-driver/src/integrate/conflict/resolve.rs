@@ -10,7 +10,7 @@
 //! 3. *Resolved*: the change and the notes lie beside the case, synced, before the case says so. Until
 //!    then the bundle is untouched.
 //! 4. *Adopt*, admitted to the workspace: the accepted attempt is archived, and Do takes what the resolver
-//!    left in place of calling the builder ([`super::adopt`]). From there it is an attempt as any other.
+//!    left in place of calling the builder ([`super::apply_resolution`]). From there it is an attempt as any other.
 //!
 //! Whoever dies in 2 finds the case open and goes on under the same number; in 3 and 4 everything is
 //! written before it is relied on, and done again with the same result.
@@ -29,20 +29,20 @@ use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::run::Clock;
 
-use super::IntegrateError;
-use super::case::{Case, CaseFile, Due, End, Stamp};
-use super::matter::{Matter, find, is_as_it_was, told};
+use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp};
 use super::resolver::{Ask, Attempted};
-use super::settings::Settings;
-use super::standing::Front;
-use super::tip::Tip;
+use super::state::{ConflictState, find, is_as_it_was, told};
+use crate::integrate::IntegrateError;
+use crate::integrate::landing_base::LandingBase;
+use crate::integrate::settings::Settings;
+use crate::integrate::target_branch::TargetBranch;
 
 /// How long what an earlier resolver left behind may take to die. Its supervisor gives it less.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is asked of whoever resolves.
 #[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
+pub struct ResolveRequest<'a> {
     /// What `[integrate]` says.
     pub settings: &'a Settings,
     /// The bundles that are not finished.
@@ -53,7 +53,7 @@ pub struct Task<'a> {
 
 /// What came of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct ConflictReport {
     /// The bundle.
     pub id: BundleId,
     /// What conflicts with what, where it does.
@@ -61,12 +61,12 @@ pub struct Told {
     /// How often the resolver was asked by now.
     pub attempts: u32,
     /// What came of it.
-    pub came: Came,
+    pub came: ConflictOutcome,
 }
 
 /// What came of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Came {
+pub enum ConflictOutcome {
     /// The resolver may be asked now. Only where nothing is done.
     Due,
     /// It is resolved: the change is ready to be checked.
@@ -131,7 +131,7 @@ pub enum ResolveError {
     },
     /// It is not known where the branch is.
     #[error(transparent)]
-    Tip(Box<IntegrateError>),
+    LandingBase(Box<IntegrateError>),
     /// git could not merge.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -152,7 +152,7 @@ pub enum ResolveError {
     Drive(Box<DriveError>),
     /// The case cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
-    Case {
+    ConflictRecord {
         /// Where it is.
         dir: Utf8PathBuf,
         /// Why not.
@@ -165,7 +165,7 @@ impl From<IntegrateError> for ResolveError {
         if matches!(error, IntegrateError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::Tip(Box::new(error))
+        Self::LandingBase(Box::new(error))
     }
 }
 
@@ -183,20 +183,20 @@ impl Driver<'_> {
     /// due. Whoever calls this holds no lock.
     pub fn resolve(
         &self,
-        front: &Front,
+        front: &TargetBranch,
         id: &BundleId,
-        task: Task<'_>,
-    ) -> Result<Told, ResolveError> {
+        task: ResolveRequest<'_>,
+    ) -> Result<ConflictReport, ResolveError> {
         let (change, sealed) = match find(front, id)? {
             Ok(found) => found,
             Err(told) => return Ok(told),
         };
         // A remote may take its time, so it is asked before anything is locked.
         let warn = |text| self.warn(&change.bundle, text);
-        let tip = Tip::find(front, task.settings, self.cancel, &warn)?.at;
+        let tip = LandingBase::find(front, task.settings, self.cancel, &warn)?.at;
         let _taken = match self.site.take(id) {
             Err(AdmissionError::Taken { holder, .. }) => {
-                return Ok(told(id, Came::Busy { holder }));
+                return Ok(told(id, ConflictOutcome::Busy { holder }));
             }
             taken => taken?,
         };
@@ -208,22 +208,22 @@ impl Driver<'_> {
         }
         if !is_as_it_was(change, sealed)? {
             let why = "somebody went on with it meanwhile".to_owned();
-            return Ok(told(id, Came::Waits { why }));
+            return Ok(told(id, ConflictOutcome::Waits { why }));
         }
         let matter = self.site.look(front, (change, sealed), tip, task)?;
-        let Matter { file, mut case, sides: Some(sides), known: None } = matter else {
-            return Ok(matter.told(id, matter.known.clone().unwrap_or(Came::Due)));
+        let ConflictState { file, mut case, sides: Some(sides), known: None } = matter else {
+            return Ok(matter.told(id, matter.known.clone().unwrap_or(ConflictOutcome::Due)));
         };
         wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
         let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
         let pause = task.settings.resolve_pause();
         if case.due(pause, &stamp()?) == Due::Never {
             case.exhaust();
-            self.keep_case(&file, &case, "conflict-block")?;
+            self.keep_conflict(&file, &case, "conflict-block")?;
             return Ok(settled(id, &case, true));
         }
         case.begin(&tip.to_string());
-        self.keep_case(&file, &case, "conflict-attempt")?;
+        self.keep_conflict(&file, &case, "conflict-attempt")?;
         let text = format!("{}: the resolver is asked, {}", case.said, case.progress());
         self.tell(&change.bundle, What::Integration { text });
         let ask = Ask {
@@ -241,7 +241,7 @@ impl Driver<'_> {
         };
         self.conclude(&file, &mut case, attempted, &stamp()?)?;
         let mut came = settled(id, &case, true);
-        if let Came::Failed { due, .. } = &mut came.came {
+        if let ConflictOutcome::Failed { due, .. } = &mut came.came {
             *due = case.due(pause, &stamp()?);
         }
         Ok(came)
@@ -250,8 +250,8 @@ impl Driver<'_> {
     /// Writes down what an attempt came to: first what there is to keep, then that it is so.
     fn conclude(
         &self,
-        file: &CaseFile,
-        case: &mut Case,
+        file: &ConflictDir,
+        case: &mut ConflictRecord,
         attempted: Attempted,
         now: &Stamp,
     ) -> Result<(), ResolveError> {
@@ -271,7 +271,7 @@ impl Driver<'_> {
                     "{}; the resolver left nothing of it: {} has its effect",
                     case.said, case.branch
                 );
-                case.end = Some(End::Skipped { why, tip: case.tip.clone() });
+                case.end = Some(ConflictEnd::Skipped { why, tip: case.tip.clone() });
             }
             Attempted::Resolved { patch, notes } => {
                 case.close(now);
@@ -282,7 +282,7 @@ impl Driver<'_> {
                     // An attempt that died at this point may have left some.
                     None => file.remove(name).map_err(|source| unusable(file, source))?,
                 }
-                case.end = Some(End::Resolved {
+                case.end = Some(ConflictEnd::Resolved {
                     attempt: case.attempts,
                     base: case.tip.clone(),
                     by: self.resolver_name(),
@@ -290,15 +290,15 @@ impl Driver<'_> {
                 });
             }
         }
-        self.keep_case(file, case, "conflict-outcome")?;
+        self.keep_conflict(file, case, "conflict-outcome")?;
         let cleared = self.effects.perform("job-done", || file.clear_jobs());
         cleared.map_err(|source| unusable(file, source))
     }
 
-    pub(super) fn keep_case(
+    pub(in crate::integrate) fn keep_conflict(
         &self,
-        file: &CaseFile,
-        case: &Case,
+        file: &ConflictDir,
+        case: &ConflictRecord,
         name: &'static str,
     ) -> Result<(), ResolveError> {
         let kept = self.effects.perform(name, || file.store(case));
@@ -317,21 +317,30 @@ impl Driver<'_> {
     }
 }
 
-pub(super) fn unusable(file: &CaseFile, source: io::Error) -> ResolveError {
-    ResolveError::Case { dir: file.dir().to_owned(), source }
+pub(in crate::integrate) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {
+    ResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
 }
 
 /// What a case says about itself.
-fn settled(id: &BundleId, case: &Case, new: bool) -> Told {
+fn settled(id: &BundleId, case: &ConflictRecord, new: bool) -> ConflictReport {
     let end = match (&case.end, case.failures.last()) {
-        (Some(End::Resolved { by, .. }), _) => Came::Resolved { by: by.clone() },
-        (Some(End::Skipped { why, .. }), _) => Came::Skipped { why: why.clone() },
-        (Some(End::Blocked { evidence }), _) => Came::Blocked { evidence: evidence.clone(), new },
+        (Some(ConflictEnd::Resolved { by, .. }), _) => ConflictOutcome::Resolved { by: by.clone() },
+        (Some(ConflictEnd::Skipped { why, .. }), _) => {
+            ConflictOutcome::Skipped { why: why.clone() }
+        }
+        (Some(ConflictEnd::Blocked { evidence }), _) => {
+            ConflictOutcome::Blocked { evidence: evidence.clone(), new }
+        }
         (None, Some(last)) => {
             let (what, log) = (last.what.clone(), last.log.clone());
-            Came::Failed { what, log, due: Due::Now }
+            ConflictOutcome::Failed { what, log, due: Due::Now }
         }
-        (None, None) => Came::Due,
+        (None, None) => ConflictOutcome::Due,
     };
-    Told { id: id.clone(), said: Some(case.said.clone()), attempts: case.attempts, came: end }
+    ConflictReport {
+        id: id.clone(),
+        said: Some(case.said.clone()),
+        attempts: case.attempts,
+        came: end,
+    }
 }

@@ -10,9 +10,9 @@ use pdca_integrate::{Gated, Landed, Onto, land, sight};
 use pdca_process::Cancel;
 
 use super::IntegrateError;
+use super::integration::Integration;
 use super::settings::{Land, Settings};
-use super::standing::Front;
-use super::work::Work;
+use super::target_branch::TargetBranch;
 
 /// How often a remote that may answer later is asked.
 const TRIES: u32 = 4;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// What changes are put onto.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tip {
+pub(super) struct LandingBase {
     /// The ref here that says where it is.
     pub(super) reference: String,
     /// Where it is.
@@ -38,15 +38,15 @@ pub(super) enum Pushed {
 
 impl Settings {
     /// The branch of the remote that `land = "push"` moves.
-    pub(super) fn destination<'s>(&'s self, front: &'s Front) -> Destination<'s> {
+    pub(super) fn destination<'s>(&'s self, front: &'s TargetBranch) -> Destination<'s> {
         Destination { remote: &self.remote, branch: &front.branch }
     }
 }
 
-impl Tip {
+impl LandingBase {
     /// What new changes go onto: the branch, or what is staged on top of it already.
     pub(super) fn to_land_on(
-        front: &Front,
+        front: &TargetBranch,
         settings: &Settings,
         cancel: &Cancel,
         tell: &dyn Fn(String),
@@ -59,7 +59,7 @@ impl Tip {
 
     /// Finds the branch. Nothing is written for that but objects.
     pub(super) fn find(
-        front: &Front,
+        front: &TargetBranch,
         settings: &Settings,
         cancel: &Cancel,
         tell: &dyn Fn(String),
@@ -79,14 +79,14 @@ impl Tip {
     }
 }
 
-impl Work<'_> {
+impl Integration<'_> {
     /// Asks where the branch is now. With a remote, what is heard is remembered.
     pub(super) fn look(&mut self) -> Result<Option<ObjectId>, IntegrateError> {
         if self.order.settings.land != Land::Push {
             return Ok(self.front.store.commit_at(&self.front.reference)?);
         }
         let tell = |text| self.tell(text);
-        let tip = Tip::find(self.front, self.order.settings, self.driver.cancel, &tell)?;
+        let tip = LandingBase::find(self.front, self.order.settings, self.driver.cancel, &tell)?;
         self.remember(tip.at)?;
         Ok(Some(tip.at))
     }
@@ -147,7 +147,7 @@ impl Work<'_> {
     }
 }
 
-fn lacks(settings: &Settings, front: &Front) -> IntegrateError {
+fn lacks(settings: &Settings, front: &TargetBranch) -> IntegrateError {
     IntegrateError::RemoteLacks { remote: settings.remote.clone(), branch: front.branch.clone() }
 }
 
