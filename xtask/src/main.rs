@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `soak`, `replay` and `walls`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay` and `walls`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -15,6 +15,7 @@ mod ci;
 mod compare_merge;
 mod corpus;
 mod fault_matrix;
+mod house;
 mod lanes_provision;
 mod page;
 mod program;
@@ -45,6 +46,7 @@ enum Task {
     Bench(bench::Args),
     LanesProvision(lanes_provision::Args),
     FaultMatrix(fault_matrix::Args),
+    House(house::Args),
     Soak(soak::Args),
     Replay(replay::Args),
     Walls(walls::Args),
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&args, &root),
         Task::LanesProvision(args) => lanes_provision::run(&args),
         Task::FaultMatrix(args) => fault_matrix::run(&args, &root),
+        Task::House(args) => house::run(&args, &root),
         Task::Soak(args) => soak::run(&args, &root),
         Task::Replay(args) => replay::run(&args, &root),
         Task::Walls(args) => walls::run(&args, &root),

@@ -1,0 +1,149 @@
+//! `cargo xtask house`: counts what a reader notices about the source, beside the same counts of
+//! codebases that others hold up as models.
+//!
+//! It is a thermometer. It fails nothing and has no threshold: a comment written to move a number
+//! is worse than none.
+
+mod census;
+mod lines;
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::{Outcome, Stopped};
+use census::Census;
+use lines::Lines;
+
+/// Print the counters of the house style beside those of its models
+///
+/// Fails nothing. Test code is left out of every count but its own.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Also list the names of more than one type, with where each is
+    #[arg(long)]
+    names: bool,
+}
+
+pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let mut total = Lines::default();
+    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut census = Census::default();
+    for path in sources(root)? {
+        let text = fs_err::read_to_string(root.join(&path))?;
+        let counted = Lines::of(&path, &text);
+        let owner = crate_of(&path);
+        census.read(&owner, &path, &text)?;
+        total += &counted;
+        *crates.entry(owner).or_default() += &counted;
+    }
+    print!("{}", render(&total, &crates, &census, walk(root)?));
+    if args.names {
+        for (name, places) in census.shared_names() {
+            println!("{name}: {}", places.join(", "));
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn render(
+    total: &Lines,
+    crates: &BTreeMap<String, Lines>,
+    census: &Census,
+    walk: Option<usize>,
+) -> String {
+    let largest: Vec<_> = census
+        .largest_types(3)
+        .into_iter()
+        .map(|(name, methods)| format!("{methods} {name}"))
+        .collect();
+    let walk = walk.map_or("not listed".to_owned(), |files| files.to_string());
+    let rows = [
+        (
+            "doc comments that start with What, Whether, How…",
+            percent(total.wh, total.docs),
+            "1–4 %",
+        ),
+        ("doc comments of at most two words", percent(total.short, total.docs), "1–3 %"),
+        ("comment lines inside code", percent(total.comments, total.source), "5–7 %"),
+        ("names used for more than one type", census.shared_names().len().to_string(), "–"),
+        ("most methods on one type", largest.join(", "), "at most 25"),
+        ("files of the walk in ARCHITECTURE.md", walk, "at most 80"),
+    ];
+    let mut text = format!("{:<50} {:<44} {}\n", "", "here", "models");
+    for (what, here, models) in rows {
+        text += &format!("{what:<50} {here:<44} {models}\n");
+    }
+    text += &format!("\n{:<20} {:>8} {:>8} {:>8}\n", "lines", "source", "tests", "all");
+    for (name, lines) in crates.iter().map(|(name, lines)| (name.as_str(), lines)) {
+        text += &size(name, lines);
+    }
+    text + &size("total", total)
+}
+
+fn size(name: &str, lines: &Lines) -> String {
+    format!("{name:<20} {:>8} {:>8} {:>8}\n", lines.source, lines.tests, lines.source + lines.tests)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of lines are far below 2^52")]
+fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1} % ({part} of {whole})", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// Every Rust file of the workspace, relative to its root.
+fn sources(root: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
+    let mut files = Vec::new();
+    let mut pending: Vec<_> = ["crates", "xtask", "tests"].map(|top| root.join(top)).into();
+    while let Some(dir) = pending.pop() {
+        for entry in dir.read_dir_utf8()? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                pending.push(entry.path().to_owned());
+            } else if entry.path().extension() == Some("rs") {
+                files.push(entry.path().strip_prefix(root)?.to_owned());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn crate_of(path: &Utf8Path) -> String {
+    let mut parts = path.components().map(|part| part.as_str());
+    match parts.next() {
+        Some("crates") => parts.next().unwrap_or_default().to_owned(),
+        first => first.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Counts the files that the section about the walk of one issue lists, if there is one.
+fn walk(root: &Utf8Path) -> Result<Option<usize>, Stopped> {
+    Ok(walk_in(&fs_err::read_to_string(root.join("ARCHITECTURE.md"))?))
+}
+
+fn walk_in(text: &str) -> Option<usize> {
+    let is_walk = |section: &&str| {
+        section.lines().next().is_some_and(|title| title.to_lowercase().contains("walk"))
+    };
+    let section = text.split("\n## ").find(is_walk)?;
+    let files = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+    Some(files.collect::<std::collections::BTreeSet<_>>().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_is_the_set_of_files_that_its_section_names() {
+        let text = "# A\n\n## Start reading\n`x.rs`\n\n## The walk of one issue\n1. `a.rs`, `b.rs`\n2. `a.rs` and `State`\n\n## Crates\n`c.rs`\n";
+        assert_eq!(walk_in(text), Some(2));
+        assert_eq!(walk_in("# A\n\n## Crates\n`c.rs`\n"), None);
+    }
+
+    #[test]
+    fn a_file_belongs_to_the_crate_whose_directory_it_is_in() {
+        assert_eq!(crate_of("crates/pdca-dag/src/lib.rs".into()), "pdca-dag");
+        assert_eq!(crate_of("xtask/src/main.rs".into()), "xtask");
+    }
+}

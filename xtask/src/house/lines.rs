@@ -1,0 +1,122 @@
+//! Counts of lines and of doc comments. Text is enough for these: rustfmt fixes where a comment
+//! and a test module may begin.
+
+use std::ops::AddAssign;
+
+use camino::Utf8Path;
+
+/// Lines and doc comments of one file, or of many added up.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    /// Lines that are neither blank nor of a test.
+    pub(super) source: usize,
+    /// Lines of tests that are not blank.
+    pub(super) tests: usize,
+    /// `//` comment lines among the source lines.
+    pub(super) comments: usize,
+    /// Doc comments, a block of `///` or `//!` lines counted once.
+    pub(super) docs: usize,
+    /// Doc comments that begin with a question word.
+    pub(super) wh: usize,
+    /// Doc comments of at most two words.
+    pub(super) short: usize,
+}
+
+const QUESTION_WORDS: &[&str] = &[
+    "What", "Whatever", "Whether", "How", "Who", "Whoever", "Whose", "Why", "Where", "Wherever",
+    "When", "Which",
+];
+
+impl Lines {
+    pub(super) fn of(path: &Utf8Path, text: &str) -> Self {
+        let mut counted = Lines::default();
+        let mut in_tests = is_test_file(path);
+        let mut doc: Vec<&str> = Vec::new();
+        for line in text.lines().map(str::trim_end) {
+            // By convention the test module is the last item of a file.
+            in_tests |= line == "#[cfg(test)]";
+            let line = line.trim_start();
+            let documentation = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            if let Some(words) = documentation.filter(|_| !in_tests) {
+                doc.push(words);
+            } else {
+                counted.close(&mut doc);
+            }
+            if line.is_empty() {
+                continue;
+            }
+            if in_tests {
+                counted.tests += 1;
+            } else {
+                counted.source += 1;
+                counted.comments += usize::from(documentation.is_none() && line.starts_with("//"));
+            }
+        }
+        counted.close(&mut doc);
+        counted
+    }
+
+    fn close(&mut self, doc: &mut Vec<&str>) {
+        if doc.is_empty() {
+            return;
+        }
+        let mut words = doc.iter().flat_map(|line| line.split_whitespace());
+        let first = words.next().unwrap_or_default().trim_end_matches(|c: char| !c.is_alphabetic());
+        self.docs += 1;
+        self.wh += usize::from(QUESTION_WORDS.contains(&first));
+        self.short += usize::from(words.count() < 2);
+        doc.clear();
+    }
+}
+
+impl AddAssign<&Lines> for Lines {
+    fn add_assign(&mut self, more: &Lines) {
+        let Lines { source, tests, comments, docs, wh, short } = more;
+        self.source += source;
+        self.tests += tests;
+        self.comments += comments;
+        self.docs += docs;
+        self.wh += wh;
+        self.short += short;
+    }
+}
+
+/// Tells a file of tests by its place: `tests/`, `tests.rs`, `testing.rs` and what is below them.
+pub(super) fn is_test_file(path: &Utf8Path) -> bool {
+    path.components().any(|part| {
+        matches!(part.as_str(), "tests" | "tests.rs" | "testing" | "testing.rs" | "benches")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doc_comment_is_counted_once_and_a_test_module_apart() {
+        let text = "\
+//! Whether it rains.
+//! Or not.
+
+/// The name.
+name: String,
+// Zero would divide.
+let x = 1;
+
+#[cfg(test)]
+mod tests {
+    /// What is this.
+    fn x() {}
+}
+";
+        let counted = Lines::of("src/a.rs".into(), text);
+        let expected = Lines { source: 6, tests: 5, comments: 1, docs: 2, wh: 1, short: 1 };
+        assert_eq!(counted, expected);
+    }
+
+    #[test]
+    fn a_file_below_tests_is_all_test() {
+        let counted = Lines::of("crates/a/src/b/tests/c.rs".into(), "/// Why not.\nfn x() {}\n");
+        assert_eq!(counted, Lines { tests: 2, ..Lines::default() });
+    }
+}
