@@ -44,7 +44,7 @@ pub struct Config {
     /// `[[targets]]`: the repositories under change.
     pub targets: Vec<TargetEntry>,
     /// `[gates]`: the deterministic checks.
-    pub gates: pdca_gates::Checks,
+    pub gates: pdca_gates::GatesConfig,
     /// `[integrate]`: how accepted changes come together.
     pub integrate: pdca_driver::integrate::Settings,
     /// `[publish]`: how accepted changes become known outside.

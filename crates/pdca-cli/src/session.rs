@@ -18,7 +18,7 @@ use pdca_driver::{
     Author, Batch, Begun, Dates, Driver, Errand, Event, Fit, LaneCount, LaneSettings, Pause, Run,
     RunLimits, Site, TargetSpec, What,
 };
-use pdca_gates::{Purpose, Scene, preflight};
+use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -40,7 +40,7 @@ pub(crate) use programs::tell_changes;
 pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
     let workspace: &Workspace = cx.workspace()?;
     let config = &workspace.config;
-    let rows = config.gates.rows().map_err(|problems| {
+    let rows = config.gates.checks().map_err(|problems| {
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::usage(texts.join("; "))
     })?;
@@ -169,7 +169,7 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &Site) -> Result<(), Fail
         None => problem,
     };
     let jobs = site.private().join("jobs");
-    let mut scene = Scene::new(Purpose::Bundle, &site.workspace, &jobs);
+    let mut scene = GateContext::new(Purpose::Bundle, &site.workspace, &jobs);
     scene.search_path = site.search_path.as_deref();
     let mut problems = Vec::new();
     for unready in preflight(&site.rows, &scene) {

@@ -1,8 +1,8 @@
 //! Check: the gates over exactly base + patch.
 
 use pdca_gates::{
-    Cwd, GateEvent, GatesError, Outcome, Purpose, Rows, Scene, Tree, Warning, close_report,
-    run_checks,
+    Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
+    close_report, run_checks,
 };
 use pdca_journal::Verdict;
 use pdca_process::{Held, Sandbox, SandboxMode, wall_support};
@@ -42,12 +42,12 @@ impl Driver<'_> {
         bundle: &Bundle,
         snapshot: &Snapshot,
         keep: bool,
-    ) -> Result<Outcome, DriveError> {
+    ) -> Result<GatesOutcome, DriveError> {
         let ground = self.ground(bundle, snapshot, false)?;
         let patch = Self::require_patch(bundle)?;
         let jobs = self.site.jobs().of(bundle.id());
         let digest = pdca_state::sha256_hex(&patch);
-        let mut scene = Scene::new(Purpose::Bundle, &self.site.workspace, &jobs);
+        let mut scene = GateContext::new(Purpose::Bundle, &self.site.workspace, &jobs);
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
         scene.run = Some(&self.site.run);
@@ -109,9 +109,9 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         ground: &Ground,
-        scene: &Scene<'_>,
+        scene: &GateContext<'_>,
         tree: &mut Patched<'_>,
-    ) -> Result<Outcome, DriveError> {
+    ) -> Result<GatesOutcome, DriveError> {
         let wire = self.watch(ground)?;
         let checked = self.run_rows(&self.site.rows, bundle, scene, Some(tree));
         self.tell_of_checkout(bundle, &wire.breaches());
@@ -165,11 +165,11 @@ impl Driver<'_> {
     /// Runs rows with a guard at the bundle.
     pub(crate) fn run_rows(
         &self,
-        rows: &Rows,
+        rows: &Checks,
         bundle: &Bundle,
-        scene: &Scene<'_>,
+        scene: &GateContext<'_>,
         tree: Option<&mut dyn Tree>,
-    ) -> Result<Outcome, DriveError> {
+    ) -> Result<GatesOutcome, DriveError> {
         let mut tell = |event| self.follow_gate(bundle, event);
         if rows.is_empty() {
             return run_checks(rows, scene, tree, self.cancel, &mut tell)

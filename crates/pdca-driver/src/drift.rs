@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pdca_dag::{Case, Pattern};
-use pdca_gates::{DRIFT_ROW, Outcome, harmless};
+use pdca_gates::{DRIFT_ROW, GatesOutcome, harmless};
 use pdca_lanes::{PatchError, footprint};
 use pdca_state::{
     Artifact, Brief, Bundle, Element, GateResult, GateRow, LoadError, Snapshot, State,
@@ -49,9 +49,9 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-        outcome: Outcome,
+        outcome: GatesOutcome,
         patch: &[u8],
-    ) -> Outcome {
+    ) -> GatesOutcome {
         let Some(brief) = self.site.declared(snapshot) else { return outcome };
         if !outcome.fixes.is_empty() {
             // A fix may have gone further than the builder, and only now is that known.
@@ -70,7 +70,7 @@ impl Driver<'_> {
                 duration: Duration::ZERO,
             },
         );
-        Outcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
+        GatesOutcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
     }
 
     fn tell_outside(&self, bundle: &Bundle, brief: &Brief, patch: &[u8]) {

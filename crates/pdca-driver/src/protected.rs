@@ -3,7 +3,7 @@
 //! A change that writes one of them may weaken the very check that it passed, so it is never
 //! accepted unseen: each such path is an item of §6, and no seal is made unless a person settled it.
 
-use pdca_gates::{Command, Rows};
+use pdca_gates::{Checks, Command};
 use pdca_lanes::footprint;
 
 use crate::site::Site;
@@ -75,7 +75,7 @@ impl Site {
 }
 
 /// Every word of every gate, in small letters and without a leading `./`.
-fn gate_words(rows: &Rows) -> Vec<String> {
+fn gate_words(rows: &Checks) -> Vec<String> {
     let mut words = Vec::new();
     for command in rows.as_slice().iter().flat_map(|row| [Some(&row.command), row.fix.as_ref()]) {
         let texts: &[String] = match command {
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn a_gate_s_script_is_found_in_shell_text_as_in_arguments() {
         let rows = |command| {
-            let check = pdca_gates::Check {
+            let check = pdca_gates::CheckConfig {
                 id: "t".to_owned(),
                 tier: "T3".to_owned(),
                 cmd: Some(command),
-                ..pdca_gates::Check::default()
+                ..pdca_gates::CheckConfig::default()
             };
-            let checks = pdca_gates::Checks { checks: vec![check], ..Default::default() };
-            checks.rows().unwrap()
+            let checks = pdca_gates::GatesConfig { checks: vec![check], ..Default::default() };
+            checks.checks().unwrap()
         };
         for text in ["./run.sh -v", "cd x && ./run.sh", "A=1 sh 'run.sh'", "(run.sh)"] {
             let words = gate_words(&rows((*text).to_owned()));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
-use pdca_gates::Rows;
+use pdca_gates::Checks;
 use pdca_journal::Runs;
 use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
 use pdca_leaves::Leaves;
@@ -38,7 +38,7 @@ pub struct Site {
     /// Our own configuration outside the workspace, which no child writes: the user's directory, templates.
     pub configuration: Vec<Utf8PathBuf>,
     /// The configured gates.
-    pub rows: Rows,
+    pub rows: Checks,
     /// Whether the kernel keeps gates from the bundles, the lanes and the primary checkouts.
     pub gate_sandbox: SandboxMode,
     /// What confined gates may write beside that, as configured.
@@ -578,7 +578,7 @@ mod tests {
         let site = Site {
             workspace: "/w".into(),
             bundles: BundleRoot::new("/w/results"),
-            rows: Rows::default(),
+            rows: Checks::default(),
             gate_sandbox: SandboxMode::Auto,
             configuration: Vec::new(),
             gates_may_write: Vec::new(),

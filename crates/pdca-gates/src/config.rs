@@ -1,7 +1,7 @@
 //! `[gates]` and `[[gates.checks]]` as they stand in the file.
 //!
-//! The types here hold what somebody wrote, right or wrong. [`Checks::rows`] turns them into
-//! [`Rows`], the only thing that can be run, or says everything that is wrong at once: a row
+//! The types here hold what somebody wrote, right or wrong. [`GatesConfig::checks`] turns them into
+//! [`Checks`], the only thing that can be run, or says everything that is wrong at once: a row
 //! that cannot be understood is never run, skipped or dropped from the report.
 
 use std::{collections::HashMap, time::Duration};
@@ -12,8 +12,8 @@ use pdca_state::Element;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    check::{Check, Checks, Command, DRIFT_ROW},
     problem::{ConfigFault, ConfigProblem},
-    row::{Command, DRIFT_ROW, Row, Rows},
     when::WhenText,
 };
 
@@ -27,9 +27,9 @@ const LONGEST_ID: usize = 100;
 /// The table `[gates]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Checks {
+pub struct GatesConfig {
     /// The rows, in the order of the report.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckConfig>,
     /// Where commands run unless their row says otherwise.
     pub cwd: Cwd,
     /// Whether rows may run at the same time unless they say otherwise.
@@ -56,7 +56,7 @@ pub struct Checks {
 /// One `[[gates.checks]]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Check {
+pub struct CheckConfig {
     /// Names the row, its log and its job.
     pub id: String,
     /// The element of the check matrix it fills.
@@ -181,14 +181,14 @@ impl Cwd {
     }
 }
 
-impl Checks {
+impl GatesConfig {
     /// Everything that is wrong, in the order of the file. Empty means that the rows can be run.
     pub fn validate(&self) -> Vec<ConfigProblem> {
-        self.rows().err().unwrap_or_default()
+        self.checks().err().unwrap_or_default()
     }
 
     /// The rows to run.
-    pub fn rows(&self) -> Result<Rows, Vec<ConfigProblem>> {
+    pub fn checks(&self) -> Result<Checks, Vec<ConfigProblem>> {
         let mut problems = Vec::new();
         let head = |key, fault| ConfigProblem { row: None, id: String::new(), key, fault };
         if let Some(secs) = self.default_timeout_secs
@@ -200,76 +200,80 @@ impl Checks {
             problems.push(head("runner", ConfigFault::Empty));
         }
         let mut seen: HashMap<String, usize> = HashMap::new();
-        let mut rows = Vec::with_capacity(self.checks.len());
-        for (index, check) in self.checks.iter().enumerate() {
+        let mut checks = Vec::with_capacity(self.checks.len());
+        for (index, config) in self.checks.iter().enumerate() {
             let mut faults = Vec::new();
             // A log's file name is the id, and some filesystems fold case.
-            if let Some(first) = seen.get(&check.id.to_lowercase()) {
+            if let Some(first) = seen.get(&config.id.to_lowercase()) {
                 faults.push(("id", ConfigFault::DuplicateId { first: *first }));
             } else {
-                seen.insert(check.id.to_lowercase(), index);
+                seen.insert(config.id.to_lowercase(), index);
             }
-            let row = self.row(check, &mut faults);
+            let check = self.check(config, &mut faults);
             problems.extend(faults.into_iter().map(|(key, fault)| ConfigProblem {
                 row: Some(index),
-                id: check.id.clone(),
+                id: config.id.clone(),
                 key,
                 fault,
             }));
-            rows.extend(row);
+            checks.extend(check);
         }
-        if problems.is_empty() { Ok(Rows::new(rows)) } else { Err(problems) }
+        if problems.is_empty() { Ok(Checks::new(checks)) } else { Err(problems) }
     }
 
     /// One row; `None` only with a fault to say why.
-    fn row(&self, check: &Check, faults: &mut Vec<(&'static str, ConfigFault)>) -> Option<Row> {
-        faults.extend(bad_id(&check.id).map(|fault| ("id", fault)));
-        let tier = tier(&check.tier).map_err(|fault| faults.push(("tier", fault)));
-        if check.label.contains(char::is_control) {
+    fn check(
+        &self,
+        config: &CheckConfig,
+        faults: &mut Vec<(&'static str, ConfigFault)>,
+    ) -> Option<Check> {
+        faults.extend(bad_id(&config.id).map(|fault| ("id", fault)));
+        let tier = tier(&config.tier).map_err(|fault| faults.push(("tier", fault)));
+        if config.label.contains(char::is_control) {
             faults.push(("label", ConfigFault::ControlCharacter));
         }
-        let command = self.command(check).map_err(|(key, fault)| faults.push((key, fault)));
-        let secs = check.timeout_secs.or(self.default_timeout_secs).unwrap_or(DEFAULT_TIMEOUT);
-        let own_timeout = check.timeout_secs.and_then(bad_timeout);
+        let command = self.command(config).map_err(|(key, fault)| faults.push((key, fault)));
+        let secs = config.timeout_secs.or(self.default_timeout_secs).unwrap_or(DEFAULT_TIMEOUT);
+        let own_timeout = config.timeout_secs.and_then(bad_timeout);
         faults.extend(own_timeout.map(|fault| ("timeout_secs", fault)));
-        let when = check.when.as_ref().map(WhenText::read);
+        let when = config.when.as_ref().map(WhenText::read);
         if let Some(when) = &when
             && (when.field.is_empty() || when.substring.is_empty())
         {
             faults.push(("when", ConfigFault::Empty));
         }
-        let fix = check.fix.clone();
+        let fix = config.fix.clone();
         faults.extend(fix.as_deref().and_then(bad_shell).map(|fault| ("fix", fault)));
-        let flaky = check.flaky.or(self.flaky).unwrap_or_default();
-        let junit = check.junit.as_deref().map(Utf8Path::new);
+        let flaky = config.flaky.or(self.flaky).unwrap_or_default();
+        let junit = config.junit.as_deref().map(Utf8Path::new);
         faults.extend(junit.and_then(bad_path).map(|fault| ("junit", fault)));
-        Some(Row {
-            id: check.id.clone(),
+        Some(Check {
+            id: config.id.clone(),
             tier: tier.ok()?,
-            label: Some(&check.label)
+            label: Some(&config.label)
                 .filter(|label| !label.trim().is_empty())
-                .unwrap_or(&check.id)
+                .unwrap_or(&config.id)
                 .clone(),
             command: command.ok()?,
-            scope: check.scope,
-            gating: check.gating.unwrap_or(true),
+            scope: config.scope,
+            gating: config.gating.unwrap_or(true),
             timeout: Duration::from_secs(secs),
             when,
             fix: fix.map(Command::Shell),
             // What is red at once is not asked again.
-            confirm: check.confirm && flaky != Flaky::Fail,
-            at_publish: check.at_publish,
-            needs_lane: check.needs_lane,
-            parallel: check.parallel.unwrap_or(self.parallel),
-            cwd: check.cwd.unwrap_or(self.cwd),
-            identity: check.identity.clone(),
+            confirm: config.confirm && flaky != Flaky::Fail,
+            at_publish: config.at_publish,
+            needs_lane: config.needs_lane,
+            parallel: config.parallel.unwrap_or(self.parallel),
+            cwd: config.cwd.unwrap_or(self.cwd),
+            identity: config.identity.clone(),
             flaky,
             junit: junit.map(ToOwned::to_owned),
         })
     }
 
-    fn command(&self, check: &Check) -> Result<Command, (&'static str, ConfigFault)> {
-        match (&check.cmd, &check.argv, &check.subcmd) {
+    fn command(&self, config: &CheckConfig) -> Result<Command, (&'static str, ConfigFault)> {
+        match (&config.cmd, &config.argv, &config.subcmd) {
             (Some(cmd), None, None) => bad_shell(cmd)
                 .map_or_else(|| Ok(Command::Shell(cmd.clone())), |fault| Err(("cmd", fault))),
             (None, Some(argv), None) => {
@@ -366,7 +370,7 @@ fn says_nothing(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn checks(text: &str) -> Checks {
+    fn checks(text: &str) -> GatesConfig {
         toml::from_str(text).expect("the test's text is of the right shape")
     }
 
@@ -377,28 +381,28 @@ mod tests {
 
     #[test]
     fn a_row_with_the_bare_minimum_gets_the_documented_defaults() {
-        let rows =
-            checks("checks = [{ id = 'C4-verify', tier = 'C4', cmd = 'true' }]").rows().unwrap();
-        let row = &rows.as_slice()[0];
-        assert_eq!(row.label, "C4-verify");
-        assert_eq!(row.scope, Scope::Repo);
-        assert_eq!(row.cwd, Cwd::Auto);
-        assert_eq!(row.timeout, Duration::from_secs(3600));
-        assert!(row.gating);
-        assert!(!row.confirm && !row.parallel && !row.at_publish && !row.needs_lane);
+        let checks =
+            checks("checks = [{ id = 'C4-verify', tier = 'C4', cmd = 'true' }]").checks().unwrap();
+        let check = &checks.as_slice()[0];
+        assert_eq!(check.label, "C4-verify");
+        assert_eq!(check.scope, Scope::Repo);
+        assert_eq!(check.cwd, Cwd::Auto);
+        assert_eq!(check.timeout, Duration::from_secs(3600));
+        assert!(check.gating);
+        assert!(!check.confirm && !check.parallel && !check.at_publish && !check.needs_lane);
     }
 
     #[test]
     fn what_the_table_says_holds_for_rows_that_say_nothing() {
-        let rows = checks(
+        let checks = checks(
             "cwd = 'worktree'\nparallel = true\ndefault_timeout_secs = 7\nrunner = 'cargo xtask'\n\
              [[checks]]\nid = 'a'\ntier = 'T1'\nsubcmd = 'lint'\n\
              [[checks]]\nid = 'b'\ntier = 'T2'\nargv = ['true']\ncwd = 'workspace'\n\
              parallel = false\ntimeout_secs = 9\ngating = false",
         )
-        .rows()
+        .checks()
         .unwrap();
-        let [a, b] = rows.as_slice() else { panic!("two rows were written") };
+        let [a, b] = checks.as_slice() else { panic!("two rows were written") };
         assert_eq!((a.cwd, a.parallel, a.timeout.as_secs()), (Cwd::Worktree, true, 7));
         assert_eq!(a.command, Command::Shell("cargo xtask lint".to_owned()));
         assert_eq!((b.cwd, b.parallel, b.timeout.as_secs()), (Cwd::Workspace, false, 9));
@@ -410,11 +414,11 @@ mod tests {
         let text = "flaky = 'quarantine'\n\
              [[checks]]\nid = 'a'\ntier = 'T1'\ncmd = 'true'\nconfirm = true\n\
              [[checks]]\nid = 'b'\ntier = 'T2'\ncmd = 'true'\nconfirm = true\nflaky = 'fail'";
-        let rows = checks(text).rows().unwrap();
-        let [a, b] = rows.as_slice() else { panic!("two rows were written") };
+        let checks = checks(text).checks().unwrap();
+        let [a, b] = checks.as_slice() else { panic!("two rows were written") };
         assert_eq!((a.flaky, a.confirm), (Flaky::Quarantine, true));
         assert_eq!((b.flaky, b.confirm), (Flaky::Fail, false));
-        let unknown = toml::from_str::<Checks>("flaky = 'maybe'").unwrap_err().to_string();
+        let unknown = toml::from_str::<GatesConfig>("flaky = 'maybe'").unwrap_err().to_string();
         assert!(unknown.contains("quarantine"), "{unknown}");
     }
 
@@ -423,7 +427,7 @@ mod tests {
         assert_eq!(checks("").sandbox, SandboxMode::Auto);
         assert_eq!(checks("sandbox = 'require'").sandbox, SandboxMode::Require);
         assert_eq!(checks("sandbox = 'off'").sandbox, SandboxMode::Off);
-        let unknown = toml::from_str::<Checks>("sandbox = 'on'").unwrap_err().to_string();
+        let unknown = toml::from_str::<GatesConfig>("sandbox = 'on'").unwrap_err().to_string();
         assert!(unknown.contains("require"), "{unknown}");
     }
 
@@ -477,8 +481,8 @@ mod tests {
     #[test]
     fn lesson_17_a_command_that_does_nothing_is_a_config_error() {
         for cmd in ["", "  \t ", "# to do", "\n# one\n  # two\n"] {
-            let row = format!("checks = [{{ id = 'a', tier = 'T1', cmd = {cmd:?} }}]");
-            assert_eq!(problems(&row), ["gates.checks[0] `a`: `cmd`: is empty"]);
+            let check = format!("checks = [{{ id = 'a', tier = 'T1', cmd = {cmd:?} }}]");
+            assert_eq!(problems(&check), ["gates.checks[0] `a`: `cmd`: is empty"]);
         }
         assert_eq!(
             problems("checks = [{ id = 'a', tier = 'T1', argv = [] }]"),
@@ -488,8 +492,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_its_name() {
-        let row = "checks = [{ id = 'a', tier = 'T1', cmd = 'true', gatting = false }]";
-        let error = toml::from_str::<Checks>(row).unwrap_err();
+        let check = "checks = [{ id = 'a', tier = 'T1', cmd = 'true', gatting = false }]";
+        let error = toml::from_str::<GatesConfig>(check).unwrap_err();
         assert!(error.to_string().contains("gatting"), "{error}");
         assert!(error.span().is_some(), "the place is known");
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use pdca_state::{GateResult, GateRow};
 
-use crate::{row::Row, verdict::Finding};
+use crate::{check::Check, verdict::Finding};
 
-/// One thing that happened. Rows that run at the same time are told apart by their ids.
+/// One thing that happened. Checks that run at the same time are told apart by their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateEvent {
     /// A row's turn has come. After a fix all rows have their turn once more.
@@ -86,28 +86,28 @@ pub enum Again {
 }
 
 impl GateEvent {
-    pub(crate) fn row_started(row: &Row, k: usize, n: usize) -> Self {
-        Self::RowStarted { rule_id: row.id.clone(), label: row.label.clone(), k, n }
+    pub(crate) fn row_started(check: &Check, k: usize, n: usize) -> Self {
+        Self::RowStarted { rule_id: check.id.clone(), label: check.label.clone(), k, n }
     }
 
-    pub(crate) fn row_skipped(row: &Row, instead: &Finding) -> Self {
+    pub(crate) fn row_skipped(check: &Check, instead: &Finding) -> Self {
         Self::RowSkipped {
-            rule_id: row.id.clone(),
+            rule_id: check.id.clone(),
             result: instead.result,
             why: instead.evidence.clone(),
         }
     }
 
-    pub(crate) fn row_ended(row: &GateRow, duration: Duration, reused: bool) -> Self {
+    pub(crate) fn row_ended(check: &GateRow, duration: Duration, reused: bool) -> Self {
         Self::RowEnded {
-            rule_id: row.rule_id.clone(),
-            result: row.result,
-            evidence: row.path_line.clone(),
-            failing: row.failing.clone(),
-            failing_more: row.failing_more,
-            log: row.log.clone(),
-            reproduce: row.reproduce.clone(),
-            gating: row.gating,
+            rule_id: check.rule_id.clone(),
+            result: check.result,
+            evidence: check.path_line.clone(),
+            failing: check.failing.clone(),
+            failing_more: check.failing_more,
+            log: check.log.clone(),
+            reproduce: check.reproduce.clone(),
+            gating: check.gating,
             duration,
             reused,
         }

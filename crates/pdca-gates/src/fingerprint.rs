@@ -15,9 +15,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::Tool;
 
 use crate::{
+    check::{Check, Checks, Command},
     config::Cwd,
     digest::Digest,
-    row::{Command, Row, Rows},
 };
 
 /// A program that is larger than this is known by its size and time, not by its bytes.
@@ -58,20 +58,20 @@ impl Surroundings {
     }
 }
 
-impl Rows {
+impl Checks {
     /// The fingerprint of these rows in these surroundings, in hexadecimal.
     pub fn fingerprint(&self, around: &Surroundings) -> String {
         let mut digest = Digest::default();
         around.add_to(&mut digest);
-        for row in self.as_slice() {
-            row.add_to(&mut digest);
-            row.add_programs(around, &mut digest);
+        for check in self.as_slice() {
+            check.add_to(&mut digest);
+            check.add_programs(around, &mut digest);
         }
         digest.hex()
     }
 }
 
-impl Row {
+impl Check {
     /// Whether the row reads which bundle it is about, as far as its command and the scripts that it names, in the
     /// workspace or in `tree`, tell.
     pub fn asks_for_bundle(&self, workspace: &Utf8Path, tree: &Utf8Path) -> bool {
@@ -188,7 +188,7 @@ fn answer_of(command: &str, around: &Surroundings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::check::tests::check;
 
     fn around(dir: &Utf8Path) -> Surroundings {
         let facts = BTreeMap::from([("sandbox", b"auto".to_vec()), ("reset", b"clean".to_vec())]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn of(text: &str, around: &Surroundings) -> String {
-        Rows::new(vec![row(text)]).fingerprint(around)
+        Checks::new(vec![check(text)]).fingerprint(around)
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         fs_err::write(dir.join("own.sh"), "git diff \"$PDCA_BASE\"").unwrap();
         fs_err::write(tree.join("check.sh"), "test -n \"${PDCA_ISSUE}\"").unwrap();
         fs_err::write(tree.join("plain.sh"), "test -n \"$PDCA_TARGET\"").unwrap();
-        let asks = |text: &str| row(text).asks_for_bundle(dir, &tree);
+        let asks = |text: &str| check(text).asks_for_bundle(dir, &tree);
         assert!(asks("cmd = 'git diff ${PDCA_BASE}..HEAD'"));
         assert!(asks("cmd = 'sh ./own.sh'"));
         assert!(asks("argv = ['sh', 'check.sh']"));

@@ -11,12 +11,12 @@ use pdca_state::{GateResult, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    check::{Check, Command},
+    context::{Change, Purpose, TreeFault},
     event::GateEvent,
-    job::{FIXED, Job, Turn},
+    job::{Attempt, FIXED, Job},
     log::{Section, rendered},
-    row::{Command, Row},
-    run::{GatesError, Run},
-    scene::{Change, Purpose, TreeFault},
+    run::{GateRun, GatesError},
 };
 
 /// The longest record, and the longest log beside it.
@@ -53,52 +53,52 @@ struct Record {
     fix: Fix,
 }
 
-impl Run<'_, '_> {
+impl GateRun<'_, '_> {
     /// Fixing changes the bundle's patch, so it is done where the scene allows it, for a bundle, in
     /// a checkout, and once.
-    pub(crate) fn may_fix(&self, row: &Row) -> bool {
-        self.scene.may_fix
-            && self.scene.purpose == Purpose::Bundle
+    pub(crate) fn may_fix(&self, check: &Check) -> bool {
+        self.context.may_fix
+            && self.context.purpose == Purpose::Bundle
             && self.tree.is_some()
-            && self.scene.worktree.is_some()
-            && self.fixed(row).is_none()
+            && self.context.worktree.is_some()
+            && self.fixed(check).is_none()
     }
 
     /// The fix that this row already made.
-    pub(crate) fn fixed(&self, row: &Row) -> Option<&Fixed> {
-        self.fixed.iter().find(|fixed| fixed.fix.rule_id == row.id)
+    pub(crate) fn fixed(&self, check: &Check) -> Option<&Fixed> {
+        self.fixed.iter().find(|fixed| fixed.fix.rule_id == check.id)
     }
 
     /// Runs the fix and the row after it. The change stays only if the row is green with it.
     pub(crate) fn fix(
         &mut self,
-        row: &Row,
+        check: &Check,
         fix: &Command,
         log: &mut Vec<Section>,
     ) -> Result<Fixing, GatesError> {
-        if let Some(why) = self.run_fix(row, fix, log)? {
+        if let Some(why) = self.run_fix(check, fix, log)? {
             return Ok(Fixing::Refused(why));
         }
         let before = self.change();
-        let changed = self.in_tree(row, "list", |tree| tree.changed())?;
-        let proposed = self.in_tree(row, "take over", |tree| tree.propose())?;
-        let refused = match self.try_proposal(row, &before, &proposed, log) {
+        let changed = self.in_tree(check, "list", |tree| tree.changed())?;
+        let proposed = self.in_tree(check, "take over", |tree| tree.propose())?;
+        let refused = match self.try_proposal(check, &before, &proposed, log) {
             Ok(refused) => refused,
             Err(error) => {
                 // The run is over; its own error says more than another one here would.
-                drop(self.in_tree(row, "take back", |tree| tree.withdraw()));
+                drop(self.in_tree(check, "take back", |tree| tree.withdraw()));
                 return Err(error);
             }
         };
         if let Some(why) = refused {
-            self.in_tree(row, "take back", |tree| tree.withdraw())?;
+            self.in_tree(check, "take back", |tree| tree.withdraw())?;
             return Ok(Fixing::Refused(why));
         }
         let fixed = Fixed {
-            fix: Fix { rule_id: row.id.clone(), changed },
+            fix: Fix { rule_id: check.id.clone(), changed },
             log: rendered(std::mem::take(log)),
         };
-        self.keep(row, before, proposed, &fixed)?;
+        self.keep(check, before, proposed, &fixed)?;
         (self.tell)(GateEvent::Fixed {
             rule_id: fixed.fix.rule_id.clone(),
             changed: fixed.fix.changed.clone(),
@@ -110,16 +110,16 @@ impl Run<'_, '_> {
     /// Runs the fix command on the change; says why nothing came of it, if so.
     fn run_fix(
         &mut self,
-        row: &Row,
+        check: &Check,
         fix: &Command,
         log: &mut Vec<Section>,
     ) -> Result<Option<String>, GatesError> {
-        let cwd = self.scene.worktree.unwrap_or(self.scene.workspace);
-        let job = Job::of_fix(fix, row, cwd, self.scene);
-        if let Err(finding) = self.begin(&[(row, &job)], Turn::First) {
+        let cwd = self.context.worktree.unwrap_or(self.context.workspace);
+        let job = Job::of_fix(fix, check, cwd, self.context);
+        if let Err(finding) = self.begin(&[(check, &job)], Attempt::First) {
             return Ok(Some(finding.evidence));
         }
-        let ran = self.start(&[(row, &job)]).pop();
+        let ran = self.start(&[(check, &job)]).pop();
         let ran = ran.expect("one job gives one ending");
         if ran.ending == Ending::Cancelled {
             return Err(GatesError::Cancelled);
@@ -135,7 +135,7 @@ impl Run<'_, '_> {
     /// Runs the row on the proposed tree; says why it is not to be kept, if so.
     fn try_proposal(
         &mut self,
-        row: &Row,
+        check: &Check,
         before: &Change,
         proposed: &Change,
         log: &mut Vec<Section>,
@@ -146,7 +146,7 @@ impl Run<'_, '_> {
         if proposed.patch_digest.as_deref() == Some(sha256_hex(b"").as_str()) {
             return Ok(Some("the fix undoes the whole change".to_owned()));
         }
-        let after = self.turn(row, Turn::Proposal)?;
+        let after = self.attempt(check, Attempt::Proposal)?;
         log.extend(after.section("after the fix"));
         let green = after.finding.result == GateResult::Pass;
         Ok((!green).then(|| format!("still not green: {}", after.finding.evidence)))
@@ -155,40 +155,40 @@ impl Run<'_, '_> {
     /// Records the fix, then makes it the bundle's.
     fn keep(
         &mut self,
-        row: &Row,
+        check: &Check,
         before: Change,
         proposed: Change,
         fixed: &Fixed,
     ) -> Result<(), GatesError> {
         let record = Record { before: before.tree, after: proposed.tree, fix: fixed.fix.clone() };
         let json = serde_json::to_vec(&record).expect("a record is made of texts");
-        let (record, log) = places(self.scene.jobs, &row.id);
+        let (record, log) = places(self.context.jobs, &check.id);
         files::replace_unsynced(&log, &fixed.log)
             .and_then(|()| files::replace(&record, &json))
-            .map_err(|source| fault(row, "record", source.into()))?;
-        self.in_tree(row, "keep", |tree| tree.accept())
+            .map_err(|source| fault(check, "record", source.into()))?;
+        self.in_tree(check, "keep", |tree| tree.accept())
     }
 
     /// Does something to the tree, of which there is one wherever something is fixed.
     fn in_tree<T>(
         &mut self,
-        row: &Row,
+        check: &Check,
         action: &'static str,
         deed: impl FnOnce(&mut dyn crate::Tree) -> Result<T, TreeFault>,
     ) -> Result<T, GatesError> {
         let tree = self.tree.as_mut().expect("only a tree is ever fixed");
-        deed(*tree).map_err(|source| fault(row, action, source))
+        deed(*tree).map_err(|source| fault(check, action, source))
     }
 
     /// Finds the fixes of an earlier run that led to the tree under check.
-    pub(crate) fn recall_fixes(&mut self, rows: &[&Row]) {
-        if self.tree.is_none() || self.scene.purpose != Purpose::Bundle {
+    pub(crate) fn recall_fixes(&mut self, checks: &[&Check]) {
+        if self.tree.is_none() || self.context.purpose != Purpose::Bundle {
             return;
         }
-        let fixers = rows.iter().filter(|row| row.fix.is_some());
+        let fixers = checks.iter().filter(|check| check.fix.is_some());
         let mut records: Vec<Record> = fixers
-            .filter_map(|row| {
-                let (record, _) = places(self.scene.jobs, &row.id);
+            .filter_map(|check| {
+                let (record, _) = places(self.context.jobs, &check.id);
                 let bytes = files::read_bounded(record, LONGEST).ok().flatten()?;
                 serde_json::from_slice(&bytes).ok()
             })
@@ -196,7 +196,7 @@ impl Run<'_, '_> {
         let mut tree = self.change().tree;
         while let Some(last) = records.iter().position(|record| record.after == tree) {
             let record = records.swap_remove(last);
-            let (_, log) = places(self.scene.jobs, &record.fix.rule_id);
+            let (_, log) = places(self.context.jobs, &record.fix.rule_id);
             let log = files::read_bounded(log, LONGEST).ok().flatten();
             tree = record.before;
             let log = log.unwrap_or_default();
@@ -205,8 +205,8 @@ impl Run<'_, '_> {
     }
 }
 
-fn fault(row: &Row, action: &'static str, source: TreeFault) -> GatesError {
-    GatesError::Fix { rule_id: row.id.clone(), action, source }
+fn fault(check: &Check, action: &'static str, source: TreeFault) -> GatesError {
+    GatesError::Fix { rule_id: check.id.clone(), action, source }
 }
 
 /// Where the record of a row's fix lies, and what the row had to say before.

@@ -14,13 +14,13 @@ use pdca_process::{Cancel, Ending, SandboxMode, Sign, Spec, Verdict, load_verdic
 use pdca_state::{Artifact, Brief, Bundle, chain, files};
 
 use crate::{
+    check::{Check, Command},
     config::Scope,
+    context::{Change, GateContext},
     digest::Digest,
     failing::{Failing, digest_output, read_junit},
     fingerprint::Surroundings,
-    marker::{MARKERS, Said, last_line},
-    row::{Command, Row},
-    scene::{Change, Scene},
+    marker::{MARKERS, MarkedOutput, last_line},
     verdict::Finding,
 };
 
@@ -44,7 +44,7 @@ const LONGEST_STAMP: u64 = 4096;
 
 /// Which run of a row this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Attempt {
     /// The run that every row gets.
     First,
     /// Once more, because the first was red.
@@ -64,7 +64,7 @@ pub(crate) struct Job {
 pub(crate) struct Ran {
     pub(crate) ending: Ending,
     pub(crate) duration: Duration,
-    pub(crate) said: Said,
+    pub(crate) said: MarkedOutput,
     /// The kept output, byte for byte; empty if there is none, or none to be had.
     pub(crate) log: Vec<u8>,
     pub(crate) truncated: bool,
@@ -74,36 +74,46 @@ pub(crate) struct Ran {
 
 impl Job {
     /// The job of a row, in a scene that has a directory to run it in.
-    pub(crate) fn of(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> Self {
-        let key = key(row, turn, change, scene);
-        let dir = scene.jobs.join(format!("{GATE}{}-{}", row.id, &key[..16]));
-        let cwd = scene.cwd(row).unwrap_or(scene.workspace);
-        Self::new(&row.command, row, dir, cwd, scene)
+    pub(crate) fn of(
+        check: &Check,
+        attempt: Attempt,
+        change: &Change,
+        context: &GateContext<'_>,
+    ) -> Self {
+        let key = key(check, attempt, change, context);
+        let dir = context.jobs.join(format!("{GATE}{}-{}", check.id, &key[..16]));
+        let cwd = context.cwd(check).unwrap_or(context.workspace);
+        Self::new(&check.command, check, dir, cwd, context)
     }
 
     /// The job of a row's fix. It is no verdict but a deed, so it is never taken as done.
-    pub(crate) fn of_fix(fix: &Command, row: &Row, cwd: &Utf8Path, scene: &Scene<'_>) -> Self {
-        let dir = scene.jobs.join(format!("{FIX}{}", row.id));
-        Self::new(fix, row, dir, cwd, scene)
+    pub(crate) fn of_fix(
+        fix: &Command,
+        check: &Check,
+        cwd: &Utf8Path,
+        context: &GateContext<'_>,
+    ) -> Self {
+        let dir = context.jobs.join(format!("{FIX}{}", check.id));
+        Self::new(fix, check, dir, cwd, context)
     }
 
     fn new(
         command: &Command,
-        row: &Row,
+        check: &Check,
         dir: Utf8PathBuf,
         cwd: &Utf8Path,
-        scene: &Scene<'_>,
+        context: &GateContext<'_>,
     ) -> Self {
         let mut spec = Spec::new(command.argv(), cwd, dir);
-        spec.env = scene.env();
-        spec.timeout = Some(row.timeout);
-        spec.output = scene.output;
+        spec.env = context.env();
+        spec.timeout = Some(check.timeout);
+        spec.output = context.output;
         spec.markers = MARKERS.iter().map(ToString::to_string).collect();
         // A row that runs in the workspace works there; what it must not write is watched instead.
-        spec.sandbox = scene.sandbox.clone().filter(|_| cwd != scene.workspace);
-        spec.hold = scene.hold.map(ToOwned::to_owned);
-        spec.max_memory = scene.max_memory;
-        spec.supervisor = scene.supervisor.clone();
+        spec.sandbox = context.sandbox.clone().filter(|_| cwd != context.workspace);
+        spec.hold = context.hold.map(ToOwned::to_owned);
+        spec.max_memory = context.max_memory;
+        spec.supervisor = context.supervisor.clone();
         Self { spec }
     }
 
@@ -139,7 +149,7 @@ impl Job {
         let failed = |why: String| Ran {
             ending: Ending::Infra { why },
             duration: Duration::ZERO,
-            said: Said::default(),
+            said: MarkedOutput::default(),
             log: Vec::new(),
             truncated: false,
             log_error: None,
@@ -168,7 +178,7 @@ impl Job {
             [] => verdict.output.last_line.as_bytes(),
             line => line,
         };
-        let mut said = Said::read(marked, last_line);
+        let mut said = MarkedOutput::read(marked, last_line);
         if verdict.ending != Ending::Exited(0) {
             said.digested = digest_output(&log);
             if let Some(reported) = self.reported() {
@@ -224,44 +234,44 @@ impl Job {
 }
 
 /// The digest over all that decides what a row says.
-fn key(row: &Row, turn: Turn, change: &Change, scene: &Scene<'_>) -> String {
+fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'_>) -> String {
     let mut digest = Digest::default();
-    row.add_to(&mut digest);
-    digest.text("purpose", scene.purpose.as_str());
+    check.add_to(&mut digest);
+    digest.text("purpose", context.purpose.as_str());
     // What a row about the repository says of a proposed tree holds when the tree is accepted.
     // A row about the bundle has yet to see the bundle's patch.
-    let turn = match (turn, row.scope) {
-        (Turn::First, _) | (Turn::Proposal, Scope::Repo) => "first",
-        (Turn::Confirm, _) => "confirm",
-        (Turn::Proposal, Scope::Bundle) => "proposal",
+    let attempt = match (attempt, check.scope) {
+        (Attempt::First, _) | (Attempt::Proposal, Scope::Repo) => "first",
+        (Attempt::Confirm, _) => "confirm",
+        (Attempt::Proposal, Scope::Bundle) => "proposal",
     };
-    digest.text("turn", turn);
+    digest.text("turn", attempt);
     digest.text("tree", &change.tree);
     digest.text("patch", change.patch_digest.as_deref().unwrap_or_default());
-    for (name, value) in scene.subject() {
+    for (name, value) in context.subject() {
         digest.text(name, &value);
     }
-    if row.scope == Scope::Bundle
-        && let Some(bundle) = scene.bundle
+    if check.scope == Scope::Bundle
+        && let Some(bundle) = context.bundle
         && let Ok(Some(brief)) = bundle.read(Artifact::Brief)
     {
         digest.bytes("brief", &brief);
         add_tests(&mut digest, bundle, &Brief::parse(&String::from_utf8_lossy(&brief)));
     }
     // What a row may touch decides what it can do; where that lies does not.
-    if let Some(mode) = scene.sandbox.as_ref().map(|sandbox| sandbox.mode)
+    if let Some(mode) = context.sandbox.as_ref().map(|sandbox| sandbox.mode)
         && mode != SandboxMode::Off
     {
         digest.text("sandbox", mode.as_str());
     }
     let around = Surroundings {
-        workspace: scene.workspace.to_owned(),
-        search_path: scene.search_path.map(ToOwned::to_owned),
-        trees: scene.trees.clone(),
-        facts: scene.facts.clone(),
+        workspace: context.workspace.to_owned(),
+        search_path: context.search_path.map(ToOwned::to_owned),
+        trees: context.trees.clone(),
+        facts: context.facts.clone(),
     };
     around.add_to(&mut digest);
-    row.add_programs(&around, &mut digest);
+    check.add_programs(&around, &mut digest);
     digest.hex()
 }
 
@@ -314,7 +324,7 @@ fn absent_is_fine(removed: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{row::tests::row, scene::Purpose};
+    use crate::{check::tests::check, context::Purpose};
 
     fn change(tree: &str) -> Change {
         Change { tree: tree.to_owned(), patch_digest: Some("p".to_owned()) }
@@ -324,29 +334,32 @@ mod tests {
     fn the_key_follows_what_decides_and_not_where_the_run_is() {
         let dir = tempfile::tempdir().unwrap();
         let here = Utf8Path::from_path(dir.path()).unwrap();
-        let scene = Scene::new(Purpose::Bundle, here, here);
-        let of = |text: &str, turn, tree: &str, scene: &Scene<'_>| {
-            key(&row(text), turn, &change(tree), scene)
+        let context = GateContext::new(Purpose::Bundle, here, here);
+        let of = |text: &str, attempt, tree: &str, context: &GateContext<'_>| {
+            key(&check(text), attempt, &change(tree), context)
         };
-        let plain = of("", Turn::First, "t1", &scene);
-        assert_eq!(plain, of("", Turn::First, "t1", &scene));
-        assert_ne!(plain, of("", Turn::First, "t2", &scene));
-        assert_ne!(plain, of("", Turn::Confirm, "t1", &scene));
-        assert_ne!(plain, of("timeout_secs = 1", Turn::First, "t1", &scene));
+        let plain = of("", Attempt::First, "t1", &context);
+        assert_eq!(plain, of("", Attempt::First, "t1", &context));
+        assert_ne!(plain, of("", Attempt::First, "t2", &context));
+        assert_ne!(plain, of("", Attempt::Confirm, "t1", &context));
+        assert_ne!(plain, of("timeout_secs = 1", Attempt::First, "t1", &context));
 
-        let mut moved = scene.clone();
+        let mut moved = context.clone();
         (moved.run, moved.worktree) = (Some("other"), Some(Utf8Path::new("/elsewhere")));
-        assert_eq!(plain, of("", Turn::First, "t1", &moved));
-        let mut other = scene.clone();
+        assert_eq!(plain, of("", Attempt::First, "t1", &moved));
+        let mut other = context.clone();
         other.base = Some("abc");
-        assert_ne!(plain, of("", Turn::First, "t1", &other));
-        let mut hydrated = scene.clone();
+        assert_ne!(plain, of("", Attempt::First, "t1", &other));
+        let mut hydrated = context.clone();
         hydrated.facts.insert("hydrate", b"other".to_vec());
-        assert_ne!(plain, of("", Turn::First, "t1", &hydrated));
+        assert_ne!(plain, of("", Attempt::First, "t1", &hydrated));
 
-        assert_eq!(plain, of("", Turn::Proposal, "t1", &scene));
+        assert_eq!(plain, of("", Attempt::Proposal, "t1", &context));
         let bundle = "scope = 'bundle'";
-        assert_ne!(of(bundle, Turn::First, "t1", &scene), of(bundle, Turn::Proposal, "t1", &scene));
+        assert_ne!(
+            of(bundle, Attempt::First, "t1", &context),
+            of(bundle, Attempt::Proposal, "t1", &context)
+        );
     }
 
     #[test]
@@ -379,9 +392,9 @@ mod tests {
     fn an_edited_script_is_another_gate() {
         let dir = tempfile::tempdir().unwrap();
         let here = Utf8Path::from_path(dir.path()).unwrap();
-        let scene = Scene::new(Purpose::Bundle, here, here);
-        let row = row("cmd = './gate.sh --all'");
-        let of = || key(&row, Turn::First, &change("t"), &scene);
+        let context = GateContext::new(Purpose::Bundle, here, here);
+        let check = check("cmd = './gate.sh --all'");
+        let of = || key(&check, Attempt::First, &change("t"), &context);
         let absent = of();
         fs_err::write(here.join("gate.sh"), "true\n").unwrap();
         let first = of();

@@ -3,8 +3,8 @@
 use pdca_state::{Bundle, GateResult, files};
 
 use crate::{
-    row::Row,
-    run::{GatesError, Run},
+    check::Check,
+    run::{GateRun, GatesError},
 };
 
 /// A piece of a row's log.
@@ -13,39 +13,39 @@ pub(crate) struct Section {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Run<'_, '_> {
+impl GateRun<'_, '_> {
     /// Puts a row's log into the bundle and says where it is. Without a bundle only the log of a row that
     /// did not pass is kept, where the scene says.
     pub(crate) fn keep_log(
         &self,
-        row: &Row,
+        check: &Check,
         result: GateResult,
         sections: Vec<Section>,
     ) -> Result<Option<String>, GatesError> {
         if sections.is_empty() {
             return Ok(None);
         }
-        let relative = Bundle::gate_log(&row.id);
-        if let Some(bundle) = self.scene.bundle.filter(|_| self.scene.keep_logs) {
+        let relative = Bundle::gate_log(&check.id);
+        if let Some(bundle) = self.context.bundle.filter(|_| self.context.keep_logs) {
             let path = bundle.dir().join(&relative);
             // A log can be made again by running the gate again, so it is not worth a sync.
             bundle
-                .publish_derived_file(&relative, &self.whole(row, sections))
+                .publish_derived_file(&relative, &self.whole(check, sections))
                 .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
             return Ok(Some(relative.into_string()));
         }
         let is_wanted = matches!(result, GateResult::Fail | GateResult::Unverifiable);
-        let Some(dir) = self.scene.logs.filter(|_| is_wanted) else { return Ok(None) };
+        let Some(dir) = self.context.logs.filter(|_| is_wanted) else { return Ok(None) };
         let path = dir.join(relative.file_name().unwrap_or("row.log"));
         fs_err::create_dir_all(dir)
-            .and_then(|()| files::replace_unsynced(&path, &self.whole(row, sections)))
+            .and_then(|()| files::replace_unsynced(&path, &self.whole(check, sections)))
             .map_err(|source| GatesError::Log { path: path.clone(), source })?;
         Ok(Some(path.into_string()))
     }
 
-    fn whole(&self, row: &Row, mut sections: Vec<Section>) -> Vec<u8> {
+    fn whole(&self, check: &Check, mut sections: Vec<Section>) -> Vec<u8> {
         // The output of a row that ran once is kept as it is.
-        match (self.fixed(row), sections.as_mut_slice()) {
+        match (self.fixed(check), sections.as_mut_slice()) {
             (None, [only]) => std::mem::take(&mut only.bytes),
             (before, _) => {
                 let before = before.map(|fixed| fixed.log.clone());

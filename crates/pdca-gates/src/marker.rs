@@ -17,7 +17,7 @@ pub const MARKERS: &[&str] = &[UNVERIFIABLE, DEFERRED, EVIDENCE];
 
 /// What was found in one output. Every text is one harmless line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct MarkedOutput {
     /// The first declaration that the gate could not check: later output cannot take it back.
     pub unverifiable: Option<String>,
     /// The first declaration that there is nothing to check yet.
@@ -30,7 +30,7 @@ pub struct Said {
     pub digested: Digested,
 }
 
-impl Said {
+impl MarkedOutput {
     /// Reads the lines that start with one of [`MARKERS`], in the order they were printed, and
     /// the last line of all.
     pub fn read<'a>(marked: impl IntoIterator<Item = &'a str>, last_line: &[u8]) -> Self {
@@ -173,11 +173,11 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// What a gate that printed `text` said, read the way the supervisor reads it.
-    pub(crate) fn said_by(text: &str) -> Said {
+    pub(crate) fn said_by(text: &str) -> MarkedOutput {
         let lines = text.split('\n').collect::<Vec<_>>();
         let marks = |line: &&str| MARKERS.iter().any(|marker| line.starts_with(marker));
         let marked = lines.iter().copied().filter(marks);
-        Said::read(marked, last_line(text.as_bytes()))
+        MarkedOutput::read(marked, last_line(text.as_bytes()))
     }
 
     #[test]
@@ -258,7 +258,7 @@ pub(crate) mod tests {
 
         #[test]
         fn any_lines_give_one_harmless_line(marked in any::<Vec<String>>(), last in any::<Vec<u8>>()) {
-            let said = Said::read(marked.iter().map(String::as_str), &last);
+            let said = MarkedOutput::read(marked.iter().map(String::as_str), &last);
             prop_assert!(!said.gist().contains(char::is_control));
         }
     }

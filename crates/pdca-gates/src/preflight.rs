@@ -10,9 +10,9 @@ use std::{ffi::OsStr, fs::Metadata, os::unix::fs::PermissionsExt as _};
 use camino::Utf8Path;
 
 use crate::{
+    check::{Check, Checks, Command},
     config::Cwd,
-    row::{Command, Row, Rows},
-    scene::Scene,
+    context::GateContext,
 };
 
 /// A row that cannot be started.
@@ -49,20 +49,21 @@ pub enum ProgramFault {
     },
 }
 
-/// The rows of this scene that cannot be started, in order. Rows about which nothing can be told
+/// The rows of this scene that cannot be started, in order. Checks about which nothing can be told
 /// without running them (a shell construct, a variable, a script of the tree under check) are
 /// not listed.
-pub fn preflight(rows: &Rows, scene: &Scene<'_>) -> Vec<Unready> {
-    let of_the_tree = |row: &Row| {
-        row.cwd != Cwd::Workspace
-            && program(&row.command)
+pub fn preflight(checks: &Checks, context: &GateContext<'_>) -> Vec<Unready> {
+    let of_the_tree = |check: &Check| {
+        check.cwd != Cwd::Workspace
+            && program(&check.command)
                 .is_some_and(|program| program.contains('/') && !program.starts_with('/'))
     };
-    let chosen = rows.as_slice().iter().filter(|row| scene.includes(row) && !of_the_tree(row));
+    let chosen =
+        checks.as_slice().iter().filter(|check| context.includes(check) && !of_the_tree(check));
     chosen
-        .filter_map(|row| {
-            let fault = program_fault(&row.command, row, scene)?;
-            Some(Unready { rule_id: row.id.clone(), fault })
+        .filter_map(|check| {
+            let fault = program_fault(&check.command, check, context)?;
+            Some(Unready { rule_id: check.id.clone(), fault })
         })
         .collect()
 }
@@ -70,11 +71,11 @@ pub fn preflight(rows: &Rows, scene: &Scene<'_>) -> Vec<Unready> {
 /// What is wrong with the program that `command` starts, if that can be told.
 pub(crate) fn program_fault(
     command: &Command,
-    row: &Row,
-    scene: &Scene<'_>,
+    check: &Check,
+    context: &GateContext<'_>,
 ) -> Option<ProgramFault> {
     let program = program(command)?;
-    let places = Places { cwd: scene.cwd(row)?, path: scene.search_path };
+    let places = Places { cwd: context.cwd(check)?, path: context.search_path };
     let fault = places.fault_of(program, program);
     fault.or_else(|| places.interpreter_fault(program))
 }

@@ -1,6 +1,6 @@
 //! Every row to its result: one code path for a bundle, a working tree and a combination.
 //!
-//! Rows run one after the other, each on a checkout that is exactly the change under check. Rows
+//! Checks run one after the other, each on a checkout that is exactly the change under check. Checks
 //! marked `parallel` that stand next to each other share one such checkout and run at the same
 //! time; if it is not intact afterwards, nobody can tell whose doing that was and none of them
 //! counts. What follows a red row (another run, a fix) is always done alone.
@@ -16,20 +16,20 @@ use pdca_process::Cancel;
 use pdca_state::{Bundle, Element, GateReport, GateResult, GateRow, Provenance};
 
 use crate::{
+    attempt::{Judged, listed},
+    check::{Check, Checks, quoted},
+    context::{Change, GateContext, Tree, TreeFault},
     event::{Again, GateEvent},
     fix::{Fix, Fixed, Fixing},
-    job::Turn,
+    job::Attempt,
     log::Section,
     marker::harmless,
-    row::{Row, Rows, quoted},
-    scene::{Change, Scene, Tree, TreeFault},
-    turn::{Judged, listed},
     verdict::Finding,
 };
 
 /// What a run of the gates came to.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct GatesOutcome {
     /// The report, with all eleven elements in order.
     pub report: GateReport,
     /// The fixes that were accepted, in order. The patch is no longer the one the run began with.
@@ -43,7 +43,7 @@ pub struct Outcome {
 pub enum Warning {
     /// No row is configured: the report is a stub and nothing real was checked.
     NothingConfigured,
-    /// Rows are configured, but none of them takes part in this run.
+    /// Checks are configured, but none of them takes part in this run.
     NothingApplies,
 }
 
@@ -90,31 +90,36 @@ pub enum GatesError {
 /// unless the scene says so; job directories are written in any case. What a row does to the checkout stays there until the
 /// next row; the last one's leavings are the caller's to reset.
 pub fn run_checks(
-    rows: &Rows,
-    scene: &Scene<'_>,
+    checks: &Checks,
+    context: &GateContext<'_>,
     tree: Option<&mut (dyn Tree + '_)>,
     cancel: &Cancel,
     tell: &mut dyn FnMut(GateEvent),
-) -> Result<Outcome, GatesError> {
-    let mut run = Run { scene, tree, cancel, tell, fixed: Vec::new(), touched: false };
-    let chosen: Vec<&Row> = rows.as_slice().iter().filter(|row| scene.includes(row)).collect();
+) -> Result<GatesOutcome, GatesError> {
+    let mut run = GateRun { context, tree, cancel, tell, fixed: Vec::new(), touched: false };
+    let chosen: Vec<&Check> =
+        checks.as_slice().iter().filter(|check| context.includes(check)).collect();
     let mut warnings = Vec::new();
-    let report = if rows.is_empty() {
+    let report = if checks.is_empty() {
         warnings.push(Warning::NothingConfigured);
-        GateReport::stub(scene.name(), run.provenance())
+        GateReport::stub(context.name(), run.provenance())
     } else {
-        if !chosen.iter().any(|row| row.applies_to(scene.brief)) {
+        if !chosen.iter().any(|check| check.applies_to(context.brief)) {
             warnings.push(Warning::NothingApplies);
         }
         run.recall_fixes(&chosen);
-        let rows = loop {
-            if let Some(rows) = run.pass(&chosen)? {
-                break rows;
+        let checks = loop {
+            if let Some(checks) = run.pass(&chosen)? {
+                break checks;
             }
         };
-        GateReport::assemble(scene.name(), rows, run.provenance())
+        GateReport::assemble(context.name(), checks, run.provenance())
     };
-    Ok(Outcome { report, fixes: run.fixed.into_iter().map(|fixed| fixed.fix).collect(), warnings })
+    Ok(GatesOutcome {
+        report,
+        fixes: run.fixed.into_iter().map(|fixed| fixed.fix).collect(),
+        warnings,
+    })
 }
 
 /// The report of a bundle that is closed without a change: there is nothing to run.
@@ -123,8 +128,8 @@ pub fn close_report(bundle: &Bundle) -> GateReport {
 }
 
 /// A run under way.
-pub(crate) struct Run<'r, 't> {
-    pub(crate) scene: &'r Scene<'r>,
+pub(crate) struct GateRun<'r, 't> {
+    pub(crate) context: &'r GateContext<'r>,
     pub(crate) tree: Option<&'r mut (dyn Tree + 't)>,
     pub(crate) cancel: &'r Cancel,
     pub(crate) tell: &'r mut dyn FnMut(GateEvent),
@@ -140,30 +145,31 @@ enum Settled {
     Fixed,
 }
 
-impl Run<'_, '_> {
+impl GateRun<'_, '_> {
     /// Goes through all rows once; `None` if a fix made that worthless.
-    fn pass(&mut self, rows: &[&Row]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
-        let n = rows.iter().filter(|row| self.runs(row)).count();
+    fn pass(&mut self, checks: &[&Check]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
+        let n = checks.iter().filter(|check| self.runs(check)).count();
         let mut k = 0;
-        let mut done = Vec::with_capacity(rows.len());
-        let neighbours = rows.chunk_by(|a, b| a.parallel && b.parallel);
-        for group in neighbours.flat_map(|group| group.chunks(self.scene.at_once.max(1))) {
-            let to_run: Vec<&Row> = group.iter().copied().filter(|row| self.runs(row)).collect();
-            for row in &to_run {
+        let mut done = Vec::with_capacity(checks.len());
+        let neighbours = checks.chunk_by(|a, b| a.parallel && b.parallel);
+        for group in neighbours.flat_map(|group| group.chunks(self.context.at_once.max(1))) {
+            let to_run: Vec<&Check> =
+                group.iter().copied().filter(|check| self.runs(check)).collect();
+            for check in &to_run {
                 k += 1;
-                (self.tell)(GateEvent::row_started(row, k, n));
+                (self.tell)(GateEvent::row_started(check, k, n));
             }
-            let mut firsts = self.turns(&to_run, Turn::First)?.into_iter();
-            for row in group.iter().copied() {
-                let settled = if let Some(finding) = self.reason_not_to_run(row) {
-                    (self.tell)(GateEvent::row_skipped(row, &finding));
-                    Settled::Row(Box::new(unrun_row(row, &finding)))
+            let mut firsts = self.turns(&to_run, Attempt::First)?.into_iter();
+            for check in group.iter().copied() {
+                let settled = if let Some(finding) = self.reason_not_to_run(check) {
+                    (self.tell)(GateEvent::row_skipped(check, &finding));
+                    Settled::Row(Box::new(unrun_row(check, &finding)))
                 } else {
                     let first = firsts.next().expect("every row that runs has a result");
-                    self.settle(row, first)?
+                    self.settle(check, first)?
                 };
                 match settled {
-                    Settled::Row(made) => done.push((row.tier, *made)),
+                    Settled::Row(made) => done.push((check.tier, *made)),
                     Settled::Fixed => return Ok(None),
                 }
             }
@@ -171,21 +177,21 @@ impl Run<'_, '_> {
         Ok(Some(done))
     }
 
-    fn runs(&self, row: &Row) -> bool {
-        self.reason_not_to_run(row).is_none()
+    fn runs(&self, check: &Check) -> bool {
+        self.reason_not_to_run(check).is_none()
     }
 
     /// Why a row is not run here at all, as the finding it gets instead.
-    fn reason_not_to_run(&self, row: &Row) -> Option<Finding> {
-        if let Some(when) = &row.when
-            && !row.applies_to(self.scene.brief)
+    fn reason_not_to_run(&self, check: &Check) -> Option<Finding> {
+        if let Some(when) = &check.when
+            && !check.applies_to(self.context.brief)
         {
             let (field, text) = (&when.field, &when.substring);
             let why = format!("not for this brief: {field} does not say `{text}`");
             Some(Finding::new(GateResult::None, &why))
-        } else if row.needs_lane && self.scene.lane.is_none() {
+        } else if check.needs_lane && self.context.lane.is_none() {
             Some(Finding::unverifiable("not run: needs a lane, and this run has none"))
-        } else if self.scene.cwd(row).is_none() {
+        } else if self.context.cwd(check).is_none() {
             Some(Finding::unverifiable("not run: needs a checkout, and there is none"))
         } else {
             None
@@ -193,35 +199,35 @@ impl Run<'_, '_> {
     }
 
     /// What is left to do after the first run: confirm, fix, record.
-    fn settle(&mut self, row: &Row, first: Judged) -> Result<Settled, GatesError> {
-        let mut story = Story {
+    fn settle(&mut self, check: &Check, first: Judged) -> Result<Settled, GatesError> {
+        let mut story = CheckHistory {
             log: first.section("first run").into_iter().collect(),
             judged: first,
             notes: Vec::new(),
             flaky: false,
         };
-        if story.is_red() && row.confirm {
-            self.again(row, Again::Confirm);
-            story.confirm(self.turn(row, Turn::Confirm)?);
+        if story.is_red() && check.confirm {
+            self.again(check, Again::Confirm);
+            story.confirm(self.attempt(check, Attempt::Confirm)?);
         }
         if story.is_red()
-            && let Some(fix) = &row.fix
-            && self.may_fix(row)
+            && let Some(fix) = &check.fix
+            && self.may_fix(check)
         {
-            self.again(row, Again::Fix);
-            match self.fix(row, fix, &mut story.log)? {
+            self.again(check, Again::Fix);
+            match self.fix(check, fix, &mut story.log)? {
                 Fixing::Kept => return Ok(Settled::Fixed),
                 Fixing::Refused(why) => story.notes.push(format!("not fixed: {why}")),
             }
         }
-        let made = self.record(row, story)?;
+        let made = self.record(check, story)?;
         Ok(Settled::Row(Box::new(made)))
     }
 
     /// The row of the report, its log in the bundle, and the news of it.
-    fn record(&mut self, row: &Row, story: Story) -> Result<GateRow, GatesError> {
-        let Story { judged, log, mut notes, flaky } = story;
-        let fixed = self.fixed(row);
+    fn record(&mut self, check: &Check, story: CheckHistory) -> Result<GateRow, GatesError> {
+        let CheckHistory { judged, log, mut notes, flaky } = story;
+        let fixed = self.fixed(check);
         notes.extend(fixed.map(|fixed| format!("fix changed {}", listed(&fixed.fix.changed))));
         if judged.finding.timed_out {
             notes.push("timeout".to_owned());
@@ -235,23 +241,23 @@ impl Run<'_, '_> {
             flaky,
             fixed: fixed.is_some() && judged.finding.result == GateResult::Pass,
             note: (!notes.is_empty()).then(|| harmless(notes.join("; ").as_bytes())),
-            log: self.keep_log(row, judged.finding.result, log)?,
-            reproduce: self.reproduce(row, judged.finding.result),
-            ..unrun_row(row, &judged.finding)
+            log: self.keep_log(check, judged.finding.result, log)?,
+            reproduce: self.reproduce(check, judged.finding.result),
+            ..unrun_row(check, &judged.finding)
         };
         (self.tell)(GateEvent::row_ended(&made, judged.duration, judged.reused));
         Ok(made)
     }
 
     /// The command that runs a red row of a bundle by itself, on the same change.
-    fn reproduce(&self, row: &Row, result: GateResult) -> Option<String> {
-        let bundle = self.scene.bundle.filter(|_| result == GateResult::Fail)?;
-        let (id, row) = (quoted(bundle.id().as_str()), quoted(&row.id));
-        Some(format!("pdca gates {id} --row {row}"))
+    fn reproduce(&self, check: &Check, result: GateResult) -> Option<String> {
+        let bundle = self.context.bundle.filter(|_| result == GateResult::Fail)?;
+        let (id, check) = (quoted(bundle.id().as_str()), quoted(&check.id));
+        Some(format!("pdca gates {id} --row {check}"))
     }
 
-    fn again(&mut self, row: &Row, why: Again) {
-        let rule_id = row.id.clone();
+    fn again(&mut self, check: &Check, why: Again) {
+        let rule_id = check.id.clone();
         (self.tell)(GateEvent::RowAgain { rule_id, why });
     }
 
@@ -260,7 +266,7 @@ impl Run<'_, '_> {
         self.tree.as_ref().map_or_else(
             || Change {
                 tree: String::new(),
-                patch_digest: self.scene.patch_digest.map(ToOwned::to_owned),
+                patch_digest: self.context.patch_digest.map(ToOwned::to_owned),
             },
             |tree| tree.expected(),
         )
@@ -269,20 +275,20 @@ impl Run<'_, '_> {
     fn provenance(&self) -> Provenance {
         Provenance {
             patch_digest: self.change().patch_digest,
-            base: self.scene.base.map(ToOwned::to_owned),
+            base: self.context.base.map(ToOwned::to_owned),
         }
     }
 }
 
 /// What a row has been through.
-struct Story {
+struct CheckHistory {
     judged: Judged,
     log: Vec<Section>,
     notes: Vec<String>,
     flaky: bool,
 }
 
-impl Story {
+impl CheckHistory {
     fn is_red(&self) -> bool {
         self.judged.finding.result == GateResult::Fail
     }
@@ -312,17 +318,17 @@ impl Story {
 }
 
 /// The row of the report for a row that was not run.
-fn unrun_row(row: &Row, finding: &Finding) -> GateRow {
+fn unrun_row(check: &Check, finding: &Finding) -> GateRow {
     GateRow {
-        check: row.check(),
+        check: check.check(),
         result: finding.result,
-        oracle: row.command.shown(),
-        rule_id: row.id.clone(),
+        oracle: check.command.shown(),
+        rule_id: check.id.clone(),
         path_line: finding.evidence.clone(),
         failing: finding.failing.names.clone(),
         failing_more: finding.failing.more,
         // A row that is not about this change does not gate it.
-        gating: row.gating && finding.result != GateResult::None,
-        ..GateRow::none(row.tier)
+        gating: check.gating && finding.result != GateResult::None,
+        ..GateRow::none(check.tier)
     }
 }

@@ -25,10 +25,10 @@ use pdca_process::Ending;
 use pdca_state::GateResult;
 
 use crate::{
+    check::{Check, Command},
     failing::Failing,
-    host::Trouble,
-    marker::{Said, harmless},
-    row::{Command, Row},
+    host_fault::HostFault,
+    marker::{MarkedOutput, harmless},
 };
 
 /// What one run of a row means.
@@ -58,19 +58,24 @@ impl Finding {
 
 /// What the ending of a row means. Pure and total; `trouble` is what is known to be wrong with
 /// the host after the row has ended.
-pub fn classify(ending: &Ending, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Finding {
+pub fn classify(
+    ending: &Ending,
+    said: &MarkedOutput,
+    check: &Check,
+    trouble: Option<&HostFault>,
+) -> Finding {
     match ending {
-        Ending::Exited(0) => green(said, row),
+        Ending::Exited(0) => green(said, check),
         Ending::Exited(77) => {
             let declared = said.unverifiable.as_deref().filter(|why| !why.is_empty());
             let why = declared.unwrap_or_else(|| said.gist());
             Finding::unverifiable(or(why, "exited 77 without saying why"))
         }
-        Ending::Exited(code) => red_exit(*code, said, row, trouble),
+        Ending::Exited(code) => red_exit(*code, said, check, trouble),
         Ending::Signaled(signal) => red_signal(*signal, said, trouble),
         Ending::TimedOut => Finding {
             timed_out: true,
-            ..red(&format!("timeout after {}s", row.timeout.as_secs()), said)
+            ..red(&format!("timeout after {}s", check.timeout.as_secs()), said)
         },
         Ending::OverMemory { .. } => red(&ending.to_string(), said),
         Ending::Stalled => Finding { timed_out: true, ..red("timeout: no sign of life", said) },
@@ -84,29 +89,29 @@ pub fn classify(ending: &Ending, said: &Said, row: &Row, trouble: Option<&Troubl
     }
 }
 
-fn green(said: &Said, row: &Row) -> Finding {
+fn green(said: &MarkedOutput, check: &Check) -> Finding {
     if let Some(why) = &said.unverifiable {
         Finding::unverifiable(or(why, "the gate says that it could not check"))
-    } else if let Some(why) = said.deferred.as_ref().filter(|_| row.may_defer()) {
+    } else if let Some(why) = said.deferred.as_ref().filter(|_| check.may_defer()) {
         Finding::new(GateResult::Deferred, or(why, "publish runs it again"))
     } else {
         Finding::new(GateResult::Pass, said.gist())
     }
 }
 
-fn red_exit(code: i32, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Finding {
-    let shell = matches!(row.command, Command::Shell(_));
+fn red_exit(code: i32, said: &MarkedOutput, check: &Check, trouble: Option<&HostFault>) -> Finding {
+    let shell = matches!(check.command, Command::Shell(_));
     match trouble {
-        Some(trouble @ Trouble::Program(_)) if shell && matches!(code, 126 | 127) => {
+        Some(trouble @ HostFault::Program(_)) if shell && matches!(code, 126 | 127) => {
             Finding::unverifiable(&format!("could not run: {trouble}"))
         }
-        Some(trouble @ (Trouble::DiskFull { .. } | Trouble::LogLost { .. })) => {
+        Some(trouble @ (HostFault::DiskFull { .. } | HostFault::LogLost { .. })) => {
             Finding::unverifiable(&format!("{trouble} (exited {code})"))
         }
-        Some(Trouble::Program(_)) | None if shell && code == 137 => {
+        Some(HostFault::Program(_)) | None if shell && code == 137 => {
             Finding::unverifiable("killed: the shell reports SIGKILL (exited 137)")
         }
-        Some(Trouble::Program(_)) | None => {
+        Some(HostFault::Program(_)) | None => {
             let text = said.named().unwrap_or_else(|| match said.last_words() {
                 Some(words) => format!("exited {code}: {words}"),
                 None => format!("exited {code} without output"),
@@ -116,20 +121,20 @@ fn red_exit(code: i32, said: &Said, row: &Row, trouble: Option<&Trouble>) -> Fin
     }
 }
 
-fn red_signal(signal: i32, said: &Said, trouble: Option<&Trouble>) -> Finding {
+fn red_signal(signal: i32, said: &MarkedOutput, trouble: Option<&HostFault>) -> Finding {
     if is_from_outside(signal) {
         return Finding::unverifiable(&format!("killed from outside by {}", name(signal)));
     }
     match trouble {
-        Some(trouble @ (Trouble::DiskFull { .. } | Trouble::LogLost { .. })) => {
+        Some(trouble @ (HostFault::DiskFull { .. } | HostFault::LogLost { .. })) => {
             Finding::unverifiable(&format!("{trouble} ({})", name(signal)))
         }
-        Some(Trouble::Program(_)) | None => red(&format!("crashed with {}", name(signal)), said),
+        Some(HostFault::Program(_)) | None => red(&format!("crashed with {}", name(signal)), said),
     }
 }
 
 /// A failure that needs its cause said before what the gate last said.
-fn red(cause: &str, said: &Said) -> Finding {
+fn red(cause: &str, said: &MarkedOutput) -> Finding {
     let text = match said.named().as_deref().unwrap_or(said.gist()) {
         "" => cause.to_owned(),
         gist => format!("{cause}: {gist}"),
@@ -170,7 +175,7 @@ fn name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{marker::tests::said_by, preflight::ProgramFault, row::tests::row};
+    use crate::{check::tests::check, marker::tests::said_by, preflight::ProgramFault};
     use GateResult::{Deferred, Fail, Pass, Unverifiable};
     use pdca_process::Obstacle;
 
@@ -178,16 +183,16 @@ mod tests {
     const ARGV: &str = "argv = ['./gate']";
     const AT_PUBLISH: &str = "at_publish = true";
 
-    fn disk() -> Trouble {
-        Trouble::DiskFull { at: "here".into() }
+    fn disk() -> HostFault {
+        HostFault::DiskFull { at: "here".into() }
     }
 
-    fn absent() -> Trouble {
-        Trouble::Program(ProgramFault::Missing { program: "./gate".to_owned() })
+    fn absent() -> HostFault {
+        HostFault::Program(ProgramFault::Missing { program: "./gate".to_owned() })
     }
 
-    fn result(ending: &Ending, said: &str, of: &str, trouble: Option<&Trouble>) -> GateResult {
-        classify(ending, &said_by(said), &row(of), trouble).result
+    fn result(ending: &Ending, said: &str, of: &str, trouble: Option<&HostFault>) -> GateResult {
+        classify(ending, &said_by(said), &check(of), trouble).result
     }
 
     #[test]
@@ -241,13 +246,13 @@ mod tests {
 
     #[test]
     fn a_timeout_fails_the_row_and_says_so_whatever_the_gate_declared() {
-        let row = row("timeout_secs = 30");
-        let found = |said: &str| classify(&Ending::TimedOut, &said_by(said), &row, None);
+        let check = check("timeout_secs = 30");
+        let found = |said: &str| classify(&Ending::TimedOut, &said_by(said), &check, None);
         assert_eq!(found("").evidence, "timeout after 30s");
         assert_eq!(found("at 5\n").evidence, "timeout after 30s: at 5");
         assert_eq!(found("PDCA-UNVERIFIABLE: x\n").result, Fail);
         assert!(found("").timed_out);
-        let stalled = classify(&Ending::Stalled, &said_by(""), &row, None);
+        let stalled = classify(&Ending::Stalled, &said_by(""), &check, None);
         assert!(stalled.timed_out && stalled.result == Fail);
         assert!(stalled.evidence.starts_with("timeout"), "{stalled:?}");
     }
@@ -258,7 +263,7 @@ mod tests {
         for ending in [Ending::Exited(1), Ending::Exited(101), Ending::Signaled(7)] {
             assert_eq!(result(&ending, "", SHELL, disk.as_ref()), Unverifiable);
         }
-        let full = classify(&Ending::Exited(1), &said_by("x"), &row(SHELL), disk.as_ref());
+        let full = classify(&Ending::Exited(1), &said_by("x"), &check(SHELL), disk.as_ref());
         assert_eq!(full.evidence, "disk full at here (exited 1)");
         // But what passed in spite of it has passed, and what hung has hung.
         assert_eq!(result(&Ending::Exited(0), "", SHELL, disk.as_ref()), Pass);
@@ -267,14 +272,14 @@ mod tests {
 
     #[test]
     fn lesson_11_a_killed_gate_is_never_charged_to_the_patch() {
-        let found = classify(&Ending::Signaled(9), &said_by("half"), &row(SHELL), None);
+        let found = classify(&Ending::Signaled(9), &said_by("half"), &check(SHELL), None);
         assert_eq!(found, Finding::unverifiable("killed from outside by SIGKILL"));
     }
 
     #[test]
     fn lesson_12_a_shell_that_finds_no_program_is_the_environments_fault() {
         let absent = Some(absent());
-        let found = |code, of: &str, trouble: Option<&Trouble>| {
+        let found = |code, of: &str, trouble: Option<&HostFault>| {
             result(&Ending::Exited(code), "sh: not found\n", of, trouble)
         };
         assert_eq!(found(127, SHELL, absent.as_ref()), Unverifiable);
@@ -287,13 +292,13 @@ mod tests {
     #[test]
     fn what_could_not_be_started_says_why() {
         let infra = Ending::Infra { why: "no memory".to_owned() };
-        let found = classify(&infra, &said_by(""), &row(ARGV), None);
+        let found = classify(&infra, &said_by(""), &check(ARGV), None);
         assert_eq!(found, Finding::unverifiable("could not run: no memory"));
         let not_started =
             Ending::NotStarted { kind: Obstacle::NotFound, why: "no such file".to_owned() };
-        let found = classify(&not_started, &said_by(""), &row(ARGV), None);
+        let found = classify(&not_started, &said_by(""), &check(ARGV), None);
         assert_eq!(found, Finding::unverifiable("could not run: no such file"));
-        let found = classify(&not_started, &said_by(""), &row(ARGV), Some(&absent()));
+        let found = classify(&not_started, &said_by(""), &check(ARGV), Some(&absent()));
         assert_eq!(found.result, Unverifiable);
         assert!(found.evidence.contains("./gate"), "{found:?}");
         assert_eq!(result(&Ending::Cancelled, "", ARGV, None), Unverifiable);
@@ -303,21 +308,21 @@ mod tests {
     fn evidence_never_changes_the_verdict_and_always_fits() {
         let long = format!("PDCA-EVIDENCE: {}\n", "x".repeat(500));
         for code in 0..=255 {
-            let row = row(SHELL);
+            let check = check(SHELL);
             let ending = Ending::Exited(code);
-            let plain = classify(&ending, &said_by(""), &row, None);
-            let found = classify(&ending, &said_by(&long), &row, None);
+            let plain = classify(&ending, &said_by(""), &check, None);
+            let found = classify(&ending, &said_by(&long), &check, None);
             assert_eq!(found.result, plain.result);
             assert!(found.evidence.chars().count() <= 120);
         }
-        let found = classify(&Ending::TimedOut, &said_by(&long), &row(SHELL), None);
+        let found = classify(&Ending::TimedOut, &said_by(&long), &check(SHELL), None);
         assert_eq!(found.evidence.chars().count(), 120);
     }
 
     #[test]
     fn silence_is_described() {
         let evidence =
-            |code| classify(&Ending::Exited(code), &said_by(""), &row(SHELL), None).evidence;
+            |code| classify(&Ending::Exited(code), &said_by(""), &check(SHELL), None).evidence;
         assert_eq!(evidence(0), "");
         assert_eq!(evidence(3), "exited 3 without output");
         assert_eq!(evidence(77), "exited 77 without saying why");
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn a_gate_over_its_memory_is_red_and_says_the_cap() {
         let over = Ending::OverMemory { cap: 64 << 20 };
-        let found = classify(&over, &said_by("building\n"), &row(SHELL), None);
+        let found = classify(&over, &said_by("building\n"), &check(SHELL), None);
         assert_eq!(found.result, Fail);
         assert_eq!(found.evidence, "more memory than its cap of 64 MiB: building");
         assert!(!found.timed_out);

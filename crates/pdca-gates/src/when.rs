@@ -77,9 +77,9 @@ fn known_label(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Checks;
+    use crate::GatesConfig;
 
-    fn checks(text: &str) -> Checks {
+    fn checks(text: &str) -> GatesConfig {
         toml::from_str(text).expect("the test's text is of the right shape")
     }
 
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn both_spellings_of_when_are_read() {
-        let rows = checks(
+        let checks = checks(
             "checks = [{ id = 'a', tier = 'T1', cmd = 'true', \
              when = { field = 'Surfaces', substring = 'gui' } }]",
         )
-        .rows()
+        .checks()
         .unwrap();
-        let table = rows.as_slice()[0].when.clone().unwrap();
+        let table = checks.as_slice()[0].when.clone().unwrap();
         assert_eq!((table.field.as_str(), table.substring.as_str()), ("Surfaces", "gui"));
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(when("Surfaces gui"), pair("Surfaces", "gui"));
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_malformed_when_says_what_is_expected() {
-        let row = "checks = [{ id = 'a', tier = 'T1', cmd = 'true', when = { fild = 'x' } }]";
-        let error = toml::from_str::<Checks>(row).unwrap_err().to_string();
+        let check = "checks = [{ id = 'a', tier = 'T1', cmd = 'true', when = { fild = 'x' } }]";
+        let error = toml::from_str::<GatesConfig>(check).unwrap_err().to_string();
         assert!(error.contains("{ field = \"Label\", substring = \"text\" }"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_driver::{LaneCount, Site};
-use pdca_gates::{Purpose, Scene, preflight};
+use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{LeafConfig, Mode};
 use pdca_process::{Cancel, Ending, Held, InstalledGit, Spec, bwrap_support, wall_support};
@@ -353,7 +353,7 @@ fn gates(site: &Site) -> Vec<Row> {
         )];
     }
     let jobs = site.private().join("jobs");
-    let mut scene = Scene::new(Purpose::Bundle, &site.workspace, &jobs);
+    let mut scene = GateContext::new(Purpose::Bundle, &site.workspace, &jobs);
     scene.search_path = site.search_path.as_deref();
     let unready = preflight(&site.rows, &scene);
     let rows = site.rows.as_slice().iter().map(|row| {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Driver, Jobs, Site};
-use pdca_gates::{GateEvent, Purpose, Scene, run_checks};
+use pdca_gates::{GateContext, GateEvent, Purpose, run_checks};
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};
@@ -223,7 +223,7 @@ fn over_tree(
 ) -> Result<GateReport, Failure> {
     let site = site(cx, row)?;
     let job = site.private().join(format!("working-tree-{}", std::process::id()));
-    let mut scene = Scene::new(Purpose::WorkingTree, &site.workspace, &job);
+    let mut scene = GateContext::new(Purpose::WorkingTree, &site.workspace, &job);
     scene.worktree = Some(tree);
     scene.search_path = site.search_path.as_deref();
     let logs = site.evidence_by_hand("working-tree");

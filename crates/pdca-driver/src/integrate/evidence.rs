@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_gates::{Cwd, Row, quoted};
+use pdca_gates::{Check, Cwd, quoted};
 use pdca_state::{Artifact, Bundle, GateRow, files};
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ pub(super) fn failing(rows: &[RedRow], most: usize) -> Option<String> {
 
 /// The command that shows a red row again: a checkout of that very commit, and the row's command in
 /// it, with the variables that say what it is about.
-pub(super) fn reproduce(site: &Site, front: &TargetBranch, bench: &Bench, row: &Row) -> String {
+pub(super) fn reproduce(site: &Site, front: &TargetBranch, bench: &Bench, row: &Check) -> String {
     let git = format!("git -C {}", quoted(front.target.path.as_str()));
     let commit = &bench.commit;
     let there = match row.cwd {

@@ -1,6 +1,6 @@
 //! What the red of a row means that may be flaky: the policy of each row beside what is known of it.
 
-use pdca_gates::{Flaky, Outcome};
+use pdca_gates::{Flaky, GatesOutcome};
 use pdca_integrate::{FlakePolicy, FlakeRules, Light, RowHistory, Verdict};
 use pdca_state::Bundle;
 
@@ -70,7 +70,7 @@ pub(super) fn excuse(row: &str, rules: &FlakeRules) -> String {
 
 impl Driver<'_> {
     /// The same report in which rows in quarantine do not block. Each says so, and so does the driver.
-    pub(crate) fn with_quarantine(&self, bundle: &Bundle, outcome: Outcome) -> Outcome {
+    pub(crate) fn with_quarantine(&self, bundle: &Bundle, outcome: GatesOutcome) -> GatesOutcome {
         if outcome.report.failed_gating().next().is_none() {
             return outcome;
         }
@@ -83,6 +83,6 @@ impl Driver<'_> {
             self.tell(bundle, What::Warning { text: format!("{row} is red and {why}") });
             report = report.with_pardon(&row, &why);
         }
-        Outcome { report, ..outcome }
+        GatesOutcome { report, ..outcome }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
-    Change, GatesError, Purpose, Scene, Scope, Surroundings, Tree, TreeFault, run_checks,
+    Change, GateContext, GatesError, Purpose, Scope, Surroundings, Tree, TreeFault, run_checks,
 };
 use pdca_integrate::{Answer, Candidate, GateSetId, Light};
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
@@ -150,8 +150,8 @@ impl Driver<'_> {
         ground: &'s Ground,
         bench: &'s Bench,
         children: &'s Utf8Path,
-    ) -> Scene<'s> {
-        let mut scene = Scene::new(purpose, &self.site.workspace, &bench.jobs);
+    ) -> GateContext<'s> {
+        let mut scene = GateContext::new(purpose, &self.site.workspace, &bench.jobs);
         scene.worktree = Some(ground.lane.path());
         scene.brief_base = Some(&front.branch);
         scene.target = Some(&front.target.name);

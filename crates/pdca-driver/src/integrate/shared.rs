@@ -64,8 +64,8 @@ impl Driver<'_> {
     pub(crate) fn shared(&self, ground: &Ground, tree: &str) -> Option<Shared> {
         let (site, settings) = (self.site, &self.site.integrate);
         let mut gates = site.rows.as_slice().iter();
-        let gates_combinations = |row: &&pdca_gates::Row| row.gating && row.scope == Scope::Repo;
-        let asks = |row: &pdca_gates::Row| {
+        let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
+        let asks = |row: &pdca_gates::Check| {
             gates_combinations(&row) && row.asks_for_bundle(&site.workspace, ground.lane.path())
         };
         if !site.has_combined_gate() || site.lanes.reset == Reset::Tracked || gates.any(asks) {

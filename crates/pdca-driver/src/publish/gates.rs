@@ -1,6 +1,6 @@
 //! The rows that publishing runs again, over exactly the sealed commit.
 
-use pdca_gates::{Purpose, Rows};
+use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
@@ -16,7 +16,7 @@ use super::texts::Texts;
 
 impl Site {
     /// The rows that publishing runs again: those that say so, and those that put it off until now.
-    pub(super) fn rows_at_publishing(&self, snapshot: &Snapshot) -> Rows {
+    pub(super) fn rows_at_publishing(&self, snapshot: &Snapshot) -> Checks {
         let was_deferred = |id: &str| {
             let rows = snapshot.gates.iter().flat_map(|report| &report.rows);
             rows.into_iter().any(|row| row.rule_id == id && row.result == GateResult::Deferred)
@@ -62,7 +62,7 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         dossier: &Dossier,
-        rows: &Rows,
+        rows: &Checks,
         digest: &str,
     ) -> Result<GateReport, PublishError> {
         // Only as long as the gates run: whoever waits for a forge holds up nobody.

@@ -1,13 +1,13 @@
 //! Rows and fixes that the kernel keeps from writing what is not theirs.
 
-use pdca_gates::{GatesError, Outcome};
+use pdca_gates::{GatesError, GatesOutcome};
 use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
 use pdca_state::GateResult;
 
 use crate::stage::{Checkout, Stage, found, said};
 
 /// Nothing around the workspace can be written but the checkout.
-fn run(stage: &mut Stage, mode: SandboxMode, rows: &str) -> Result<Outcome, GatesError> {
+fn run(stage: &mut Stage, mode: SandboxMode, rows: &str) -> Result<GatesOutcome, GatesError> {
     let sandbox = Sandbox {
         mode,
         no_write: vec![stage.workspace.around()],

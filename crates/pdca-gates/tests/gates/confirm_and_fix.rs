@@ -173,7 +173,7 @@ fn a_fix_never_touches_the_workspace_or_a_tree_that_is_not_a_bundles() {
     let mut stage = Stage::new();
     let rows = "checks = [{ id = 'gate', tier = 'T1', cmd = 'exit 1', fix = 'echo ran > fixed' }]";
     let mut tree = Checkout::of(&stage.checkout);
-    let set = |scene: &mut pdca_gates::Scene<'_>| {
+    let set = |scene: &mut pdca_gates::GateContext<'_>| {
         scene.purpose = Purpose::WorkingTree;
         scene.bundle = None;
     };

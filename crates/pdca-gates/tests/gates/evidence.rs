@@ -1,6 +1,6 @@
 //! What a red row leaves: failing tests, a log, and a command that runs it again.
 
-use pdca_gates::{Checks, GateEvent, MOST_NAMES};
+use pdca_gates::{GateEvent, GatesConfig, MOST_NAMES};
 use pdca_state::{GateReport, GateResult};
 
 use crate::stage::{Stage, found, said};
@@ -101,7 +101,7 @@ fn a_junit_report_that_the_run_did_not_write_names_nothing() {
 fn a_junit_path_that_leads_out_of_the_directory_is_refused() {
     for path in ["", "/etc/passwd", "../out.xml", "a/../../b"] {
         let text = format!("[[checks]]\nid = 'a'\ntier = 'T1'\ncmd = 'true'\njunit = '{path}'");
-        let problems = toml::from_str::<Checks>(&text).unwrap().validate();
+        let problems = toml::from_str::<GatesConfig>(&text).unwrap().validate();
         assert_eq!(problems.len(), 1, "{path}: {problems:?}");
         assert_eq!(problems[0].key, "junit");
     }

@@ -1,6 +1,8 @@
 //! What the report holds, whatever takes part.
 
-use pdca_gates::{Checks, GateEvent, LaneNames, Purpose, Scene, Warning, close_report, preflight};
+use pdca_gates::{
+    GateContext, GateEvent, GatesConfig, LaneNames, Purpose, Warning, close_report, preflight,
+};
 use pdca_state::{GateReport, GateResult, Overall};
 
 use crate::stage::{Checkout, Stage, found, said};
@@ -80,7 +82,7 @@ fn a_working_tree_is_checked_by_the_rows_about_the_repository() {
     let rows = "[[checks]]\nid = 'repo'\ntier = 'T1'\nwhen = 'Surfaces: gui'\n\
                 cmd = 'test -z \"$PDCA_BUNDLE\" && echo tree'\n\
                 [[checks]]\nid = 'bundle'\ntier = 'C4'\nscope = 'bundle'\ncmd = 'false'";
-    let set = |scene: &mut Scene<'_>| {
+    let set = |scene: &mut GateContext<'_>| {
         scene.purpose = Purpose::WorkingTree;
         (scene.bundle, scene.brief) = (None, None);
     };
@@ -174,15 +176,16 @@ fn lesson_03_the_record_of_a_frozen_bundle_is_not_touched() {
 fn lesson_12_what_cannot_start_is_known_before_anything_runs() {
     let stage = Stage::new();
     stage.script("here.sh", "true");
-    let checks: Checks = toml::from_str(
+    let checks: GatesConfig = toml::from_str(
         "[[checks]]\nid = 'here'\ntier = 'T1'\ncmd = './here.sh --all'\n\
          [[checks]]\nid = 'gone'\ntier = 'T2'\nargv = ['no-such-tool']\n\
          [[checks]]\nid = 'builtin'\ntier = 'T3'\ncmd = 'cd x && no-such-tool'",
     )
     .unwrap();
-    let mut scene = Scene::new(Purpose::Bundle, stage.workspace.path(), stage.workspace.path());
+    let mut scene =
+        GateContext::new(Purpose::Bundle, stage.workspace.path(), stage.workspace.path());
     scene.search_path = Some("/usr/bin:/bin".as_ref());
-    let unready = preflight(&checks.rows().unwrap(), &scene);
+    let unready = preflight(&checks.checks().unwrap(), &scene);
     let shown: Vec<String> =
         unready.iter().map(|row| format!("{}: {}", row.rule_id, row.fault)).collect();
     assert_eq!(shown, ["gone: `no-such-tool` not found"]);

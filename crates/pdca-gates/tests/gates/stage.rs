@@ -4,8 +4,8 @@ use std::{error::Error, os::unix::fs::PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
-    Change, Checks, Cwd, GateEvent, GatesError, Outcome, Purpose, Scene, Tree, TreeFault,
-    run_checks,
+    Change, Cwd, GateContext, GateEvent, GatesConfig, GatesError, GatesOutcome, Purpose, Tree,
+    TreeFault, run_checks,
 };
 use pdca_process::Cancel;
 use pdca_state::{Brief, Bundle, GateReport, GateRow, sha256_hex};
@@ -64,7 +64,7 @@ impl Stage {
     }
 
     /// Runs the rows in a checkout that nobody has touched since the last run.
-    pub(crate) fn resume(&mut self, rows: &str) -> Outcome {
+    pub(crate) fn resume(&mut self, rows: &str) -> GatesOutcome {
         let mut tree = Checkout::of(&self.checkout);
         tree.as_left = true;
         self.run_with(rows, Some(&mut tree), |_| {}).expect("there is a report")
@@ -76,11 +76,11 @@ impl Stage {
     }
 
     /// Runs the rows for the bundle in its checkout.
-    pub(crate) fn run(&mut self, rows: &str) -> Outcome {
+    pub(crate) fn run(&mut self, rows: &str) -> GatesOutcome {
         self.try_run(rows).expect("there is a report")
     }
 
-    pub(crate) fn try_run(&mut self, rows: &str) -> Result<Outcome, GatesError> {
+    pub(crate) fn try_run(&mut self, rows: &str) -> Result<GatesOutcome, GatesError> {
         let mut tree = Checkout::of(&self.checkout);
         self.run_with(rows, Some(&mut tree), |_| {})
     }
@@ -90,18 +90,19 @@ impl Stage {
         &mut self,
         rows: &str,
         tree: Option<&mut dyn Tree>,
-        set: impl FnOnce(&mut Scene<'_>),
-    ) -> Result<Outcome, GatesError> {
-        let mut checks: Checks = toml::from_str(rows).expect("the test's rows are well formed");
+        set: impl FnOnce(&mut GateContext<'_>),
+    ) -> Result<GatesOutcome, GatesError> {
+        let mut checks: GatesConfig =
+            toml::from_str(rows).expect("the test's rows are well formed");
         // What a test's gates write should outlive the checkout's next reset.
         if checks.cwd == Cwd::Auto {
             checks.cwd = Cwd::Workspace;
         }
-        let rows = checks.rows().expect("the test's rows are valid");
+        let rows = checks.checks().expect("the test's rows are valid");
         let brief = Brief::parse(&self.workspace.read("results/issue_7/brief.md"));
         let jobs = self.jobs();
         let worktree = self.checkout.path().to_owned();
-        let mut scene = Scene::new(Purpose::Bundle, self.workspace.path(), &jobs);
+        let mut scene = GateContext::new(Purpose::Bundle, self.workspace.path(), &jobs);
         scene.bundle = Some(&self.bundle);
         scene.brief = Some(&brief);
         scene.worktree = Some(&worktree);

@@ -1,4 +1,4 @@
-//! Rows that can be run: checked once, and nothing left to doubt.
+//! Checks that can be run: checked once, and nothing left to doubt.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -16,25 +16,25 @@ pub const DRIFT_ROW: &str = "touches-drift";
 
 /// The configured rows in the order of the report.
 ///
-/// There is no way to make one but [`Checks::rows`](crate::Checks::rows), so every row has a
+/// There is no way to make one but [`GatesConfig::checks`](crate::GatesConfig::checks), so every row has a
 /// place in the matrix, a file name and something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rows(Vec<Row>);
+pub struct Checks(Vec<Check>);
 
-impl Rows {
-    pub(crate) fn new(rows: Vec<Row>) -> Self {
-        Self(rows)
+impl Checks {
+    pub(crate) fn new(checks: Vec<Check>) -> Self {
+        Self(checks)
     }
 
     /// The rows in order.
-    pub fn as_slice(&self) -> &[Row] {
+    pub fn as_slice(&self) -> &[Check] {
         &self.0
     }
 
     /// Those of the rows that are wanted, in the same order.
     #[must_use]
-    pub fn only(&self, is_wanted: impl Fn(&Row) -> bool) -> Self {
-        Self(self.0.iter().filter(|row| is_wanted(row)).cloned().collect())
+    pub fn only(&self, is_wanted: impl Fn(&Check) -> bool) -> Self {
+        Self(self.0.iter().filter(|check| is_wanted(check)).cloned().collect())
     }
 
     /// Whether nothing at all is configured.
@@ -45,8 +45,8 @@ impl Rows {
     /// A digest over all that the rows say; another digest means another set of gates.
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
-        for row in &self.0 {
-            row.add_to(&mut digest);
+        for check in &self.0 {
+            check.add_to(&mut digest);
         }
         digest.hex()
     }
@@ -55,7 +55,7 @@ impl Rows {
 /// One row that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the config file")]
-pub struct Row {
+pub struct Check {
     /// Names the row, its log and its job; safe as a file name.
     pub id: String,
     /// The element of the check matrix it fills.
@@ -101,7 +101,7 @@ pub enum Command {
     Argv(Vec<String>),
 }
 
-impl Row {
+impl Check {
     /// The row's name in the report: its tier and what it checks.
     pub fn check(&self) -> String {
         let tier = self.tier.as_str();
@@ -252,10 +252,10 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::Checks;
+    use crate::GatesConfig;
 
     /// The row `text` describes, beside an id, a tier and a command that nobody cares about.
-    pub(crate) fn row(text: &str) -> Row {
+    pub(crate) fn check(text: &str) -> Check {
         let base = "id = 'a'\ntier = 'T1'\ncmd = 'true'\n";
         let unsaid = base.lines().filter(|line| {
             let key = line.split(' ').next().expect("a line has a key");
@@ -264,16 +264,16 @@ pub(crate) mod tests {
         });
         let unsaid: Vec<_> = unsaid.collect();
         let text = format!("[[checks]]\n{}\n{text}", unsaid.join("\n"));
-        let checks: Checks = toml::from_str(&text).expect("the test's row is well formed");
-        checks.rows().expect("the test's row is valid").as_slice()[0].clone()
+        let checks: GatesConfig = toml::from_str(&text).expect("the test's row is well formed");
+        checks.checks().expect("the test's row is valid").as_slice()[0].clone()
     }
 
     #[test]
     fn the_name_in_the_report_says_the_tier_once() {
-        assert_eq!(row("label = 'lint'").check(), "T1 lint");
-        assert_eq!(row("label = 'T1 lint'").check(), "T1 lint");
-        assert_eq!(row("label = 'T10 rules'").check(), "T1 T10 rules");
-        assert_eq!(row("").check(), "T1 a");
+        assert_eq!(check("label = 'lint'").check(), "T1 lint");
+        assert_eq!(check("label = 'T1 lint'").check(), "T1 lint");
+        assert_eq!(check("label = 'T10 rules'").check(), "T1 T10 rules");
+        assert_eq!(check("").check(), "T1 a");
     }
 
     #[test]
@@ -281,37 +281,37 @@ pub(crate) mod tests {
         let text = ["a", "b", "c"]
             .map(|id| format!("[[checks]]\nid = '{id}'\ntier = 'T1'\ncmd = 'true'\n"))
             .concat();
-        let rows = toml::from_str::<Checks>(&text).unwrap().rows().unwrap();
-        let some = rows.only(|row| row.id != "b");
-        let ids: Vec<&str> = some.as_slice().iter().map(|row| row.id.as_str()).collect();
+        let checks = toml::from_str::<GatesConfig>(&text).unwrap().checks().unwrap();
+        let some = checks.only(|check| check.id != "b");
+        let ids: Vec<&str> = some.as_slice().iter().map(|check| check.id.as_str()).collect();
         assert_eq!(ids, ["a", "c"]);
-        assert_ne!(some.digest(), rows.digest());
-        assert!(rows.only(|_| false).is_empty());
+        assert_ne!(some.digest(), checks.digest());
+        assert!(checks.only(|_| false).is_empty());
     }
 
     #[test]
     fn only_rows_that_publish_runs_again_may_defer() {
-        assert!(row("tier = 'T4'\nscope = 'bundle'").may_defer());
-        assert!(row("at_publish = true").may_defer());
-        assert!(!row("tier = 'T4'").may_defer());
-        assert!(!row("tier = 'C4'\nscope = 'bundle'").may_defer());
+        assert!(check("tier = 'T4'\nscope = 'bundle'").may_defer());
+        assert!(check("at_publish = true").may_defer());
+        assert!(!check("tier = 'T4'").may_defer());
+        assert!(!check("tier = 'C4'\nscope = 'bundle'").may_defer());
     }
 
     #[test]
     fn a_row_applies_where_the_field_contains_the_text_in_any_case() {
         let brief = Brief::parse("- **Slug:** x\n- **Surfaces:** CLI and\n  GUI\n");
-        assert!(row("when = 'surfaces: gui'").applies_to(Some(&brief)));
-        assert!(!row("when = 'Surfaces: web'").applies_to(Some(&brief)));
-        assert!(!row("when = 'Scope: gui'").applies_to(Some(&brief)));
-        assert!(row("when = 'Surfaces: web'").applies_to(None));
+        assert!(check("when = 'surfaces: gui'").applies_to(Some(&brief)));
+        assert!(!check("when = 'Surfaces: web'").applies_to(Some(&brief)));
+        assert!(!check("when = 'Scope: gui'").applies_to(Some(&brief)));
+        assert!(check("when = 'Surfaces: web'").applies_to(None));
         let old = Brief::parse("- **Slug:** x\n- **Disposition:** fix\n");
-        assert!(row("when = 'Disposition hint fix'").applies_to(Some(&old)));
-        assert!(row("").applies_to(Some(&brief)));
+        assert!(check("when = 'Disposition hint fix'").applies_to(Some(&old)));
+        assert!(check("").applies_to(Some(&brief)));
     }
 
     #[test]
     fn the_digest_changes_with_what_runs_and_not_with_the_words_about_it() {
-        let digest = |text: &str| Rows::new(vec![row(text)]).digest();
+        let digest = |text: &str| Checks::new(vec![check(text)]).digest();
         assert_eq!(digest("label = 'x'"), digest("label = 'y'"));
         assert_ne!(digest("cmd = 'true'"), digest("cmd = 'false'"));
         assert_ne!(digest("gating = true"), digest("gating = false"));
@@ -329,9 +329,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_command_is_shown_on_one_line() {
-        assert_eq!(row("cmd = \"\"\"\nmake\n  test\"\"\"").command.shown(), "make test");
+        assert_eq!(check("cmd = \"\"\"\nmake\n  test\"\"\"").command.shown(), "make test");
         assert_eq!(
-            row("argv = ['./run', 'a b', \"it's\", '']").command.shown(),
+            check("argv = ['./run', 'a b', \"it's\", '']").command.shown(),
             r"./run 'a b' 'it'\''s' ''"
         );
     }

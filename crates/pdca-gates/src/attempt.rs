@@ -1,4 +1,4 @@
-//! Rows run once, on a checkout proved to be the change before and proved intact after.
+//! Checks run once, on a checkout proved to be the change before and proved intact after.
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -13,14 +13,14 @@ use pdca_process::{Ending, Sign};
 use pdca_state::{GateResult, chain, files};
 
 use crate::{
+    check::Check,
     config::Scope,
     event::GateEvent,
-    host::{self, Trouble},
-    job::{CUSTODY, Job, Ran, Turn},
+    host_fault::{self, HostFault},
+    job::{Attempt, CUSTODY, Job, Ran},
     log::Section,
     preflight::program_fault,
-    row::Row,
-    run::{GatesError, Run},
+    run::{GateRun, GatesError},
     verdict::{Finding, classify},
 };
 
@@ -42,32 +42,38 @@ pub(crate) struct Judged {
     pub(crate) reused: bool,
 }
 
-impl Run<'_, '_> {
+impl GateRun<'_, '_> {
     /// Runs each of the rows once, on one and the same checkout.
-    pub(crate) fn turns(&mut self, rows: &[&Row], turn: Turn) -> Result<Vec<Judged>, GatesError> {
+    pub(crate) fn turns(
+        &mut self,
+        checks: &[&Check],
+        attempt: Attempt,
+    ) -> Result<Vec<Judged>, GatesError> {
         if self.cancel.is_cancelled() {
             return Err(GatesError::Cancelled);
         }
         let change = self.change();
-        let job = |row: &&Row| Job::of(row, turn, &change, self.scene);
-        let jobs: Vec<Job> = rows.iter().map(job).collect();
+        let job = |check: &&Check| Job::of(check, attempt, &change, self.context);
+        let jobs: Vec<Job> = checks.iter().map(job).collect();
         let mut found: Vec<Option<Judged>> = Vec::new();
-        for (row, job) in rows.iter().zip(&jobs) {
+        for (check, job) in checks.iter().zip(&jobs) {
             let known = match job.settled(self.tree.is_some()) {
-                None if self.is_known_green(row, turn, &change.tree) => Some(Judged::known_green()),
-                Some((ran, void)) => Some(judge(row, ran, None, void.as_ref()).reused()),
-                None => self.pick_up(row, job),
+                None if self.is_known_green(check, attempt, &change.tree) => {
+                    Some(Judged::known_green())
+                }
+                Some((ran, void)) => Some(judge(check, ran, None, void.as_ref()).reused()),
+                None => self.pick_up(check, job),
             };
             found.push(known);
         }
-        let to_run: Vec<(&Row, &Job)> = rows
+        let to_run: Vec<(&Check, &Job)> = checks
             .iter()
             .copied()
             .zip(&jobs)
             .zip(&found)
             .filter_map(|(pair, found)| found.is_none().then_some(pair))
             .collect();
-        let mut fresh = self.run_fresh(&to_run, turn)?.into_iter();
+        let mut fresh = self.run_fresh(&to_run, attempt)?.into_iter();
         Ok(found
             .into_iter()
             .map(|known| {
@@ -78,17 +84,17 @@ impl Run<'_, '_> {
 
     /// Whether the verdict about a combination covers what this row would say. A row that may put its answer off
     /// does not count in one.
-    fn is_known_green(&self, row: &Row, turn: Turn, tree: &str) -> bool {
-        turn == Turn::First
-            && self.scene.known_green == Some(tree)
-            && row.scope == Scope::Repo
-            && row.gating
-            && !row.may_defer()
+    fn is_known_green(&self, check: &Check, attempt: Attempt, tree: &str) -> bool {
+        attempt == Attempt::First
+            && self.context.known_green == Some(tree)
+            && check.scope == Scope::Repo
+            && check.gating
+            && !check.may_defer()
     }
 
     /// Settles what a driver left in doubt that went away while the row ended: that can be done
     /// as long as the checkout is as this very row left it.
-    fn pick_up(&mut self, row: &Row, job: &Job) -> Option<Judged> {
+    fn pick_up(&mut self, check: &Check, job: &Job) -> Option<Judged> {
         let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
         let names = as_left.then(|| self.custody().ok().flatten())??;
         let names: Vec<&str> = names.lines().collect();
@@ -98,35 +104,39 @@ impl Run<'_, '_> {
         if void.is_some() && names.len() > 1 {
             return None;
         }
-        let trouble = self.trouble(row, job, &ran);
-        conclude(row, job, ran, trouble.as_ref(), void.as_ref()).ok().map(Judged::reused)
+        let trouble = self.trouble(check, job, &ran);
+        conclude(check, job, ran, trouble.as_ref(), void.as_ref()).ok().map(Judged::reused)
     }
 
     /// Runs rows of which nothing is known on a checkout made for them.
-    fn run_fresh(&mut self, rows: &[(&Row, &Job)], turn: Turn) -> Result<Vec<Judged>, GatesError> {
-        if rows.is_empty() {
+    fn run_fresh(
+        &mut self,
+        checks: &[(&Check, &Job)],
+        attempt: Attempt,
+    ) -> Result<Vec<Judged>, GatesError> {
+        if checks.is_empty() {
             return Ok(Vec::new());
         }
-        if let Err(finding) = self.begin(rows, turn) {
-            let unrun = rows.iter().map(|_| Judged::unrun(finding.clone()));
+        if let Err(finding) = self.begin(checks, attempt) {
+            let unrun = checks.iter().map(|_| Judged::unrun(finding.clone()));
             return Ok(unrun.collect());
         }
-        let before: Vec<_> = rows.iter().map(|(row, _)| self.report_stamp(row)).collect();
-        let mut ran = self.start(rows);
-        for (((row, job), ran), before) in rows.iter().zip(&mut ran).zip(before) {
+        let before: Vec<_> = checks.iter().map(|(check, _)| self.report_stamp(check)).collect();
+        let mut ran = self.start(checks);
+        for (((check, job), ran), before) in checks.iter().zip(&mut ran).zip(before) {
             // A report that the row did not write is about another run.
-            if self.report_stamp(row) != before
-                && let Some(report) = self.report(row)
+            if self.report_stamp(check) != before
+                && let Some(report) = self.report(check)
             {
                 job.take_report(ran, &report);
             }
         }
         let stopped = ran.iter().any(|ran| ran.ending == Ending::Cancelled);
-        let void = self.void(rows.len());
+        let void = self.void(checks.len());
         let mut judged = Vec::with_capacity(ran.len());
-        for ((row, job), ran) in rows.iter().zip(ran) {
-            let trouble = self.trouble(row, job, &ran);
-            let one = conclude(row, job, ran, trouble.as_ref(), void.as_ref());
+        for ((check, job), ran) in checks.iter().zip(ran) {
+            let trouble = self.trouble(check, job, &ran);
+            let one = conclude(check, job, ran, trouble.as_ref(), void.as_ref());
             judged.push(one.unwrap_or_else(|in_doubt| in_doubt));
         }
         if stopped {
@@ -136,43 +146,47 @@ impl Run<'_, '_> {
     }
 
     /// Where a row writes its report about tests.
-    fn report_path(&self, row: &Row) -> Option<(&Utf8Path, Utf8PathBuf)> {
-        let parts = row.junit.as_ref()?.components();
+    fn report_path(&self, check: &Check) -> Option<(&Utf8Path, Utf8PathBuf)> {
+        let parts = check.junit.as_ref()?.components();
         let inside = parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
-        Some((self.scene.cwd(row)?, inside))
+        Some((self.context.cwd(check)?, inside))
     }
 
     /// What tells one report from another that lies in the same place.
-    fn report_stamp(&self, row: &Row) -> Option<(u64, u64, SystemTime)> {
-        let (dir, path) = self.report_path(row)?;
+    fn report_stamp(&self, check: &Check) -> Option<(u64, u64, SystemTime)> {
+        let (dir, path) = self.report_path(check)?;
         let found = fs_err::symlink_metadata(dir.join(path)).ok()?;
         Some((found.ino(), found.len(), found.modified().ok()?))
     }
 
-    fn report(&self, row: &Row) -> Option<Vec<u8>> {
-        let (dir, path) = self.report_path(row)?;
+    fn report(&self, check: &Check) -> Option<Vec<u8>> {
+        let (dir, path) = self.report_path(check)?;
         // The child wrote it: it is read only where no link leads out of the checkout.
         files::read_within(dir, &path, LARGEST_REPORT).ok().flatten()
     }
 
     /// Makes everything ready for rows to run, in an order in which a crash at any point leaves
     /// nothing that could be taken for their result.
-    pub(crate) fn begin(&mut self, rows: &[(&Row, &Job)], turn: Turn) -> Result<(), Finding> {
+    pub(crate) fn begin(
+        &mut self,
+        checks: &[(&Check, &Job)],
+        attempt: Attempt,
+    ) -> Result<(), Finding> {
         let failed =
             |error: std::io::Error| Finding::unverifiable(&format!("not run: {}", chain(&error)));
-        for (_, job) in rows {
+        for (_, job) in checks {
             job.forget().map_err(failed)?;
         }
         if self.tree.is_some() {
-            let names: Vec<&str> = rows.iter().map(|(_, job)| job.name()).collect();
-            fs_err::create_dir_all(self.scene.jobs)
+            let names: Vec<&str> = checks.iter().map(|(_, job)| job.name()).collect();
+            fs_err::create_dir_all(self.context.jobs)
                 .and_then(|()| {
                     let path = self.custody_path();
                     files::replace_unsynced(path, names.join("\n").as_bytes())
                 })
                 .map_err(failed)?;
         }
-        self.prepare(turn)
+        self.prepare(attempt)
     }
 
     /// Whose the checkout is: the names of the jobs it was last made ready for.
@@ -182,33 +196,33 @@ impl Run<'_, '_> {
     }
 
     fn custody_path(&self) -> Utf8PathBuf {
-        self.scene.jobs.join(CUSTODY)
+        self.context.jobs.join(CUSTODY)
     }
 
     /// Starts the jobs, at the same time if there are several, and waits for all of them.
-    pub(crate) fn start(&mut self, rows: &[(&Row, &Job)]) -> Vec<Ran> {
-        if let [(row, job)] = rows {
-            return vec![job.run(self.cancel, &mut |sign| tell_sign(self.tell, row, sign))];
+    pub(crate) fn start(&mut self, checks: &[(&Check, &Job)]) -> Vec<Ran> {
+        if let [(check, job)] = checks {
+            return vec![job.run(self.cancel, &mut |sign| tell_sign(self.tell, check, sign))];
         }
         thread::scope(|scope| {
             let (signs, heard) = mpsc::channel();
             let mut threads = Vec::new();
-            for (row, job) in rows.iter().copied() {
+            for (check, job) in checks.iter().copied() {
                 let (signs, cancel) = (signs.clone(), self.cancel);
                 // Nobody listens any more only when this thread is about to be left as well.
-                let watched = move || job.run(cancel, &mut |sign| drop(signs.send((row, sign))));
+                let watched = move || job.run(cancel, &mut |sign| drop(signs.send((check, sign))));
                 threads.push(thread::Builder::new().spawn_scoped(scope, watched));
             }
             drop(signs);
-            for (row, sign) in heard {
-                tell_sign(self.tell, row, sign);
+            for (check, sign) in heard {
+                tell_sign(self.tell, check, sign);
             }
-            let mut ran = Vec::with_capacity(rows.len());
-            for (thread, (row, job)) in threads.into_iter().zip(rows) {
+            let mut ran = Vec::with_capacity(checks.len());
+            for (thread, (check, job)) in threads.into_iter().zip(checks) {
                 ran.push(match thread {
                     Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                     // The host is short of threads, so this row has its turn when the others are done.
-                    Err(_) => job.run(self.cancel, &mut |sign| tell_sign(self.tell, row, sign)),
+                    Err(_) => job.run(self.cancel, &mut |sign| tell_sign(self.tell, check, sign)),
                 });
             }
             ran
@@ -216,16 +230,16 @@ impl Run<'_, '_> {
     }
 
     /// Makes the checkout what it has to be, or says why the rows cannot run.
-    fn prepare(&mut self, turn: Turn) -> Result<(), Finding> {
+    fn prepare(&mut self, attempt: Attempt) -> Result<(), Finding> {
         let Some(tree) = &mut self.tree else {
             return Ok(());
         };
         let expected = tree.expected().tree;
         self.touched = true;
         // A red that turns green because the first run left a file is a red.
-        let prepared = match turn {
-            Turn::Confirm => tree.prepare_anew(),
-            Turn::First | Turn::Proposal => tree.prepare(),
+        let prepared = match attempt {
+            Attempt::Confirm => tree.prepare_anew(),
+            Attempt::First | Attempt::Proposal => tree.prepare(),
         };
         match prepared {
             Ok(found) if found == expected => Ok(()),
@@ -240,8 +254,8 @@ impl Run<'_, '_> {
     }
 
     /// Why what the rows that just ran have said is worth nothing, if so.
-    fn void(&mut self, rows: usize) -> Option<Finding> {
-        let who = if rows == 1 { "it" } else { "it or a row beside it" };
+    fn void(&mut self, checks: usize) -> Option<Finding> {
+        let who = if checks == 1 { "it" } else { "it or a row beside it" };
         match self.tree.as_mut()?.changed() {
             Ok(changed) if changed.is_empty() => None,
             Ok(changed) => Some(Finding::unverifiable(&format!(
@@ -256,7 +270,7 @@ impl Run<'_, '_> {
     }
 
     /// What is wrong with the host, where that could be why a row is red.
-    fn trouble(&self, row: &Row, job: &Job, ran: &Ran) -> Option<Trouble> {
+    fn trouble(&self, check: &Check, job: &Job, ran: &Ran) -> Option<HostFault> {
         match ran.ending {
             Ending::Exited(0 | 77)
             | Ending::TimedOut
@@ -269,19 +283,23 @@ impl Run<'_, '_> {
             | Ending::Infra { .. } => {}
         }
         if matches!(ran.ending, Ending::Exited(126 | 127) | Ending::NotStarted { .. })
-            && let Some(fault) = program_fault(&row.command, row, self.scene)
+            && let Some(fault) = program_fault(&check.command, check, self.context)
         {
-            return Some(Trouble::Program(fault));
+            return Some(HostFault::Program(fault));
         }
         if let Some(why) = &ran.log_error {
-            return Some(Trouble::LogLost { why: why.clone() });
+            return Some(HostFault::LogLost { why: why.clone() });
         }
-        host::full_disk([job.dir()].into_iter().chain(self.scene.worktree))
+        host_fault::full_disk([job.dir()].into_iter().chain(self.context.worktree))
     }
 
     /// Runs one row once.
-    pub(crate) fn turn(&mut self, row: &Row, turn: Turn) -> Result<Judged, GatesError> {
-        let judged = self.turns(&[row], turn)?.pop();
+    pub(crate) fn attempt(
+        &mut self,
+        check: &Check,
+        attempt: Attempt,
+    ) -> Result<Judged, GatesError> {
+        let judged = self.turns(&[check], attempt)?.pop();
         Ok(judged.expect("one row gives one result"))
     }
 }
@@ -308,9 +326,9 @@ impl Judged {
     }
 
     /// What the run printed, as a piece of the row's log.
-    pub(crate) fn section(&self, turn: &str) -> Option<Section> {
+    pub(crate) fn section(&self, attempt: &str) -> Option<Section> {
         let bytes = self.log.clone()?;
-        let title = format!("{turn}: {}", self.finding.result);
+        let title = format!("{attempt}: {}", self.finding.result);
         Some(Section { title, bytes })
     }
 }
@@ -318,15 +336,15 @@ impl Judged {
 /// Judges a run and settles its job. What the host is to blame for is not settled: it comes back
 /// as the error, as good as any other result for now but not for a later run.
 fn conclude(
-    row: &Row,
+    check: &Check,
     job: &Job,
     ran: Ran,
-    trouble: Option<&Trouble>,
+    trouble: Option<&HostFault>,
     void: Option<&Finding>,
 ) -> Result<Judged, Judged> {
     let declared = matches!(ran.ending, Ending::Exited(0 | 77));
     let is_final = ran.ending.is_final();
-    let judged = judge(row, ran, trouble, void);
+    let judged = judge(check, ran, trouble, void);
     let decided = declared || void.is_some() || judged.finding.result != GateResult::Unverifiable;
     if is_final && decided {
         job.settle(void);
@@ -336,8 +354,8 @@ fn conclude(
     }
 }
 
-fn judge(row: &Row, ran: Ran, trouble: Option<&Trouble>, void: Option<&Finding>) -> Judged {
-    let finding = void.cloned().unwrap_or_else(|| classify(&ran.ending, &ran.said, row, trouble));
+fn judge(check: &Check, ran: Ran, trouble: Option<&HostFault>, void: Option<&Finding>) -> Judged {
+    let finding = void.cloned().unwrap_or_else(|| classify(&ran.ending, &ran.said, check, trouble));
     Judged {
         finding,
         duration: ran.duration,
@@ -348,12 +366,12 @@ fn judge(row: &Row, ran: Ran, trouble: Option<&Trouble>, void: Option<&Finding>)
     }
 }
 
-fn tell_sign(tell: &mut dyn FnMut(GateEvent), row: &Row, sign: Sign) {
+fn tell_sign(tell: &mut dyn FnMut(GateEvent), check: &Check, sign: Sign) {
     let last_line = match sign {
         Sign::Output { last_line, .. } => Some(last_line),
         Sign::Started { .. } | Sign::Tick => None,
     };
-    tell(GateEvent::Alive { rule_id: row.id.clone(), last_line });
+    tell(GateEvent::Alive { rule_id: check.id.clone(), last_line });
 }
 
 /// The first few names, and how many more there are.

@@ -7,14 +7,14 @@ use pdca_process::{Env, OutputCap, Sandbox, Supervisor};
 use pdca_state::{Brief, Bundle};
 
 use crate::{
+    check::Check,
     config::{Cwd, Scope},
-    row::Row,
 };
 
 /// What a run is for. Decides which rows take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Check of one bundle: every row, and fixes where [`Scene::may_fix`] says so.
+    /// The Check beat of one bundle: every row, and fixes where [`GateContext::may_fix`] says so.
     Bundle,
     /// A tree as it stands, as in continuous integration: rows about the repository.
     WorkingTree,
@@ -33,9 +33,9 @@ impl Purpose {
     }
 }
 
-/// Everything a run needs to know. [`Scene::new`] fills in "none" and defaults.
+/// Everything a run needs to know. [`GateContext::new`] fills in "none" and defaults.
 #[derive(Debug, Clone)]
-pub struct Scene<'a> {
+pub struct GateContext<'a> {
     /// What the run is for.
     pub purpose: Purpose,
     /// The directory that holds `pdca.toml`.
@@ -43,7 +43,7 @@ pub struct Scene<'a> {
     /// The directory below which each run of a row has its job directory.
     pub jobs: &'a Utf8Path,
     /// The bundle. Its directory is read by gates. Logs are written into it where
-    /// [`Scene::keep_logs`] says so, and its patch by an accepted fix where [`Scene::may_fix`] does;
+    /// [`GateContext::keep_logs`] says so, and its patch by an accepted fix where [`GateContext::may_fix`] does;
     /// with neither the run writes nothing there.
     pub bundle: Option<&'a Bundle>,
     /// The bundle's brief, for `when`.
@@ -111,7 +111,7 @@ pub struct LaneNames {
     pub tmp: Option<Utf8PathBuf>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> GateContext<'a> {
     /// A scene with nothing in it but the two directories every run has.
     pub fn new(purpose: Purpose, workspace: &'a Utf8Path, jobs: &'a Utf8Path) -> Self {
         Self {
@@ -145,8 +145,8 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether a row takes part in runs of this purpose.
-    pub fn includes(&self, row: &Row) -> bool {
-        match (self.purpose, row.scope) {
+    pub fn includes(&self, check: &Check) -> bool {
+        match (self.purpose, check.scope) {
             (Purpose::Bundle, Scope::Bundle | Scope::Repo)
             | (Purpose::WorkingTree | Purpose::Combined, Scope::Repo) => true,
             (Purpose::WorkingTree | Purpose::Combined, Scope::Bundle) => false,
@@ -154,8 +154,8 @@ impl<'a> Scene<'a> {
     }
 
     /// Where a row runs; `None` where it wants a checkout and there is none.
-    pub fn cwd(&self, row: &Row) -> Option<&'a Utf8Path> {
-        match row.cwd {
+    pub fn cwd(&self, check: &Check) -> Option<&'a Utf8Path> {
+        match check.cwd {
             Cwd::Auto => Some(self.worktree.unwrap_or(self.workspace)),
             Cwd::Workspace => Some(self.workspace),
             Cwd::Worktree => self.worktree,
@@ -276,7 +276,7 @@ pub trait Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::check::tests::check;
 
     fn names(env: &Env) -> Vec<String> {
         let names = env.set.keys().map(|name| name.to_string_lossy().into_owned());
@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn lesson_14_only_documented_variables_with_a_value_are_set() {
         let here = Utf8Path::new("/w");
-        let mut scene = Scene::new(Purpose::WorkingTree, here, here);
-        assert_eq!(names(&scene.env()), ["PDCA_WORKSPACE"]);
+        let mut context = GateContext::new(Purpose::WorkingTree, here, here);
+        assert_eq!(names(&context.env()), ["PDCA_WORKSPACE"]);
 
         let bundle = Bundle::at("/w/results/issue_36").unwrap();
         let lane = LaneNames {
@@ -297,12 +297,12 @@ mod tests {
             compose_project: Some("pdca_x_l2".to_owned()),
             tmp: Some("/t".into()),
         };
-        scene.bundle = Some(&bundle);
-        scene.worktree = Some(Utf8Path::new("/lane"));
-        (scene.base, scene.brief_base) = (Some("abc"), Some("main"));
-        (scene.target, scene.run) = (Some("own/repo"), Some("01H"));
-        scene.lane = Some(&lane);
-        let env = scene.env();
+        context.bundle = Some(&bundle);
+        context.worktree = Some(Utf8Path::new("/lane"));
+        (context.base, context.brief_base) = (Some("abc"), Some("main"));
+        (context.target, context.run) = (Some("own/repo"), Some("01H"));
+        context.lane = Some(&lane);
+        let env = context.env();
         assert_eq!(
             names(&env),
             [
@@ -330,25 +330,25 @@ mod tests {
     #[test]
     fn a_bundle_gets_all_rows_and_a_tree_those_about_the_repository() {
         let here = Utf8Path::new("/w");
-        let (bundle, repo) = (row("scope = 'bundle'"), row("scope = 'repo'"));
+        let (bundle, repo) = (check("scope = 'bundle'"), check("scope = 'repo'"));
         for (purpose, bundles) in
             [(Purpose::Bundle, true), (Purpose::WorkingTree, false), (Purpose::Combined, false)]
         {
-            let scene = Scene::new(purpose, here, here);
-            assert_eq!(scene.includes(&bundle), bundles, "{purpose:?}");
-            assert!(scene.includes(&repo), "{purpose:?}");
+            let context = GateContext::new(purpose, here, here);
+            assert_eq!(context.includes(&bundle), bundles, "{purpose:?}");
+            assert!(context.includes(&repo), "{purpose:?}");
         }
     }
 
     #[test]
     fn a_row_that_wants_a_checkout_never_runs_elsewhere() {
         let here = Utf8Path::new("/w");
-        let mut scene = Scene::new(Purpose::Bundle, here, here);
-        assert_eq!(scene.cwd(&row("cwd = 'worktree'")), None);
-        assert_eq!(scene.cwd(&row("")), Some(here));
-        scene.worktree = Some(Utf8Path::new("/lane"));
-        assert_eq!(scene.cwd(&row("cwd = 'worktree'")), scene.worktree);
-        assert_eq!(scene.cwd(&row("")), scene.worktree);
-        assert_eq!(scene.cwd(&row("cwd = 'workspace'")), Some(here));
+        let mut context = GateContext::new(Purpose::Bundle, here, here);
+        assert_eq!(context.cwd(&check("cwd = 'worktree'")), None);
+        assert_eq!(context.cwd(&check("")), Some(here));
+        context.worktree = Some(Utf8Path::new("/lane"));
+        assert_eq!(context.cwd(&check("cwd = 'worktree'")), context.worktree);
+        assert_eq!(context.cwd(&check("")), context.worktree);
+        assert_eq!(context.cwd(&check("cwd = 'workspace'")), Some(here));
     }
 }

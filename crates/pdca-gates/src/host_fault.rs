@@ -12,7 +12,7 @@ const FLOOR_BYTES: u64 = 1024 * 1024;
 
 /// Something that keeps a gate from saying anything about the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub enum HostFault {
     /// A filesystem the gate writes to has no room.
     DiskFull {
         /// A directory on that filesystem.
@@ -27,7 +27,7 @@ pub enum Trouble {
     Program(ProgramFault),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for HostFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DiskFull { at } => write!(f, "disk full at {at}"),
@@ -38,9 +38,9 @@ impl fmt::Display for Trouble {
 }
 
 /// The first of these directories whose filesystem has no room for data or for names.
-pub(crate) fn full_disk<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Option<Trouble> {
+pub(crate) fn full_disk<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Option<HostFault> {
     let mut places = places.into_iter();
-    places.find(|place| is_full(place)).map(|place| Trouble::DiskFull { at: place.to_owned() })
+    places.find(|place| is_full(place)).map(|place| HostFault::DiskFull { at: place.to_owned() })
 }
 
 fn is_full(place: &Utf8Path) -> bool {
