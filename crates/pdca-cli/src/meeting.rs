@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pdca_driver::integrate::{
     Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, Reason, TargetBranch,
 };
-use pdca_driver::{Site, Staleness};
+use pdca_driver::{Staleness, WorkspaceConfig};
 use pdca_integrate::{Outlook, holders};
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
@@ -59,7 +59,7 @@ pub struct Branch {
 impl Meeting {
     /// Looks at the seals and the branches, where any of these bundles was accepted, and at what
     /// conflicts among those that are built, where they are few enough to look at in passing.
-    pub fn load(site: &Site, entries: &[Entry]) -> Self {
+    pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
         let mut found = Self::default();
         if site.targets.is_empty() {
             return found;
@@ -233,7 +233,7 @@ fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
 }
 
 fn mark(
-    site: &Site,
+    site: &WorkspaceConfig,
     front: &TargetBranch,
     change: &Accepted,
     (known, all): (&HeldBack, &BTreeMap<&BundleId, &ChangeState>),
@@ -295,7 +295,7 @@ pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
 }
 
 /// What goes on with a change that an integration held.
-pub fn after_held(site: &Site, held: &Held) -> String {
+pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
         (Reason::Conflict, _) if site.has_resolver() => format!("pdca resolve {id}"),

@@ -16,7 +16,7 @@ use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
     Author, Batch, Begun, Dates, Driver, Errand, Event, Fit, LaneCount, LaneSettings, Pause, Run,
-    RunLimits, Site, TargetSpec, What,
+    RunLimits, TargetSpec, What, WorkspaceConfig,
 };
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_leaves::{Mode, Role};
@@ -37,7 +37,7 @@ pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
 pub(crate) use programs::tell_changes;
 
 /// The site that a workspace describes.
-pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
+pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     let workspace: &Workspace = cx.workspace()?;
     let config = &workspace.config;
     let rows = config.gates.checks().map_err(|problems| {
@@ -45,7 +45,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
         Failure::usage(texts.join("; "))
     })?;
     let pid = std::process::id();
-    let site = Site {
+    let site = WorkspaceConfig {
         workspace: workspace.root.clone(),
         bundles: workspace.bundle_root.clone(),
         configuration: configuration(cx, workspace),
@@ -105,7 +105,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<Site, Failure> {
 }
 
 /// Refuses `may_write` of what stays closed: silently left out, it would look as if it were open.
-fn require_open(site: &Site, workspace: &Workspace) -> Result<(), Failure> {
+fn require_open(site: &WorkspaceConfig, workspace: &Workspace) -> Result<(), Failure> {
     let Some(path) = site.closed_to_gates() else { return Ok(()) };
     let failure =
         Failure::usage(format!("`may_write` in [gates] names `{path}`, which stays closed"))
@@ -162,7 +162,7 @@ fn dates(cx: &Context<'_>) -> Result<Dates, Failure> {
 
 /// Refuses to start where a gate's or a leaf's program is not there: that would surface in the middle of
 /// the run, bundle by bundle.
-pub(crate) fn require_programs(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
+pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     let workspace = cx.workspace()?;
     let at = |problem: Problem, key: &str| match workspace.sources.place(key) {
         Some(place) => problem.at(place),
@@ -223,10 +223,10 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
 }
 
 /// The bundles that the machine failed a moment ago. What cannot be read is told when a run begins.
-pub(crate) fn pauses(site: &Site) -> BTreeMap<BundleId, Pause> {
+pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     let Ok(place) = pdca_journal::Place::here() else { return BTreeMap::new() };
     let now = pdca_journal::Now { at: ambient::moment(), boot: &place.boot };
-    let seen = pdca_driver::sightings(site).unwrap_or_default();
+    let seen = pdca_driver::run_statuses(site).unwrap_or_default();
     let states = seen.iter().filter_map(|sighting| sighting.state.as_ref().ok());
     states.flat_map(|state| pdca_driver::pauses(state, now)).collect()
 }
@@ -241,9 +241,9 @@ pub(crate) struct Todo<'a> {
 }
 
 /// Drives a batch in a run, with progress on `err`.
-pub(crate) fn drive(
+pub(crate) fn run_bundles(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     todo: &Todo<'_>,
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
@@ -254,7 +254,7 @@ pub(crate) fn drive(
     let begun =
         Run::begin(site, &ids, lanes.get(), ambient::moment).map_err(|error| no_run(&error))?;
     tell_torn(&begun, cx, err)?;
-    let site = Site { run: begun.run.id().to_string(), ..site.clone() };
+    let site = WorkspaceConfig { run: begun.run.id().to_string(), ..site.clone() };
     work(cx, &site, events, err, |driver| {
         let driver = Driver { run: Some(&begun.run), ..*driver };
         for recovered in &begun.recovered {
@@ -262,7 +262,7 @@ pub(crate) fn drive(
             let what = What::Recovered { was, action };
             (driver.report)(Event { id: recovered.id.clone(), lane: recovered.slot, what });
         }
-        driver.drive_batch(batch, plan, groups, lanes)
+        driver.run_batch(batch, plan, groups, lanes)
     })
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn drive(
 /// written as a number from 1 on is said, with what it stands for.
 pub(crate) fn lanes(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     flag: Option<LaneCount>,
     (key, configured): (&str, LaneCount),
     err: &mut dyn Write,
@@ -297,7 +297,7 @@ pub(crate) fn lanes(
 /// As [`lanes`], of `[driver]`.
 pub(crate) fn driver_lanes(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     flag: Option<LaneCount>,
     err: &mut dyn Write,
 ) -> Result<NonZeroU32, Failure> {
@@ -320,7 +320,7 @@ pub(crate) fn told_fit(
 /// short already stops everything before it begins.
 fn fitting(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     lanes: NonZeroU32,
     err: &mut dyn Write,
 ) -> Result<NonZeroU32, Failure> {
@@ -349,7 +349,7 @@ pub(crate) fn tell_torn(
 /// Has `job` done with a driver on a thread of its own, while this one shows what happens.
 pub(crate) fn work<T: Send>(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     events: Option<&Utf8Path>,
     err: &mut dyn Write,
     job: impl FnOnce(&Driver<'_>) -> T + Send,
@@ -374,11 +374,11 @@ pub(crate) fn work<T: Send>(
                 drop(to.send(event));
             };
             job(&Driver {
-                site,
+                config: site,
                 effects: effects.as_ref(),
                 report: &report,
                 cancel,
-                seat: None,
+                lane_env: None,
                 run: None,
             })
         });

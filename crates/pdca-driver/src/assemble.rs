@@ -2,19 +2,19 @@
 
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
-use crate::drive::{DriveError, Driver, REVIEW_LOG};
 use crate::event::What;
 use crate::run::Run;
+use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 use crate::step::Step;
 
 impl Driver<'_> {
-    pub(crate) fn assemble(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+    pub(crate) fn assemble(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
         let (Some(brief), Some(gates)) = (snapshot.authored_brief(), &snapshot.gates) else {
-            return Err(DriveError::NoProgress { step: Step::Assemble });
+            return Err(BeatError::NoProgress { step: Step::Assemble });
         };
         let text = |artifact| {
             let bytes = bundle.read(artifact)?;
-            Ok::<_, DriveError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+            Ok::<_, BeatError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
         };
         let review = text(Artifact::Review)?;
         let notes = text(Artifact::BuildNotes)?;
@@ -37,11 +37,11 @@ impl Driver<'_> {
             MissingReview::NotRun
         };
         let forecast = self.forecast(bundle, snapshot);
-        let resolution = self.site.resolved(bundle.id(), snapshot.iterations);
-        let resolution = resolution.map_err(DriveError::Own)?;
-        let stands_on = self.site.stands_on(bundle, snapshot.iterations);
+        let resolution = self.config.resolved(bundle.id(), snapshot.iterations);
+        let resolution = resolution.map_err(BeatError::Own)?;
+        let stands_on = self.config.stands_on(bundle, snapshot.iterations);
         let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
-        let protected: Vec<String> = self.site.protected_paths(&patch);
+        let protected: Vec<String> = self.config.protected_paths(&patch);
         let protected: Vec<String> =
             protected.iter().map(|path| path.escape_debug().to_string()).collect();
         let inputs = SummaryInputs {
@@ -72,7 +72,7 @@ impl Driver<'_> {
         if !snapshot.artifacts.contains(Artifact::Patch) {
             return Vec::new();
         }
-        match self.site.forecast_of(bundle.id()) {
+        match self.config.forecast_of(bundle.id()) {
             Ok(troubles) => {
                 troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
             }

@@ -13,7 +13,7 @@ use pdca_integrate::{Signer, Support};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
-use crate::site::{Site, owner};
+use crate::config::{WorkspaceConfig, owner};
 
 /// What one attempt at one bundle starts from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,14 +126,14 @@ impl Attempts {
 
 /// Work that lies in a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tenancy {
+pub(crate) struct OwnerNote {
     /// The job that did it, or the change that it is.
     pub(crate) job: String,
     /// The commit that holds all of it. Without one the work is unfinished, and exists nowhere else.
     pub(crate) head: Option<String>,
 }
 
-impl Tenancy {
+impl OwnerNote {
     /// Unfinished work of `job`.
     pub(crate) fn unfinished(job: &str) -> Self {
         Self { job: job.to_owned(), head: None }
@@ -154,13 +154,13 @@ impl Tenancy {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
     /// Whoever calls this is admitted to the workspace.
     pub fn forget_lost_checkout(&self, id: &BundleId) -> io::Result<()> {
         let (lanes, workspace) = (self.lent(), self.mark());
         for note in lanes.notes()? {
-            let job = Tenancy::from_note(&note.text).map(|tenancy| tenancy.job);
+            let job = OwnerNote::from_note(&note.text).map(|owner_note| owner_note.job);
             if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
                 lanes.forget_lost(&note)?;
             }
@@ -176,15 +176,15 @@ mod tests {
     #[test]
     fn whose_work_it_is_is_read_as_it_was_written() {
         for head in [None, Some("abc".to_owned())] {
-            let tenancy = Tenancy { job: "7-builder-00ff".to_owned(), head };
-            assert_eq!(Tenancy::from_note(&tenancy.to_note()), Some(tenancy));
+            let owner_note = OwnerNote { job: "7-builder-00ff".to_owned(), head };
+            assert_eq!(OwnerNote::from_note(&owner_note.to_note()), Some(owner_note));
         }
     }
 
     #[test]
     fn a_note_that_says_nothing_is_nobodys() {
-        assert_eq!(Tenancy::from_note(b""), None);
-        assert_eq!(Tenancy::from_note(b"\nabc\n"), None);
+        assert_eq!(OwnerNote::from_note(b""), None);
+        assert_eq!(OwnerNote::from_note(b"\nabc\n"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The base of an attempt: the target branch plus the results that the attempt stands on.
 //!
-//! One function decides it, [`Site::base_of`], for Do, Check, the forecast, `plan`, `why` and the
+//! One function decides it, [`WorkspaceConfig::base_of`], for Do, Check, the forecast, `plan`, `why` and the
 //! refolding of stale results alike. Which results are needed is decided in
 //! [`pdca_dag::foundation`]; they are folded in the object store by the code that integrates, so the
 //! same inputs give the same commit. Nothing is checked out for it, and no branch moves.
@@ -21,9 +21,9 @@ use pdca_state::{
 };
 
 use crate::attempt::Attempt;
-use crate::drive::is_red;
+use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::integrate::Reason;
-use crate::site::{Site, TargetSpec};
+use crate::run_bundle::is_red;
 
 /// What an attempt starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,7 +167,7 @@ enum Change {
     Checked { attempt: Box<Attempt>, head: ObjectId, patch: Vec<u8> },
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The base of an attempt at a bundle that starts now.
     pub(crate) fn base_of(
         &self,

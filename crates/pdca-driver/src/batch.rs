@@ -12,11 +12,11 @@ use pdca_state::{
     RootError, State, chain, survey_bundles,
 };
 
+use crate::config::WorkspaceConfig;
 use crate::estimate::declared_duration;
 use crate::failures::BeatFailure;
 use crate::run::Pause;
 use crate::schedule::Durations;
-use crate::site::Site;
 
 /// The bundles that are driven together, and what is known of the others.
 #[derive(Debug)]
@@ -61,27 +61,30 @@ pub struct Remark {
 
 impl Batch {
     /// Every bundle of the workspace that is not finished. A root that is not there yet is empty.
-    pub fn of_all(site: &Site) -> Result<Self, RootError> {
-        Self::load(site, None)
+    pub fn of_all(config: &WorkspaceConfig) -> Result<Self, RootError> {
+        Self::load(config, None)
     }
 
     /// The bundles of these ids, which must exist.
-    pub fn of(site: &Site, ids: &BTreeSet<BundleId>) -> Result<Self, RootError> {
-        Self::load(site, Some(ids))
+    pub fn of(config: &WorkspaceConfig, ids: &BTreeSet<BundleId>) -> Result<Self, RootError> {
+        Self::load(config, Some(ids))
     }
 
-    fn load(site: &Site, chosen: Option<&BTreeSet<BundleId>>) -> Result<Self, RootError> {
-        let mut known = match site.bundles.list() {
+    fn load(
+        config: &WorkspaceConfig,
+        chosen: Option<&BTreeSet<BundleId>>,
+    ) -> Result<Self, RootError> {
+        let mut known = match config.bundles.list() {
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };
         known.sort_by(|a, b| a.id().cmp(b.id()));
         let rows = survey_bundles(&known);
-        let stale = site.stale_results();
-        let put_away = site.bundles.list_completed()?;
+        let stale = config.stale_results();
+        let put_away = config.bundles.list_completed()?;
         let ids: BTreeSet<BundleId> =
             known.iter().chain(&put_away).map(|bundle| bundle.id().clone()).collect();
-        let rivals = Awaits::from(site.schedule.rivals);
+        let rivals = Awaits::from(config.schedule.rivals);
         let mut outside: BTreeMap<BundleId, Standing> = survey_bundles(&put_away)
             .iter()
             .map(|row| (row.id.clone(), standing(&row.result)))
@@ -96,8 +99,8 @@ impl Batch {
             guests: Vec::new(),
             apart: BTreeMap::new(),
             options: Options {
-                untouched: site.schedule.untouched,
-                dependants: site.schedule.dependants.into(),
+                untouched: config.schedule.untouched,
+                dependants: config.schedule.dependants.into(),
                 rivals,
                 // One that a person named is not left out without a word.
                 leave_alone: chosen.is_none(),
@@ -111,36 +114,41 @@ impl Batch {
             if is_in {
                 // An archived bundle of the same name is an earlier one.
                 outside.remove(&row.id);
-                batch.take(site, bundle, &row.result, &ids);
+                batch.take(config, bundle, &row.result, &ids);
                 // What is stale is folded anew and checked again.
                 if let Some(item) = batch.items.last_mut().filter(|_| is_stale) {
                     item.standing = Standing::Active;
                 }
-                batch.look_at_failures(site, &row.result, chosen.is_none());
+                batch.look_at_failures(config, &row.result, chosen.is_none());
             } else {
                 let standing = standing(&row.result);
                 if standing.holds(rivals) {
-                    let item = Reading::of(site, &bundle, &row.result, &ids).item;
+                    let item = Reading::of(config, &bundle, &row.result, &ids).item;
                     batch.guests.push(Item { guest: true, ..item });
                 }
                 outside.insert(row.id, standing);
             }
         }
-        batch.mark_landed(site, &mut outside);
+        batch.mark_landed(config, &mut outside);
         batch.outside = outside.into_iter().collect();
         Ok(batch)
     }
 
     /// Keeps the bundle that was taken last from being started again if that was tried enough and
     /// nobody asked for it by name.
-    fn look_at_failures(&mut self, site: &Site, glance: &Result<Glance, LoadError>, unasked: bool) {
+    fn look_at_failures(
+        &mut self,
+        config: &WorkspaceConfig,
+        glance: &Result<Glance, LoadError>,
+        unasked: bool,
+    ) {
         let (Some(bundle), Some(item)) = (self.bundles.last(), self.items.last_mut()) else {
             return;
         };
-        let failure = glance.as_ref().ok().and_then(|glance| site.failure_of(bundle, glance));
+        let failure = glance.as_ref().ok().and_then(|glance| config.failure_of(bundle, glance));
         let Some(failure) = failure else { return };
         let one = Exhausted { id: item.id.clone(), failure };
-        if unasked && site.has_failed_enough(&one.failure) {
+        if unasked && config.has_failed_enough(&one.failure) {
             item.standing = Standing::Waiting;
             self.exhausted.push(one);
         } else {
@@ -167,7 +175,11 @@ impl Batch {
     }
 
     /// Asks git which accepted bundles have landed, where anything waits for that.
-    fn mark_landed(&mut self, site: &Site, outside: &mut BTreeMap<BundleId, Standing>) {
+    fn mark_landed(
+        &mut self,
+        config: &WorkspaceConfig,
+        outside: &mut BTreeMap<BundleId, Standing>,
+    ) {
         let mut asked: BTreeSet<BundleId> = self.awaited_landings();
         if self.options.rivals == Awaits::Landed {
             let items = self.items.iter().chain(&self.guests);
@@ -178,7 +190,7 @@ impl Batch {
             let inside = inside.map(|at| self.items[at].standing);
             inside.or_else(|| outside.get(id).copied()) == Some(Standing::Complete)
         });
-        let landed = if asked.is_empty() { asked } else { site.landed_of(&asked) };
+        let landed = if asked.is_empty() { asked } else { config.landed_of(&asked) };
         for item in self.items.iter_mut().chain(&mut self.guests) {
             if landed.contains(&item.id) {
                 item.standing = Standing::Landed;
@@ -248,22 +260,22 @@ impl Batch {
     }
 
     /// What one bundle declares right now.
-    pub(crate) fn item_of(site: &Site, bundle: &Bundle) -> Item {
+    pub(crate) fn item_of(config: &WorkspaceConfig, bundle: &Bundle) -> Item {
         let glance = bundle.glance();
-        let listed = [site.bundles.list(), site.bundles.list_completed()];
+        let listed = [config.bundles.list(), config.bundles.list_completed()];
         let listed = listed.into_iter().filter_map(Result::ok).flatten();
         let ids = listed.map(|bundle| bundle.id().clone()).collect();
-        Reading::of(site, bundle, &glance, &ids).item
+        Reading::of(config, bundle, &glance, &ids).item
     }
 
     fn take(
         &mut self,
-        site: &Site,
+        config: &WorkspaceConfig,
         bundle: Bundle,
         glance: &Result<Glance, LoadError>,
         ids: &BTreeSet<BundleId>,
     ) {
-        let reading = Reading::of(site, &bundle, glance, ids);
+        let reading = Reading::of(config, &bundle, glance, ids);
         if let Some(target) = reading.apart {
             self.apart.insert(bundle.id().clone(), target);
         }
@@ -284,38 +296,44 @@ struct Reading {
 
 impl Reading {
     fn of(
-        site: &Site,
+        config: &WorkspaceConfig,
         bundle: &Bundle,
         glance: &Result<Glance, LoadError>,
         ids: &BTreeSet<BundleId>,
     ) -> Self {
         let file = bundle.path(Artifact::Brief);
-        let file = file.strip_prefix(&site.workspace).unwrap_or(&file).to_owned();
+        let file = file.strip_prefix(&config.workspace).unwrap_or(&file).to_owned();
         let mut item = Item::new(bundle.id().clone(), Place::new(&*file, 1));
         item.standing = standing(glance);
         item.unreadable = glance.as_ref().err().map(|error| chain(error));
-        item.started = has_started(site, bundle.id(), glance);
-        if site.schedule.durations == Durations::History {
-            item.duration = site.pace().load(bundle.id());
+        item.started = has_started(config, bundle.id(), glance);
+        if config.schedule.durations == Durations::History {
+            item.duration = config.pace().load(bundle.id());
         }
         let mut reading = Self { item, remarks: Vec::new(), apart: None };
         // What can be read of one that cannot be read as a whole still counts.
         let brief = bundle.read(Artifact::Brief).ok().flatten();
         let brief = brief.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
         if let Some(brief) = brief.filter(|brief| !brief.is_placeholder()) {
-            reading.declare(site, &brief, &file, ids);
+            reading.declare(config, &brief, &file, ids);
         }
         reading
     }
 
-    fn declare(&mut self, site: &Site, brief: &Brief, file: &Utf8Path, ids: &BTreeSet<BundleId>) {
-        if site.schedule.durations == Durations::History && self.item.duration.is_none() {
+    fn declare(
+        &mut self,
+        config: &WorkspaceConfig,
+        brief: &Brief,
+        file: &Utf8Path,
+        ids: &BTreeSet<BundleId>,
+    ) {
+        if config.schedule.durations == Durations::History && self.item.duration.is_none() {
             self.item.duration = declared_duration(brief);
         }
         self.item.depends_on = self.ids(brief, Label::DependsOn, file, ids);
         self.item.conflicts_with = self.ids(brief, Label::ConflictsWith, file, ids);
-        let target = site.target_of(brief).ok().flatten();
-        let apart = target.as_ref().filter(|_| site.targets.len() > 1);
+        let target = config.target_of(brief).ok().flatten();
+        let apart = target.as_ref().filter(|_| config.targets.len() > 1);
         self.apart = apart.map(|target| target.name.clone());
         let Some(field) = brief.known(Label::Touches) else { return };
         let touch = |glob: String| {
@@ -382,7 +400,11 @@ fn standing(glance: &Result<Glance, LoadError>) -> Standing {
     }
 }
 
-fn has_started(site: &Site, id: &BundleId, glance: &Result<Glance, LoadError>) -> bool {
+fn has_started(
+    config: &WorkspaceConfig,
+    id: &BundleId,
+    glance: &Result<Glance, LoadError>,
+) -> bool {
     let by_state = glance.as_ref().is_ok_and(|glance| match glance.state {
         State::Unplanned | State::Resolved => false,
         State::Planned => glance.iterations > 0,
@@ -393,7 +415,7 @@ fn has_started(site: &Site, id: &BundleId, glance: &Result<Glance, LoadError>) -
         | State::Iterate(_)
         | State::Discontinued => true,
     });
-    by_state || site.attempts().is_under_way(id)
+    by_state || config.attempts().is_under_way(id)
 }
 
 /// How long bundles took, remembered for `[schedule] durations = "history"`.

@@ -5,13 +5,13 @@ use pdca_lanes::{ApplyError, LaneError, Reset};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::attempt::Tenancy;
+use crate::attempt::OwnerNote;
+use crate::checkout::{Checkout, CheckoutError};
 use crate::commits::message_for;
-use crate::drive::{DriveError, Driver};
 use crate::event::What;
-use crate::ground::{Ground, GroundError};
+use crate::lane_env::LaneEnv;
 use crate::leaf::Guarded;
-use crate::seat::Seat;
+use crate::run_bundle::{BeatError, Driver};
 
 /// The name of the builder's error log.
 const LOG: &str = "builder";
@@ -23,79 +23,79 @@ struct BuilderJob {
 }
 
 impl Driver<'_> {
-    pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
+    pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
         if self.take_resolution(bundle, snapshot)? || self.take_refolded(bundle, snapshot)? {
             return Ok(());
         }
-        let ground = self.ground(bundle, snapshot, true)?;
-        if ground.is_none() {
+        let checkout = self.claim_checkout(bundle, snapshot, true)?;
+        if checkout.is_none() {
             let text = "no target is configured: the builder has no checkout".to_owned();
             self.tell(bundle, What::Notice { text });
         }
-        let ground = ground.as_ref();
+        let checkout = checkout.as_ref();
         let inputs = match Inputs::gather(Role::Builder, bundle) {
             Ok(inputs) => inputs,
             Err(error) => {
                 return Err(self.leaf_failed(bundle, LOG, Role::Builder, error.into())?);
             }
         };
-        let kept = self.site.kept();
-        let request = self.builder_request(snapshot, ground, &inputs, &kept);
-        let job = match self.builder_job(bundle, snapshot, ground, &request)? {
+        let kept = self.config.kept();
+        let request = self.builder_request(snapshot, checkout, &inputs, &kept);
+        let job = match self.builder_job(bundle, snapshot, checkout, &request)? {
             Ok(job) => job,
             Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
         };
-        let done = || self.site.jobs().remove(&job.dir);
+        let done = || self.config.jobs().remove(&job.dir);
         let built = self
-            .call_builder(bundle, ground, &request, &job)
-            .and_then(|outcome| Ok((self.take_patch(bundle, ground, &outcome)?, outcome)));
+            .call_builder(bundle, checkout, &request, &job)
+            .and_then(|outcome| Ok((self.take_patch(bundle, checkout, &outcome)?, outcome)));
         let ((patch, head), outcome) = match built {
             Ok(built) => built,
             Err(error) => {
-                if !matches!(error, DriveError::Interrupted) {
+                if !matches!(error, BeatError::Interrupted) {
                     // It failed for good, so the next run asks afresh, and from the branch's tip.
-                    done().map_err(DriveError::Own)?;
-                    self.site.attempts().remove(bundle.id()).map_err(DriveError::Own)?;
+                    done().map_err(BeatError::Own)?;
+                    self.config.attempts().remove(bundle.id()).map_err(BeatError::Own)?;
                 }
                 return Err(error);
             }
         };
         self.publish_change(bundle, snapshot, &outcome, &patch)?;
-        if let (Some(ground), Some(head)) = (ground, head) {
+        if let (Some(checkout), Some(head)) = (checkout, head) {
             // A commit holds the work, so nobody need rescue it. Check begins with a checkout of its own
             // making, or with this one where what the builder left beside its work may count.
-            let job = match self.site.lanes.reset {
-                Reset::Tracked => ground.change_name(bundle, &patch),
+            let job = match self.config.lanes.reset {
+                Reset::Tracked => checkout.change_name(bundle, &patch),
                 Reset::Clean | Reset::Pristine => job.owner.clone(),
             };
-            self.occupy(ground, &Tenancy { job, head: Some(head) })?;
+            self.set_owner(checkout, &OwnerNote { job, head: Some(head) })?;
         }
-        self.effects.perform("job-done", done).map_err(DriveError::Own)
+        self.effects.perform("job-done", done).map_err(BeatError::Own)
     }
 
     /// The call, all but where it lies.
     fn builder_request<'a>(
         &'a self,
         snapshot: &'a Snapshot,
-        ground: Option<&'a Ground>,
+        checkout: Option<&'a Checkout>,
         inputs: &'a Inputs,
         kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
         let places = Places {
-            workspace: &self.site.workspace,
-            bundle_root: self.site.bundles.path(),
-            worktree: ground.map(|ground| ground.lane.path()),
-            tmp: self.seat_of(ground).and_then(Seat::tmp),
+            workspace: &self.config.workspace,
+            bundle_root: self.config.bundles.path(),
+            worktree: checkout.map(|checkout| checkout.lane.path()),
+            tmp: self.lane_env_of(checkout).and_then(LaneEnv::tmp),
             fix: None,
-            primary: ground.map(|ground| ground.target.path()),
+            primary: checkout.map(|checkout| checkout.target.path()),
             kept,
             hidden: &[],
         };
         Call {
-            facts: self.facts(ground),
-            force_stub: self.site.force_stubs,
+            facts: self.facts(checkout),
+            force_stub: self.config.force_stubs,
             model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
-            ..Call::new(&self.site.leaves.builder, inputs, Utf8Path::new(""), places)
+            ..Call::new(&self.config.leaves.builder, inputs, Utf8Path::new(""), places)
         }
     }
 
@@ -103,23 +103,23 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-        ground: Option<&Ground>,
+        checkout: Option<&Checkout>,
         request: &Call<'_>,
-    ) -> Result<Result<BuilderJob, LeafError>, DriveError> {
+    ) -> Result<Result<BuilderJob, LeafError>, BeatError> {
         let attempt = snapshot.iterations.to_string();
         let key = match Self::leaf_key(request, &[("attempt", &attempt)]) {
             Ok(key) => key,
             Err(error) => return Ok(Err(error)),
         };
-        let jobs = self.site.jobs();
+        let jobs = self.config.jobs();
         let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
-        let owner =
-            ground.map_or(String::new(), |ground| ground.work_name(bundle, Role::Builder, &key));
-        if let Some(ground) = ground
-            && !ground.is_of(&owner)?
+        let owner = checkout
+            .map_or(String::new(), |checkout| checkout.work_name(bundle, Role::Builder, &key));
+        if let Some(checkout) = checkout
+            && !checkout.is_of(&owner)?
         {
             // The end of a builder whose work is no longer in the checkout is worth nothing.
-            jobs.remove(&dir).map_err(DriveError::Own)?;
+            jobs.remove(&dir).map_err(BeatError::Own)?;
         }
         Ok(Ok(BuilderJob { dir, owner }))
     }
@@ -128,21 +128,21 @@ impl Driver<'_> {
     fn call_builder(
         &self,
         bundle: &Bundle,
-        ground: Option<&Ground>,
+        checkout: Option<&Checkout>,
         request: &Call<'_>,
         job: &BuilderJob,
-    ) -> Result<LeafOutcome, DriveError> {
+    ) -> Result<LeafOutcome, BeatError> {
         let prepare = |_try: u32| -> Result<(), BoxError> {
-            Ok(ground.map_or(Ok(()), |ground| self.clear(bundle, ground, &job.owner))?)
+            Ok(checkout.map_or(Ok(()), |checkout| self.clear(bundle, checkout, &job.owner))?)
         };
-        let has_work = || ground.is_some_and(Ground::has_work);
+        let has_work = || checkout.is_some_and(Checkout::has_work);
         let request =
             Call { job: &job.dir, prepare: Some(&prepare), has_work: Some(&has_work), ..*request };
-        if let (true, Some(ground)) = (request.is_stub(), ground) {
-            self.clear(bundle, ground, &job.owner)?;
+        if let (true, Some(checkout)) = (request.is_stub(), checkout) {
+            self.clear(bundle, checkout, &job.owner)?;
         }
-        let watch = |ground| self.watch_from(ground, &job.dir);
-        let wire = ground.map(watch).transpose()?;
+        let watch = |checkout| self.watch_from(checkout, &job.dir);
+        let wire = checkout.map(watch).transpose()?;
         let Guarded { answer, planted } = self.guarded(bundle, &request)?;
         let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
         let outcome = match answer {
@@ -176,7 +176,7 @@ impl Driver<'_> {
             written.join("\n- ")
         );
         let log = self.keep_log(bundle, LOG, &text)?;
-        Err(DriveError::Breach { role: Role::Builder.as_str(), log, written })
+        Err(BeatError::Breach { role: Role::Builder.as_str(), log, written })
     }
 
     /// Puts the result of Do in place; the patch comes last, because it is what moves the state.
@@ -186,7 +186,7 @@ impl Driver<'_> {
         snapshot: &Snapshot,
         outcome: &LeafOutcome,
         patch: &[u8],
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         if let Some(earlier) = &outcome.earlier_failures {
             self.keep_log(bundle, LOG, earlier)?;
         }
@@ -203,28 +203,28 @@ impl Driver<'_> {
     fn take_patch(
         &self,
         bundle: &Bundle,
-        ground: Option<&Ground>,
+        checkout: Option<&Checkout>,
         outcome: &LeafOutcome,
-    ) -> Result<(Vec<u8>, Option<String>), DriveError> {
+    ) -> Result<(Vec<u8>, Option<String>), BeatError> {
         let written = outcome.get(Output::Artifact(Artifact::Patch));
-        let (patch, head) = match (written, ground) {
+        let (patch, head) = match (written, checkout) {
             (Some(written), None) => (written.to_vec(), None),
             (None, None) => (Vec::new(), None),
-            (None, Some(ground)) => self.harvest(bundle, ground)?,
-            (Some(written), Some(ground)) => {
+            (None, Some(checkout)) => self.harvest(bundle, checkout)?,
+            (Some(written), Some(checkout)) => {
                 // The patch is what counts; whatever else was done in the checkout is kept all the same.
                 let name = format!("beside-the-patch-of-{}", bundle.id());
-                self.save(bundle, ground, &name)?;
-                let reset = || ground.lane.reset(&ground.attempt.base);
-                self.effects.perform("reset", reset).map_err(GroundError::from)?;
-                match self.effects.perform("apply", || ground.lane.apply(written)) {
-                    Ok(()) => self.harvest(bundle, ground)?,
-                    Err(ApplyError::Lane(source)) => return Err(GroundError::from(source).into()),
+                self.save(bundle, checkout, &name)?;
+                let reset = || checkout.lane.reset(&checkout.attempt.base);
+                self.effects.perform("reset", reset).map_err(CheckoutError::from)?;
+                match self.effects.perform("apply", || checkout.lane.apply(written)) {
+                    Ok(()) => self.harvest(bundle, checkout)?,
+                    Err(ApplyError::Lane(source)) => return Err(CheckoutError::from(source).into()),
                     Err(source) => {
                         let text =
                             format!("The builder's patch cannot be taken: {}\n", chain(&source));
                         let log = self.keep_log(bundle, LOG, &text)?;
-                        return Err(DriveError::Patch { log, source });
+                        return Err(BeatError::Patch { log, source });
                     }
                 }
             }
@@ -238,7 +238,7 @@ impl Driver<'_> {
                 let notes = String::from_utf8_lossy(notes);
                 text = format!("{text}It wrote in {name}:\n\n{notes}");
             }
-            return Err(DriveError::NoChange { log: self.keep_log(bundle, LOG, &text)? });
+            return Err(BeatError::NoChange { log: self.keep_log(bundle, LOG, &text)? });
         }
         Ok((patch, head))
     }
@@ -246,9 +246,9 @@ impl Driver<'_> {
     fn harvest(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
-    ) -> Result<(Vec<u8>, Option<String>), DriveError> {
-        let nested = ground.lane.nested();
+        checkout: &Checkout,
+    ) -> Result<(Vec<u8>, Option<String>), BeatError> {
+        let nested = checkout.lane.nested();
         let nested = nested.or_else(|error| Err(self.refuse_left(bundle, error)?))?;
         if !nested.is_empty() {
             let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
@@ -256,11 +256,11 @@ impl Driver<'_> {
                 "The builder left repositories inside the checkout, which no patch can hold:\n- {}\n",
                 names.join("\n- ")
             );
-            return Err(DriveError::Nested { log: self.keep_log(bundle, LOG, &text)?, nested });
+            return Err(BeatError::Nested { log: self.keep_log(bundle, LOG, &text)?, nested });
         }
-        let harvested = self.harvest_commits(bundle, ground, &message_for(bundle));
+        let harvested = self.harvest_commits(bundle, checkout, &message_for(bundle));
         let (patch, head) = match harvested {
-            Err(DriveError::Ground(GroundError::Lane(error))) => {
+            Err(BeatError::Checkout(CheckoutError::Lane(error))) => {
                 return Err(self.refuse_left(bundle, error)?);
             }
             harvested => harvested?,
@@ -268,23 +268,23 @@ impl Driver<'_> {
         if let Err(source) = require_readable(&patch) {
             let text = format!("The builder's change cannot be taken: {}\n", chain(&source));
             let log = self.keep_log(bundle, LOG, &text)?;
-            return Err(DriveError::Patch { log, source });
+            return Err(BeatError::Patch { log, source });
         }
         Ok((patch, Some(head)))
     }
 
     /// What a builder that left a checkout in which nothing can be done has failed with. Its checkout is replaced when it is
     /// needed next.
-    fn refuse_left(&self, bundle: &Bundle, error: LaneError) -> Result<DriveError, DriveError> {
+    fn refuse_left(&self, bundle: &Bundle, error: LaneError) -> Result<BeatError, BeatError> {
         if self.cancel.is_cancelled() {
-            return Ok(DriveError::Interrupted);
+            return Ok(BeatError::Interrupted);
         }
         if !error.is_of_the_lane() {
-            return Ok(GroundError::from(error).into());
+            return Ok(CheckoutError::from(error).into());
         }
         let text = format!("What the builder left cannot be taken: {}\n", chain(&error));
         let log = self.keep_log(bundle, LOG, &text)?;
-        Ok(DriveError::Patch { log, source: error.into() })
+        Ok(BeatError::Patch { log, source: error.into() })
     }
 }
 

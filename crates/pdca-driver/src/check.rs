@@ -8,18 +8,18 @@ use pdca_journal::Verdict;
 use pdca_process::{Held, Sandbox, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
-use crate::drive::{DriveError, Driver};
+use crate::checkout::{Checkout, Patched};
 use crate::effect::{Point, When};
 use crate::event::{Proof, What};
-use crate::ground::{Ground, Patched};
 use crate::integrate::Shared;
-use crate::seat::Seat;
+use crate::lane_env::LaneEnv;
+use crate::run_bundle::{BeatError, Driver};
 
 impl Driver<'_> {
     /// Runs the gates and publishes the report. Whoever calls this holds the bundle.
-    pub fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<GateReport, DriveError> {
+    pub fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<GateReport, BeatError> {
         if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
-            return Err(DriveError::Signed);
+            return Err(BeatError::Signed);
         }
         // Whatever says something about the change by now says it about another one, or is torn.
         self.set_aside_verdicts(bundle, snapshot)?;
@@ -42,45 +42,45 @@ impl Driver<'_> {
         bundle: &Bundle,
         snapshot: &Snapshot,
         keep: bool,
-    ) -> Result<GatesOutcome, DriveError> {
-        let ground = self.ground(bundle, snapshot, false)?;
+    ) -> Result<GatesOutcome, BeatError> {
+        let checkout = self.claim_checkout(bundle, snapshot, false)?;
         let patch = Self::require_patch(bundle)?;
-        let jobs = self.site.jobs().of(bundle.id());
+        let jobs = self.config.jobs().of(bundle.id());
         let digest = pdca_state::sha256_hex(&patch);
-        let mut scene = GateContext::new(Purpose::Bundle, &self.site.workspace, &jobs);
+        let mut scene = GateContext::new(Purpose::Bundle, &self.config.workspace, &jobs);
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
-        scene.run = Some(&self.site.run);
-        scene.lane = self.seat_of(ground.as_ref()).map(|seat| &seat.names);
+        scene.run = Some(&self.config.run);
+        scene.lane = self.lane_env_of(checkout.as_ref()).map(|lane_env| &lane_env.names);
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
         // What a person asked for has a log too, outside the bundle.
-        let by_hand = self.site.evidence_by_hand(&bundle.id().dir_name());
+        let by_hand = self.config.evidence_by_hand(&bundle.id().dir_name());
         scene.logs = (!keep).then_some(&by_hand);
         scene.may_fix = keep;
-        let children = self.site.children();
+        let children = self.config.children();
         scene.hold = Some(&children);
-        scene.max_memory = self.site.limits.leaf_memory;
-        scene.search_path = self.site.search_path.as_deref();
-        scene.trees = self.site.trees();
-        scene.facts = self.site.gate_facts();
-        scene.env_pass.clone_from(&self.site.gates_env_pass);
-        scene.supervisor = self.site.supervisor.clone();
-        let (outcome, patch) = match &ground {
-            None => (self.run_rows(&self.site.rows, bundle, &scene, None)?, patch),
-            Some(ground) => {
-                let mut patched = Patched::stand(self, bundle, ground, patch)?;
-                scene.worktree = Some(ground.lane.path());
-                scene.base = Some(&ground.attempt.base);
-                scene.brief_base = Some(&ground.attempt.branch);
-                scene.target = Some(&ground.attempt.target);
-                scene.sandbox = Some(self.gate_sandbox(ground));
+        scene.max_memory = self.config.limits.leaf_memory;
+        scene.search_path = self.config.search_path.as_deref();
+        scene.trees = self.config.trees();
+        scene.facts = self.config.gate_facts();
+        scene.env_pass.clone_from(&self.config.gates_env_pass);
+        scene.supervisor = self.config.supervisor.clone();
+        let (outcome, patch) = match &checkout {
+            None => (self.run_rows(&self.config.rows, bundle, &scene, None)?, patch),
+            Some(checkout) => {
+                let mut patched = Patched::stand(self, bundle, checkout, patch)?;
+                scene.worktree = Some(checkout.lane.path());
+                scene.base = Some(&checkout.attempt.base);
+                scene.brief_base = Some(&checkout.attempt.branch);
+                scene.target = Some(&checkout.attempt.target);
+                scene.sandbox = Some(self.gate_sandbox(checkout));
                 // What another driver left in the checkout decides nothing that may land.
                 let is_clean = !patched.is_as_left();
-                let shared = self.shared(ground, patched.tree()).filter(|_| keep && is_clean);
+                let shared = self.shared(checkout, patched.tree()).filter(|_| keep && is_clean);
                 let green = shared.as_ref().and_then(Shared::green_tree);
                 scene.known_green = green.as_deref();
-                let outcome = self.run_watched(bundle, ground, &scene, &mut patched)?;
+                let outcome = self.run_watched(bundle, checkout, &scene, &mut patched)?;
                 if let Some(shared) = shared {
                     self.share(shared, patched.tree(), &outcome.report)?;
                 }
@@ -108,12 +108,12 @@ impl Driver<'_> {
     fn run_watched(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         scene: &GateContext<'_>,
         tree: &mut Patched<'_>,
-    ) -> Result<GatesOutcome, DriveError> {
-        let wire = self.watch(ground)?;
-        let checked = self.run_rows(&self.site.rows, bundle, scene, Some(tree));
+    ) -> Result<GatesOutcome, BeatError> {
+        let wire = self.watch(checkout)?;
+        let checked = self.run_rows(&self.config.rows, bundle, scene, Some(tree));
         self.tell_of_checkout(bundle, &wire.breaches());
         checked
     }
@@ -144,22 +144,24 @@ impl Driver<'_> {
 
     /// Whether the kernel keeps every row out of the primary, so that a change there is nobody's failure.
     pub(crate) fn are_gates_confined(&self) -> bool {
-        self.site.gate_sandbox != SandboxMode::Off
-            && (self.site.gate_sandbox == SandboxMode::Bwrap
+        self.config.gate_sandbox != SandboxMode::Off
+            && (self.config.gate_sandbox == SandboxMode::Bwrap
                 || matches!(wall_support(), Held::Landlock { .. } | Held::Bwrap { .. }))
-            && self.site.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
+            && self.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
     }
 
     /// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
-    pub(crate) fn gate_sandbox(&self, ground: &Ground) -> Sandbox {
-        let own = [ground.lane.path()].into_iter().chain(ground.seat.as_ref().and_then(Seat::tmp));
-        self.site.gates_sandbox(own.map(ToOwned::to_owned))
+    pub(crate) fn gate_sandbox(&self, checkout: &Checkout) -> Sandbox {
+        let own = [checkout.lane.path()]
+            .into_iter()
+            .chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
+        self.config.gates_sandbox(own.map(ToOwned::to_owned))
     }
 
     /// The patch, which must change something.
-    pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, DriveError> {
+    pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, BeatError> {
         let patch = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
-        patch.ok_or(DriveError::EmptyPatch)
+        patch.ok_or(BeatError::EmptyPatch)
     }
 
     /// Runs rows with a guard at the bundle.
@@ -169,11 +171,10 @@ impl Driver<'_> {
         bundle: &Bundle,
         scene: &GateContext<'_>,
         tree: Option<&mut dyn Tree>,
-    ) -> Result<GatesOutcome, DriveError> {
+    ) -> Result<GatesOutcome, BeatError> {
         let mut tell = |event| self.follow_gate(bundle, event);
         if rows.is_empty() {
-            return run_checks(rows, scene, tree, self.cancel, &mut tell)
-                .map_err(DriveError::Gates);
+            return run_checks(rows, scene, tree, self.cancel, &mut tell).map_err(BeatError::Gates);
         }
         self.stand_guard(bundle)?;
         let checked = run_checks(rows, scene, tree, self.cancel, &mut tell);
@@ -183,13 +184,13 @@ impl Driver<'_> {
             let text =
                 format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));
             let log = self.keep_log(bundle, "gates", &text)?;
-            return Err(DriveError::Breach { role: "gates", log, written });
+            return Err(BeatError::Breach { role: "gates", log, written });
         }
         checked.map_err(|error| {
             if matches!(error, GatesError::Cancelled) {
-                DriveError::Interrupted
+                BeatError::Interrupted
             } else {
-                DriveError::Gates(error)
+                BeatError::Gates(error)
             }
         })
     }

@@ -13,9 +13,9 @@ use pdca_state::{Artifact, Bundle, BundleId, title_of};
 
 use crate::attempt::ChangeCommit;
 use crate::authorship::Author;
-use crate::drive::{DriveError, Driver};
-use crate::ground::{Ground, GroundError};
-use crate::site::{Site, TargetSpec};
+use crate::checkout::{Checkout, CheckoutError};
+use crate::config::{TargetSpec, WorkspaceConfig};
+use crate::run_bundle::{BeatError, Driver};
 
 /// How often a ref is tried to be moved while others take the fence.
 const TRIES: u32 = 5;
@@ -24,16 +24,20 @@ const SUBJECT: usize = 72;
 
 impl Driver<'_> {
     /// Who the driver's own commits of an attempt are by. Recorded with the first of them.
-    pub(crate) fn maker(&self, bundle: &Bundle, ground: &Ground) -> Result<Signer, GroundError> {
-        let attempts = self.site.attempts();
-        let known = attempts.load(bundle.id()).map_err(GroundError::Record)?;
+    pub(crate) fn maker(
+        &self,
+        bundle: &Bundle,
+        checkout: &Checkout,
+    ) -> Result<Signer, CheckoutError> {
+        let attempts = self.config.attempts();
+        let known = attempts.load(bundle.id()).map_err(CheckoutError::Record)?;
         if let Some(made) = known.and_then(|known| known.made) {
             return Ok(made);
         }
-        let Author { name, email } = self.site.author_for(&ground.target);
-        let made = Signer { name, email, seconds: self.site.dates.now() };
+        let Author { name, email } = self.config.author_for(&checkout.target);
+        let made = Signer { name, email, seconds: self.config.dates.now() };
         let note = || attempts.update(bundle.id(), |attempt| attempt.made = Some(made.clone()));
-        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
         Ok(made)
     }
 
@@ -42,18 +46,19 @@ impl Driver<'_> {
     pub(crate) fn harvest_commits(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         message: &str,
-    ) -> Result<(Vec<u8>, String), DriveError> {
-        let made = self.maker(bundle, ground)?;
-        let commit = || ground.lane.commit_all(message, &signature(&made));
-        self.effects.perform("commit", commit).map_err(GroundError::from)?;
-        let head = ground.head()?;
-        let patch = ground.lane.diff(&ground.attempt.base, &head).map_err(GroundError::from)?;
+    ) -> Result<(Vec<u8>, String), BeatError> {
+        let made = self.maker(bundle, checkout)?;
+        let commit = || checkout.lane.commit_all(message, &signature(&made));
+        self.effects.perform("commit", commit).map_err(CheckoutError::from)?;
+        let head = checkout.head()?;
+        let patch =
+            checkout.lane.diff(&checkout.attempt.base, &head).map_err(CheckoutError::from)?;
         if patch.is_empty() {
             return Ok((patch, head));
         }
-        let head = self.keep_change(bundle, ground, &head, &patch, message)?;
+        let head = self.keep_change(bundle, checkout, &head, &patch, message)?;
         Ok((patch, head))
     }
 
@@ -62,17 +67,17 @@ impl Driver<'_> {
     pub(crate) fn keep_change(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         head: &str,
         patch: &[u8],
         message: &str,
-    ) -> Result<String, DriveError> {
-        let made = self.maker(bundle, ground)?;
-        let store = self.site.store_of(&ground.attempt.target)?;
-        let base = commit_id(&ground.attempt.base)?;
+    ) -> Result<String, BeatError> {
+        let made = self.maker(bundle, checkout)?;
+        let store = self.config.store_of(&checkout.attempt.target)?;
+        let base = commit_id(&checkout.attempt.base)?;
         let mut head = commit_id(head)?;
-        let take = || store.take_in(ground.lane.path(), base, head);
-        let line = self.effects.perform("take-in", take).map_err(GroundError::Objects)?;
+        let take = || store.take_in(checkout.lane.path(), base, head);
+        let line = self.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
         if line.is_none() {
             let text = "its commits are not one line from the base: they become one commit";
             self.warn(bundle, text);
@@ -84,19 +89,19 @@ impl Driver<'_> {
                 email: &made.email,
                 seconds: made.seconds,
             };
-            let squash = || store.squash(ground.lane.path(), head, &one);
-            head = self.effects.perform("squash", squash).map_err(GroundError::Objects)?;
+            let squash = || store.squash(checkout.lane.path(), head, &one);
+            head = self.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
         }
         self.keep_ref(&store, bundle.id(), (base, head))?;
         let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
         let note = || {
-            self.site.attempts().update(bundle.id(), |attempt| {
+            self.config.attempts().update(bundle.id(), |attempt| {
                 if attempt.changes.last() != Some(&change) {
                     attempt.changes.push(change.clone());
                 }
             })
         };
-        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
         Ok(head.to_string())
     }
 
@@ -106,18 +111,18 @@ impl Driver<'_> {
         store: &Store,
         id: &BundleId,
         commits: (ObjectId, ObjectId),
-    ) -> Result<(), DriveError> {
-        let name = work_ref(&self.site.mark(), id);
-        let seconds = self.site.dates.now();
+    ) -> Result<(), BeatError> {
+        let name = work_ref(&self.config.mark(), id);
+        let seconds = self.config.dates.now();
         let log = Log { message: "pdca: work on a bundle", seconds };
         let keep =
-            || self.site.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
-        self.effects.perform("work-ref", keep).map_err(GroundError::Ref)?;
+            || self.config.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
+        self.effects.perform("work-ref", keep).map_err(CheckoutError::Ref)?;
         Ok(())
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Changes refs under the fence as it is: refs of our own take nothing from a driver at work.
     pub(crate) fn under_fence(
         &self,
@@ -150,10 +155,10 @@ impl Site {
     }
 
     /// The object store of the target of this name.
-    pub(crate) fn store_of(&self, target: &str) -> Result<Store, GroundError> {
-        let missing = || GroundError::Unconfigured { name: target.to_owned() };
+    pub(crate) fn store_of(&self, target: &str) -> Result<Store, CheckoutError> {
+        let missing = || CheckoutError::Unconfigured { name: target.to_owned() };
         let spec = self.spec_of(target).ok_or_else(missing)?;
-        self.store(spec).map_err(GroundError::Objects)
+        self.store(spec).map_err(CheckoutError::Objects)
     }
 
     /// Who the driver's own commits in a target are by.
@@ -187,7 +192,7 @@ pub(crate) fn signature(signer: &Signer) -> Signature<'_> {
 }
 
 /// The id that a record names.
-pub(crate) fn commit_id(text: &str) -> Result<ObjectId, GroundError> {
+pub(crate) fn commit_id(text: &str) -> Result<ObjectId, CheckoutError> {
     ObjectId::from_hex(text.as_bytes())
-        .map_err(|_| GroundError::NoCommit { given: text.to_owned() })
+        .map_err(|_| CheckoutError::NoCommit { given: text.to_owned() })
 }

@@ -9,10 +9,10 @@ use pdca_state::{
     Artifact, Brief, Bundle, Element, GateResult, GateRow, LoadError, Snapshot, State,
 };
 
-use crate::drive::Driver;
+use crate::config::WorkspaceConfig;
 use crate::event::{Proof, What};
+use crate::run_bundle::Driver;
 use crate::schedule::Drift;
-use crate::site::Site;
 
 /// How many paths the note of a row names.
 const NAMED: usize = 20;
@@ -36,7 +36,7 @@ impl Driver<'_> {
             | State::Discontinued => false,
         };
         if is_checked
-            && let Some(brief) = self.site.declared(snapshot)
+            && let Some(brief) = self.config.declared(snapshot)
             && let Some(patch) = bundle.read(Artifact::Patch)?
         {
             self.tell_outside(bundle, brief, &patch);
@@ -52,12 +52,12 @@ impl Driver<'_> {
         outcome: GatesOutcome,
         patch: &[u8],
     ) -> GatesOutcome {
-        let Some(brief) = self.site.declared(snapshot) else { return outcome };
+        let Some(brief) = self.config.declared(snapshot) else { return outcome };
         if !outcome.fixes.is_empty() {
             // A fix may have gone further than the builder, and only now is that known.
             self.tell_outside(bundle, brief, patch);
         }
-        let Some(row) = row(brief, patch, self.site.schedule.drift) else { return outcome };
+        let Some(row) = row(brief, patch, self.config.schedule.drift) else { return outcome };
         self.tell(
             bundle,
             What::GateEnded {
@@ -83,7 +83,7 @@ impl Driver<'_> {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Whether a gate report says something else about what is declared than would be said now,
     /// because somebody declared more or less since. Reads the patch.
     pub fn is_drift_outdated(&self, snapshot: &Snapshot) -> Result<bool, LoadError> {

@@ -16,9 +16,9 @@ use pdca_leaves::LeafError;
 use pdca_state::{Artifact, Bundle, BundleId, Glance, State, chain, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
-use crate::drive::DriveError;
+use crate::config::WorkspaceConfig;
 use crate::leaf::speaks_of_the_leaf;
-use crate::site::Site;
+use crate::run_bundle::BeatError;
 
 /// That a beat of a bundle failed, and nothing has changed since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,7 +45,7 @@ struct Record {
     log: Option<Utf8PathBuf>,
 }
 
-impl Site {
+impl WorkspaceConfig {
     fn failure_path(&self, id: &BundleId) -> Utf8PathBuf {
         self.private().join("failures").join(format!("{}.json", id.dir_name()))
     }
@@ -77,7 +77,7 @@ impl Site {
     }
 
     /// Notes that a beat of a bundle failed, if the error says so.
-    pub(crate) fn note_failure(&self, bundle: &Bundle, error: &DriveError) -> io::Result<()> {
+    pub(crate) fn note_failure(&self, bundle: &Bundle, error: &BeatError) -> io::Result<()> {
         let Some((beat, why, log)) = blamed(error) else { return Ok(()) };
         let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
             return Ok(());
@@ -141,9 +141,9 @@ fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> 
 
 /// Which beat is to blame for an error, why, and its log. None where it is the host's, the lane's, the
 /// configuration's or a person's doing: trying again is all that helps then.
-fn blamed(error: &DriveError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
+fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
     match error {
-        DriveError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {
+        BeatError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {
             let why = if let LeafError::Failed { ending, .. } = &**source {
                 ending.to_string()
             } else {
@@ -151,40 +151,40 @@ fn blamed(error: &DriveError) -> Option<(&'static str, String, Option<Utf8PathBu
             };
             Some((role, why, Some(log.clone())))
         }
-        DriveError::NoChange { log } => {
+        BeatError::NoChange { log } => {
             Some(("builder", "it changed nothing".to_owned(), Some(log.clone())))
         }
-        DriveError::Nested { log, .. } => {
+        BeatError::Nested { log, .. } => {
             Some(("builder", "it left a repository in the checkout".to_owned(), Some(log.clone())))
         }
-        DriveError::Patch { log, source } => {
+        BeatError::Patch { log, source } => {
             let why = format!("its change cannot be taken: {}", chain(source));
             Some(("builder", why, Some(log.clone())))
         }
-        DriveError::Breach { role, log, .. } => {
+        BeatError::Breach { role, log, .. } => {
             Some((role, "something was written outside the checkout".to_owned(), Some(log.clone())))
         }
-        DriveError::EmptyPatch => Some(("patch", "patch.diff changes nothing".to_owned(), None)),
-        DriveError::Stale { base, .. } => {
+        BeatError::EmptyPatch => Some(("patch", "patch.diff changes nothing".to_owned(), None)),
+        BeatError::Stale { base, .. } => {
             Some(("patch", format!("patch.diff does not apply to {base}"), None))
         }
-        DriveError::Leaf { .. }
-        | DriveError::Interrupted
-        | DriveError::Admission(_)
-        | DriveError::Base(_)
-        | DriveError::Load(_)
-        | DriveError::Write(_)
-        | DriveError::Archive(_)
-        | DriveError::Target(_)
-        | DriveError::Ground(_)
-        | DriveError::Gates(_)
-        | DriveError::Signed
-        | DriveError::NoProgress { .. }
-        | DriveError::Record(_)
-        | DriveError::Capped { .. }
-        | DriveError::Blocked { .. }
-        | DriveError::Panicked { .. }
-        | DriveError::Own(_) => None,
+        BeatError::Leaf { .. }
+        | BeatError::Interrupted
+        | BeatError::Admission(_)
+        | BeatError::Base(_)
+        | BeatError::Load(_)
+        | BeatError::Write(_)
+        | BeatError::Archive(_)
+        | BeatError::Target(_)
+        | BeatError::Checkout(_)
+        | BeatError::Gates(_)
+        | BeatError::Signed
+        | BeatError::NoProgress { .. }
+        | BeatError::Record(_)
+        | BeatError::Capped { .. }
+        | BeatError::Blocked { .. }
+        | BeatError::Panicked { .. }
+        | BeatError::Own(_) => None,
     }
 }
 
@@ -196,11 +196,11 @@ mod tests {
     fn what_is_no_fault_of_the_bundle_never_counts() {
         let own = || io::Error::other("disk full");
         for error in [
-            DriveError::Interrupted,
-            DriveError::Own(own()),
-            DriveError::Capped { called: 3 },
-            DriveError::Panicked { said: "x".to_owned() },
-            DriveError::Leaf {
+            BeatError::Interrupted,
+            BeatError::Own(own()),
+            BeatError::Capped { called: 3 },
+            BeatError::Panicked { said: "x".to_owned() },
+            BeatError::Leaf {
                 role: "builder",
                 log: "x".into(),
                 source: Box::new(LeafError::Cancelled),
@@ -208,7 +208,7 @@ mod tests {
         ] {
             assert_eq!(blamed(&error), None, "{error}");
         }
-        let no_change = DriveError::NoChange { log: "x".into() };
+        let no_change = BeatError::NoChange { log: "x".into() };
         assert_eq!(blamed(&no_change).map(|(beat, ..)| beat), Some("builder"));
     }
 }

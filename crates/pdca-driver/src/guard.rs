@@ -10,7 +10,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Artifact, Bundle, BundleDigest, files};
 
-use crate::drive::{DriveError, Driver};
+use crate::run_bundle::{BeatError, Driver};
 
 /// What decides where a bundle stands. Nobody but the driver and the person at sign-off puts these
 /// in place, and the person does not while a child runs.
@@ -24,26 +24,26 @@ const STATE_MOVING: [Artifact; 5] = [
 
 impl Driver<'_> {
     fn guard_file(&self, bundle: &Bundle) -> Utf8PathBuf {
-        self.site.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
+        self.config.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
     }
 
     /// Notes how the bundle is, before a child starts.
-    pub(crate) fn stand_guard(&self, bundle: &Bundle) -> Result<(), DriveError> {
+    pub(crate) fn stand_guard(&self, bundle: &Bundle) -> Result<(), BeatError> {
         let file = self.guard_file(bundle);
         let digest = bundle.digest()?;
         let note = || {
-            fs_err::create_dir_all(file.parent().unwrap_or(&self.site.workspace))?;
+            fs_err::create_dir_all(file.parent().unwrap_or(&self.config.workspace))?;
             let json = serde_json::to_vec(&digest).map_err(io::Error::other)?;
             files::replace_unsynced(&file, &json)
         };
-        self.effects.perform("guard", note).map_err(DriveError::Own)
+        self.effects.perform("guard", note).map_err(BeatError::Own)
     }
 
     /// Compares the bundle with the note, and moves out of the way what could move its state and is
     /// not the driver's doing. Gives what was moved; nothing where there is no note.
-    pub(crate) fn relieve_guard(&self, bundle: &Bundle) -> Result<Vec<String>, DriveError> {
+    pub(crate) fn relieve_guard(&self, bundle: &Bundle) -> Result<Vec<String>, BeatError> {
         let file = self.guard_file(bundle);
-        let Some(before) = load(&file).map_err(DriveError::Own)? else { return Ok(Vec::new()) };
+        let Some(before) = load(&file).map_err(BeatError::Own)? else { return Ok(Vec::new()) };
         let changed = bundle.digest()?.changed_since(&before);
         let mut intruders = Vec::new();
         for path in changed {
@@ -56,7 +56,7 @@ impl Driver<'_> {
                 });
             }
         }
-        self.effects.perform("guard-done", || remove(&file)).map_err(DriveError::Own)?;
+        self.effects.perform("guard-done", || remove(&file)).map_err(BeatError::Own)?;
         Ok(intruders)
     }
 }

@@ -1,8 +1,8 @@
 //! Merge queue: seal, fold, gate together, bisect, land, certify.
 //!
 //! ```text
-//! accept ─► Site::seal ─► seal.json and refs/pdca/<run>/seal/<id>
-//! Site::target_branches ─► TargetBranch: one branch of one target and the state of each accepted change
+//! accept ─► WorkspaceConfig::seal ─► seal.json and refs/pdca/<run>/seal/<id>
+//! WorkspaceConfig::target_branches ─► TargetBranch: one branch of one target and the state of each accepted change
 //! Driver::integrate ─► plan ─ fold ─► bisect over the integration checkouts ─► land ─► certificate
 //! Driver::resolve ─► a conflict with the branch, in a checkout ─► Driver::adopt ─► Check
 //! ```
@@ -45,10 +45,10 @@ use pdca_integrate::{
 };
 use pdca_state::BundleId;
 
-use crate::drive::{DriveError, Driver};
+use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::run::Clock;
-use crate::site::Site;
+use crate::run_bundle::{BeatError, Driver};
 
 use landing_base::LandingBase;
 
@@ -236,7 +236,7 @@ pub enum IntegrateError {
     Store(#[from] StoreError),
     /// The gates could not be run.
     #[error(transparent)]
-    Drive(Box<DriveError>),
+    BundleOutcome(Box<BeatError>),
     /// It could not be recorded.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -258,12 +258,12 @@ fn short(commits: &[ObjectId]) -> String {
     few.collect::<Vec<_>>().join(", ")
 }
 
-impl From<DriveError> for IntegrateError {
-    fn from(error: DriveError) -> Self {
-        if matches!(error, DriveError::Interrupted) {
+impl From<BeatError> for IntegrateError {
+    fn from(error: BeatError) -> Self {
+        if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::Drive(Box::new(error))
+        Self::BundleOutcome(Box::new(error))
     }
 }
 
@@ -285,7 +285,7 @@ fn require_movable(front: &TargetBranch, land: Land) -> Result<(), IntegrateErro
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Refuses what can be known before any gate is paid for: nothing that gates, or nothing that may move.
     fn require_landable(&self, front: &TargetBranch, land: Land) -> Result<(), IntegrateError> {
         if !self.has_combined_gate() {
@@ -305,10 +305,10 @@ impl Driver<'_> {
         front: &TargetBranch,
         order: &IntegrationRequest<'_>,
     ) -> Result<Integrated, IntegrateError> {
-        self.site.require_landable(front, order.settings.land)?;
-        let said = |text| self.tell(&integration::told(self.site), What::Integration { text });
+        self.config.require_landable(front, order.settings.land)?;
+        let said = |text| self.tell(&integration::told(self.config), What::Integration { text });
         let tip = LandingBase::to_land_on(front, order.settings, self.cancel, &said)?;
-        let skipped = self.site.skipped(front, tip.at)?;
+        let skipped = self.config.skipped(front, tip.at)?;
         let chosen = integration::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use pdca_state::BundleId;
 
+use crate::config::WorkspaceConfig;
 use crate::integrate::ChangeState;
-use crate::site::Site;
 
-impl Site {
+impl WorkspaceConfig {
     /// Those of some accepted bundles that are in their target branch.
     ///
     /// What has nothing to land counts as landed, or it would be waited for in vain: a close without a

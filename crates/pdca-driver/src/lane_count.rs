@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A number of lanes as a person writes it, in a file, in a variable or behind a flag.
 ///
-/// There is no largest one: [`Site::fit`](crate::Site::fit) cuts what the machine cannot carry.
+/// There is no largest one: [`WorkspaceConfig::fit`](crate::WorkspaceConfig::fit) cuts what the machine cannot carry.
 ///
 /// ```
 /// use pdca_driver::LaneCount;

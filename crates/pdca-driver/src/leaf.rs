@@ -4,12 +4,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_leaves::{Call, Facts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError, chain};
 
-use crate::drive::{DriveError, Driver};
+use crate::checkout::{Checkout, CheckoutError};
 use crate::effect::{Point, When};
 use crate::event::What;
-use crate::ground::{Ground, GroundError};
 use crate::job::Key;
-use crate::seat::Seat;
+use crate::lane_env::LaneEnv;
+use crate::run_bundle::{BeatError, Driver};
 
 /// What a leaf answered, and what was planted in the bundle meanwhile.
 pub(crate) struct Guarded {
@@ -24,7 +24,7 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         request: &Call<'_>,
-    ) -> Result<Guarded, DriveError> {
+    ) -> Result<Guarded, BeatError> {
         if request.is_stub() {
             return Ok(Guarded { answer: self.leaf(bundle, request), planted: Vec::new() });
         }
@@ -38,11 +38,11 @@ impl Driver<'_> {
     }
 
     /// Counts a call against what the run may spend.
-    fn spend(&self, bundle: &Bundle, role: Role) -> Result<(), DriveError> {
+    fn spend(&self, bundle: &Bundle, role: Role) -> Result<(), BeatError> {
         let Some(run) = self.run else { return Ok(()) };
         let called = run.leaf_calls();
-        if self.site.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
-            return Err(DriveError::Capped { called });
+        if self.config.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
+            return Err(BeatError::Capped { called });
         }
         Ok(run.leaf_called(bundle.id(), role.as_str())?)
     }
@@ -57,8 +57,8 @@ impl Driver<'_> {
             }
             self.tell_leaf(bundle, role, event);
         };
-        let children = self.site.children();
-        let max_memory = self.site.limits.leaf_memory;
+        let children = self.config.children();
+        let max_memory = self.config.limits.leaf_memory;
         let hold = request.hold.or(Some(&children));
         let request = Call { hold, max_memory, ..*request };
         let outcome = call(&request, &mut tell, self.cancel)?;
@@ -77,27 +77,29 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         checkout: Option<&Utf8Path>,
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         let Some(path) = checkout.filter(|path| !path.is_dir()) else { return Ok(()) };
-        self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
-        self.site.forget_lost_checkout(bundle.id()).map_err(DriveError::Own)?;
-        Err(GroundError::Lost { path: path.to_owned() }.into())
+        self.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
+        self.config.forget_lost_checkout(bundle.id()).map_err(BeatError::Own)?;
+        Err(CheckoutError::Lost { path: path.to_owned() }.into())
     }
 
     /// What every leaf is told about the change.
-    pub(crate) fn facts<'a>(&'a self, ground: Option<&'a Ground>) -> Facts<'a> {
+    pub(crate) fn facts<'a>(&'a self, checkout: Option<&'a Checkout>) -> Facts<'a> {
         Facts {
-            base: ground.map(|ground| ground.attempt.base.as_str()),
-            brief_base: ground.map(|ground| ground.attempt.branch.as_str()),
-            target: ground.map(|ground| ground.attempt.target.as_str()),
-            run: Some(&self.site.run),
-            lane: self.seat_of(ground).map_or(Facts::default().lane, |seat| &seat.variables),
+            base: checkout.map(|checkout| checkout.attempt.base.as_str()),
+            brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
+            target: checkout.map(|checkout| checkout.attempt.target.as_str()),
+            run: Some(&self.config.run),
+            lane: self
+                .lane_env_of(checkout)
+                .map_or(Facts::default().lane, |lane_env| &lane_env.variables),
         }
     }
 
-    /// The seat at a checkout; without one the driver's own, which has the slot alone.
-    pub(crate) fn seat_of<'a>(&'a self, ground: Option<&'a Ground>) -> Option<&'a Seat> {
-        ground.and_then(|ground| ground.seat.as_ref()).or(self.seat)
+    /// Returns the environment of the checkout, or the driver's own, which has the slot alone.
+    pub(crate) fn lane_env_of<'a>(&'a self, checkout: Option<&'a Checkout>) -> Option<&'a LaneEnv> {
+        checkout.and_then(|checkout| checkout.lane_env.as_ref()).or(self.lane_env)
     }
 
     fn tell_leaf(&self, bundle: &Bundle, role: Role, event: LeafEvent) {
@@ -149,13 +151,13 @@ impl Driver<'_> {
         name: &str,
         role: Role,
         error: LeafError,
-    ) -> Result<DriveError, WriteError> {
+    ) -> Result<BeatError, WriteError> {
         // What fails while everything is being stopped was stopped.
         if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
-            return Ok(DriveError::Interrupted);
+            return Ok(BeatError::Interrupted);
         }
-        let error = match without_ground(error) {
-            Ok(ground) => return Ok(DriveError::Ground(ground)),
+        let error = match without_checkout(error) {
+            Ok(checkout) => return Ok(BeatError::Checkout(checkout)),
             Err(error) => *error,
         };
         let text = match error.error_log() {
@@ -163,15 +165,15 @@ impl Driver<'_> {
             None => format!("{}\n", chain(&error)),
         };
         let log = self.keep_log(bundle, name, &text)?;
-        Ok(DriveError::Leaf { role: role.as_str(), log, source: Box::new(error) })
+        Ok(BeatError::Leaf { role: role.as_str(), log, source: Box::new(error) })
     }
 }
 
 /// That there is no checkout is no fault of the leaf's: what kept it from being there, or the leaf's own failure.
-pub(crate) fn without_ground(error: LeafError) -> Result<GroundError, Box<LeafError>> {
+pub(crate) fn without_checkout(error: LeafError) -> Result<CheckoutError, Box<LeafError>> {
     let LeafError::Prepare(source) = error else { return Err(Box::new(error)) };
-    match source.downcast::<GroundError>() {
-        Ok(ground) => Ok(*ground),
+    match source.downcast::<CheckoutError>() {
+        Ok(checkout) => Ok(*checkout),
         Err(source) => Err(Box::new(LeafError::Prepare(source))),
     }
 }

@@ -1,7 +1,7 @@
 //! Step, beats, events: the cycle as code.
 //!
 //! [`step`] decides what comes next for a bundle, from the files present and nothing else.
-//! [`Driver::drive`] carries that out until a person is due: the builder in a private checkout, the
+//! [`Driver::run_bundle`] carries that out until a person is due: the builder in a private checkout, the
 //! gates over exactly base + patch, the reviewer with a copy of its own, the result document.
 //!
 //! ```
@@ -33,9 +33,9 @@ mod attempt;
 mod authorship;
 mod base;
 mod commits;
+mod config;
 mod job;
-mod seat;
-mod site;
+mod lane_env;
 
 mod batch;
 mod estimate;
@@ -49,16 +49,16 @@ pub mod pool;
 mod preflight;
 mod run;
 
-mod drive;
-mod ground;
+mod checkout;
 mod guard;
 mod leaf;
+mod run_bundle;
 
 mod assemble;
 mod build;
 mod check;
-mod consult;
 mod drift;
+mod interactive;
 mod refold;
 mod review;
 
@@ -69,23 +69,24 @@ pub use admission::{AdmissionError, Held};
 pub use authorship::{Author, AuthorError, Dates};
 pub use base::{Base, BaseError};
 pub use batch::{Batch, Exhausted, Remark};
-pub use drive::{Drive, DriveError, Driver};
+pub use checkout::CheckoutError;
+pub use config::{
+    AtWork, Errand, LaneOwner, LaneSettings, RunLimits, TargetChoiceError, TargetSpec,
+    WorkspaceConfig,
+};
 pub use effect::{Effects, Point, Unwatched, When};
 pub use event::{Event, Hold, Proof, Report, What};
 pub use failures::BeatFailure;
-pub use ground::GroundError;
 pub use job::Jobs;
 pub use lane_count::{LaneCount, LaneCountError};
+pub use lane_env::LaneEnv;
 pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};
 pub use refold::Staleness;
 pub use run::{
     AbortError, Begun, Clock, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run,
-    RunError, Salvage, Sighting, TakeOverError, has_work, integrations, pauses, prune, sightings,
-    sightings_in_lanes, to_prune, was_cut_short,
+    RunError, RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune,
+    run_statuses, run_statuses_in_lanes, to_prune, was_cut_short,
 };
+pub use run_bundle::{BeatError, BundleOutcome, Driver};
 pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};
-pub use seat::Seat;
-pub use site::{
-    AtWork, Errand, LaneSettings, RunLimits, Site, TargetChoiceError, TargetSpec, Tenant,
-};
 pub use step::{Halt, Position, Reviewed, Step, step};

@@ -2,18 +2,18 @@
 //!
 //! The dispatcher owns the [`Frontier`] and is the only one who decides. It asks the frontier what
 //! may start, hands it to a free lane, and waits until a worker reports or the next tick, at which it
-//! asks the [`Desk`] what people did meanwhile. A worker is a thread that is pinned to a slot from
+//! asks the [`PoolHost`] what people did meanwhile. A worker is a thread that is pinned to a slot from
 //! its first bundle to the last; it is made when a bundle needs it, so there are never more than
 //! bundles that were in flight together. With one lane there is one worker and no slot.
 //!
 //! Nothing here knows what a bundle is. So the laws of the pool are tested on thousands of graphs
 //! with work that takes no time, and its speed is measured with work that sleeps.
 
-mod desk;
+mod batch_host;
 mod groups;
-mod lane;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +25,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pdca_dag::{Frontier, Holder, Outcome, Pattern, Plan};
 use pdca_state::BundleId;
 
-pub use desk::{Batched, Stop};
+pub use batch_host::{Batched, Stop};
 use groups::Groups;
-use lane::Lane;
+use worker::Worker;
 
 /// How often people's doings are looked at while nothing else happens.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,14 +35,14 @@ const TICK: Duration = Duration::from_millis(100);
 /// What a worker does with a bundle, in the slot it is pinned to; no slot with one lane.
 pub type Work<'w, T> = &'w (dyn Fn(&BundleId, Option<u32>) -> T + Sync);
 
-/// Whoever the dispatcher asks and tells, always on its own thread.
-pub trait Desk<T> {
-    /// The slot in which a bundle's work lies, if any does.
-    fn home(&self, _id: &BundleId) -> Option<u32> {
+/// Callbacks from the dispatcher. Always called on the dispatcher thread.
+pub trait PoolHost<T> {
+    /// The slot that holds unfinished work of a bundle, if one does.
+    fn assigned_lane(&self, _id: &BundleId) -> Option<u32> {
         None
     }
 
-    /// A bundle is given to a lane; `resumed` where its work lies there.
+    /// A bundle is assigned to a lane; `resumed` if the lane holds its unfinished work.
     fn starting(&mut self, _id: &BundleId, _lane: Option<u32>, _resumed: bool) {}
 
     /// A bundle's turn came while rivals of it were in flight.
@@ -60,8 +60,8 @@ pub trait Desk<T> {
     /// A bundle's worker is done with it. Says what that means for the others.
     fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Outcome;
 
-    /// What happened elsewhere since the last time. `last` where the pool would end otherwise.
-    fn news(&mut self, _last: bool) -> Vec<News> {
+    /// Returns what happened outside the pool since the last call. `last` is set when the pool is about to end.
+    fn external_events(&mut self, _last: bool) -> Vec<ExternalEvent> {
         Vec::new()
     }
 
@@ -73,7 +73,7 @@ pub trait Desk<T> {
 
 /// Something that happened outside the pool.
 #[derive(Debug)]
-pub enum News {
+pub enum ExternalEvent {
     /// A bundle became complete.
     Complete(BundleId),
     /// A bundle came into the target branch.
@@ -102,21 +102,21 @@ pub fn carry_out<'p, T: Send>(
     groups: &[Vec<BundleId>],
     lanes: NonZeroU32,
     work: Work<'_, T>,
-    desk: &mut dyn Desk<T>,
+    host: &mut dyn PoolHost<T>,
 ) -> Frontier<'p> {
     let (reports, arrived) = unbounded();
     std::thread::scope(|scope| {
-        let hire = |slot, lane| lane::hire(scope, slot, lane, work, &reports);
+        let spawn_worker = |slot, lane| worker::spawn_worker(scope, slot, lane, work, &reports);
         let mut dispatcher = Dispatcher {
             plan,
             frontier: Frontier::new(plan),
             groups: (!groups.is_empty()).then(|| Groups::new(plan, groups)),
-            desk,
+            host,
             homes: BTreeMap::new(),
             busy: BTreeSet::new(),
             closed: BTreeSet::new(),
             lanes: (0..lanes.get()).map(|_| None).collect(),
-            hire: &hire,
+            spawn_worker: &spawn_worker,
         };
         dispatcher.resume();
         dispatcher.run(&arrived);
@@ -132,23 +132,23 @@ struct Done<T> {
     result: Result<T, Panicked>,
 }
 
-/// Makes the worker of a slot, which calls itself by the second number.
-type Hire<'h> = &'h dyn Fn(usize, Option<u32>) -> std::io::Result<Lane>;
+/// Spawns the worker of a slot; the second number is the lane that the worker passes to the work.
+type SpawnWorker<'h> = &'h dyn Fn(usize, Option<u32>) -> std::io::Result<Worker>;
 
 struct Dispatcher<'p, 'd, T> {
     plan: &'p Plan,
     frontier: Frontier<'p>,
     /// The planning groups, where there are any.
     groups: Option<Groups>,
-    desk: &'d mut dyn Desk<T>,
+    host: &'d mut dyn PoolHost<T>,
     /// The slots in which work of bundles lies that have not been started yet.
     homes: BTreeMap<usize, BundleId>,
     busy: BTreeSet<usize>,
     /// The slots for which the system gave no thread.
     closed: BTreeSet<usize>,
     /// The worker of each slot, from its first bundle on.
-    lanes: Vec<Option<Lane>>,
-    hire: Hire<'d>,
+    lanes: Vec<Option<Worker>>,
+    spawn_worker: SpawnWorker<'d>,
 }
 
 impl<T> Dispatcher<'_, '_, T> {
@@ -156,12 +156,12 @@ impl<T> Dispatcher<'_, '_, T> {
     /// were in flight together then, so they may be now.
     fn resume(&mut self) {
         for id in self.plan.ids() {
-            let home = self.desk.home(id).and_then(|slot| usize::try_from(slot).ok());
-            if let Some(slot) = home.filter(|slot| *slot < self.lanes.len()) {
+            let lane = self.host.assigned_lane(id).and_then(|slot| usize::try_from(slot).ok());
+            if let Some(slot) = lane.filter(|slot| *slot < self.lanes.len()) {
                 self.homes.insert(slot, id.clone());
             }
         }
-        if self.desk.is_stopped() {
+        if self.host.is_stopped() {
             return;
         }
         for (slot, id) in self.homes.clone() {
@@ -171,18 +171,18 @@ impl<T> Dispatcher<'_, '_, T> {
                 continue;
             }
             if self.frontier.start_first(&id).is_ok_and(|started| started) {
-                self.give(&id, slot);
+                self.assign(&id, slot);
             }
         }
     }
 
     fn run(&mut self, arrived: &Receiver<Done<T>>) {
         loop {
-            self.hear_news(false);
+            self.take_external_events(false);
             self.dispatch();
             if self.busy.is_empty() {
                 // Nobody could report any more, so this is the last time to look.
-                self.hear_news(true);
+                self.take_external_events(true);
                 self.dispatch();
                 if self.busy.is_empty() {
                     return;
@@ -204,19 +204,19 @@ impl<T> Dispatcher<'_, '_, T> {
             self.dispatch_groups();
             return;
         }
-        while self.has_free_lane() && !self.desk.is_stopped() {
+        while self.has_free_lane() && !self.host.is_stopped() {
             let Some(id) = self.frontier.start_next() else { break };
             let slot = self.choose(&id);
-            self.give(&id, slot);
+            self.assign(&id, slot);
         }
         for (id, by) in self.frontier.take_passed_over() {
-            self.desk.held(&id, &by);
+            self.host.held(&id, &by);
         }
     }
 
     /// Fills the free lanes group by group.
     fn dispatch_groups(&mut self) {
-        while self.has_free_lane() && !self.desk.is_stopped() {
+        while self.has_free_lane() && !self.host.is_stopped() {
             let Some(groups) = &self.groups else { return };
             let mut next = groups.next(self.plan, &self.frontier);
             if next.is_empty() && self.busy.is_empty() {
@@ -233,7 +233,7 @@ impl<T> Dispatcher<'_, '_, T> {
             }) else {
                 return;
             };
-            self.give(&id, slot);
+            self.assign(&id, slot);
         }
     }
 
@@ -261,12 +261,12 @@ impl<T> Dispatcher<'_, '_, T> {
             .expect("a lane is free, or nothing would have been started")
     }
 
-    fn give(&mut self, id: &BundleId, slot: usize) {
+    fn assign(&mut self, id: &BundleId, slot: usize) {
         let resumed = self.homes.get(&slot) == Some(id);
         self.homes.retain(|home, other| *home != slot && other != id);
         let lane = if self.lanes.len() > 1 { u32::try_from(slot).ok() } else { None };
         if self.lanes[slot].is_none() {
-            match (self.hire)(slot, lane) {
+            match (self.spawn_worker)(slot, lane) {
                 Ok(hired) => self.lanes[slot] = Some(hired),
                 Err(error) => {
                     self.fall_short(id, slot, &error);
@@ -277,9 +277,9 @@ impl<T> Dispatcher<'_, '_, T> {
         if let Some(groups) = &mut self.groups {
             groups.started(id, slot);
         }
-        self.desk.starting(id, lane, resumed);
+        self.host.starting(id, lane, resumed);
         let worker = self.lanes[slot].as_ref().expect("the lane has a worker by now");
-        worker.give(id.clone());
+        worker.assign(id.clone());
         self.busy.insert(slot);
     }
 
@@ -290,10 +290,10 @@ impl<T> Dispatcher<'_, '_, T> {
             groups.closed(slot);
         }
         let others = self.lanes.len() - self.closed.len();
-        self.desk.short_of_lanes(others);
+        self.host.short_of_lanes(others);
         if others == 0 {
             let said = format!("no thread for a lane: {error}");
-            let outcome = self.desk.ended(id, Err(Panicked(said)));
+            let outcome = self.host.ended(id, Err(Panicked(said)));
             self.end(id, outcome);
             return;
         }
@@ -304,7 +304,7 @@ impl<T> Dispatcher<'_, '_, T> {
 
     fn take(&mut self, done: Done<T>) {
         self.busy.remove(&done.slot);
-        let outcome = self.desk.ended(&done.id, done.result);
+        let outcome = self.host.ended(&done.id, done.result);
         self.end(&done.id, outcome);
     }
 
@@ -314,32 +314,32 @@ impl<T> Dispatcher<'_, '_, T> {
         }
         let freed = self.frontier.ended(id, outcome).expect("this dispatcher started it");
         for freed in freed {
-            self.desk.freed(&freed, id);
+            self.host.freed(&freed, id);
         }
     }
 
-    fn hear_news(&mut self, last: bool) {
-        for news in self.desk.news(last) {
-            match news {
-                News::Complete(id) => {
+    fn take_external_events(&mut self, last: bool) {
+        for event in self.host.external_events(last) {
+            match event {
+                ExternalEvent::Complete(id) => {
                     let freed = self.frontier.completed_elsewhere(&id).unwrap_or_default();
                     for freed in freed {
-                        self.desk.freed(&freed, &id);
+                        self.host.freed(&freed, &id);
                     }
                 }
-                News::Landed(id) => {
+                ExternalEvent::Landed(id) => {
                     let freed = self.frontier.landed_elsewhere(&id).unwrap_or_default();
                     for freed in freed {
-                        self.desk.freed(&freed, &id);
+                        self.host.freed(&freed, &id);
                     }
                 }
-                News::Withdrawn(id) => drop(self.frontier.withdrawn(&id)),
+                ExternalEvent::Withdrawn(id) => drop(self.frontier.withdrawn(&id)),
                 // One that is in flight again, or was never halted, needs no reopening.
-                News::Reopened(id) => drop(self.frontier.reopened(&id)),
-                News::Widened(id, patterns) => {
+                ExternalEvent::Reopened(id) => drop(self.frontier.reopened(&id)),
+                ExternalEvent::Widened(id, patterns) => {
                     let rivals = self.frontier.widen(&id, patterns).unwrap_or_default();
                     if !rivals.is_empty() {
-                        self.desk.met(&id, &rivals);
+                        self.host.met(&id, &rivals);
                     }
                 }
             }

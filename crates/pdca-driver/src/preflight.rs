@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::{PortRange, Target};
 use pdca_process::memory_support;
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// What is free, in bytes; an error where that cannot be told.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Room {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// What is free now.
     pub fn room(&self) -> Room {
         Room::at(self.written_to())

@@ -6,7 +6,7 @@
 use pdca_gates::{Checks, Command};
 use pdca_lanes::footprint;
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// Directories of CI, agents, tools and our own, wherever they lie in the tree.
 const DIRECTORIES: [&str; 13] = [
@@ -63,7 +63,7 @@ const READ_BY: [(&str, &[&str]); 4] = [
     ("tox", &["tox.ini"]),
 ];
 
-impl Site {
+impl WorkspaceConfig {
     /// The protected paths that a patch writes, sorted. A patch that cannot be read has none: it never
     /// passes its gates.
     pub fn protected_paths(&self, patch: &[u8]) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! An accepted change becomes known outside: a branch, a draft pull request, a comment.
 //!
 //! ```text
-//! Site::dossier ─► what is published, where, under which key; nothing is changed yet
+//! WorkspaceConfig::dossier ─► what is published, where, under which key; nothing is changed yet
 //! Driver::publish ─► look outside ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark
-//! Site::rehearse_publishing ─► the same as far as looking goes
+//! WorkspaceConfig::rehearse_publishing ─► the same as far as looking goes
 //! ```
 //!
 //! Each thing outside is looked up by its key before it is asked for, and written into `publish.json`
@@ -22,8 +22,8 @@ use pdca_publish::{BranchFlaw, OutsideError, PullState, Settings};
 use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
-use crate::drive::{DriveError, Driver};
 use crate::integrate::TargetBranchError;
+use crate::run_bundle::{BeatError, Driver};
 
 pub use rehearsal::{Rehearsal, Would};
 
@@ -272,15 +272,15 @@ pub enum PublishError {
     Write(#[from] WriteError),
     /// A leaf or a gate could not be run.
     #[error(transparent)]
-    Drive(Box<DriveError>),
+    BundleOutcome(Box<BeatError>),
 }
 
-impl From<DriveError> for PublishError {
-    fn from(error: DriveError) -> Self {
-        if matches!(error, DriveError::Interrupted) {
+impl From<BeatError> for PublishError {
+    fn from(error: BeatError) -> Self {
+        if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::Drive(Box::new(error))
+        Self::BundleOutcome(Box::new(error))
     }
 }
 
@@ -300,9 +300,9 @@ impl Driver<'_> {
         bundle: &Bundle,
         order: &Order<'_>,
     ) -> Result<Published, PublishError> {
-        let _taken = self.site.take(bundle.id())?;
+        let _taken = self.config.take(bundle.id())?;
         self.require_untouched(bundle)?;
-        let mut dossier = self.site.dossier(bundle, order.settings)?;
+        let mut dossier = self.config.dossier(bundle, order.settings)?;
         if let Some(kept) = dossier.set_foreign_record_aside(bundle, self.effects)? {
             self.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
         }
@@ -345,7 +345,7 @@ impl Driver<'_> {
             format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
         let log = self.keep_log(bundle, "breach", &text)?;
         let role = "child of an earlier driver";
-        Err(DriveError::Breach { role, log, written }.into())
+        Err(BeatError::Breach { role, log, written }.into())
     }
 
     pub(crate) fn stop_if_told(&self) -> Result<(), PublishError> {

@@ -21,11 +21,11 @@ use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_sta
 
 use crate::attempt::{Attempt, ChangeCommit};
 use crate::base::{BaseError, Landscape, TargetTip, stale_sentence};
+use crate::checkout::CheckoutError;
 use crate::commits::commit_id;
-use crate::drive::{DriveError, Driver};
+use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::event::What;
-use crate::ground::GroundError;
-use crate::site::{Site, TargetSpec};
+use crate::run_bundle::{BeatError, Driver};
 
 /// What became of a stale result.
 enum Refolded {
@@ -40,7 +40,7 @@ enum Refolded {
 impl Driver<'_> {
     /// Brings a stale result back to where Check begins, or to Do where it does not fit any more. Says
     /// whether there was anything to do. The caller holds the bundle.
-    pub(crate) fn mend(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<bool, DriveError> {
+    pub(crate) fn mend(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<bool, BeatError> {
         match snapshot.state {
             State::AwaitingSignoff | State::Complete => {}
             State::Unplanned
@@ -51,8 +51,8 @@ impl Driver<'_> {
             | State::Iterate(_)
             | State::Discontinued => return Ok(false),
         }
-        let attempts = self.site.attempts();
-        let Some(known) = attempts.load(bundle.id()).map_err(DriveError::Own)? else {
+        let attempts = self.config.attempts();
+        let Some(known) = attempts.load(bundle.id()).map_err(BeatError::Own)? else {
             return Ok(false);
         };
         if let Some(said) = known.refolded.clone()
@@ -64,9 +64,9 @@ impl Driver<'_> {
         if known.iterations != snapshot.iterations || known.stands_on.is_empty() {
             return Ok(false);
         }
-        let Some(spec) = self.site.spec_of(&known.target) else { return Ok(false) };
-        let store = self.site.store(spec).map_err(GroundError::Objects)?;
-        let landscape = self.site.landscape_of(&store, spec, &known.branch)?;
+        let Some(spec) = self.config.spec_of(&known.target) else { return Ok(false) };
+        let store = self.config.store(spec).map_err(CheckoutError::Objects)?;
+        let landscape = self.config.landscape_of(&store, spec, &known.branch)?;
         let Some(stale) = landscape.stale(bundle.id()) else { return Ok(false) };
         let said = stale_sentence(stale);
         match self.refold(&store, spec, bundle, &known, &said)? {
@@ -75,7 +75,7 @@ impl Driver<'_> {
                 let commits = (commit_id(&next.base)?, commit_id(&next.changes[0].head)?);
                 self.keep_ref(&store, bundle.id(), commits)?;
                 let note = || attempts.store(bundle.id(), &next);
-                self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+                self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
                 self.tell(bundle, What::Integration { text: format!("stale: {said}; refolded") });
                 self.archive_stale(bundle, &said)?;
             }
@@ -96,13 +96,13 @@ impl Driver<'_> {
         bundle: &Bundle,
         known: &Attempt,
         said: &str,
-    ) -> Result<Refolded, DriveError> {
+    ) -> Result<Refolded, BeatError> {
         let brief_text = bundle.read(Artifact::Brief)?.unwrap_or_default();
         let brief = Brief::parse(&String::from_utf8_lossy(&brief_text));
-        let tip = store.branch_tip(&known.branch).map_err(GroundError::Objects)?;
+        let tip = store.branch_tip(&known.branch).map_err(CheckoutError::Objects)?;
         let Some(tip) = tip else { return Ok(Refolded::Waits) };
         let at = TargetTip { spec, branch: &known.branch, tip };
-        let base = match self.site.base_of(store, bundle, &brief, at) {
+        let base = match self.config.base_of(store, bundle, &brief, at) {
             Ok(base) => base,
             Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
                 return Ok(Refolded::Waits);
@@ -144,7 +144,7 @@ impl Driver<'_> {
         // Each commit is picked as it is; merging would bring the old base along.
         let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
         let plan = plan.map_err(BaseError::from)?.keeping_messages();
-        let drivers = self.site.integrate.drivers().map_err(BaseError::from)?;
+        let drivers = self.config.integrate.drivers().map_err(BaseError::from)?;
         let mut engine = Engine::new(store, drivers);
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()));
         let folded = folded.map_err(BaseError::from)?;
@@ -184,12 +184,12 @@ impl Driver<'_> {
         })
     }
 
-    fn next_iteration(bundle: &Bundle) -> Result<u32, DriveError> {
+    fn next_iteration(bundle: &Bundle) -> Result<u32, BeatError> {
         // The archive takes the largest number plus one; planning it changes nothing.
         Ok(archive_stale(bundle, "")?.number)
     }
 
-    fn archive_stale(&self, bundle: &Bundle, said: &str) -> Result<(), DriveError> {
+    fn archive_stale(&self, bundle: &Bundle, said: &str) -> Result<(), BeatError> {
         for step in archive_stale(bundle, said)?.steps {
             self.effects.perform(step.name(), || step.apply())?;
         }
@@ -202,22 +202,22 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-    ) -> Result<bool, DriveError> {
-        let known = self.site.attempts().load(bundle.id()).map_err(DriveError::Own)?;
+    ) -> Result<bool, BeatError> {
+        let known = self.config.attempts().load(bundle.id()).map_err(BeatError::Own)?;
         let is_it =
             |known: &Attempt| known.refolded.is_some() && known.iterations == snapshot.iterations;
         let Some(known) = known.filter(is_it) else { return Ok(false) };
         let Some(change) = known.changes.last() else { return Ok(false) };
-        let Some(ground) = self.ground(bundle, snapshot, true)? else { return Ok(false) };
+        let Some(checkout) = self.claim_checkout(bundle, snapshot, true)? else { return Ok(false) };
         let head = change.head.clone();
-        let patch = ground.lane.diff(&known.base, &head).map_err(GroundError::from)?;
+        let patch = checkout.lane.diff(&known.base, &head).map_err(CheckoutError::from)?;
         if patch.is_empty() {
             return Ok(false);
         }
         let change = ChangeCommit { patch: sha256_hex(&patch), head };
         let note =
-            || self.site.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
-        self.effects.perform("attempt", note).map_err(GroundError::Record)?;
+            || self.config.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
+        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
         if let Some(notes) = bundle.read_archived(snapshot.iterations, Artifact::BuildNotes)? {
             self.publish(bundle, Artifact::BuildNotes, &notes)?;
         }
@@ -236,7 +236,7 @@ pub struct Staleness {
     pub waits_for: Option<BundleId>,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The bundles whose results are stale. What cannot be looked at is not: it is found out when the
     /// bundle is driven.
     pub fn stale_results(&self) -> BTreeMap<BundleId, Staleness> {

@@ -4,32 +4,32 @@ use camino::Utf8Path;
 use pdca_leaves::{BoxError, Call, Inputs, LeafConfig, LeafError, LeafOutcome, Places, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::drive::{DriveError, Driver, REVIEW_LOG};
-use crate::ground::{Ground, GroundError, Patched};
+use crate::checkout::{Checkout, CheckoutError, Patched};
+use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf};
-use crate::seat::Seat;
+use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 
 impl Driver<'_> {
-    pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
-        let ground = self.ground(bundle, snapshot, false)?;
-        let patched = match &ground {
-            Some(ground) => {
+    pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
+        let checkout = self.claim_checkout(bundle, snapshot, false)?;
+        let patched = match &checkout {
+            Some(checkout) => {
                 let patch = Self::require_patch(bundle)?;
-                Some(Patched::stand(self, bundle, ground, patch)?)
+                Some(Patched::stand(self, bundle, checkout, patch)?)
             }
             None => None,
         };
         let fixed = patched.as_ref().map(Patched::tree);
-        for adviser in &self.site.leaves.advisory {
-            self.advise(bundle, snapshot, ground.as_ref(), fixed, adviser)?;
+        for adviser in &self.config.leaves.advisory {
+            self.advise(bundle, snapshot, checkout.as_ref(), fixed, adviser)?;
         }
-        let config = &self.site.leaves.reviewer;
-        match self.ask(bundle, snapshot, ground.as_ref(), fixed, Role::Reviewer, config) {
+        let config = &self.config.leaves.reviewer;
+        match self.ask(bundle, snapshot, checkout.as_ref(), fixed, Role::Reviewer, config) {
             Ok(outcome) => {
                 let text = outcome.get(Role::Reviewer.output()).unwrap_or_default();
                 self.publish(bundle, Artifact::Review, text)
             }
-            Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+            Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
                 self.warn(bundle, format!("there is no review: {}", chain(&source)));
                 let text = source.error_log().unwrap_or_default().to_owned();
                 self.keep_log(bundle, REVIEW_LOG, &text)?;
@@ -45,21 +45,21 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-        ground: Option<&Ground>,
+        checkout: Option<&Checkout>,
         fixed: Option<&str>,
         config: &LeafConfig,
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         let id = config.id.as_deref().unwrap_or("adviser");
         let place = Bundle::advisory(id);
         if bundle.dir().join(&place).exists() {
             return Ok(());
         }
-        match self.ask(bundle, snapshot, ground, fixed, Role::Adviser, config) {
+        match self.ask(bundle, snapshot, checkout, fixed, Role::Adviser, config) {
             Ok(outcome) => {
                 let text = outcome.get(Role::Adviser.output()).unwrap_or_default();
                 Ok(self.effects.perform("advisory", || bundle.publish_file(&place, text))?)
             }
-            Err(DriveError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+            Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
                 self.warn(bundle, format!("the adviser {id} has no advice: {}", chain(&source)));
                 self.keep_log(bundle, &log_name(config), source.error_log().unwrap_or_default())?;
                 Ok(())
@@ -73,33 +73,33 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-        ground: Option<&Ground>,
+        checkout: Option<&Checkout>,
         fixed: Option<&str>,
         role: Role,
         config: &LeafConfig,
-    ) -> Result<LeafOutcome, DriveError> {
-        let failed = |error| DriveError::Leaf {
+    ) -> Result<LeafOutcome, BeatError> {
+        let failed = |error| BeatError::Leaf {
             role: role.as_str(),
             log: bundle.dir().to_owned(),
             source: Box::new(error),
         };
         let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
-        let kept = self.site.kept();
+        let kept = self.config.kept();
         // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
-        let hidden = [self.site.lanes.root.clone()];
+        let hidden = [self.config.lanes.root.clone()];
         let places = Places {
-            workspace: &self.site.workspace,
-            bundle_root: self.site.bundles.path(),
+            workspace: &self.config.workspace,
+            bundle_root: self.config.bundles.path(),
             worktree: None,
-            tmp: self.seat_of(ground).and_then(Seat::tmp),
-            fix: ground.map(|ground| ground.lane.path()),
-            primary: ground.map(|ground| ground.target.path()),
+            tmp: self.lane_env_of(checkout).and_then(LaneEnv::tmp),
+            fix: checkout.map(|checkout| checkout.lane.path()),
+            primary: checkout.map(|checkout| checkout.target.path()),
             kept: &kept,
             hidden: &hidden,
         };
         let request = Call {
-            facts: self.facts(ground),
-            force_stub: self.site.force_stubs,
+            facts: self.facts(checkout),
+            force_stub: self.config.force_stubs,
             ..Call::new(config, &inputs, Utf8Path::new(""), places)
         };
         let attempt = snapshot.iterations.to_string();
@@ -109,15 +109,15 @@ impl Driver<'_> {
             .id
             .as_deref()
             .map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
-        let job = self.site.jobs().path(bundle.id(), &name, &key);
+        let job = self.config.jobs().path(bundle.id(), &name, &key);
         let copy = job.join("checkout");
         let prepare = |_try: u32| -> Result<(), BoxError> {
-            ground.map_or(Ok(()), |ground| self.lay_out_copy(bundle, ground, &copy))
+            checkout.map_or(Ok(()), |checkout| self.lay_out_copy(bundle, checkout, &copy))
         };
         let fingerprint = || -> Result<String, BoxError> {
-            ground.map_or(Ok(String::new()), |ground| Ok(ground.lane.tree()?))
+            checkout.map_or(Ok(String::new()), |checkout| Ok(checkout.lane.tree()?))
         };
-        let has_copy = ground.is_some() && !request.is_stub();
+        let has_copy = checkout.is_some() && !request.is_stub();
         let places = Places { worktree: has_copy.then_some(copy.as_path()), ..places };
         let request = Call {
             job: &job,
@@ -126,8 +126,8 @@ impl Driver<'_> {
             fingerprint: Some(&fingerprint),
             ..request
         };
-        let watch = |ground| self.watch_from(ground, &job);
-        let wire = ground.map(watch).transpose()?;
+        let watch = |checkout| self.watch_from(checkout, &job);
+        let wire = checkout.map(watch).transpose()?;
         let Guarded { answer, planted } = self.guarded(bundle, &request)?;
         let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
         if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
@@ -142,11 +142,11 @@ impl Driver<'_> {
                 written.join("\n- ")
             );
             let log = self.keep_log(bundle, &log_name(config), &text)?;
-            return Err(DriveError::Breach { role: role.as_str(), log, written });
+            return Err(BeatError::Breach { role: role.as_str(), log, written });
         }
         answer.map_err(|error| {
             if matches!(error, LeafError::Cancelled) {
-                DriveError::Interrupted
+                BeatError::Interrupted
             } else {
                 failed(error)
             }
@@ -168,14 +168,14 @@ impl Driver<'_> {
     fn lay_out_copy(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         copy: &Utf8Path,
     ) -> Result<(), BoxError> {
         pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
-        ground.lane.copy_to(copy).map_err(GroundError::from)?;
-        let base = &ground.attempt.base;
-        let back = ground.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
-        let back = back.map_err(GroundError::from)?;
+        checkout.lane.copy_to(copy).map_err(CheckoutError::from)?;
+        let base = &checkout.attempt.base;
+        let back = checkout.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
+        let back = back.map_err(CheckoutError::from)?;
         if !back.is_empty() {
             let files = back.join(", ");
             let text = format!(

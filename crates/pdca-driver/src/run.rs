@@ -14,7 +14,7 @@ mod abort;
 mod begin;
 mod observe;
 mod prune;
-mod sighting;
+mod status;
 mod takeover;
 
 use std::collections::BTreeMap;
@@ -34,12 +34,12 @@ pub use begin::{Begun, RunError};
 pub use observe::{Observed, Recovered};
 pub(crate) use prune::is_past;
 pub use prune::{Prune, RecordOf, prune, to_prune};
-pub use sighting::{Sighting, integrations, sightings, sightings_in_lanes};
+pub use status::{RunStatus, integrations, run_statuses, run_statuses_in_lanes};
 pub use takeover::TakeOverError;
 
-use crate::drive::{Drive, DriveError};
-use crate::ground::GroundError;
-use crate::site::Site;
+use crate::checkout::CheckoutError;
+use crate::config::WorkspaceConfig;
+use crate::run_bundle::{BeatError, BundleOutcome};
 
 /// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
 pub type Clock = fn() -> Moment;
@@ -206,7 +206,7 @@ impl Run {
     pub(crate) fn ended(
         &self,
         id: &BundleId,
-        result: &Result<Drive, DriveError>,
+        result: &Result<BundleOutcome, BeatError>,
     ) -> Result<(), RecordError> {
         let mut journal = self.journal();
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
@@ -224,7 +224,7 @@ impl Run {
         }
         journal.append((self.clock)(), records)?;
         let at = (self.clock)();
-        if let Err(DriveError::Ground(error @ GroundError::Lost { .. })) = result {
+        if let Err(BeatError::Checkout(error @ CheckoutError::Lost { .. })) = result {
             let (bundle, reason) = (Some(id.clone()), Reason::Recovery);
             let evidence = error.to_string();
             journal.append(at, vec![Record::Blocked { bundle, reason, evidence }])?;
@@ -342,14 +342,14 @@ fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
 
 /// Whether anything is left to do in a run: a bundle that a driver would go on with, or something that
 /// a person must unblock.
-pub fn has_work(site: &Site, state: &RunState) -> bool {
+pub fn has_work(config: &WorkspaceConfig, state: &RunState) -> bool {
     state.phase.is_blocked()
         || !state.intents.is_empty()
         || state.bundles.iter().any(|(id, work)| match &work.status {
-            Status::Ready | Status::Running | Status::Interrupted => can_go_on(&site.bundles, id),
+            Status::Ready | Status::Running | Status::Interrupted => can_go_on(&config.bundles, id),
             Status::Sealed => true,
             Status::Blocked { reason, .. } => {
-                *reason == Reason::Recovery && can_go_on(&site.bundles, id)
+                *reason == Reason::Recovery && can_go_on(&config.bundles, id)
             }
             Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
         })
@@ -438,7 +438,7 @@ fn closing(journal: &Journal) -> Vec<Record> {
 fn exhaust(
     journal: &mut Journal,
     id: &BundleId,
-    result: &Result<Drive, DriveError>,
+    result: &Result<BundleOutcome, BeatError>,
     at: Moment,
 ) -> Result<(), AppendError> {
     let Ending::Interrupted { cause } = ending(result) else { return Ok(()) };
@@ -454,40 +454,40 @@ fn exhaust(
 }
 
 /// What the end of a drive is for the run.
-fn ending(result: &Result<Drive, DriveError>) -> Ending {
+fn ending(result: &Result<BundleOutcome, BeatError>) -> Ending {
     let Err(error) = result else { return Ending::Finished };
     match error {
-        DriveError::NoChange { .. } => Ending::NoChange,
-        DriveError::Interrupted | DriveError::Panicked { .. } => {
+        BeatError::NoChange { .. } => Ending::NoChange,
+        BeatError::Interrupted | BeatError::Panicked { .. } => {
             Ending::Interrupted { cause: Cause::Crash }
         }
-        DriveError::Ground(_) | DriveError::Own(_) | DriveError::Record(_) => {
+        BeatError::Checkout(_) | BeatError::Own(_) | BeatError::Record(_) => {
             Ending::Interrupted { cause: Cause::Host }
         }
-        DriveError::Admission(_)
-        | DriveError::Load(_)
-        | DriveError::Write(_)
-        | DriveError::Archive(_)
-        | DriveError::Target(_)
-        | DriveError::Base(_)
-        | DriveError::Gates(_)
-        | DriveError::Leaf { .. }
-        | DriveError::Nested { .. }
-        | DriveError::Patch { .. }
-        | DriveError::Breach { .. }
-        | DriveError::EmptyPatch
-        | DriveError::Stale { .. }
-        | DriveError::Signed
-        | DriveError::Capped { .. }
-        | DriveError::Blocked { .. }
-        | DriveError::NoProgress { .. } => Ending::Failed { what: pdca_state::chain(error) },
+        BeatError::Admission(_)
+        | BeatError::Load(_)
+        | BeatError::Write(_)
+        | BeatError::Archive(_)
+        | BeatError::Target(_)
+        | BeatError::Base(_)
+        | BeatError::Gates(_)
+        | BeatError::Leaf { .. }
+        | BeatError::Nested { .. }
+        | BeatError::Patch { .. }
+        | BeatError::Breach { .. }
+        | BeatError::EmptyPatch
+        | BeatError::Stale { .. }
+        | BeatError::Signed
+        | BeatError::Capped { .. }
+        | BeatError::Blocked { .. }
+        | BeatError::NoProgress { .. } => Ending::Failed { what: pdca_state::chain(error) },
     }
 }
 
 /// What kind of work an end belongs to.
-fn phase(result: &Result<Drive, DriveError>) -> Phase {
+fn phase(result: &Result<BundleOutcome, BeatError>) -> Phase {
     match result {
-        Err(DriveError::Ground(_)) => Phase::Prepare,
+        Err(BeatError::Checkout(_)) => Phase::Prepare,
         Ok(_) | Err(_) => Phase::Attempt,
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     failure::LaneError,
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
-    occupant::Occupant,
+    owner::OwnerFile,
     provision::Kind,
     room::Room,
     stage::Stage,
@@ -31,7 +31,7 @@ pub(crate) const RESCUED: &str = "rescued";
 /// What follows the name of the target in the name of its marker.
 pub(crate) const MARKER: &str = ".lane.json";
 /// What follows it in the name of its occupant note.
-pub(crate) const OCCUPANT: &str = ".occupant";
+pub(crate) const OWNER: &str = ".occupant";
 
 /// The directory of all lanes.
 ///
@@ -181,7 +181,7 @@ impl Lanes {
             stage: Stage::new(&dir, target.name()),
             aside: dir.join(RESCUED),
             marker,
-            occupant: Occupant::at(dir.join(format!("{}{OCCUPANT}", target.name()))),
+            owner: OwnerFile::at(dir.join(format!("{}{OWNER}", target.name()))),
             moved_aside: None,
             cache: self.cache.clone(),
             cancel: self.cancel.clone(),
@@ -210,7 +210,7 @@ impl Lanes {
         self.root.join(format!("lane-{slot}"))
     }
 
-    /// The notes about whose work lies in which lane, as [`Lane::occupy`] wrote them.
+    /// The notes about whose work lies in which lane, as [`Lane::set_owner`] wrote them.
     ///
     /// A slot without one, or with one that cannot be read, is not among them. Takes nothing and
     /// changes nothing.
@@ -226,8 +226,8 @@ impl Lanes {
             let (Some(slot), Ok(files)) = (slot, dir.path().read_dir_utf8()) else { continue };
             for file in files {
                 let file = file?;
-                let Some(target) = file.file_name().strip_suffix(OCCUPANT) else { continue };
-                let note = Occupant::at(file.path().to_owned()).load();
+                let Some(target) = file.file_name().strip_suffix(OWNER) else { continue };
+                let note = OwnerFile::at(file.path().to_owned()).load();
                 let written = fs::symlink_metadata(file.path()).and_then(|found| found.modified());
                 if let (Ok(Some(text)), Ok(written)) = (note, written) {
                     notes.push(Note { slot, target: target.to_owned(), text, written });
@@ -244,7 +244,7 @@ impl Lanes {
         if fs::symlink_metadata(dir.join(&note.target)).is_ok() {
             return Ok(false);
         }
-        match fs::remove_file(dir.join(format!("{}{OCCUPANT}", note.target))) {
+        match fs::remove_file(dir.join(format!("{}{OWNER}", note.target))) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
             Ok(()) | Err(_) => Ok(true),
         }
@@ -342,7 +342,7 @@ fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimErro
     };
     write(&marker)?;
     // What the note says lay in a checkout that is gone.
-    lane.occupant.forget().map_err(|source| failed("empty", checkout, source))?;
+    lane.owner.forget().map_err(|source| failed("empty", checkout, source))?;
     lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
     lane.room.forget(base)?;
     lane.room.create()?;

@@ -22,7 +22,7 @@ use crate::{
     git::Git,
     history,
     marker::Marker,
-    occupant::Occupant,
+    owner::OwnerFile,
     patch,
     provision::Kind,
     room::Room,
@@ -44,7 +44,7 @@ pub struct Lane {
     pub(crate) stage: Stage,
     pub(crate) marker: Utf8PathBuf,
     pub(crate) aside: Utf8PathBuf,
-    pub(crate) occupant: Occupant,
+    pub(crate) owner: OwnerFile,
     pub(crate) moved_aside: Option<Utf8PathBuf>,
     pub(crate) cache: Vec<Pattern>,
     pub(crate) cancel: Option<Cancel>,
@@ -102,13 +102,13 @@ impl Lane {
     ///
     /// The note lies beside the checkout, out of reach of what runs in it. One that is there and
     /// cannot be read is an error: then it is not known whose work it is.
-    pub fn occupant(&self) -> io::Result<Option<Vec<u8>>> {
-        self.occupant.load()
+    pub fn owner(&self) -> io::Result<Option<Vec<u8>>> {
+        self.owner.load()
     }
 
     /// Notes whose work lies in the checkout now, in at most 4 KiB.
-    pub fn occupy(&self, note: &[u8]) -> io::Result<()> {
-        self.occupant.store(note)
+    pub fn set_owner(&self, note: &[u8]) -> io::Result<()> {
+        self.owner.store(note)
     }
 
     /// Where the claim moved a checkout that was no working repository any more, if it found one.

@@ -51,7 +51,7 @@ mod inspect;
 mod lane;
 mod marker;
 mod names;
-mod occupant;
+mod owner;
 mod patch;
 mod path;
 mod ports;

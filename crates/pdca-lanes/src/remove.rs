@@ -19,7 +19,7 @@ use pdca_state::files;
 use thiserror::Error;
 
 use crate::{
-    claim::{ClaimError, Lanes, MARKER, OCCUPANT, RESCUED},
+    claim::{ClaimError, Lanes, MARKER, OWNER, RESCUED},
     dir,
     extra::EXTRA,
     failure::LaneError,
@@ -266,7 +266,7 @@ impl Lane {
         let slot = self.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
         // The marker last: while it is there, whoever comes next knows that something may be left.
-        for end in [OCCUPANT, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
+        for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
             tell(RemovalStep::Left);

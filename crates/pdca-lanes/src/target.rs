@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     alternates,
-    claim::{LOCK, MARKER, OCCUPANT, RESCUED},
+    claim::{LOCK, MARKER, OWNER, RESCUED},
     extra::EXTRA,
     feature::Feature,
     hydrate::HYDRATION,
@@ -334,7 +334,7 @@ fn reserved(name: &str) -> Option<&'static str> {
     }
     let ends = [
         (MARKER, "whose a checkout is"),
-        (OCCUPANT, "who works in a checkout"),
+        (OWNER, "who works in a checkout"),
         (INDEX, "what is known of a checkout"),
         (NEW_INDEX, "what is known of a checkout"),
         (ATTRIBUTES, "attributes of a checkout"),

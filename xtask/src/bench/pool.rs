@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use pdca_dag::{Outcome, Plan};
-use pdca_driver::pool::{Desk, Panicked, carry_out};
+use pdca_driver::pool::{Panicked, PoolHost, carry_out};
 use pdca_process::{Cancel, Ending, Spec, run};
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -139,7 +139,7 @@ struct Obliging {
     failed: Option<String>,
 }
 
-impl Desk<Result<(), String>> for Obliging {
+impl PoolHost<Result<(), String>> for Obliging {
     fn ended(&mut self, id: &BundleId, result: Result<Result<(), String>, Panicked>) -> Outcome {
         match result {
             Ok(Ok(())) => Outcome::Complete,
@@ -167,12 +167,12 @@ fn carried_out(
         if verdict.ending == Ending::Exited(0) { Ok(()) } else { Err(verdict.ending.to_string()) }
     };
     fs_err::create_dir_all(dir)?;
-    let mut desk = Obliging { failed: None };
+    let mut host = Obliging { failed: None };
     let begun = Instant::now();
-    carry_out(plan, &[], lanes, &gate, &mut desk);
+    carry_out(plan, &[], lanes, &gate, &mut host);
     let took = begun.elapsed();
     fs_err::remove_dir_all(dir)?;
-    desk.failed.map_or(Ok(took), |failed| Err(failed.into()))
+    host.failed.map_or(Ok(took), |failed| Err(failed.into()))
 }
 
 fn table(lanes: &[u32], samples: &[Sample]) -> String {

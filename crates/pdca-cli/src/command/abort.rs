@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_driver::{Run, Salvage, Sighting, Site, sightings};
+use pdca_driver::{Run, RunStatus, Salvage, WorkspaceConfig, run_statuses};
 use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase};
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
-    let seen = sightings(&site)?;
+    let seen = run_statuses(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active")?;
         unfinished::mention(&site, err)?;
@@ -121,8 +121,8 @@ pub(crate) fn run(
 
 /// The bundles of a run about which enough is known to change it.
 pub(super) fn require_known(
-    sighting: &Sighting,
-    site: &Site,
+    sighting: &RunStatus,
+    site: &WorkspaceConfig,
 ) -> Result<Vec<pdca_state::BundleId>, Failure> {
     let dir = Place::file(site.runs().dir(&sighting.id));
     let state = sighting.state.as_ref().map_err(|error| {
@@ -140,7 +140,11 @@ pub(super) fn require_known(
 }
 
 /// Drops a request for the driver of a run. Gives its name.
-pub(super) fn ask(site: &Site, sighting: &Sighting, request: &Request) -> Result<RunId, Failure> {
+pub(super) fn ask(
+    site: &WorkspaceConfig,
+    sighting: &RunStatus,
+    request: &Request,
+) -> Result<RunId, Failure> {
     let name = RunId::generate(ambient::moment().wall)?;
     let inbox = Inbox::new(&site.runs(), &sighting.id);
     inbox.drop_request(&name, request).map_err(|error| unexpected(&error))?;
@@ -149,7 +153,7 @@ pub(super) fn ask(site: &Site, sighting: &Sighting, request: &Request) -> Result
 
 /// Waits until a run's journal says so, for a while: the part of its work the run is in then.
 pub(super) fn wait(
-    site: &Site,
+    site: &WorkspaceConfig,
     run: &RunId,
     patience: Duration,
     done: impl Fn(&pdca_journal::RunState) -> bool,
@@ -174,7 +178,7 @@ fn lives(state: &pdca_journal::RunState) -> bool {
 }
 
 impl Kept {
-    fn of(one: &Salvage, site: &Site) -> Self {
+    fn of(one: &Salvage, site: &WorkspaceConfig) -> Self {
         let target = site.targets.iter().find(|target| target.name == one.target);
         let primary = sh_word(target.map_or("", |target| target.path.as_str()));
         let checkout = sh_word(one.checkout.as_str());

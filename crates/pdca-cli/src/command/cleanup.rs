@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::{
-    Effects, Point, Prune, RecordOf, Sighting, Site, Tenant, When, has_work, prune, sightings,
-    to_prune,
+    Effects, LaneOwner, Point, Prune, RecordOf, RunStatus, When, WorkspaceConfig, has_work, prune,
+    run_statuses, to_prune,
 };
 use pdca_journal::Liveness;
 use pdca_lanes::{LaneReport, RemovalStep, Target};
@@ -108,14 +108,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
 
 /// Ends runs in which nothing is left to do, and says which one is not over.
 fn runs(
-    site: &Site,
+    site: &WorkspaceConfig,
     effects: &dyn Effects,
     dry_run: bool,
 ) -> Result<(Vec<Step>, Option<String>), Failure> {
     let mut steps = Vec::new();
     let mut active = None;
-    for sighting in sightings(site)? {
-        let is_done = |sighting: &Sighting| {
+    for sighting in run_statuses(site)? {
+        let is_done = |sighting: &RunStatus| {
             sighting.driver == Liveness::Dead
                 && sighting.state.as_ref().is_ok_and(|state| !has_work(site, state))
         };
@@ -137,7 +137,7 @@ fn runs(
 
 fn checkouts(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     active: Option<&str>,
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
@@ -190,23 +190,23 @@ fn removed(
 }
 
 /// Why a checkout stays.
-fn stays(lane: &LaneReport, site: &Site, active: Option<&str>) -> Option<String> {
+fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Option<String> {
     if lane.holder.is_some() {
         return Some("somebody works in it".to_owned());
     }
     if let Some(run) = active {
         return Some(format!("run {run} is not over"));
     }
-    match site.tenant(lane.slot, &lane.target) {
+    match site.lane_owner(lane.slot, &lane.target) {
         // A combination is made again from the seals, where an integration is not over.
-        Tenant::Nobody | Tenant::Combination => None,
-        Tenant::Stranger => Some("work of another workspace lies in it".to_owned()),
-        Tenant::Bundle(id) => unfinished(site, &id).map(|state| format!("{id} is {state}")),
+        LaneOwner::Nobody | LaneOwner::Combination => None,
+        LaneOwner::Stranger => Some("work of another workspace lies in it".to_owned()),
+        LaneOwner::Bundle(id) => unfinished(site, &id).map(|state| format!("{id} is {state}")),
     }
 }
 
 /// The state of a bundle that may go on; `None` where it is finished, or gone.
-fn unfinished(site: &Site, id: &BundleId) -> Option<&'static str> {
+fn unfinished(site: &WorkspaceConfig, id: &BundleId) -> Option<&'static str> {
     let state = match site.bundles.bundle(id).glance() {
         Ok(glance) => glance.state,
         Err(pdca_state::LoadError::Missing { .. }) => return None,

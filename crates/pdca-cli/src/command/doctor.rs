@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::Utf8Path;
-use pdca_driver::{LaneCount, Site};
+use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{LeafConfig, Mode};
@@ -198,7 +198,7 @@ fn supervision(cwd: &Utf8Path) -> Row {
 }
 
 /// What the workspace needs.
-fn of_workspace(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
+fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
     let mut rows = vec![bundles(workspace)];
     rows.extend(
         workspace
@@ -277,7 +277,7 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
 }
 
 /// What is free, against what a run has to leave.
-fn room(site: &Site) -> Row {
+fn room(site: &WorkspaceConfig) -> Row {
     let room = site.room();
     let (Ok(disk), Ok(memory)) = (&room.disk, &room.memory) else {
         let why = room.disk.as_ref().err().or(room.memory.as_ref().err());
@@ -294,7 +294,7 @@ fn room(site: &Site) -> Row {
 }
 
 /// How many bundles may be in flight at once, and what `auto` comes to.
-fn lanes(workspace: &Workspace, site: &Site) -> Row {
+fn lanes(workspace: &Workspace, site: &WorkspaceConfig) -> Row {
     let what = "lanes";
     match workspace.config.driver.lanes {
         LaneCount::Auto => Row::ok(what, site.reckon().to_string()),
@@ -308,7 +308,7 @@ fn lanes(workspace: &Workspace, site: &Site) -> Row {
 }
 
 /// Whether what a leaf or a gate has of the memory is held, and by what.
-fn leaf_memory(site: &Site) -> Row {
+fn leaf_memory(site: &WorkspaceConfig) -> Row {
     let what = "leaf memory";
     match (site.limits.leaf_memory, pdca_process::memory_support()) {
         (None, Ok(())) => Row::ok(what, "no cap; `leaf_memory_mb` in [driver] sets one"),
@@ -325,7 +325,7 @@ fn leaf_memory(site: &Site) -> Row {
     }
 }
 
-fn driver(site: &Site) -> Row {
+fn driver(site: &WorkspaceConfig) -> Row {
     match site.driver_at_work() {
         Ok(None) => match site.integration_at_work() {
             Ok(Some(holder)) => Row::ok("driver", format!("{holder} integrates")),
@@ -344,7 +344,7 @@ fn driver(site: &Site) -> Row {
     }
 }
 
-fn gates(site: &Site) -> Vec<Row> {
+fn gates(site: &WorkspaceConfig) -> Vec<Row> {
     if site.rows.is_empty() {
         return vec![Row::warning(
             "gates",
@@ -370,7 +370,7 @@ fn gates(site: &Site) -> Vec<Row> {
     rows.collect()
 }
 
-fn leaves(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
+fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
     let config = &workspace.config.leaves;
     let advisers =
         config.advisory.iter().map(|leaf| (leaf.id.as_deref().unwrap_or("adviser"), leaf));
@@ -385,7 +385,7 @@ fn leaves(workspace: &Workspace, site: &Site, cx: &Context<'_>) -> Vec<Row> {
         .collect()
 }
 
-fn leaf(name: &str, leaf: &LeafConfig, site: &Site, cx: &Context<'_>) -> Row {
+fn leaf(name: &str, leaf: &LeafConfig, site: &WorkspaceConfig, cx: &Context<'_>) -> Row {
     let what = format!("leaf {name}");
     if site.force_stubs || leaf.mode == Mode::Stub {
         return Row::warning(

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_driver::{Driver, Jobs, Site};
+use pdca_driver::{Driver, Jobs, WorkspaceConfig};
 use pdca_gates::{GateContext, GateEvent, Purpose, run_checks};
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
@@ -247,7 +247,7 @@ fn over_tree(
 }
 
 /// The workspace with all rows, or with the one that is wanted.
-fn site(cx: &Context<'_>, row: Option<&str>) -> Result<Site, Failure> {
+fn site(cx: &Context<'_>, row: Option<&str>) -> Result<WorkspaceConfig, Failure> {
     let mut site = session::site(cx)?;
     if let Some(wanted) = row {
         let rows = site.rows.only(|row| row.id == wanted);

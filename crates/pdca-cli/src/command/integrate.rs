@@ -15,7 +15,7 @@ use pdca_driver::integrate::{
     NextAction, Reason, ReturnCulprits, Sealing, Settings, TargetBranch, TargetBranches,
     Unplaceable,
 };
-use pdca_driver::{LaneCount, Site, integrations};
+use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
 use pdca_process::InstalledGit;
 use pdca_state::BundleId;
 
@@ -185,7 +185,7 @@ pub(crate) fn run(
 struct Asked<'a> {
     args: &'a Args,
     cx: &'a Context<'a>,
-    site: &'a Site,
+    site: &'a WorkspaceConfig,
     settings: &'a Settings,
     only: &'a BTreeSet<BundleId>,
     certificates: Utf8PathBuf,
@@ -302,7 +302,7 @@ impl Asked<'_> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps everybody from sending back what is about to land.
-fn hold_landings(site: &Site) -> Result<pdca_driver::Held, Failure> {
+fn hold_landings(site: &WorkspaceConfig) -> Result<pdca_driver::Held, Failure> {
     site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))
 }
 
@@ -333,7 +333,7 @@ fn of_target(
 /// Sends what is red or conflicts back to Do. A conflict that a resolver is still at is left to it.
 fn send_back(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     landed: &[(&TargetBranch, Integrated)],
     resolving: &Resolving,
     err: &mut dyn Write,
@@ -359,7 +359,7 @@ fn worst(mut failures: Vec<Failure>) -> Option<Failure> {
 }
 
 /// Ends integrations that were cut short after the last of their changes had landed.
-fn end_left(cx: &Context<'_>, site: &Site, err: &mut dyn Write) -> Result<(), Failure> {
+fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Result<(), Failure> {
     if integrations(site)?.is_empty() {
         return Ok(());
     }
@@ -387,7 +387,7 @@ pub(crate) fn ending(error: &JournalError) -> Failure {
 fn resolve_conflicts(
     args: &Args,
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     settings: &Settings,
     landed: &[(&TargetBranch, Integrated)],
     err: &mut dyn Write,
@@ -489,7 +489,7 @@ fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
 /// nobody else; gives how each such refusal counts.
 fn seal_old(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
     err: &mut dyn Write,
 ) -> Result<Vec<Exit>, Failure> {
@@ -564,7 +564,7 @@ fn word(error: &IntegrateError) -> Exit {
         | IntegrateError::Engine(_)
         | IntegrateError::Push(_)
         | IntegrateError::Store(_)
-        | IntegrateError::Drive(_)
+        | IntegrateError::BundleOutcome(_)
         | IntegrateError::Io { .. }
         | IntegrateError::Search(_) => Exit::Unexpected,
     }

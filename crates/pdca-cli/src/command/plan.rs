@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use pdca_dag::{LanesFile, Plan, Simulation};
-use pdca_driver::{Batch, Site};
+use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::BundleId;
 
 use crate::context::{Context, IdArg};
@@ -143,7 +143,7 @@ enum Fate {
     Written,
 }
 
-fn load(args: &Args, cx: &Context<'_>, site: &Site) -> Result<Batch, Failure> {
+fn load(args: &Args, cx: &Context<'_>, site: &WorkspaceConfig) -> Result<Batch, Failure> {
     if args.ids.is_empty() {
         return Ok(Batch::of_all(site)?);
     }
@@ -156,7 +156,7 @@ fn load(args: &Args, cx: &Context<'_>, site: &Site) -> Result<Batch, Failure> {
 fn foundations(
     plan: &Plan,
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
 ) -> Result<BTreeMap<BundleId, Vec<BundleId>>, Failure> {
     let workspace = cx.workspace()?;
     let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));

@@ -4,7 +4,7 @@ pub(super) mod unfinished;
 
 use std::io::Write;
 
-use pdca_driver::{Begun, Run, Sighting, Site, has_work, sightings_in_lanes};
+use pdca_driver::{Begun, Run, RunStatus, WorkspaceConfig, has_work, run_statuses_in_lanes};
 use pdca_journal::{Action, Liveness, Reason, RunState, Status};
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let site = session::site(cx)?;
-    let seen = sightings_in_lanes(&site)?;
+    let seen = run_statuses_in_lanes(&site)?;
     let mut runs = Vec::new();
     for sighting in &seen {
         let mut recovery = Recovery::foreseen(sighting, &site, args.take_over);
@@ -96,7 +96,7 @@ pub(crate) fn run(
 }
 
 impl Recovery {
-    fn foreseen(sighting: &Sighting, site: &Site, take_over: bool) -> Self {
+    fn foreseen(sighting: &RunStatus, site: &WorkspaceConfig, take_over: bool) -> Self {
         let run = RunRow::of(sighting, site);
         let mut bundles: Vec<FoundRow> = sighting.bundles.iter().map(FoundRow::of).collect();
         let (action, decide) = match (&sighting.state, sighting.driver) {
@@ -125,8 +125,8 @@ impl Recovery {
 
     fn carry_out(
         &mut self,
-        sighting: &Sighting,
-        site: &Site,
+        sighting: &RunStatus,
+        site: &WorkspaceConfig,
         cx: &Context<'_>,
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
@@ -186,8 +186,8 @@ impl Recovery {
 
 /// Takes a run up whose driver is dead, and keeps every other driver out of the workspace.
 pub(super) fn take_up(
-    sighting: &Sighting,
-    site: &Site,
+    sighting: &RunStatus,
+    site: &WorkspaceConfig,
 ) -> Result<(Begun, pdca_driver::Held), Failure> {
     site.wait_for_children().map_err(|error| session::refused(&error))?;
     let admitted = site.admit().map_err(|error| session::refused(&error))?;
@@ -201,7 +201,7 @@ pub(super) fn unexpected(error: &dyn std::error::Error) -> Failure {
 }
 
 /// What a person must decide before a run can go on by itself.
-fn decisions(state: &RunState, sighting: &Sighting) -> Vec<String> {
+fn decisions(state: &RunState, sighting: &RunStatus) -> Vec<String> {
     let mut decisions = Vec::new();
     if let Some(block) = &state.block {
         decisions.push(format!(

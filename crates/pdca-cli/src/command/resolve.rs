@@ -10,7 +10,7 @@ use pdca_driver::integrate::{
     ChangeState, ConflictOutcome, ConflictReport, ResolveError, ResolveRequest, Settings,
     TargetBranch, TargetBranches, Unplaceable,
 };
-use pdca_driver::{AdmissionError, Batch, Site};
+use pdca_driver::{AdmissionError, Batch, WorkspaceConfig};
 use pdca_leaves::Role;
 use pdca_state::{BundleId, State};
 
@@ -134,13 +134,13 @@ fn candidates(fronts: &[TargetBranch], named: &BTreeSet<BundleId>) -> BTreeSet<B
 }
 
 /// Whether the resolver's program is there, as far as that can be known before it is started.
-pub(super) fn has_program(cx: &Context<'_>, site: &Site) -> bool {
+pub(super) fn has_program(cx: &Context<'_>, site: &WorkspaceConfig) -> bool {
     let program = site.leaves.resolver.argv.first();
     program.is_none_or(|program| session::has_program(cx, &site.workspace, program))
 }
 
 /// Refuses where the resolver's program is not there: that would be no attempt.
-fn require_program(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
+fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     if has_program(cx, site) {
         return Ok(());
     }
@@ -158,7 +158,7 @@ fn require_program(cx: &Context<'_>, site: &Site) -> Result<(), Failure> {
 /// What conflicts are resolved with.
 pub(super) struct Work<'a> {
     pub(super) cx: &'a Context<'a>,
-    pub(super) site: &'a Site,
+    pub(super) site: &'a WorkspaceConfig,
     pub(super) settings: &'a Settings,
     /// The branches as they are now.
     pub(super) now: &'a TargetBranches,
@@ -254,7 +254,7 @@ impl Work<'_> {
         let lanes = session::driver_lanes(cx, site, None, err)?;
         let batched = {
             let todo = session::Todo { batch: &batch, plan: &plan, groups: &[], lanes };
-            session::drive(cx, site, &todo, events, err)?
+            session::run_bundles(cx, site, &todo, events, err)?
         };
         for item in &mut resolving.items {
             if let Some(bundle) = batch.bundle(&item.told.id) {
@@ -310,7 +310,7 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         | ResolveError::Store(_)
         | ResolveError::Root(_)
         | ResolveError::Load(_)
-        | ResolveError::Drive(_)
+        | ResolveError::BundleOutcome(_)
         | ResolveError::ConflictRecord { .. } => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error);
@@ -321,7 +321,7 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         ResolveError::LandingBase(_) => {
             failure.hint("no attempt was made; does the remote answer, and has it the branch?")
         }
-        ResolveError::Drive(_) => failure
+        ResolveError::BundleOutcome(_) => failure
             .detail("no attempt was counted")
             .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
         ResolveError::ConflictRecord { dir, .. } => {

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use pdca_dag::{Frontier, Plan, Why};
 use pdca_driver::integrate::Base;
 use pdca_driver::pool::{Batched, Stop};
-use pdca_driver::{Batch, DriveError, Halt, LaneCount, Site};
+use pdca_driver::{Batch, BeatError, Halt, LaneCount, WorkspaceConfig};
 use pdca_process::InstalledGit;
 use pdca_state::{Bundle, BundleId};
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub(crate) fn run(
 
 /// Drives these bundles, or all that are not finished, and says what became of each.
 pub(super) fn drive_all(
-    site: &Site,
+    site: &WorkspaceConfig,
     bundles: Option<&[Bundle]>,
     args: &DriveArgs,
     cx: &Context<'_>,
@@ -123,7 +123,7 @@ pub(super) fn drive_all(
     // Whoever drove until now may have changed what there is to do.
     let (batch, plan, groups) = load()?;
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
-    let batched = session::drive(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
+    let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
     let report = Report::of(&batched, &batch, &plan, cx);
     if cx.globals.json {
         cx.emit_json(out, "run", &report)?;
@@ -409,7 +409,7 @@ impl Line {
         }
     }
 
-    fn of(bundle: &Bundle, result: &Result<pdca_driver::Drive, DriveError>) -> Self {
+    fn of(bundle: &Bundle, result: &Result<pdca_driver::BundleOutcome, BeatError>) -> Self {
         match result {
             Ok(drive) => {
                 let outcome = match drive.halt {
@@ -420,7 +420,7 @@ impl Line {
                 };
                 Self { halt: Some(drive.halt), steps: drive.steps, ..Self::empty(bundle, outcome) }
             }
-            Err(DriveError::Interrupted) => Self::empty(bundle, Fate::Interrupted),
+            Err(BeatError::Interrupted) => Self::empty(bundle, Fate::Interrupted),
             Err(error) => {
                 Self { error: Some(pdca_state::chain(error)), ..Self::empty(bundle, Fate::Failed) }
             }

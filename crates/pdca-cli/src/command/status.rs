@@ -343,7 +343,7 @@ pub(super) fn show_all(
 /// `pdca doctor` says it.
 fn runs(cx: &Context<'_>) -> Vec<RunRow> {
     let Ok(site) = session::site(cx) else { return Vec::new() };
-    let runs = pdca_driver::sightings(&site).unwrap_or_default();
+    let runs = pdca_driver::run_statuses(&site).unwrap_or_default();
     let integrations = pdca_driver::integrations(&site).unwrap_or_default();
     let runs = runs.iter().map(|sighting| RunRow::of(sighting, &site));
     let integrations = integrations.iter().map(|seen| RunRow::of_integration(seen, &site));

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_driver::{Sighting, Site, sightings};
+use pdca_driver::{RunStatus, WorkspaceConfig, run_statuses};
 use pdca_journal::{Liveness, Reason, Request, RunId, RunState, Status};
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub(crate) fn run(
     {
         return tell(&done, cx, out);
     }
-    let seen = sightings(&site)?;
+    let seen = run_statuses(&site)?;
     let Some(sighting) = seen.first() else {
         writeln!(err, "no run is active, so nothing is blocked")?;
         unfinished::mention(&site, err)?;
@@ -103,7 +103,7 @@ fn unblock_conflict(
     id: &BundleId,
     note: Option<&str>,
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
 ) -> Result<Option<Document>, Failure> {
     if site.blocked_conflicts(id).is_empty() {
         return Ok(None);
@@ -149,8 +149,8 @@ fn require_blocked(
 
 /// Tells the driver that is at work, and waits until it has taken it.
 fn tell_driver(
-    site: &Site,
-    sighting: &Sighting,
+    site: &WorkspaceConfig,
+    sighting: &RunStatus,
     chosen: &[Option<BundleId>],
     note: Option<&str>,
 ) -> Result<(), Failure> {

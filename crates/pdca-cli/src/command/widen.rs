@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use pdca_dag::{Case, Pattern, Plan, Rivalry, Touch};
-use pdca_driver::{Batch, Site};
+use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, LoadError, Snapshot, State, Widening, WideningError,
 };
@@ -184,7 +184,7 @@ fn added(before: &str, after: &str) -> Vec<String> {
 
 /// Whether the gates have to look at the change again, because what they say about the declaration
 /// is no longer so.
-fn is_judged_again(site: &Site, snapshot: &Snapshot) -> Result<bool, LoadError> {
+fn is_judged_again(site: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, LoadError> {
     match snapshot.state {
         State::Checked | State::AwaitingSignoff => site.is_drift_outdated(snapshot),
         State::Unplanned
@@ -212,7 +212,7 @@ struct Rival {
 
 /// Whom the globs bring the bundle into the way of; `None` where the batch has no plan at all.
 fn new_rivals(
-    site: &Site,
+    site: &WorkspaceConfig,
     snapshot: &Snapshot,
     added: &[String],
 ) -> Result<Option<Vec<Rival>>, Failure> {
@@ -236,7 +236,12 @@ fn new_rivals(
     Ok(Some(rivals(&after, id, &known, site)))
 }
 
-fn rivals(plan: &Plan, id: &BundleId, known: &BTreeSet<BundleId>, site: &Site) -> Vec<Rival> {
+fn rivals(
+    plan: &Plan,
+    id: &BundleId,
+    known: &BTreeSet<BundleId>,
+    site: &WorkspaceConfig,
+) -> Vec<Rival> {
     // One that waits for the other was never beside it.
     let edges = plan.edges();
     let is_ordered = |other: &BundleId| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
-use pdca_driver::{Recovered, Sighting, Site};
+use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
 use pdca_journal::{Liveness, Moment, Reason, RunState, Status};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub(crate) struct BlockRow {
 }
 
 impl RunRow {
-    pub(crate) fn of(sighting: &Sighting, site: &Site) -> Self {
+    pub(crate) fn of(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let (id, dir) = (sighting.id.to_string(), site.runs().dir(&sighting.id));
         let empty = RunRow {
             id,
@@ -100,7 +100,7 @@ impl RunRow {
     }
 
     /// An integration, which has a record of its own.
-    pub(crate) fn of_integration(sighting: &Sighting, site: &Site) -> Self {
+    pub(crate) fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let dir = site.integrations().dir(&sighting.id);
         Self { kind: "integration", dir, ..Self::of(sighting, site) }
     }
@@ -208,8 +208,10 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
 
 /// The bundles of runs that are not over which wait until a person unblocks them, each with the name of its
 /// block and the evidence. What cannot be read is told elsewhere.
-pub(crate) fn blocked_bundles(site: &Site) -> BTreeMap<pdca_state::BundleId, (String, String)> {
-    let runs = pdca_driver::sightings(site).unwrap_or_default();
+pub(crate) fn blocked_bundles(
+    site: &WorkspaceConfig,
+) -> BTreeMap<pdca_state::BundleId, (String, String)> {
+    let runs = pdca_driver::run_statuses(site).unwrap_or_default();
     let rows = runs.iter().filter_map(|run| run.state.as_ref().ok()).flat_map(|run| blocked(run));
     rows.filter_map(|row| Some((row.bundle?.parse().ok()?, (row.name, row.evidence)))).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pdca_dag::{Awaits, Case, Frontier, Pattern, Rivalry, Why};
-use pdca_driver::{AtWork, Batch, Rivals, Site};
+use pdca_driver::{AtWork, Batch, Rivals, WorkspaceConfig};
 use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
 use super::Entry;
@@ -38,7 +38,7 @@ pub struct HeldBy {
 impl Work {
     /// Looks who is at work on these bundles. What cannot be told is as nothing: it only adds to
     /// what is known without it.
-    pub fn load(site: &Site, entries: &[Entry]) -> Self {
+    pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
         let waiting = results_waited_for(site);
         let integration = site.integration_at_work().ok().flatten();
         let Some(driver) = site.driver_at_work().ok().flatten() else {
@@ -75,7 +75,7 @@ impl Work {
 
 /// The bundles that may not start before the result of a rival is signed off or has landed, where
 /// `[schedule] rivals` asks for that.
-fn results_waited_for(site: &Site) -> BTreeMap<BundleId, Vec<HeldBy>> {
+fn results_waited_for(site: &WorkspaceConfig) -> BTreeMap<BundleId, Vec<HeldBy>> {
     let mut held: BTreeMap<BundleId, Vec<HeldBy>> = BTreeMap::new();
     if site.schedule.rivals == Rivals::Built {
         return held;
@@ -111,7 +111,7 @@ impl<'a> Claims<'a> {
         Self { entry, patterns: globs.iter().filter_map(parse).collect() }
     }
 
-    fn held_by(&self, busy: &[Claims<'_>], site: &Site) -> Vec<HeldBy> {
+    fn held_by(&self, busy: &[Claims<'_>], site: &WorkspaceConfig) -> Vec<HeldBy> {
         let found = |other: &Claims<'_>| {
             let id = other.entry.id.clone();
             if self.names(other) || other.names(self) {
@@ -130,7 +130,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Whether both are about one repository: paths of different ones never meet.
-    fn is_beside(&self, other: &Claims<'_>, site: &Site) -> bool {
+    fn is_beside(&self, other: &Claims<'_>, site: &WorkspaceConfig) -> bool {
         if site.targets.len() < 2 {
             return true;
         }

@@ -1,7 +1,7 @@
 //! What a driver's failure means for a person: where, and the remedy.
 
 use pdca_driver::{
-    AdmissionError, BaseError, DriveError, GroundError, RunError, TakeOverError, TargetChoiceError,
+    AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
 };
 use pdca_lanes::HydrateError;
 use pdca_state::{Artifact, Bundle};
@@ -103,7 +103,7 @@ fn baseless(error: &BaseError, again: String) -> (Exit, String) {
 }
 
 /// Why a bundle could not go on.
-pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
+pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca run {id}` goes on from here");
     let mut plain = Failure::from_error(Exit::Unexpected, &error);
@@ -112,31 +112,31 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
     }
     let told = |exit| Failure::of(exit, plain.problems.clone());
     match error {
-        DriveError::Load(error) => error.into(),
-        DriveError::Write(error) => error.into(),
-        DriveError::Archive(error) => error.into(),
-        DriveError::Interrupted => told(Exit::Interrupted).hint(again),
-        DriveError::Admission(error) => refused(&error),
-        DriveError::Target(TargetChoiceError::Unknown { line, configured, .. }) => told(Exit::Usage)
+        BeatError::Load(error) => error.into(),
+        BeatError::Write(error) => error.into(),
+        BeatError::Archive(error) => error.into(),
+        BeatError::Interrupted => told(Exit::Interrupted).hint(again),
+        BeatError::Admission(error) => refused(&error),
+        BeatError::Target(TargetChoiceError::Unknown { line, configured, .. }) => told(Exit::Usage)
             .at(Place::line(bundle.path(Artifact::Brief), line))
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("name a configured target in `Repo + branch target`, or add a [[targets]] to pdca.toml"),
-        DriveError::Target(TargetChoiceError::Ambiguous { configured }) => told(Exit::Usage)
+        BeatError::Target(TargetChoiceError::Ambiguous { configured }) => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::Brief)))
             .detail(format!("configured: {}", configured.join(", ")))
             .hint("add `- **Repo + branch target:** owner/repo @ branch` to the brief"),
-        DriveError::Ground(error) => match error {
-            GroundError::Target { source, .. } => {
+        BeatError::Checkout(error) => match error {
+            CheckoutError::Target { source, .. } => {
                 let known = "`pdca doctor` looks at every target; [[targets]] in pdca.toml names them";
                 told(Exit::Usage).hint(source.feature().map_or(known, |feature| feature.remedy()))
             }
-            GroundError::Base { .. } => told(Exit::Usage)
+            CheckoutError::Base { .. } => told(Exit::Usage)
                 .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
-            GroundError::Claim { .. } => told(Exit::Usage)
+            CheckoutError::Claim { .. } => told(Exit::Usage)
                 .hint("[lanes] root in pdca.toml names another place, outside every repository"),
-            GroundError::Names { .. } => told(Exit::Usage)
+            CheckoutError::Names { .. } => told(Exit::Usage)
                 .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
-            GroundError::Hydrate { source, .. } => {
+            CheckoutError::Hydrate { source, .. } => {
                 let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
                 if let HydrateError::Command { log, last_lines, .. } = *source {
                     last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
@@ -144,58 +144,58 @@ pub(crate) fn explain(bundle: &Bundle, error: DriveError) -> Failure {
                     told
                 }
             }
-            GroundError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
+            CheckoutError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
                 "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
             )),
-            GroundError::Lane(_)
-            | GroundError::Objects(_)
-            | GroundError::Ref(_)
-            | GroundError::Unconfigured { .. }
-            | GroundError::NoCommit { .. }
-            | GroundError::Conflicted(_)
-            | GroundError::Watch(_)
-            | GroundError::Record(_) => told(Exit::Unexpected).hint(again),
+            CheckoutError::Lane(_)
+            | CheckoutError::Objects(_)
+            | CheckoutError::Ref(_)
+            | CheckoutError::Unconfigured { .. }
+            | CheckoutError::NoCommit { .. }
+            | CheckoutError::Conflicted(_)
+            | CheckoutError::Watch(_)
+            | CheckoutError::Record(_) => told(Exit::Unexpected).hint(again),
         },
-        DriveError::Base(error) => {
+        BeatError::Base(error) => {
             let (exit, hint) = baseless(&error, again);
             told(exit).hint(hint)
         }
-        DriveError::Leaf { log, .. } => {
+        BeatError::Leaf { log, .. } => {
             told(Exit::Unexpected).at(Place::file(log)).hint(format!("mend it, then {again}"))
         }
-        DriveError::NoChange { log } => told(Exit::Unexpected)
+        BeatError::NoChange { log } => told(Exit::Unexpected)
             .at(Place::file(log))
             .hint(format!("make the brief say more, or close the issue; `pdca run {id}` asks the builder again")),
-        DriveError::Nested { log, .. } => told(Exit::Unexpected)
+        BeatError::Nested { log, .. } => told(Exit::Unexpected)
             .at(Place::file(log))
             .hint(format!("have the builder leave plain files; `pdca run {id}` asks it again")),
-        DriveError::Patch { log, .. } => told(Exit::Unexpected).at(Place::file(log)).hint(format!(
+        BeatError::Patch { log, .. } => told(Exit::Unexpected).at(Place::file(log)).hint(format!(
             "make the brief ask for less, or say what went wrong; `pdca run {id}` asks the builder again, `pdca signoff {id} discontinue --note \"…\"` gives it up"
         )),
-        DriveError::Breach { log, written, .. } => written
+        BeatError::Breach { log, written, .. } => written
             .iter()
             .fold(told(Exit::Unexpected), |failure, one| failure.detail(format!("written: {one}")))
             .at(Place::file(log))
             .hint("nothing was restored: look at what was written, then run it again with `sandbox = \"require\"`"),
-        DriveError::EmptyPatch => told(Exit::Usage)
+        BeatError::EmptyPatch => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::Patch)))
             .hint(format!("remove it and `pdca run {id}` builds the change")),
-        DriveError::Stale { .. } => told(Exit::Usage)
+        BeatError::Stale { .. } => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::Patch)))
             .hint(format!("move patch.diff away, and `pdca run {id}` builds it again on the present base")),
-        DriveError::Signed => told(Exit::Usage)
+        BeatError::Signed => told(Exit::Usage)
             .at(Place::file(bundle.path(Artifact::GatesJson)))
             .hint("restore the file from a backup or from version control"),
-        DriveError::Capped { .. } => {
+        BeatError::Capped { .. } => {
             told(Exit::Capped).hint("raise `max_leaf_calls` in [driver], and run it again")
         }
-        DriveError::Blocked { .. } => {
+        BeatError::Blocked { .. } => {
             told(Exit::RecoveryBlocked).hint(format!("mend the cause, then `pdca unblock {id}`"))
         }
-        DriveError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
-        DriveError::Gates(_)
-        | DriveError::NoProgress { .. }
-        | DriveError::Panicked { .. }
-        | DriveError::Own(_) => told(Exit::Unexpected).hint(again),
+        BeatError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
+        BeatError::Gates(_)
+        | BeatError::NoProgress { .. }
+        | BeatError::Panicked { .. }
+        | BeatError::Own(_) => told(Exit::Unexpected).hint(again),
     }
 }

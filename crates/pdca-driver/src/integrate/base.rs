@@ -20,10 +20,10 @@ use pdca_state::{Bundle, Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
-use crate::drive::{DriveError, Driver};
+use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::job::Jobs;
-use crate::site::Site;
+use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
 
 use super::IntegrateError;
@@ -115,8 +115,8 @@ impl Driver<'_> {
         &self,
         batch: &Batch,
         schedule: &Schedule,
-    ) -> Result<Vec<Base>, DriveError> {
-        if !self.site.has_combined_gate() {
+    ) -> Result<Vec<Base>, BeatError> {
+        if !self.config.has_combined_gate() {
             return Ok(Vec::new());
         }
         let fronts = self.bases_of(batch, schedule);
@@ -125,7 +125,7 @@ impl Driver<'_> {
             let asked: Vec<_> = (FIRST_SLOT..).zip(&fronts).map(gate).collect();
             let answers = asked.into_iter().map(|thread| {
                 let said = "its thread panicked".to_owned();
-                thread.join().unwrap_or(Err(DriveError::Panicked { said }))
+                thread.join().unwrap_or(Err(BeatError::Panicked { said }))
             });
             answers.collect()
         })
@@ -151,14 +151,14 @@ impl Driver<'_> {
             let Some(brief) = snapshot.authored_brief().filter(|_| may_start && is_built) else {
                 continue;
             };
-            if let Ok(Some(target)) = self.site.target_of(brief) {
-                let branch = self.site.branch_of(brief, &target);
+            if let Ok(Some(target)) = self.config.target_of(brief) {
+                let branch = self.config.branch_of(brief, &target);
                 places.insert((target.name.clone(), branch), target);
             }
         }
         let mut fronts: Vec<TargetBranch> = Vec::new();
         for ((name, branch), target) in places {
-            let Ok(front) = self.site.front(target, branch.as_deref(), Vec::new()) else {
+            let Ok(front) = self.config.front(target, branch.as_deref(), Vec::new()) else {
                 continue;
             };
             // One brief may name the branch that another means by saying nothing.
@@ -173,10 +173,10 @@ impl Driver<'_> {
     }
 
     /// What is known about one branch, after asking where it is not known.
-    fn gate_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, DriveError> {
+    fn gate_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, BeatError> {
         let base = match self.ask_about_base(front, slot) {
             Ok(base) => base,
-            Err(IntegrateError::Interrupted) => return Err(DriveError::Interrupted),
+            Err(IntegrateError::Interrupted) => return Err(BeatError::Interrupted),
             // A checkout that cannot be had or the like is no fault of the branch.
             Err(error) => {
                 let evidence = vec![chain(&error)];
@@ -184,7 +184,7 @@ impl Driver<'_> {
             }
         };
         let at = format!("{} {} at {:.12}", base.target, base.branch, base.commit);
-        let told = told(self.site);
+        let told = told(self.config);
         let what = match base.verdict {
             BaseVerdict::Green if base.gate_runs == 0 => {
                 What::Integration { text: format!("{at} is known to be green") }
@@ -205,14 +205,14 @@ impl Driver<'_> {
     }
 
     fn ask_about_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, IntegrateError> {
-        let settings = &self.site.integrate;
+        let settings = &self.config.integrate;
         let plan = Plan::new(front.tip, settings.strategy, [])?;
         let mut engine = Engine::new(&front.store, settings.drivers()?);
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
         let candidate = folded.candidate();
-        let cache = self.site.verdicts(settings);
-        let rules = self.site.flake_rules();
-        let key = self.site.oracle().key(candidate);
+        let cache = self.config.verdicts(settings);
+        let rules = self.config.flake_rules();
+        let key = self.config.oracle().key(candidate);
         let known = match cache.look_up(&key)? {
             Lookup::Found(verdict) => counts(&verdict, &rules).then_some(verdict.light),
             Lookup::Unknown | Lookup::Dropped { .. } => None,
@@ -221,7 +221,7 @@ impl Driver<'_> {
         if known == Some(Light::Green) {
             return Ok(base);
         }
-        let told = told(self.site);
+        let told = told(self.config);
         let jobs = self.base_jobs(front)?;
         let mut reds = u32::from(known == Some(Light::Red));
         loop {
@@ -244,7 +244,7 @@ impl Driver<'_> {
                 break;
             };
             let verdict = Verdict { key: key.clone(), light, quarantined };
-            let origin = Origin { at: Some(self.site.now()), by: None };
+            let origin = Origin { at: Some(self.config.now()), by: None };
             self.effects.perform("verdict", || cache.keep_from(&verdict, &origin))?;
             match light {
                 Light::Green => {
@@ -268,7 +268,7 @@ impl Driver<'_> {
     fn base_jobs(&self, front: &TargetBranch) -> Result<Utf8PathBuf, IntegrateError> {
         let place = format!("{}\0{}", front.target.name, front.branch);
         let name = &sha256_hex(place.as_bytes())[..16];
-        let dir = self.site.private().join("bases").join(name);
+        let dir = self.config.private().join("bases").join(name);
         let tree = format!("{:.20}-", front.store.tree_of(front.tip)?);
         let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
         for entry in entries.filter(|entry| !entry.file_name().starts_with(&tree)) {
@@ -281,7 +281,7 @@ impl Driver<'_> {
     /// Forgets where attempts began that have no result yet and stand on a red base, so that they begin
     /// anew once it is mended.
     pub(crate) fn leave_red_bases(&self, batch: &Batch, bases: &[Base]) -> std::io::Result<()> {
-        let attempts = self.site.attempts();
+        let attempts = self.config.attempts();
         for bundle in &batch.bundles {
             let Some(attempt) = attempts.load(bundle.id())? else { continue };
             let stands_on = |base: &Base| {
@@ -298,7 +298,7 @@ impl Driver<'_> {
 }
 
 /// The bundle that stands for a branch by itself in what is told.
-fn told(site: &Site) -> Bundle {
+fn told(config: &WorkspaceConfig) -> Bundle {
     let told = BASE_SCOPE.parse().expect("because it is letters and a sign that ids may have");
-    site.bundles.bundle(&told)
+    config.bundles.bundle(&told)
 }

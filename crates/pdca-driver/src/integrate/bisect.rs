@@ -15,9 +15,9 @@ use pdca_integrate::{
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use crate::drive::Driver;
 use crate::event::What;
-use crate::seat::Seat;
+use crate::lane_env::LaneEnv;
+use crate::run_bundle::Driver;
 
 use super::culprits::{Places, gates, head, partners_of};
 use super::evidence::RedRow;
@@ -95,9 +95,9 @@ impl Integration<'_> {
         if plan.entries().is_empty() {
             return Ok(Round::Done);
         }
-        let site = self.driver.site;
+        let config = self.driver.config;
         let mut places = self.places(plan)?;
-        let mut records = Records { memory: site.culprits() };
+        let mut records = Records { memory: config.culprits() };
         let mut search = self.search(&mut places, &records)?;
         let mut slots: Vec<u32> =
             (0..self.order.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
@@ -173,7 +173,7 @@ impl Integration<'_> {
                 }
             }
         });
-        self.driver.effects.perform("flakes.json", || site.keep_flakes(&self.rules.ledger))?;
+        self.driver.effects.perform("flakes.json", || config.keep_flakes(&self.rules.ledger))?;
         ended
     }
 
@@ -364,7 +364,7 @@ impl Integration<'_> {
     ) -> Result<Answer, IntegrateError> {
         let (test, candidate) = (&ended.test, &ended.candidate);
         self.done.gate_runs += 1;
-        for row in self.driver.site.combined_gates() {
+        for row in self.driver.config.combined_gates() {
             self.rules.ledger.ran(row);
         }
         let quarantined = pardon(&mut ruling, &self.rules);
@@ -386,7 +386,7 @@ impl Integration<'_> {
         let quarantined = if light == Light::Green { quarantined } else { Vec::new() };
         let verdict = Verdict { key: self.key_of(tree), light, quarantined };
         let by = Some(self.run.as_str().to_owned());
-        let origin = Origin { at: Some(self.driver.site.now()), by };
+        let origin = Origin { at: Some(self.driver.config.now()), by };
         self.driver.effects.perform("verdict", || self.cache.keep_from(&verdict, &origin))?;
         let said = match light {
             Light::Green => pdca_journal::Verdict::Pass,
@@ -457,7 +457,7 @@ impl Integration<'_> {
                 let partners = if *recalled {
                     // It was gated by an earlier integration, which kept what the rows said.
                     let sealed = places.entry(*place).sealed().record().head.to_string();
-                    let known = self.driver.site.held_back();
+                    let known = self.driver.config.held_back();
                     if let Some(known) = known.of(&places.id(*place), Some(&sealed)) {
                         red.evidence.clone_from(&known.evidence);
                         red.logs.clone_from(&known.logs);
@@ -523,7 +523,7 @@ impl Integration<'_> {
 
     /// What the gates said about a tree, here or in an earlier integration.
     fn red_over(&self, tree: ObjectId) -> Red {
-        let kept = || Red::kept(self.driver.site.evidence_about(&tree.to_string()));
+        let kept = || Red::kept(self.driver.config.evidence_about(&tree.to_string()));
         self.reds.get(&tree).cloned().unwrap_or_else(kept)
     }
 
@@ -551,8 +551,8 @@ impl Integration<'_> {
         let culprit = Culprit { place, partners, fault, rows };
         let known = Known::new(&culprit, &places.names(), &gates(&self.oracle), tree);
         records.memory.learn(known);
-        let site = self.driver.site;
-        self.driver.effects.perform("culprits.json", || site.keep_culprits(&records.memory))
+        let config = self.driver.config;
+        self.driver.effects.perform("culprits.json", || config.keep_culprits(&records.memory))
     }
 
     fn recalled_partners(
@@ -593,8 +593,8 @@ fn gate_all(
 ) -> Result<Rulings, IntegrateError> {
     let mut rulings = Rulings::new();
     for bench in benches {
-        let seat = Seat::new(bench.slot);
-        let driver = Driver { seat: several.then_some(&seat), ..driver };
+        let lane_env = LaneEnv::new(bench.slot);
+        let driver = Driver { lane_env: several.then_some(&lane_env), ..driver };
         let ruling = driver.gate_combination(told, front, bench)?;
         let is_over = match ruling.light {
             Some(Light::Green) => false,

@@ -10,7 +10,7 @@ use pdca_state::{BundleId, files};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::integration::Integration;
 use super::{Accepted, IntegrateError};
@@ -217,7 +217,7 @@ pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<Bun
     known.partners.iter().map(find).collect()
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The culprits that are known. A file that cannot be read is as good as none.
     pub(super) fn culprits(&self) -> Memory {
         self.read_record(CULPRITS)

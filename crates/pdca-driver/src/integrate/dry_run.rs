@@ -7,7 +7,7 @@ use pdca_integrate::{Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Rec
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::held::Held;
 use super::integration::{Chosen, choose, conflicting, ids, needs};
@@ -38,7 +38,7 @@ pub struct DryRun {
     pub verdict: Option<Light>,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Says what an integration of this branch would do.
     pub fn dry_run(
         &self,

@@ -15,7 +15,7 @@ use pdca_gates::{Check, Cwd, quoted};
 use pdca_state::{Artifact, Bundle, GateRow, files};
 use serde::{Deserialize, Serialize};
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::TargetBranch;
 use super::gate::Bench;
@@ -76,15 +76,20 @@ pub(super) fn failing(rows: &[RedRow], most: usize) -> Option<String> {
 
 /// The command that shows a red row again: a checkout of that very commit, and the row's command in
 /// it, with the variables that say what it is about.
-pub(super) fn reproduce(site: &Site, front: &TargetBranch, bench: &Bench, row: &Check) -> String {
+pub(super) fn reproduce(
+    config: &WorkspaceConfig,
+    front: &TargetBranch,
+    bench: &Bench,
+    row: &Check,
+) -> String {
     let git = format!("git -C {}", quoted(front.target.path.as_str()));
     let commit = &bench.commit;
     let there = match row.cwd {
-        Cwd::Workspace => quoted(site.workspace.as_str()),
+        Cwd::Workspace => quoted(config.workspace.as_str()),
         Cwd::Auto | Cwd::Worktree => "\"$d\"".to_owned(),
     };
     let variables = [
-        ("PDCA_WORKSPACE", quoted(site.workspace.as_str())),
+        ("PDCA_WORKSPACE", quoted(config.workspace.as_str())),
         ("PDCA_WORKTREE", "\"$d\"".to_owned()),
         ("PDCA_BASE", commit.clone()),
         ("PDCA_BRIEF_BASE", quoted(&front.branch)),
@@ -98,7 +103,7 @@ pub(super) fn reproduce(site: &Site, front: &TargetBranch, bench: &Bench, row: &
     )
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// A path as files that are kept name it: from the workspace, wherever that is.
     pub(super) fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
         path.strip_prefix(&self.workspace).unwrap_or(path)

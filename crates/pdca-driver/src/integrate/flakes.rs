@@ -4,9 +4,9 @@ use pdca_gates::{Flaky, GatesOutcome};
 use pdca_integrate::{FlakePolicy, FlakeRules, Light, RowHistory, Verdict};
 use pdca_state::Bundle;
 
-use crate::drive::Driver;
+use crate::config::WorkspaceConfig;
 use crate::event::What;
-use crate::site::Site;
+use crate::run_bundle::Driver;
 
 use super::gate::Ruling;
 
@@ -19,7 +19,7 @@ pub struct Quarantined {
     pub tree: String,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The policies of the rows and the history that they are applied to.
     pub(crate) fn flake_rules(&self) -> FlakeRules {
         let policy = |flaky| match flaky {
@@ -74,7 +74,7 @@ impl Driver<'_> {
         if outcome.report.failed_gating().next().is_none() {
             return outcome;
         }
-        let rules = self.site.flake_rules();
+        let rules = self.config.flake_rules();
         let red = outcome.report.failed_gating().map(|row| row.rule_id.clone());
         let red: Vec<String> = red.filter(|row| rules.is_quarantined(row)).collect();
         let mut report = outcome.report;

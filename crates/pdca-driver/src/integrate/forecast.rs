@@ -14,7 +14,7 @@ use pdca_integrate::{
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
-use crate::site::{Site, TargetSpec};
+use crate::config::{TargetSpec, WorkspaceConfig};
 
 use super::patch_scope::PatchScope;
 use super::settings::Settings;
@@ -123,7 +123,7 @@ struct Memory {
     pairs: BTreeMap<String, Vec<Conflict>>,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The outlook for every branch. Bundles that have landed or will not be built are left out.
     pub fn forecast(
         &self,
@@ -148,10 +148,10 @@ impl Site {
             .into_iter()
             .filter(|other| other.path(Artifact::Patch).exists())
             .collect();
-        let own = built.iter().find(|other| other.id() == bundle).map(Site::scope);
+        let own = built.iter().find(|other| other.id() == bundle).map(WorkspaceConfig::scope);
         let Some(own) = own else { return Ok(Vec::new()) };
         // Most of them are apart, which is seen without asking git.
-        let near = built.iter().filter(|other| Site::scope(other).may_overlap(&own));
+        let near = built.iter().filter(|other| WorkspaceConfig::scope(other).may_overlap(&own));
         let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
         if !near.iter().any(|other| other != bundle) {
             return Ok(Vec::new());
@@ -239,7 +239,7 @@ impl Site {
             (None, _) => Level::Declared,
         };
         let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
-        let scope = head.map(|_| Site::scope(bundle));
+        let scope = head.map(|_| WorkspaceConfig::scope(bundle));
         ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs }
     }
 

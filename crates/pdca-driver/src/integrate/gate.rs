@@ -9,10 +9,10 @@ use pdca_gates::{
 use pdca_integrate::{Answer, Candidate, GateSetId, Light};
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
 
-use crate::attempt::Tenancy;
-use crate::drive::{DriveError, Driver};
-use crate::ground::Ground;
-use crate::site::{COMBINED, Site};
+use crate::attempt::OwnerNote;
+use crate::checkout::Checkout;
+use crate::config::{COMBINED, WorkspaceConfig};
+use crate::run_bundle::{BeatError, Driver};
 
 use super::evidence::{RedRow, reproduce};
 use super::target_branch::TargetBranch;
@@ -48,7 +48,7 @@ pub(crate) struct Bench {
     pub(crate) jobs: Utf8PathBuf,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Which gates, in which form, in which environment.
     pub(super) fn oracle(&self) -> GateSetId {
         GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
@@ -113,30 +113,31 @@ impl Driver<'_> {
         told: &Bundle,
         front: &TargetBranch,
         bench: &Bench,
-    ) -> Result<Ruling, DriveError> {
-        let ground = self.common_ground(&front.target, &front.branch, &bench.commit, bench.slot)?;
-        let mut standing = CombinationTree::stand(self, told, &ground, bench)?;
-        let children = self.site.children();
-        let mut scene = self.common_scene(Purpose::Combined, front, &ground, bench, &children);
+    ) -> Result<Ruling, BeatError> {
+        let checkout =
+            self.claim_for_combination(&front.target, &front.branch, &bench.commit, bench.slot)?;
+        let mut standing = CombinationTree::stand(self, told, &checkout, bench)?;
+        let children = self.config.children();
+        let mut scene = self.common_scene(Purpose::Combined, front, &checkout, bench, &children);
         scene.base = Some(&bench.commit);
-        let logs = self.site.evidence_of(&bench.tree);
+        let logs = self.config.evidence_of(&bench.tree);
         scene.logs = Some(&logs);
-        let wire = self.watch(&ground)?;
+        let wire = self.watch(&checkout)?;
         let mut tell = |event| self.follow_gate(told, event);
         let outcome =
-            run_checks(&self.site.rows, &scene, Some(&mut standing), self.cancel, &mut tell);
+            run_checks(&self.config.rows, &scene, Some(&mut standing), self.cancel, &mut tell);
         let outcome = outcome.map_err(|error| match error {
-            GatesError::Cancelled => DriveError::Interrupted,
-            other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => DriveError::Gates(other),
+            GatesError::Cancelled => BeatError::Interrupted,
+            other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
         })?;
         self.tell_of_combination(told, front, &wire.breaches());
         let command = |row: &GateRow| {
-            let row = self.site.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
-            Some(reproduce(self.site, front, bench, row))
+            let row = self.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
+            Some(reproduce(self.config, front, bench, row))
         };
         let ruling = Ruling::of(&outcome.report, &command);
         // Evidence decides nothing, so that it cannot be kept is no reason to stop.
-        if let Err(error) = self.site.keep_evidence(&bench.tree, &ruling.red) {
+        if let Err(error) = self.config.keep_evidence(&bench.tree, &ruling.red) {
             self.warn(told, format!("what red rows said cannot be kept: {error}"));
         }
         Ok(ruling)
@@ -147,24 +148,24 @@ impl Driver<'_> {
         &'s self,
         purpose: Purpose,
         front: &'s TargetBranch,
-        ground: &'s Ground,
+        checkout: &'s Checkout,
         bench: &'s Bench,
         children: &'s Utf8Path,
     ) -> GateContext<'s> {
-        let mut scene = GateContext::new(purpose, &self.site.workspace, &bench.jobs);
-        scene.worktree = Some(ground.lane.path());
+        let mut scene = GateContext::new(purpose, &self.config.workspace, &bench.jobs);
+        scene.worktree = Some(checkout.lane.path());
         scene.brief_base = Some(&front.branch);
         scene.target = Some(&front.target.name);
-        scene.run = Some(&self.site.run);
-        scene.lane = ground.seat.as_ref().map(|seat| &seat.names);
-        scene.sandbox = Some(self.gate_sandbox(ground));
+        scene.run = Some(&self.config.run);
+        scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
+        scene.sandbox = Some(self.gate_sandbox(checkout));
         scene.hold = Some(children);
-        scene.max_memory = self.site.limits.leaf_memory;
-        scene.search_path = self.site.search_path.as_deref();
-        scene.trees = self.site.trees();
-        scene.facts = self.site.gate_facts();
-        scene.env_pass.clone_from(&self.site.gates_env_pass);
-        scene.supervisor = self.site.supervisor.clone();
+        scene.max_memory = self.config.limits.leaf_memory;
+        scene.search_path = self.config.search_path.as_deref();
+        scene.trees = self.config.trees();
+        scene.facts = self.config.gate_facts();
+        scene.env_pass.clone_from(&self.config.gates_env_pass);
+        scene.supervisor = self.config.supervisor.clone();
         scene
     }
 
@@ -216,7 +217,7 @@ fn said(row: &GateRow) -> String {
 pub(crate) struct CombinationTree<'g> {
     driver: &'g Driver<'g>,
     told: &'g Bundle,
-    ground: &'g Ground,
+    checkout: &'g Checkout,
     /// Whose the checkout is.
     name: String,
     commit: String,
@@ -229,21 +230,21 @@ impl<'g> CombinationTree<'g> {
     pub(crate) fn stand(
         driver: &'g Driver<'g>,
         told: &'g Bundle,
-        ground: &'g Ground,
+        checkout: &'g Checkout,
         bench: &Bench,
-    ) -> Result<Self, DriveError> {
+    ) -> Result<Self, BeatError> {
         let digest = sha256_hex(bench.jobs.as_str().as_bytes());
-        let name = format!("{COMBINED}{}-{digest}", driver.site.mark());
-        let left = ground.tenancy()?.filter(|left| left.job == name);
+        let name = format!("{COMBINED}{}-{digest}", driver.config.mark());
+        let left = checkout.owner_note()?.filter(|left| left.job == name);
         let as_left = left.is_some_and(|left| left.head.as_ref() == Some(&bench.commit))
-            && ground.head()? == bench.commit;
+            && checkout.head()? == bench.commit;
         if !as_left {
-            driver.clear(told, ground, &name)?;
+            driver.clear(told, checkout, &name)?;
             let head = Some(bench.commit.clone());
-            driver.occupy(ground, &Tenancy { job: name.clone(), head })?;
+            driver.set_owner(checkout, &OwnerNote { job: name.clone(), head })?;
         }
         let (commit, tree) = (bench.commit.clone(), bench.tree.clone());
-        Ok(Self { driver, told, ground, name, commit, tree, as_left })
+        Ok(Self { driver, told, checkout, name, commit, tree, as_left })
     }
 }
 
@@ -258,21 +259,22 @@ impl Tree for CombinationTree<'_> {
 
     fn prepare(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
-        let stood = self.ground.lane.reset(&self.commit).and_then(|()| self.ground.lane.tree());
+        let stood = self.checkout.lane.reset(&self.commit).and_then(|()| self.checkout.lane.tree());
         match stood {
             // What the row before it left; that row was told apart already.
             Err(error) if error.is_of_the_lane() => {
-                self.driver.clear(self.told, self.ground, &self.name)?;
+                self.driver.clear(self.told, self.checkout, &self.name)?;
                 let head = Some(self.commit.clone());
-                self.driver.occupy(self.ground, &Tenancy { job: self.name.clone(), head })?;
-                Ok(self.ground.lane.tree()?)
+                self.driver
+                    .set_owner(self.checkout, &OwnerNote { job: self.name.clone(), head })?;
+                Ok(self.checkout.lane.tree()?)
             }
             stood => Ok(stood?),
         }
     }
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
-        Ok(self.ground.lane.changed_tracked()?)
+        Ok(self.checkout.lane.changed_tracked()?)
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {
@@ -284,7 +286,7 @@ impl Tree for CombinationTree<'_> {
     }
 
     fn withdraw(&mut self) -> Result<(), TreeFault> {
-        Ok(self.ground.lane.reset(&self.commit)?)
+        Ok(self.checkout.lane.reset(&self.commit)?)
     }
 }
 

@@ -16,8 +16,8 @@ use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstrea
 
 use pdca_state::State;
 
+use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run::is_past;
-use crate::site::{Site, TargetSpec};
 
 use super::journal::LOCK;
 
@@ -82,7 +82,7 @@ pub enum GcRefError {
     },
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Every anchor in the targets, each with what becomes of it; the integrations `ending` count as
     /// over. Changes nothing.
     pub fn gc_refs(

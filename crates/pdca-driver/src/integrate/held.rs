@@ -10,7 +10,7 @@ use pdca_integrate::Conflict;
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::evidence::{RedRow, failing};
 
@@ -208,7 +208,7 @@ impl HeldBack {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     fn held_file(&self) -> Utf8PathBuf {
         self.private().join("held.json")
     }

@@ -10,9 +10,9 @@ use pdca_integrate::{
 use pdca_journal as journal;
 use pdca_state::{Bundle, BundleId};
 
-use crate::drive::Driver;
+use crate::config::WorkspaceConfig;
 use crate::event::What;
-use crate::site::Site;
+use crate::run_bundle::Driver;
 
 use super::bisect::Red;
 use super::evidence::keep_logs_beside;
@@ -83,10 +83,10 @@ impl<'w> Integration<'w> {
         entries: &[Entry],
         tip: LandingBase,
     ) -> Result<Self, IntegrateError> {
-        let oracle = driver.site.oracle();
+        let oracle = driver.config.oracle();
         let terms = order.settings.terms(front, &oracle, order.fresh);
         let begin =
-            || IntegrationJournal::begin(driver.site, front, &tip, entries, terms, order.clock);
+            || IntegrationJournal::begin(driver.config, front, &tip, entries, terms, order.clock);
         let journal = driver.effects.perform("journal", begin)?;
         let run = journal.run();
         let take = || Fence::take(&front.store, &run, journal.epoch());
@@ -111,18 +111,18 @@ impl<'w> Integration<'w> {
             certificates: Vec::new(),
         };
         let own = Some(run.as_str().to_owned());
-        let trust = driver.site.trust(order.settings);
+        let trust = driver.config.trust(order.settings);
         let trust = Trust { own, only_own: order.fresh, ..trust };
-        let mut tally = driver.site.tally(&run);
+        let mut tally = driver.config.tally(&run);
         if tally.begun == 0 {
-            tally.begun = driver.site.now();
+            tally.begun = driver.config.now();
         }
         tally.target.clone_from(&front.target.name);
         tally.branch.clone_from(&front.branch);
         Ok(Self {
             oracle,
-            cache: driver.site.verdicts(order.settings).trusting(trust),
-            rules: driver.site.flake_rules(),
+            cache: driver.config.verdicts(order.settings).trusting(trust),
+            rules: driver.config.flake_rules(),
             tally,
             driver,
             front,
@@ -131,7 +131,7 @@ impl<'w> Integration<'w> {
             fence,
             journal,
             run,
-            told: told(driver.site),
+            told: told(driver.config),
             at: tip.at,
             tip,
             done,
@@ -149,7 +149,7 @@ impl<'w> Integration<'w> {
         let Chosen { entries: mut waiting, held, landed } = chosen;
         self.begin_at_tip()?;
         let certificates = self.order.certificates;
-        let Driver { site: known, effects, .. } = self.driver;
+        let Driver { config: known, effects, .. } = self.driver;
         let finished = known.finish_certificates(self.front, certificates, true, effects)?;
         self.done.certificates.extend(finished);
         self.done.held = held;
@@ -191,17 +191,17 @@ impl<'w> Integration<'w> {
             waiting.retain(|entry| !settled.contains(entry.sealed().id()));
             self.hold_dependants(&mut waiting);
         }
-        self.done.flaky = self.driver.site.flaky_rows(&self.rules);
-        self.tally.ended = Some(self.driver.site.now());
+        self.done.flaky = self.driver.config.flaky_rows(&self.rules);
+        self.tally.ended = Some(self.driver.config.now());
         self.count()?;
         Ok(self.done.clone())
     }
 
     /// Writes down what it came to so far and what that cost.
     pub(super) fn count(&mut self) -> Result<(), IntegrateError> {
-        let site = self.driver.site;
-        self.tally.came_to(&self.done, &self.round, site.now());
-        self.driver.effects.perform("stats", || site.keep_tally(&self.tally))
+        let config = self.driver.config;
+        self.tally.came_to(&self.done, &self.round, config.now());
+        self.driver.effects.perform("stats", || config.keep_tally(&self.tally))
     }
 
     /// Remembers where the branch of a remote is, which nobody may have rewound since the last time.
@@ -384,11 +384,11 @@ impl<'w> Integration<'w> {
             let about_it = held.iter().find(|held| held.id == *change.bundle.id());
             keep_logs_beside(&change.bundle, about_it);
         }
-        let mut known = self.driver.site.held_back();
+        let mut known = self.driver.config.held_back();
         let about = self.front.changes.iter().map(|change| change.bundle.id());
         known.renew(about.filter(|id| self.order.wants(id)), &held);
-        let path = self.driver.site.private().join("held.json");
-        let keep = || self.driver.site.keep_held_back(&known);
+        let path = self.driver.config.private().join("held.json");
+        let keep = || self.driver.config.keep_held_back(&known);
         let kept = self.driver.effects.perform("held.json", keep);
         kept.map_err(|source| IntegrateError::Io { path, source })
     }
@@ -446,9 +446,9 @@ pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
 }
 
 /// The bundle that stands for all of them in what is told.
-pub(super) fn told(site: &Site) -> Bundle {
+pub(super) fn told(config: &WorkspaceConfig) -> Bundle {
     let told = SCOPE.parse().expect("because it is letters and a sign that ids may have");
-    site.bundles.bundle(&told)
+    config.bundles.bundle(&told)
 }
 
 /// The changes that were asked for.

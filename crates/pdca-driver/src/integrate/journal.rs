@@ -21,8 +21,8 @@ use pdca_journal::{
 };
 use pdca_state::BundleId;
 
+use crate::config::WorkspaceConfig;
 use crate::run::Clock;
-use crate::site::Site;
 
 use resume::{is_of, settle};
 
@@ -90,7 +90,7 @@ impl IntegrationJournal {
     ///
     /// `terms` is a digest of all that must be the same for that.
     pub(super) fn begin(
-        site: &Site,
+        config: &WorkspaceConfig,
         front: &TargetBranch,
         tip: &LandingBase,
         entries: &[Entry],
@@ -99,7 +99,7 @@ impl IntegrationJournal {
     ) -> Result<Self, JournalError> {
         let common_dir = front.store.common_dir().to_owned();
         let admission = Admission::take([common_dir.join(LOCK)])?;
-        let runs = Runs::new(site.private().join("integrations"));
+        let runs = Runs::new(config.private().join("integrations"));
         let me = myself()?;
         let mut taken = None;
         for run in runs.active()? {

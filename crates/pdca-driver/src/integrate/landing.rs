@@ -10,8 +10,8 @@ use pdca_integrate::{
 use pdca_journal::Cause;
 use pdca_state::{BundleId, files};
 
+use crate::config::WorkspaceConfig;
 use crate::effect::Effects;
-use crate::site::Site;
 
 use super::IntegrateError;
 use super::integration::{Integration, Round};
@@ -141,7 +141,7 @@ impl Integration<'_> {
     }
 
     fn dir(&self) -> Utf8PathBuf {
-        self.driver.site.private().join("integrations").join(self.run.as_str())
+        self.driver.config.private().join("integrations").join(self.run.as_str())
     }
 
     /// Where the rows of this integration leave their verdicts.
@@ -161,7 +161,7 @@ impl Integration<'_> {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Finishes what drivers left that died between a landing and its certificate, and says which
     /// certificates came of that. Whoever calls this is admitted to the workspace.
     ///

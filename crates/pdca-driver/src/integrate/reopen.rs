@@ -1,7 +1,7 @@
 //! An accepted change that has not landed goes back into the cycle.
 //!
 //! # Protocol
-//! 1. Whoever sends it back holds the bundle and [`Site::hold_landings`], which an integration holds from
+//! 1. Whoever sends it back holds the bundle and [`WorkspaceConfig::hold_landings`], which an integration holds from
 //!    before it looks at the bundles until it is over: what is looked at here cannot land meanwhile.
 //! 2. Where the change stands is read from git. What has landed stays.
 //! 3. The archive begins, by one rename, with the record of the return in it. Until then the bundle is
@@ -21,8 +21,8 @@ use pdca_state::{
 };
 
 use crate::admission::{AdmissionError, Held as Lock, admit};
+use crate::config::WorkspaceConfig;
 use crate::effect::Effects;
-use crate::site::Site;
 
 use super::evidence::failing;
 use super::held::{Held, Reason, place};
@@ -113,7 +113,7 @@ pub enum ReturnError {
     Archive(#[from] ArchiveError),
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Keeps accepted changes where they are: nothing lands but what the holder lands, and nothing is
     /// sent back. Waits for a while.
     pub fn hold_landings(&self, patience: Duration) -> Result<Lock, AdmissionError> {

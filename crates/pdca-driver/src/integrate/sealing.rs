@@ -20,12 +20,12 @@ use pdca_state::{
 };
 
 use crate::admission::{AdmissionError, Held, admit};
-use crate::attempt::{Attempt, Tenancy};
+use crate::attempt::{Attempt, OwnerNote};
 use crate::authorship::Author;
 use crate::base::{BaseError, stale_sentence};
 use crate::commits::message_for;
+use crate::config::{TargetChoiceError, TargetSpec, WorkspaceConfig};
 use crate::effect::Effects;
-use crate::site::{Site, TargetChoiceError, TargetSpec};
 
 /// How long another acceptance may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -131,7 +131,7 @@ pub enum SealingError {
     Write(#[from] WriteError),
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The object store of a target.
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         Store::open(&target.path, &self.private().join("git").join(&target.name))
@@ -324,7 +324,7 @@ impl Site {
         let name = format!("{}-{}-{base}-{}", self.mark(), bundle.id(), &patch[..16]);
         let notes = self.lent().notes().unwrap_or_default();
         let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
-            let left = Tenancy::from_note(&note.text).filter(|left| left.job == name)?;
+            let left = OwnerNote::from_note(&note.text).filter(|left| left.job == name)?;
             Some((note.slot, left.head?))
         });
         let same = made.to_string();

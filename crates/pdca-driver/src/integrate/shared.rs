@@ -14,16 +14,16 @@ use pdca_integrate::{Light, Lookup, ObjectId, Origin, Trust, Verdict, VerdictCac
 use pdca_lanes::Reset;
 use pdca_state::{GateReport, GateResult};
 
-use crate::drive::{DriveError, Driver};
-use crate::ground::Ground;
-use crate::site::Site;
+use crate::checkout::Checkout;
+use crate::config::WorkspaceConfig;
+use crate::run_bundle::{BeatError, Driver};
 
 use super::settings::Settings;
 
 /// How far the clock of another process may be ahead.
 const AHEAD: i64 = 60;
 
-impl Site {
+impl WorkspaceConfig {
     /// The verdicts that are kept, as far as they are not too old.
     pub(super) fn verdicts(&self, settings: &Settings) -> VerdictCache {
         VerdictCache::new(self.private().join("verdicts")).trusting(self.trust(settings))
@@ -61,26 +61,26 @@ impl Driver<'_> {
     /// the same.
     ///
     /// Asked for before the rows run: what is kept afterwards is about the gates as they were then.
-    pub(crate) fn shared(&self, ground: &Ground, tree: &str) -> Option<Shared> {
-        let (site, settings) = (self.site, &self.site.integrate);
-        let mut gates = site.rows.as_slice().iter();
+    pub(crate) fn shared(&self, checkout: &Checkout, tree: &str) -> Option<Shared> {
+        let (config, settings) = (self.config, &self.config.integrate);
+        let mut gates = config.rows.as_slice().iter();
         let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
         let asks = |row: &pdca_gates::Check| {
-            gates_combinations(&row) && row.asks_for_bundle(&site.workspace, ground.lane.path())
+            gates_combinations(&row) && row.asks_for_bundle(&config.workspace, checkout.lane.path())
         };
-        if !site.has_combined_gate() || site.lanes.reset == Reset::Tracked || gates.any(asks) {
+        if !config.has_combined_gate() || config.lanes.reset == Reset::Tracked || gates.any(asks) {
             return None;
         }
         let key = VerdictKey {
             tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
-            oracle: site.oracle(),
+            oracle: config.oracle(),
             drivers: settings.drivers().ok()?.digest(),
         };
         // A person who asks for the gates of a bundle wants them run.
         let is_asked = self.run.is_none();
         // A second attempt that comes to the same tree is checked and has logs of its own.
-        let trust = Trust { of_integrations: true, ..site.trust(settings) };
-        let kept = site.verdicts(settings).trusting(trust);
+        let trust = Trust { of_integrations: true, ..config.trust(settings) };
+        let kept = config.verdicts(settings).trusting(trust);
         let found = kept.look_up(&key).ok().filter(|_| !is_asked);
         let is_known_green = match found {
             // One to which a row did not count says less than Check is asked for.
@@ -98,23 +98,23 @@ impl Driver<'_> {
         shared: Shared,
         tree: &str,
         report: &GateReport,
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         // A verdict that was only found again does not become younger by that.
-        let Some(light) = self.site.light_of(report).filter(|_| !shared.is_known_green) else {
+        let Some(light) = self.config.light_of(report).filter(|_| !shared.is_known_green) else {
             return Ok(());
         };
         // A fix that became part of the patch made another tree, and all rows ran over that.
         let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
         let key = VerdictKey { tree, ..shared.key };
-        let origin = Origin { at: Some(self.site.now()), by: None };
-        let cache = VerdictCache::new(self.site.private().join("verdicts"));
+        let origin = Origin { at: Some(self.config.now()), by: None };
+        let cache = VerdictCache::new(self.config.private().join("verdicts"));
         let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
         let kept = self.effects.perform("check-verdict", keep);
-        kept.map_err(|error| DriveError::Own(std::io::Error::other(error)))
+        kept.map_err(|error| BeatError::Own(std::io::Error::other(error)))
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// What a report of Check says about its tree: nothing, where a row that gates combinations was not run
     /// or is in quarantine.
     fn light_of(&self, report: &GateReport) -> Option<Light> {

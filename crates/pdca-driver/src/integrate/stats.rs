@@ -10,7 +10,7 @@ use pdca_integrate::{Light, Run};
 use pdca_state::files;
 use serde::{Deserialize, Serialize};
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::held::{Held, Reason};
 use super::{IntegrateError, Integrated};
@@ -217,7 +217,7 @@ fn ratio(part: u64, whole: u64) -> f64 {
     float(part) / float(whole)
 }
 
-impl Site {
+impl WorkspaceConfig {
     fn stats_dir(&self) -> Utf8PathBuf {
         self.private().join("stats")
     }

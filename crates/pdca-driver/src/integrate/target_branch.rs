@@ -12,7 +12,7 @@ use pdca_state::{
     require_accepted, sha256_hex,
 };
 
-use crate::site::{Site, TargetChoiceError, TargetSpec};
+use crate::config::{TargetChoiceError, TargetSpec, WorkspaceConfig};
 
 /// One branch of one target, and the accepted changes that are meant for it.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl ChangeState {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Every branch that accepted changes are meant for, with those changes. One bundle that cannot
     /// be read keeps nobody from seeing the others.
     pub fn target_branches(&self) -> Result<TargetBranches, RootError> {

@@ -9,8 +9,8 @@ use std::io;
 use pdca_journal::{Liveness, RunId, RunState, Status};
 use pdca_state::BundleId;
 
-use crate::run::{Clock, Sighting, integrations};
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
+use crate::run::{Clock, RunStatus, integrations};
 
 use super::journal::{IntegrationJournal, JournalError};
 use super::target_branch::{ChangeState, TargetBranch, TargetBranches};
@@ -35,7 +35,7 @@ pub enum NextAction {
 
 impl NextAction {
     /// What follows for one that was seen, with the branches as they are.
-    pub fn of(sighting: &Sighting, fronts: &TargetBranches) -> Self {
+    pub fn of(sighting: &RunStatus, fronts: &TargetBranches) -> Self {
         let state = match (&sighting.state, sighting.driver) {
             (Err(_), _) => return Self::Look,
             (Ok(_), Liveness::Alive | Liveness::Unknown) => return Self::Wait,
@@ -91,7 +91,7 @@ fn is_of(state: &RunState, front: &TargetBranch) -> bool {
     state.admitted.targets.iter().any(|target| target.name == front.target.name)
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Ends an integration that has nothing left to do. Whoever calls this is admitted to the workspace.
     pub fn end_integration(
         &self,
@@ -109,9 +109,9 @@ impl Site {
     pub fn unfinished_integrations(
         &self,
         fronts: &TargetBranches,
-    ) -> io::Result<Vec<(Sighting, NextAction)>> {
+    ) -> io::Result<Vec<(RunStatus, NextAction)>> {
         let seen = integrations(self)?;
-        let with = |sighting: Sighting| {
+        let with = |sighting: RunStatus| {
             let follows = NextAction::of(&sighting, fronts);
             (sighting, follows)
         };

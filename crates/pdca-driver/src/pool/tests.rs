@@ -90,7 +90,7 @@ struct Plain<'g> {
     panics: usize,
 }
 
-impl Desk<usize> for Plain<'_> {
+impl PoolHost<usize> for Plain<'_> {
     fn starting(&mut self, id: &BundleId, _lane: Option<u32>, _resumed: bool) {
         self.started.push(id.clone());
     }
@@ -117,10 +117,10 @@ fn carried_out(graph: &Graph, lanes: u32) -> (Vec<Seen>, Vec<usize>, BTreeMap<us
         seen.lock().unwrap().push(Seen::End(n));
         n
     };
-    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
-    let frontier = carry_out(&plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut desk);
+    let mut host = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let frontier = carry_out(&plan, &[], NonZeroU32::new(lanes).unwrap(), &work, &mut host);
     let status = plan.ids().map(|id| (number(id), frontier.status(id).unwrap())).collect();
-    let started = desk.started.iter().map(number).collect();
+    let started = host.started.iter().map(number).collect();
     (seen.into_inner().unwrap(), started, status)
 }
 
@@ -204,21 +204,21 @@ fn free(bundles: usize) -> Graph {
 fn a_bundle_whose_work_panics_fails_alone() {
     let graph = free(5);
     let plan = graph.plan();
-    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let mut host = Plain { outcomes: &graph.outcomes, ..Plain::default() };
     let work = |id: &BundleId, _: Option<u32>| {
         let n = number(id);
         assert_ne!(n, 2, "two is odd");
         n
     };
-    let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &work, &mut desk);
+    let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &work, &mut host);
     let complete = plan.ids().filter(|id| frontier.status(id) == Some(Status::Complete)).count();
-    assert_eq!((desk.panics, complete), (1, 4));
+    assert_eq!((host.panics, complete), (1, 4));
     assert_eq!(frontier.status(&id(2)), Some(Status::Failed));
 }
 
-/// A desk at which something happens elsewhere, or work lies in lanes.
+/// A host at which something happens elsewhere, or work lies in lanes.
 struct Lively {
-    news: Vec<News>,
+    news: Vec<ExternalEvent>,
     homes: BTreeMap<BundleId, u32>,
     log: Vec<String>,
     stop_after: Option<usize>,
@@ -237,8 +237,8 @@ impl Lively {
     }
 }
 
-impl Desk<usize> for Lively {
-    fn home(&self, id: &BundleId) -> Option<u32> {
+impl PoolHost<usize> for Lively {
+    fn assigned_lane(&self, id: &BundleId) -> Option<u32> {
         self.homes.get(id).copied()
     }
 
@@ -261,7 +261,7 @@ impl Desk<usize> for Lively {
         Outcome::Halted
     }
 
-    fn news(&mut self, last: bool) -> Vec<News> {
+    fn external_events(&mut self, last: bool) -> Vec<ExternalEvent> {
         if last { std::mem::take(&mut self.news) } else { Vec::new() }
     }
 
@@ -275,23 +275,23 @@ fn a_sign_off_that_comes_meanwhile_frees_its_dependants_at_once() {
     let mut graph = free(3);
     graph.bundles[1].0.push(0);
     graph.bundles[2].0.push(1);
-    let mut desk = Lively::new();
-    desk.news.push(News::Complete(id(0)));
-    assert_eq!(desk.log_of(&graph, 1), ["000", "001 freed by 000", "001"]);
+    let mut host = Lively::new();
+    host.news.push(ExternalEvent::Complete(id(0)));
+    assert_eq!(host.log_of(&graph, 1), ["000", "001 freed by 000", "001"]);
 }
 
 #[test]
 fn a_bundle_that_was_sent_back_goes_again() {
-    let mut desk = Lively::new();
-    desk.news.push(News::Reopened(id(0)));
-    assert_eq!(desk.log_of(&free(1), 1), ["000", "000"]);
+    let mut host = Lively::new();
+    host.news.push(ExternalEvent::Reopened(id(0)));
+    assert_eq!(host.log_of(&free(1), 1), ["000", "000"]);
 }
 
 #[test]
 fn what_lies_in_a_lane_goes_on_there_and_first() {
-    let mut desk = Lively::new();
-    desk.homes = BTreeMap::from([(id(4), 1), (id(3), 7)]);
-    let log = desk.log_of(&free(5), 3);
+    let mut host = Lively::new();
+    host.homes = BTreeMap::from([(id(4), 1), (id(3), 7)]);
+    let log = host.log_of(&free(5), 3);
     assert_eq!(log[0], "004 in 1 again");
     assert_eq!(&log[1..3], ["000 in 0", "001 in 2"]);
     assert!(log.iter().all(|line| !line.contains("in 7")), "there is no such lane: {log:?}");
@@ -307,13 +307,13 @@ fn a_bundle_that_waits_for_a_rival_is_told_with_the_rival() {
 
 #[test]
 fn once_stopped_nothing_is_started() {
-    let mut desk = Lively::new();
-    desk.stop_after = Some(1);
-    assert_eq!(desk.log_of(&free(3), 1), ["000"]);
-    let mut desk = Lively::new();
-    desk.stop_after = Some(0);
-    desk.homes = BTreeMap::from([(id(1), 0)]);
-    assert!(desk.log_of(&free(3), 2).is_empty());
+    let mut host = Lively::new();
+    host.stop_after = Some(1);
+    assert_eq!(host.log_of(&free(3), 1), ["000"]);
+    let mut host = Lively::new();
+    host.stop_after = Some(0);
+    host.homes = BTreeMap::from([(id(1), 0)]);
+    assert!(host.log_of(&free(3), 2).is_empty());
 }
 
 #[test]
@@ -330,12 +330,12 @@ fn a_worker_is_made_when_a_bundle_needs_it() {
         chain.bundles[n].0.push(n - 1);
     }
     let outcomes = vec![Outcome::Complete; 40];
-    let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
-    carry_out(&chain.plan(), &[], NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    let mut host = Plain { outcomes: &outcomes, ..Plain::default() };
+    carry_out(&chain.plan(), &[], NonZeroU32::new(8).unwrap(), &work, &mut host);
     assert_eq!(threads.lock().unwrap().len(), 1);
     threads.lock().unwrap().clear();
-    let mut desk = Plain { outcomes: &outcomes, ..Plain::default() };
-    carry_out(&plan, &[], NonZeroU32::new(8).unwrap(), &work, &mut desk);
+    let mut host = Plain { outcomes: &outcomes, ..Plain::default() };
+    carry_out(&plan, &[], NonZeroU32::new(8).unwrap(), &work, &mut host);
     assert!(threads.lock().unwrap().len() <= 8);
 }
 
@@ -346,7 +346,7 @@ struct Full {
     ended: Vec<BundleId>,
 }
 
-impl Desk<()> for Full {
+impl PoolHost<()> for Full {
     fn starting(&mut self, id: &BundleId, _lane: Option<u32>, _resumed: bool) {
         self.started.push(id.clone());
     }
@@ -367,12 +367,12 @@ fn f12_when_there_is_no_more_room_nothing_starts_and_what_runs_comes_to_its_end(
     let graph = Graph { bundles, outcomes: vec![Outcome::Complete; 6] };
     let plan = graph.plan();
     for room_for in [0, 1, 2, 3] {
-        let mut desk = Full { room_for, started: Vec::new(), ended: Vec::new() };
-        let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &|_, _| (), &mut desk);
-        assert_eq!(desk.started.len(), room_for);
-        desk.ended.sort();
-        desk.started.sort();
-        assert_eq!(desk.ended, desk.started, "each that was started came to its end");
+        let mut host = Full { room_for, started: Vec::new(), ended: Vec::new() };
+        let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &|_, _| (), &mut host);
+        assert_eq!(host.started.len(), room_for);
+        host.ended.sort();
+        host.started.sort();
+        assert_eq!(host.ended, host.started, "each that was started came to its end");
         let ready = plan.ids().filter(|id| matches!(frontier.why(id), Some(Why::Ready { .. })));
         assert_eq!(ready.count(), 6 - room_for);
     }

@@ -5,9 +5,9 @@ use pdca_integrate::{ObjectId, Sealed};
 use pdca_publish::{Branch, Key, Record, Settings, Words};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
+use crate::config::WorkspaceConfig;
 use crate::effect::Effects;
 use crate::integrate::{Accepted, ChangeState, TargetBranch};
-use crate::site::Site;
 
 use super::PublishError;
 
@@ -31,7 +31,7 @@ pub(super) struct Dossier {
     is_foreign: bool,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// What is known about a bundle that is to be published. Changes nothing.
     pub(super) fn dossier(
         &self,

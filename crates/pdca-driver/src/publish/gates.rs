@@ -4,17 +4,17 @@ use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
-use crate::drive::{DriveError, Driver};
+use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
 use crate::integrate::gate::{Bench, CombinationTree};
-use crate::site::Site;
+use crate::run_bundle::{BeatError, Driver};
 
 use super::PublishError;
 use super::dossier::Dossier;
 use super::texts::Texts;
 
-impl Site {
+impl WorkspaceConfig {
     /// The rows that publishing runs again: those that say so, and those that put it off until now.
     pub(super) fn rows_at_publishing(&self, snapshot: &Snapshot) -> Checks {
         let was_deferred = |id: &str| {
@@ -33,14 +33,14 @@ impl Driver<'_> {
         dossier: &mut Dossier,
         texts: &Texts,
     ) -> Result<bool, PublishError> {
-        let rows = self.site.rows_at_publishing(&dossier.snapshot);
+        let rows = self.config.rows_at_publishing(&dossier.snapshot);
         if rows.is_empty() {
             return Ok(false);
         }
         let sealed = dossier.sealed.record();
         // Gates may look at the texts as well, so other texts are another question.
         let parts = [
-            rows.fingerprint(&self.site.surroundings()),
+            rows.fingerprint(&self.config.surroundings()),
             sealed.tree.to_string(),
             sealed.base.to_string(),
             texts.message.clone(),
@@ -66,25 +66,25 @@ impl Driver<'_> {
         digest: &str,
     ) -> Result<GateReport, PublishError> {
         // Only as long as the gates run: whoever waits for a forge holds up nobody.
-        let _admitted = self.site.admit()?;
+        let _admitted = self.config.admit()?;
         let (front, sealed) = (&dossier.front, dossier.sealed.record());
         let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
-        let jobs = self.site.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
+        let jobs = self.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
         let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
         let bench = Bench { slot, commit: commit.clone(), tree, jobs: jobs.clone() };
-        let ground = self
-            .common_ground(&front.target, &front.branch, &commit, slot)
-            .map_err(DriveError::Ground)?;
-        let mut standing = CombinationTree::stand(self, bundle, &ground, &bench)?;
-        let children = self.site.children();
-        let mut scene = self.common_scene(Purpose::Bundle, front, &ground, &bench, &children);
+        let checkout = self
+            .claim_for_combination(&front.target, &front.branch, &commit, slot)
+            .map_err(BeatError::Checkout)?;
+        let mut standing = CombinationTree::stand(self, bundle, &checkout, &bench)?;
+        let children = self.config.children();
+        let mut scene = self.common_scene(Purpose::Bundle, front, &checkout, &bench, &children);
         scene.bundle = Some(bundle);
         scene.brief = dossier.snapshot.authored_brief();
         scene.base = Some(&base);
-        let wire = self.watch(&ground).map_err(DriveError::Ground)?;
+        let wire = self.watch(&checkout).map_err(BeatError::Checkout)?;
         let outcome = self.run_rows(rows, bundle, &scene, Some(&mut standing))?;
         // Asked again, a person wants to hear it again.
-        self.site.jobs().remove(&jobs).map_err(DriveError::Own)?;
+        self.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
         self.tell_of_checkout(bundle, &wire.breaches());
         Ok(outcome.report)
     }

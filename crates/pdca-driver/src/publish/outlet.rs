@@ -10,7 +10,7 @@ use pdca_publish::{
 };
 use pdca_state::{Artifact, Bundle};
 
-use crate::drive::Driver;
+use crate::run_bundle::Driver;
 
 use super::dossier::Dossier;
 use super::texts::Texts;
@@ -54,7 +54,7 @@ impl<'d> Outlet<'d> {
         let settings = order.settings;
         // A name is looked for on the path; a path is one of the workspace's.
         let program = if settings.gh.contains('/') {
-            driver.site.workspace.join(&settings.gh)
+            driver.config.workspace.join(&settings.gh)
         } else {
             Utf8PathBuf::from(&settings.gh)
         };
@@ -88,7 +88,7 @@ impl<'d> Outlet<'d> {
         Gh {
             program: self.program.as_str(),
             repo: &self.repo,
-            cwd: &self.driver.site.workspace,
+            cwd: &self.driver.config.workspace,
             timeout: Duration::from_secs(self.settings.timeout_secs),
             cancel: self.driver.cancel,
         }
@@ -367,7 +367,7 @@ impl<'d> Outlet<'d> {
                 repo: &self.repo,
                 comment: self.settings.comment_cmd.as_deref()?,
                 list: self.settings.list_cmd.as_deref()?,
-                cwd: &self.driver.site.workspace,
+                cwd: &self.driver.config.workspace,
                 timeout: Duration::from_secs(self.settings.timeout_secs),
                 cancel: self.driver.cancel,
             }),

@@ -4,7 +4,7 @@ use pdca_integrate::{ObjectId, Offer};
 use pdca_publish::{Pull, PullState};
 use pdca_state::{Artifact, Bundle};
 
-use crate::drive::Driver;
+use crate::run_bundle::Driver;
 
 use super::dossier::Dossier;
 use super::outlet::{Outlet, is_told};
@@ -73,12 +73,12 @@ impl Driver<'_> {
         bundle: &Bundle,
         order: &Order<'_>,
     ) -> Result<Rehearsal, PublishError> {
-        let dossier = self.site.dossier(bundle, order.settings)?;
+        let dossier = self.config.dossier(bundle, order.settings)?;
         let outlet = Outlet::look(self, bundle, &dossier, order)?;
         outlet.require_free_way(&dossier)?;
         let absent = texts::absent(bundle)?;
         let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
-        let by_leaf = !texts.is_empty() && self.site.has_publisher();
+        let by_leaf = !texts.is_empty() && self.config.has_publisher();
         let message = match bundle.read(Artifact::CommitMessage)? {
             Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             None if by_leaf => None,
@@ -87,7 +87,7 @@ impl Driver<'_> {
         let make = |message: &String| Offer::make(&dossier.front.store, &dossier.sealed, message);
         let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
         outlet.require_branch_is_ours(&dossier, commit)?;
-        let rows = self.site.rows_at_publishing(&dossier.snapshot);
+        let rows = self.config.rows_at_publishing(&dossier.snapshot);
         let would = would(&dossier, &outlet, commit, order);
         Ok(Rehearsal {
             key: dossier.key.to_string(),

@@ -3,8 +3,8 @@
 use pdca_leaves::{Mode, Output, Role};
 use pdca_state::{Artifact, Bundle};
 
-use crate::drive::Driver;
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
+use crate::run_bundle::Driver;
 
 use super::PublishError;
 use super::dossier::Dossier;
@@ -68,7 +68,7 @@ impl Driver<'_> {
         if absent.is_empty() {
             return Ok(false);
         }
-        let said = if self.site.has_publisher() {
+        let said = if self.config.has_publisher() {
             Some(self.consult(bundle, Role::Publisher)?)
         } else {
             None
@@ -85,7 +85,7 @@ impl Driver<'_> {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Whether a leaf writes the texts that nobody wrote.
     pub(super) fn has_publisher(&self) -> bool {
         let leaf = self.leaves.of(Role::Publisher);

@@ -6,7 +6,7 @@ use pdca_lanes::{ClaimError, Saved, Target, TargetError};
 use pdca_state::BundleId;
 
 use super::{RecordError, Run};
-use crate::site::{Site, Unfinished};
+use crate::config::{Unfinished, WorkspaceConfig};
 
 /// Unfinished work that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +66,11 @@ impl From<AppendError> for AbortError {
 
 impl Run {
     /// What giving the run up would have to keep, without the commits. Changes nothing.
-    pub fn unfinished(site: &Site, bundles: &[BundleId]) -> Vec<Salvage> {
-        let found = site.unfinished().into_iter();
+    pub fn unfinished(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Salvage> {
+        let found = config.unfinished().into_iter();
         let ours = found.filter(|work| bundles.contains(&work.bundle));
         let of = |work: Unfinished| {
-            let checkout = site.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
+            let checkout = config.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
             let Unfinished { bundle, slot, target, .. } = work;
             Salvage { bundle, slot, target, checkout, commit: String::new() }
         };
@@ -80,12 +80,12 @@ impl Run {
     /// Gives the run up: keeps what is unfinished in its lanes, lets go of every bundle, and ends it.
     ///
     /// Nothing of it may be running. Repeated after a crash it goes on: what was kept is kept once.
-    pub fn abort(&self, site: &Site, why: &str) -> Result<Vec<Salvage>, AbortError> {
+    pub fn abort(&self, config: &WorkspaceConfig, why: &str) -> Result<Vec<Salvage>, AbortError> {
         let bundles: Vec<BundleId> = self.journal().state().bundles.keys().cloned().collect();
         self.settle_rescues()?;
         let mut kept = Vec::new();
-        for work in site.unfinished().into_iter().filter(|work| bundles.contains(&work.bundle)) {
-            kept.extend(self.salvage(site, &work)?);
+        for work in config.unfinished().into_iter().filter(|work| bundles.contains(&work.bundle)) {
+            kept.extend(self.salvage(config, &work)?);
         }
         let mut journal = self.journal();
         let mut records = Vec::new();
@@ -123,8 +123,12 @@ impl Run {
         Ok(())
     }
 
-    fn salvage(&self, site: &Site, work: &Unfinished) -> Result<Option<Salvage>, AbortError> {
-        let Some(spec) = site.targets.iter().find(|target| target.name == work.target) else {
+    fn salvage(
+        &self,
+        config: &WorkspaceConfig,
+        work: &Unfinished,
+    ) -> Result<Option<Salvage>, AbortError> {
+        let Some(spec) = config.targets.iter().find(|target| target.name == work.target) else {
             // Nobody can say what it was made on. The lane stays as it is.
             return Ok(None);
         };
@@ -133,7 +137,7 @@ impl Run {
             source: Box::new(source),
         })?;
         let slot = work.slot;
-        let lane = site
+        let lane = config
             .lent()
             .claim(slot, &target)
             .map_err(|source| AbortError::Claim { slot, source: Box::new(source) })?;

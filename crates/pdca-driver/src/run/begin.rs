@@ -13,7 +13,7 @@ use pdca_state::BundleId;
 
 use super::observe::{Recovered, reconcile};
 use super::{Clock, Run, can_go_on, closing};
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// The lock of a target, in its git common directory.
 pub(super) const LOCK: &str = "pdca.lock";
@@ -83,7 +83,7 @@ pub enum RunError {
 
 /// What a run is to be about.
 pub(super) struct Request<'a> {
-    pub(super) site: &'a Site,
+    pub(super) config: &'a WorkspaceConfig,
     pub(super) bundles: &'a [BundleId],
     pub(super) lanes: u32,
     pub(super) clock: Clock,
@@ -95,16 +95,16 @@ impl Run {
     /// A run that was left is taken up whatever it was about: what is found of its driver is set
     /// right first. It goes on if it has all of these bundles, and is ended otherwise.
     pub fn begin(
-        site: &Site,
+        config: &WorkspaceConfig,
         bundles: &[BundleId],
         lanes: u32,
         clock: Clock,
     ) -> Result<Begun, RunError> {
-        let request = Request { site, bundles, lanes, clock };
-        let targets = targets(site);
+        let request = Request { config, bundles, lanes, clock };
+        let targets = targets(config);
         let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
-        refuse_blocked_elsewhere(site, &admission)?;
-        let runs = site.runs();
+        refuse_blocked_elsewhere(config, &admission)?;
+        let runs = config.runs();
         let active = runs.active()?;
         let facts: Vec<RunFact> = active.iter().map(RunFact::from).collect();
         let me = myself()?;
@@ -119,22 +119,22 @@ impl Run {
                 let mut journal = taken.journal;
                 let has = |id: &BundleId| journal.state().bundles.contains_key(id);
                 if bundles.iter().all(has) && journal.state().phase == RunPhase::Running {
-                    announce(&admission, site, journal.run())?;
+                    announce(&admission, config, journal.run())?;
                     let run = Self {
                         journal: Mutex::new(journal),
                         runs,
                         clock,
                         me,
-                        bundles: site.bundles.clone(),
+                        bundles: config.bundles.clone(),
                         admission,
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
                 }
-                blocks = blocks_of(journal.state(), site);
+                blocks = blocks_of(journal.state(), config);
                 let records = closing(&journal);
                 journal.append(clock(), records)?;
             }
-            Ruling::Refuse(refusal) => return Err(refused(refusal, site, active)),
+            Ruling::Refuse(refusal) => return Err(refused(refusal, config, active)),
         }
         // A block outlives its run: until a person lifts it, every run has the bundle and leaves it alone.
         let mut batch = bundles.to_vec();
@@ -144,9 +144,9 @@ impl Run {
         let request = Request { bundles: &batch, ..request };
         let mut journal = create(&request, &admission, &runs, &me, targets)?;
         journal.append(clock(), blocks.into_iter().map(|(_, record)| record).collect())?;
-        announce(&admission, site, journal.run())?;
+        announce(&admission, config, journal.run())?;
         let journal = Mutex::new(journal);
-        let bundles = site.bundles.clone();
+        let bundles = config.bundles.clone();
         let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: false, recovered, torn })
     }
@@ -154,7 +154,7 @@ impl Run {
 
 /// The bundles that wait for a person in a run, whatever the next one is about, each with the record that
 /// makes it wait on. One that was finished or removed meanwhile waits for nothing.
-fn blocks_of(state: &RunState, site: &Site) -> Vec<(BundleId, Record)> {
+fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Record)> {
     let block = |(id, work): (&BundleId, &Workstream)| match &work.status {
         Status::Blocked { reason: Reason::Recovery, evidence, .. } => {
             let record = Record::Blocked {
@@ -162,7 +162,7 @@ fn blocks_of(state: &RunState, site: &Site) -> Vec<(BundleId, Record)> {
                 reason: Reason::Recovery,
                 evidence: evidence.clone(),
             };
-            can_go_on(&site.bundles, id).then(|| (id.clone(), record))
+            can_go_on(&config.bundles, id).then(|| (id.clone(), record))
         }
         Status::Blocked { .. }
         | Status::Ready
@@ -183,19 +183,22 @@ pub(super) fn myself() -> io::Result<Process> {
 }
 
 /// The targets that are there. One that cannot be opened is told by whoever needs it.
-pub(super) fn targets(site: &Site) -> Vec<Target> {
-    let open = |spec: &crate::site::TargetSpec| {
+pub(super) fn targets(config: &WorkspaceConfig) -> Vec<Target> {
+    let open = |spec: &crate::config::TargetSpec| {
         let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
         Some(Target { name: spec.name.clone(), common_dir: target.common_dir().to_owned() })
     };
-    site.targets.iter().filter_map(open).collect()
+    config.targets.iter().filter_map(open).collect()
 }
 
 /// A run of another workspace on one of the targets may wait for a person: it bars this one too.
-fn refuse_blocked_elsewhere(site: &Site, admission: &Admission) -> Result<(), RunError> {
+fn refuse_blocked_elsewhere(
+    config: &WorkspaceConfig,
+    admission: &Admission,
+) -> Result<(), RunError> {
     for words in admission.words_found() {
         let Some((run, workspace)) = named(words) else { continue };
-        if workspace == site.workspace {
+        if workspace == config.workspace {
             continue;
         }
         let found = Runs::new(workspace.join(".pdca/runs")).find(&run);
@@ -216,9 +219,13 @@ fn named(words: &str) -> Option<(RunId, Utf8PathBuf)> {
     Some((run.parse().ok()?, Utf8Path::new(workspace).to_owned()))
 }
 
-pub(super) fn announce(admission: &Admission, site: &Site, run: &RunId) -> Result<(), RunError> {
+pub(super) fn announce(
+    admission: &Admission,
+    config: &WorkspaceConfig,
+    run: &RunId,
+) -> Result<(), RunError> {
     let host = Place::here()?.host;
-    let (workspace, run) = (site.workspace.clone(), run.to_string());
+    let (workspace, run) = (config.workspace.clone(), run.to_string());
     Ok(admission.announce(&Holder { pid: std::process::id(), host, workspace, run })?)
 }
 
@@ -263,12 +270,12 @@ fn create(
     let at = (request.clock)();
     let run = RunId::generate(at.wall)?;
     // Work of a driver with more lanes may lie beyond the lanes there are now.
-    let beyond = request.site.homes().values().max().map_or(0, |slot| slot + 1);
+    let beyond = request.config.homes().values().max().map_or(0, |slot| slot + 1);
     let admitted = Admitted {
         driver: me.clone(),
         targets,
         batch: request.bundles.to_vec(),
-        config_digest: request.site.config_digest.clone(),
+        config_digest: request.config.config_digest.clone(),
         lanes: request.lanes.max(beyond),
     };
     let mut journal = Journal::create(runs, admission, &run, epoch(runs)?, at, admitted)?;
@@ -287,23 +294,23 @@ pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
     next_epoch(seen).ok_or(RunError::NoEpoch)
 }
 
-fn refused(refusal: Refusal, site: &Site, active: Vec<pdca_journal::Run>) -> RunError {
+fn refused(refusal: Refusal, config: &WorkspaceConfig, active: Vec<pdca_journal::Run>) -> RunError {
     let find = |run: &RunId| active.into_iter().find(|one| one.id == *run).map(|one| one.found);
     match refusal {
         Refusal::Blocked { run, phase } => {
             let block = find(&run).and_then(Result::ok).and_then(|found| found.state.block);
-            let workspace = site.workspace.clone();
+            let workspace = config.workspace.clone();
             RunError::Blocked { run, workspace, phase, block: block.map(Box::new) }
         }
         Refusal::Unreadable { run } => {
             let source = find(&run).and_then(Result::err).map(Box::new);
-            RunError::Unreadable { dir: site.runs().dir(&run), run, source }
+            RunError::Unreadable { dir: config.runs().dir(&run), run, source }
         }
         // The locks are ours by now, so neither is about them.
         Refusal::CannotLock => {
-            let path = site.private();
+            let path = config.private();
             AdmissionError::CannotLock { path, source: None }.into()
         }
-        Refusal::Held { by } => AdmissionError::Held { path: site.private(), holder: by }.into(),
+        Refusal::Held { by } => AdmissionError::Held { path: config.private(), holder: by }.into(),
     }
 }

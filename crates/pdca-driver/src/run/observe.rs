@@ -13,7 +13,7 @@ use pdca_lanes::{LaneReport, LaneState};
 use pdca_state::BundleId;
 
 use super::begin::Request;
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// What was found about one bundle of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn reconcile(
     request: &Request<'_>,
     journal: &mut Journal,
 ) -> Result<Vec<Recovered>, AppendError> {
-    let lanes = Lanes::look(request.site);
+    let lanes = Lanes::look(request.config);
     let mut recovered = Vec::new();
     let ids: Vec<BundleId> = journal.state().bundles.keys().cloned().collect();
     for id in ids {
@@ -152,15 +152,15 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Looks at every lane of a site.
-    pub(crate) fn look(site: &Site) -> Self {
-        let listed = site.lent().list();
+    /// Looks at every lane of a workspace.
+    pub(crate) fn look(config: &WorkspaceConfig) -> Self {
+        let listed = config.lent().list();
         Self {
             readable: listed.is_ok(),
             reports: listed.unwrap_or_default(),
-            homes: site.homes(),
+            homes: config.homes(),
             here: Place::here().ok(),
-            root: site.lanes.root.clone(),
+            root: config.lanes.root.clone(),
         }
     }
 

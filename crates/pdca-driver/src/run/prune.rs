@@ -10,8 +10,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{Moment, RunId, RunPhase, RunState, Runs};
 
+use crate::config::WorkspaceConfig;
 use crate::integrate::has_pending_certificate;
-use crate::site::Site;
 
 /// What stands before the name of a directory that is being removed.
 const GOING: &str = ".old-";
@@ -41,10 +41,11 @@ pub struct Prune {
 /// The records that go: of what ended before `keep` ago, and what a crash left. Changes nothing.
 ///
 /// Of an integration in whose directory a certificate waits to be finished, nothing goes.
-pub fn to_prune(site: &Site, now: Moment, keep: Duration) -> io::Result<Vec<Prune>> {
-    let mut prunes = below(&site.runs(), &site.private().join("runs"), RecordOf::Run, now, keep)?;
-    let root = site.private().join("integrations");
-    let mut integrations = below(&site.integrations(), &root, RecordOf::Integration, now, keep)?;
+pub fn to_prune(config: &WorkspaceConfig, now: Moment, keep: Duration) -> io::Result<Vec<Prune>> {
+    let mut prunes =
+        below(&config.runs(), &config.private().join("runs"), RecordOf::Run, now, keep)?;
+    let root = config.private().join("integrations");
+    let mut integrations = below(&config.integrations(), &root, RecordOf::Integration, now, keep)?;
     integrations.retain(|one| !has_pending_certificate(&one.dir));
     prunes.append(&mut integrations);
     Ok(prunes)

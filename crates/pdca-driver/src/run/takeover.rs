@@ -20,7 +20,7 @@ use super::begin::{
     Begun, LOCK, Request, Taken, announce, epoch, myself, set_right, take_up, targets,
 };
 use super::{Clock, Run, RunError};
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// How long a process that was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,50 +59,54 @@ pub enum TakeOverError {
 impl Run {
     /// Takes up a run of a driver that died, also one that waits for a person, and sets right what is
     /// found of it. The locks say whether the driver is dead.
-    pub fn resume(site: &Site, run: &RunId, clock: Clock) -> Result<Begun, RunError> {
-        let admission = Admission::take(locks(site))?;
-        let (runs, me) = (site.runs(), myself()?);
-        let request = Request { site, bundles: &[], lanes: 1, clock };
+    pub fn resume(config: &WorkspaceConfig, run: &RunId, clock: Clock) -> Result<Begun, RunError> {
+        let admission = Admission::take(locks(config))?;
+        let (runs, me) = (config.runs(), myself()?);
+        let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = take_up(&request, &admission, &runs, run, &me)?;
-        Self::taken(site, admission, taken, me, clock)
+        Self::taken(config, admission, taken, me, clock)
     }
 
     /// Takes a run from its driver, which is ended. One that is dead need not be.
-    pub fn take_over(site: &Site, run: &RunId, clock: Clock) -> Result<Begun, TakeOverError> {
-        let found = site.runs().find(run).found;
+    pub fn take_over(
+        config: &WorkspaceConfig,
+        run: &RunId,
+        clock: Clock,
+    ) -> Result<Begun, TakeOverError> {
+        let found = config.runs().find(run).found;
         let driver =
             found.map_err(|_| TakeOverError::Unreadable { run: run.clone() })?.state.driver;
-        let Some(handle) = hold(&driver)? else { return Ok(Self::resume(site, run, clock)?) };
-        let (runs, me) = (site.runs(), myself().map_err(RunError::from)?);
-        let admission = Admission::take_over(locks(site)).map_err(RunError::from)?;
+        let Some(handle) = hold(&driver)? else { return Ok(Self::resume(config, run, clock)?) };
+        let (runs, me) = (config.runs(), myself().map_err(RunError::from)?);
+        let admission = Admission::take_over(locks(config)).map_err(RunError::from)?;
         let epoch = epoch(&runs)?;
         let opened = Journal::open(&runs, &admission, run, epoch, clock(), me.clone(), true)
             .map_err(|source| not_taken(run, source))?;
         // From here on nothing that the old driver does counts.
         end(&handle).map_err(|source| TakeOverError::Alive { driver, source })?;
-        wait_until_free(&site.children(), PATIENCE)?;
-        let request = Request { site, bundles: &[], lanes: 1, clock };
+        wait_until_free(&config.children(), PATIENCE)?;
+        let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = set_right(&request, opened)?;
-        Ok(Self::taken(site, admission, taken, me, clock)?)
+        Ok(Self::taken(config, admission, taken, me, clock)?)
     }
 
     fn taken(
-        site: &Site,
+        config: &WorkspaceConfig,
         admission: Admission,
         taken: Taken,
         me: Process,
         clock: Clock,
     ) -> Result<Begun, RunError> {
-        announce(&admission, site, taken.journal.run())?;
+        announce(&admission, config, taken.journal.run())?;
         let journal = Mutex::new(taken.journal);
-        let (runs, bundles) = (site.runs(), site.bundles.clone());
+        let (runs, bundles) = (config.runs(), config.bundles.clone());
         let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
     }
 }
 
-fn locks(site: &Site) -> Vec<camino::Utf8PathBuf> {
-    targets(site).iter().map(|target| target.common_dir.join(LOCK)).collect()
+fn locks(config: &WorkspaceConfig) -> Vec<camino::Utf8PathBuf> {
+    targets(config).iter().map(|target| target.common_dir.join(LOCK)).collect()
 }
 
 fn not_taken(run: &RunId, source: OpenError) -> RunError {

@@ -16,7 +16,7 @@ fn rescued(scene: &Scene, name: &str) -> Utf8PathBuf {
 fn assert_made_anew(scene: &Scene, to: &str) {
     let lane = scene.claim();
     assert_eq!(lane.moved_aside(), Some(&*rescued(scene, to)));
-    assert_eq!(lane.occupant().unwrap(), None);
+    assert_eq!(lane.owner().unwrap(), None);
     assert_eq!(lane.head().unwrap(), None);
     lane.reset(&scene.primary.head()).unwrap();
     assert_eq!(dirt(&lane), "");
@@ -44,7 +44,7 @@ fn a_lane_whose_repository_was_removed_is_moved_aside_with_what_is_in_it() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     for (count, text) in [(1, "first"), (2, "second")] {
         let lane = scene.lane();
-        lane.occupy(b"someone").unwrap();
+        lane.set_owner(b"someone").unwrap();
         fs::remove_dir_all(lane.path().join(".git")).unwrap();
         fs::write(lane.path().join("work.txt"), text).unwrap();
         drop(lane);

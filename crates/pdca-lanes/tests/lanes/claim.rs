@@ -96,15 +96,15 @@ fn a_lane_keeps_what_is_in_it_until_it_is_reset() {
 fn a_note_about_the_occupant_outlives_the_claim_and_not_the_checkout() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     let lane = scene.lane();
-    assert_eq!(lane.occupant().unwrap(), None);
-    lane.occupy(b"first").unwrap();
-    lane.occupy(b"7-builder\n\xff\0").unwrap();
+    assert_eq!(lane.owner().unwrap(), None);
+    lane.set_owner(b"first").unwrap();
+    lane.set_owner(b"7-builder\n\xff\0").unwrap();
     drop(lane);
     assert!(scene.lanes().root().join("lane-0/app.occupant").is_file());
-    assert_eq!(scene.lane().occupant().unwrap().unwrap(), b"7-builder\n\xff\0");
-    assert_eq!(scene.lanes().claim(1, &scene.target()).unwrap().occupant().unwrap(), None);
+    assert_eq!(scene.lane().owner().unwrap().unwrap(), b"7-builder\n\xff\0");
+    assert_eq!(scene.lanes().claim(1, &scene.target()).unwrap().owner().unwrap(), None);
     fs::remove_dir_all(scene.checkout()).unwrap();
-    assert_eq!(scene.claim().occupant().unwrap(), None);
+    assert_eq!(scene.claim().owner().unwrap(), None);
 }
 
 #[test]
@@ -116,22 +116,22 @@ fn a_note_about_the_occupant_that_cannot_be_read_is_an_error() {
     fs::write(&outside, "outside").unwrap();
     for target in [outside.as_str(), "lock", "nowhere"] {
         std::os::unix::fs::symlink(target, &note).unwrap();
-        assert!(lane.occupant().is_err(), "{target}");
+        assert!(lane.owner().is_err(), "{target}");
         fs::remove_file(&note).unwrap();
     }
     fs::create_dir(&note).unwrap();
-    assert!(lane.occupant().is_err());
+    assert!(lane.owner().is_err());
     fs::remove_dir(&note).unwrap();
     fs::write(&note, [b'x'; 4097]).unwrap();
-    assert!(lane.occupant().is_err());
+    assert!(lane.owner().is_err());
     // Whatever is in its place is replaced, and not written through.
     fs::remove_file(&note).unwrap();
     std::os::unix::fs::symlink(&outside, &note).unwrap();
-    lane.occupy(&[b'y'; 4096]).unwrap();
-    assert_eq!(lane.occupant().unwrap().unwrap(), [b'y'; 4096]);
+    lane.set_owner(&[b'y'; 4096]).unwrap();
+    assert_eq!(lane.owner().unwrap().unwrap(), [b'y'; 4096]);
     assert_eq!(fs::read(&outside).unwrap(), b"outside");
-    assert!(lane.occupy(&[b'z'; 4097]).is_err());
-    assert_eq!(lane.occupant().unwrap().unwrap(), [b'y'; 4096]);
+    assert!(lane.set_owner(&[b'z'; 4097]).is_err());
+    assert_eq!(lane.owner().unwrap().unwrap(), [b'y'; 4096]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::integrate::NextAction;
-use pdca_driver::{Effects, Site};
+use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_journal::RunId;
 
 use super::Step;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 
 /// Ends integrations in which nothing is left to do, and says which.
 pub(super) fn integrations(
-    site: &Site,
+    site: &WorkspaceConfig,
     effects: Option<&dyn Effects>,
 ) -> Result<(Vec<Step>, Vec<RunId>), Failure> {
     if pdca_driver::integrations(site)?.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn integrations(
 /// Removes the refs that kept what was gated, where nobody needs them any more.
 pub(super) fn anchors(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     keep: Duration,
     ending: &[RunId],
     effects: Option<&dyn Effects>,
@@ -66,7 +66,7 @@ pub(super) fn anchors(
 /// Removes logs of red combinations that nothing names any more.
 pub(super) fn evidence(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     ending: &[RunId],
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {

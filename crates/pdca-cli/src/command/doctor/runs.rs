@@ -1,13 +1,13 @@
 //! Runs that are not over, and what is wrong with them.
 
-use pdca_driver::{Sighting, Site, has_work, integrations, sightings};
+use pdca_driver::{RunStatus, WorkspaceConfig, has_work, integrations, run_statuses};
 use pdca_journal::{Liveness, RunState};
 
 use super::Row;
 use crate::overview::runs::RunRow;
 
 /// A row for each run that is not over; one that says so where there is none.
-pub(super) fn rows(site: &Site) -> Vec<Row> {
+pub(super) fn rows(site: &WorkspaceConfig) -> Vec<Row> {
     let mut rows = batches(site);
     let seen = integrations(site).unwrap_or_default();
     rows.extend(seen.iter().map(|sighting| integration(sighting, site)));
@@ -15,7 +15,7 @@ pub(super) fn rows(site: &Site) -> Vec<Row> {
 }
 
 /// An integration that is not over.
-fn integration(sighting: &Sighting, site: &Site) -> Row {
+fn integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Row {
     let what = format!("integration {}", sighting.id);
     let state = match &sighting.state {
         Ok(state) => state,
@@ -45,8 +45,8 @@ fn integration(sighting: &Sighting, site: &Site) -> Row {
     }
 }
 
-fn batches(site: &Site) -> Vec<Row> {
-    match sightings(site) {
+fn batches(site: &WorkspaceConfig) -> Vec<Row> {
+    match run_statuses(site) {
         Err(error) => vec![Row::broken(
             "runs",
             error.to_string(),
@@ -57,7 +57,7 @@ fn batches(site: &Site) -> Vec<Row> {
     }
 }
 
-fn row(sighting: &Sighting, site: &Site) -> Row {
+fn row(sighting: &RunStatus, site: &WorkspaceConfig) -> Row {
     let what = format!("run {}", sighting.id);
     match &sighting.state {
         Err(error) => Row::broken(
@@ -72,7 +72,7 @@ fn row(sighting: &Sighting, site: &Site) -> Row {
     }
 }
 
-fn readable(what: String, sighting: &Sighting, state: &RunState, site: &Site) -> Row {
+fn readable(what: String, sighting: &RunStatus, state: &RunState, site: &WorkspaceConfig) -> Row {
     let told = RunRow::of(sighting, site);
     let since = state.since.at.wall;
     if let Some(block) = &told.block {

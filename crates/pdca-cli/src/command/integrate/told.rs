@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_driver::Site;
+use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{
     ChangeState, DryRun, Held, IntegrateError, Integrated, Land, Quarantined, RedRow,
     ReturnCulprits, Settings, TargetBranch,
@@ -83,7 +83,7 @@ struct HeldItem<'a> {
 /// Tells what landed and what did not.
 pub(super) fn told(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     front: &TargetBranch,
     settings: &Settings,
     done: &Integrated,
@@ -261,7 +261,7 @@ fn plural(number: u32, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn held_item<'a>(cx: &Context<'_>, site: Option<&Site>, held: &'a Held) -> HeldItem<'a> {
+fn held_item<'a>(cx: &Context<'_>, site: Option<&WorkspaceConfig>, held: &'a Held) -> HeldItem<'a> {
     HeldItem {
         id: held.id.as_str(),
         reason: held.reason.as_str(),
@@ -298,7 +298,7 @@ fn quarantined_item(one: &Quarantined) -> QuarantinedItem<'_> {
 /// What came of the integration of a branch, for scripts.
 pub(super) fn document(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     front: &TargetBranch,
     done: &Integrated,
     resolved: &[Item],

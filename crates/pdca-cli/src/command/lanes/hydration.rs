@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_driver::Site;
+use pdca_driver::WorkspaceConfig;
 use pdca_lanes::{Hydrate, Hydrated, Kind, Lane, Phase, PrivateNames, Target};
 use pdca_process::{Cancel, Env, Sandbox, Sign};
 
@@ -13,7 +13,7 @@ use crate::session::{self, Interrupts};
 use crate::style::printable;
 
 /// What the commands must not write: what no gate may write either.
-fn confined(site: &Site, lane: &Lane, names: &PrivateNames) -> Sandbox {
+fn confined(site: &WorkspaceConfig, lane: &Lane, names: &PrivateNames) -> Sandbox {
     site.gates_sandbox([lane.path().to_owned(), names.tmp().to_owned()])
 }
 

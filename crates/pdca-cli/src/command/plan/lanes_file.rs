@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use pdca_dag::{LanesFile, LanesFileError, Standing};
-use pdca_driver::{Batch, Site};
+use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::{BundleId, files};
 
 use crate::context::Context;
@@ -69,7 +69,7 @@ impl Kept {
 
     /// Whether the file is current: bundles of it that are finished by now count as before, so that
     /// it does not go stale by being carried out.
-    pub(crate) fn currency(&self, site: &Site) -> Result<Currency, Failure> {
+    pub(crate) fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
         let mut ids: BTreeSet<BundleId> =
             Batch::of_all(site)?.items.into_iter().map(|item| item.id).collect();
         ids.extend(self.bundles().cloned());
@@ -82,7 +82,7 @@ impl Kept {
     /// of date is refused: somebody plans by it, so it is never passed over in silence.
     pub(crate) fn require_groups(
         cx: &Context<'_>,
-        site: &Site,
+        site: &WorkspaceConfig,
     ) -> Result<Vec<Vec<BundleId>>, Failure> {
         let Some(kept) = Self::load(cx)? else { return Ok(Vec::new()) };
         match kept.currency(site)? {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_driver::integrate::NextAction;
-use pdca_driver::{Sighting, Site, integrations};
+use pdca_driver::{RunStatus, WorkspaceConfig, integrations};
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
 
@@ -17,7 +17,7 @@ use crate::session;
 use crate::style::printable;
 
 /// Shows every integration that is not over, and ends those with nothing left to do.
-pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Failure> {
+pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Recovery>, Failure> {
     let seen = integrations(site)?;
     if seen.is_empty() {
         return Ok(Vec::new());
@@ -46,12 +46,12 @@ pub(super) fn recover(site: &Site, cx: &Context<'_>) -> Result<Vec<Recovery>, Fa
 }
 
 /// One of which cannot be told where its changes stand.
-fn untold(sighting: &Sighting, site: &Site, why: &str) -> Recovery {
+fn untold(sighting: &RunStatus, site: &WorkspaceConfig, why: &str) -> Recovery {
     let decide = vec![format!("where its changes stand cannot be told: {}", printable(why))];
     Recovery { decide, ..foreseen(sighting, site, &NextAction::Wait) }
 }
 
-fn foreseen(sighting: &Sighting, site: &Site, follows: &NextAction) -> Recovery {
+fn foreseen(sighting: &RunStatus, site: &WorkspaceConfig, follows: &NextAction) -> Recovery {
     let run = RunRow::of_integration(sighting, site);
     let mut decide = Vec::new();
     let action = match follows {
@@ -101,7 +101,10 @@ fn sentence(follows: &NextAction) -> Option<String> {
 }
 
 /// Tells somebody who asked about runs, where none is active, of integrations that are not over.
-pub(in crate::command) fn mention(site: &Site, err: &mut dyn Write) -> Result<(), Failure> {
+pub(in crate::command) fn mention(
+    site: &WorkspaceConfig,
+    err: &mut dyn Write,
+) -> Result<(), Failure> {
     for sighting in integrations(site)? {
         let id = &sighting.id;
         let waits = sighting.state.as_ref().ok().and_then(|state| state.block.as_ref());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pdca_driver::integrate::{
     Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError, Withdrawal,
 };
-use pdca_driver::{Effects, Site};
+use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_state::{Action, Artifact, Bundle, BundleId, Decision, Reentry, State, overrule};
 use serde::Serialize;
 
@@ -180,7 +180,7 @@ pub(crate) struct ReturnedRow {
 /// enough stays held, and so does what somebody has. Whoever calls this holds the landings.
 pub(crate) fn return_culprits<'h>(
     cx: &Context<'_>,
-    site: &Site,
+    site: &WorkspaceConfig,
     held: impl Iterator<Item = &'h Held>,
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pdca_dag::{
     Awaits, Frontier, Holder, Plan, Problem, Rejection, Rivalry, Standing, Status, Unmet, Why,
 };
-use pdca_driver::{AtWork, Batch, Site};
+use pdca_driver::{AtWork, Batch, WorkspaceConfig};
 use pdca_state::{BundleId, State};
 use serde::Serialize;
 
@@ -238,7 +238,7 @@ struct Works<'a> {
 }
 
 impl<'a> Works<'a> {
-    fn load(site: &Site, batch: &Batch, id: &BundleId, cx: &'a Context<'a>) -> Self {
+    fn load(site: &WorkspaceConfig, batch: &Batch, id: &BundleId, cx: &'a Context<'a>) -> Self {
         let driver = site.driver_at_work().ok().flatten().is_some();
         // Without a driver nobody is at work on the others, but a person may have this one.
         let looked = batch.items.iter().map(|item| &item.id).filter(|other| driver || *other == id);

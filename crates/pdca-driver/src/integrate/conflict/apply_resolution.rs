@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded, sha256_hex};
 
 use crate::attempt::Attempt;
-use crate::drive::{DriveError, Driver};
+use crate::checkout::CheckoutError;
+use crate::config::WorkspaceConfig;
 use crate::event::What;
-use crate::ground::GroundError;
-use crate::site::Site;
+use crate::run_bundle::{BeatError, Driver};
 
 use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord};
 use super::resolve::{ConflictOutcome, ConflictReport, ResolveError, unusable};
@@ -26,22 +26,22 @@ impl Driver<'_> {
     pub fn adopt(&self, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
         let Ok((change, sealed)) = find(front, id)? else { return Ok(false) };
         let bundle = &change.bundle;
-        let _taken = self.site.take(id)?;
-        if !is_as_it_was(change, sealed)? || self.site.is_put_away(bundle) {
+        let _taken = self.config.take(id)?;
+        if !is_as_it_was(change, sealed)? || self.config.is_put_away(bundle) {
             return Ok(false);
         }
-        let file = self.site.conflict_dir(id, &sealed.record().head.to_string());
+        let file = self.config.conflict_dir(id, &sealed.record().head.to_string());
         let case = file.load().map_err(|source| unusable(&file, source))?;
         let Some(mut case) = case else { return Ok(false) };
         let Some(said) = summary_of(&case) else { return Ok(false) };
-        let plan = archive_superseded(bundle, &said).map_err(DriveError::from)?;
+        let plan = archive_superseded(bundle, &said).map_err(BeatError::from)?;
         if let Some(ConflictEnd::Resolved { iteration, .. }) = &mut case.end {
             *iteration = Some(plan.number);
         }
         // Before the archive begins: from then on anybody may go on with the bundle.
         self.keep_conflict(&file, &case, "conflict-adopt")?;
         for step in plan.steps {
-            self.effects.perform(step.name(), || step.apply()).map_err(DriveError::from)?;
+            self.effects.perform(step.name(), || step.apply()).map_err(BeatError::from)?;
         }
         Ok(true)
     }
@@ -52,12 +52,12 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-    ) -> Result<bool, DriveError> {
-        let found = self.site.resolution(bundle.id(), snapshot.iterations);
-        let Some((file, case)) = found.map_err(DriveError::Own)? else { return Ok(false) };
+    ) -> Result<bool, BeatError> {
+        let found = self.config.resolution(bundle.id(), snapshot.iterations);
+        let Some((file, case)) = found.map_err(BeatError::Own)? else { return Ok(false) };
         let brief = snapshot.authored_brief();
-        let target = brief.map(|brief| self.site.target_of(brief)).transpose()?.flatten();
-        let read = |artifact: Artifact| file.read(artifact.file_name()).map_err(DriveError::Own);
+        let target = brief.map(|brief| self.config.target_of(brief)).transpose()?.flatten();
+        let read = |artifact: Artifact| file.read(artifact.file_name()).map_err(BeatError::Own);
         let patch = read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
         let (Some(patch), Some(base)) = (patch, base_of(&case)) else { return Ok(false) };
         if target.is_none_or(|target| target.name != case.target) {
@@ -77,8 +77,8 @@ impl Driver<'_> {
             changes: Vec::new(),
             refolded: None,
         };
-        let store = || self.site.attempts().store(bundle.id(), &attempt);
-        self.effects.perform("attempt", store).map_err(GroundError::Record)?;
+        let store = || self.config.attempts().store(bundle.id(), &attempt);
+        self.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
         let text = format!("{}: takes the resolution", case.said);
         self.tell(bundle, What::Integration { text });
         if let Some(notes) = read(Artifact::BuildNotes)? {
@@ -90,7 +90,7 @@ impl Driver<'_> {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// The resolution that is the attempt after this many archived ones.
     fn resolution(
         &self,

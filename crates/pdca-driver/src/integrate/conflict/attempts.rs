@@ -12,9 +12,9 @@ use pdca_journal::{Allowance, Limits, Moment, Now, Place};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
+use crate::config::WorkspaceConfig;
 use crate::job::{Jobs, Key};
 use crate::run::Clock;
-use crate::site::Site;
 
 /// The version of the record's form.
 const SCHEMA: u32 = 1;
@@ -324,7 +324,7 @@ impl ConflictDir {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     fn conflicts_of(&self, id: &BundleId) -> Utf8PathBuf {
         self.private().join("conflicts").join(id.dir_name())
     }

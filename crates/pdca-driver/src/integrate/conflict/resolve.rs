@@ -25,9 +25,9 @@ use pdca_process::wait_until_free;
 use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
 use crate::admission::AdmissionError;
-use crate::drive::{DriveError, Driver};
 use crate::event::What;
 use crate::run::Clock;
+use crate::run_bundle::{BeatError, Driver};
 
 use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp};
 use super::resolver::{Ask, Attempted};
@@ -149,7 +149,7 @@ pub enum ResolveError {
     Admission(#[from] AdmissionError),
     /// The resolver could not be run. That is no attempt.
     #[error(transparent)]
-    Drive(Box<DriveError>),
+    BundleOutcome(Box<BeatError>),
     /// The case cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
     ConflictRecord {
@@ -169,12 +169,12 @@ impl From<IntegrateError> for ResolveError {
     }
 }
 
-impl From<DriveError> for ResolveError {
-    fn from(error: DriveError) -> Self {
-        if matches!(error, DriveError::Interrupted) {
+impl From<BeatError> for ResolveError {
+    fn from(error: BeatError) -> Self {
+        if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::Drive(Box::new(error))
+        Self::BundleOutcome(Box::new(error))
     }
 }
 
@@ -194,7 +194,7 @@ impl Driver<'_> {
         // A remote may take its time, so it is asked before anything is locked.
         let warn = |text| self.warn(&change.bundle, text);
         let tip = LandingBase::find(front, task.settings, self.cancel, &warn)?.at;
-        let _taken = match self.site.take(id) {
+        let _taken = match self.config.take(id) {
             Err(AdmissionError::Taken { holder, .. }) => {
                 return Ok(told(id, ConflictOutcome::Busy { holder }));
             }
@@ -210,7 +210,7 @@ impl Driver<'_> {
             let why = "somebody went on with it meanwhile".to_owned();
             return Ok(told(id, ConflictOutcome::Waits { why }));
         }
-        let matter = self.site.look(front, (change, sealed), tip, task)?;
+        let matter = self.config.look(front, (change, sealed), tip, task)?;
         let ConflictState { file, mut case, sides: Some(sides), known: None } = matter else {
             return Ok(matter.told(id, matter.known.clone().unwrap_or(ConflictOutcome::Due)));
         };
@@ -307,7 +307,7 @@ impl Driver<'_> {
 
     /// Who resolves, for people.
     fn resolver_name(&self) -> String {
-        let config = &self.site.leaves.resolver;
+        let config = &self.config.leaves.resolver;
         let known = [&config.agent, &config.family, &config.model];
         let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
         if known.is_empty() {

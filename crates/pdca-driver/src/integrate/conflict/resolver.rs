@@ -9,11 +9,11 @@ use pdca_lanes::{ClaimError, Signature};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, chain};
 
-use crate::attempt::Tenancy;
-use crate::drive::{DriveError, Driver};
-use crate::ground::{Ground, GroundError};
-use crate::leaf::{Guarded, speaks_of_the_leaf, without_ground};
-use crate::seat::Seat;
+use crate::attempt::OwnerNote;
+use crate::checkout::{Checkout, CheckoutError};
+use crate::lane_env::LaneEnv;
+use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
+use crate::run_bundle::{BeatError, Driver};
 
 use super::attempts::ConflictDir;
 use super::sides::Sides;
@@ -65,7 +65,7 @@ pub(in crate::integrate) enum Attempted {
 
 /// A checkout with the conflict in it, and the resolver's job.
 struct Bench<'b> {
-    ground: &'b Ground,
+    checkout: &'b Checkout,
     /// The commit with markers in its files.
     marked: String,
     job: Utf8PathBuf,
@@ -79,16 +79,17 @@ impl Driver<'_> {
     pub(in crate::integrate) fn attempt_resolution(
         &self,
         ask: &Ask<'_>,
-    ) -> Result<Attempted, DriveError> {
+    ) -> Result<Attempted, BeatError> {
         let document = ask.sides.document(&ask.front.branch).into_bytes();
         let inputs = match Inputs::for_resolver(ask.bundle, document) {
             Ok(inputs) => inputs,
             Err(error) => return self.unanswered(ask, error.into()),
         };
-        let ground = self.resolver_ground(ask)?;
-        let kept = self.site.kept();
+        let checkout = self.resolver_checkout(ask)?;
+        let kept = self.config.kept();
         let hold = ask.file.hold();
-        let request = Call { hold: Some(&hold), ..self.resolver_request(&ground, &inputs, &kept) };
+        let request =
+            Call { hold: Some(&hold), ..self.resolver_request(&checkout, &inputs, &kept) };
         let attempt = ask.attempt.to_string();
         let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
         let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
@@ -97,48 +98,48 @@ impl Driver<'_> {
             Err(error) => return self.unanswered(ask, error),
         };
         let job = ask.file.job(&key);
-        let owner = ground.work_name(ask.bundle, Role::Resolver, &key);
-        if !ground.is_of(&owner)? {
+        let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
+        if !checkout.is_of(&owner)? {
             // The end of a resolver whose work is no longer in the checkout is worth nothing.
-            self.site.jobs().remove(&job).map_err(DriveError::Own)?;
+            self.config.jobs().remove(&job).map_err(BeatError::Own)?;
         }
-        let marked = mark(ask).map_err(GroundError::Objects)?;
-        let bench = Bench { ground: &ground, marked, job, owner };
+        let marked = mark(ask).map_err(CheckoutError::Objects)?;
+        let bench = Bench { checkout: &checkout, marked, job, owner };
         self.work_on(ask, &request, &bench)
     }
 
     /// The call, all but where it lies.
     fn resolver_request<'a>(
         &'a self,
-        ground: &'a Ground,
+        checkout: &'a Checkout,
         inputs: &'a Inputs,
         kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
         let places = Places {
-            workspace: &self.site.workspace,
-            bundle_root: self.site.bundles.path(),
-            worktree: Some(ground.lane.path()),
-            tmp: self.seat_of(Some(ground)).and_then(Seat::tmp),
+            workspace: &self.config.workspace,
+            bundle_root: self.config.bundles.path(),
+            worktree: Some(checkout.lane.path()),
+            tmp: self.lane_env_of(Some(checkout)).and_then(LaneEnv::tmp),
             fix: None,
-            primary: Some(ground.target.path()),
+            primary: Some(checkout.target.path()),
             kept,
             hidden: &[],
         };
-        let config = &self.site.leaves.resolver;
+        let config = &self.config.leaves.resolver;
         Call {
-            facts: self.facts(Some(ground)),
+            facts: self.facts(Some(checkout)),
             ..Call::new(config, inputs, Utf8Path::new(""), places)
         }
     }
 
     /// A free checkout at the tip of the branch.
-    fn resolver_ground(&self, ask: &Ask<'_>) -> Result<Ground, GroundError> {
+    fn resolver_checkout(&self, ask: &Ask<'_>) -> Result<Checkout, CheckoutError> {
         let (target, branch) = (&ask.front.target, &ask.front.branch);
         let tip = ask.sides.tip.to_string();
         let mut slot = FIRST_RESOLVER_SLOT;
         loop {
-            match self.common_ground(target, branch, &tip, slot) {
-                Err(GroundError::Claim { source: ClaimError::Held { .. }, .. })
+            match self.claim_for_combination(target, branch, &tip, slot) {
+                Err(CheckoutError::Claim { source: ClaimError::Held { .. }, .. })
                     if slot < FIRST_RESOLVER_SLOT + SLOTS =>
                 {
                     slot += 1;
@@ -153,13 +154,13 @@ impl Driver<'_> {
         ask: &Ask<'_>,
         request: &Call<'_>,
         bench: &Bench<'_>,
-    ) -> Result<Attempted, DriveError> {
+    ) -> Result<Attempted, BeatError> {
         let prepare = |_try: u32| -> Result<(), BoxError> {
-            self.clear(ask.bundle, bench.ground, &bench.owner)?;
+            self.clear(ask.bundle, bench.checkout, &bench.owner)?;
             Ok(self.lay_out(bench)?)
         };
         let request = Call { job: &bench.job, prepare: Some(&prepare), ..*request };
-        let wire = self.watch_from(bench.ground, &bench.job)?;
+        let wire = self.watch_from(bench.checkout, &bench.job)?;
         let Guarded { answer, planted } = self.guarded(ask.bundle, &request)?;
         let outcome = match answer {
             Ok(outcome) => outcome,
@@ -186,15 +187,15 @@ impl Driver<'_> {
     }
 
     /// Puts the merged tree into the checkout, uncommitted, with its markers.
-    fn lay_out(&self, bench: &Bench<'_>) -> Result<(), GroundError> {
-        let lane = &bench.ground.lane;
-        let patch = lane.diff(&bench.ground.attempt.base, &bench.marked)?;
+    fn lay_out(&self, bench: &Bench<'_>) -> Result<(), CheckoutError> {
+        let lane = &bench.checkout.lane;
+        let patch = lane.diff(&bench.checkout.attempt.base, &bench.marked)?;
         if patch.is_empty() {
             return Ok(());
         }
         self.effects
             .perform("conflict-tree", || lane.apply(&patch))
-            .map_err(GroundError::Conflicted)
+            .map_err(CheckoutError::Conflicted)
     }
 
     /// What was written outside. The branch and the branches of integrations may move meanwhile, by
@@ -216,29 +217,29 @@ impl Driver<'_> {
         ask: &Ask<'_>,
         bench: &Bench<'_>,
         outcome: &LeafOutcome,
-    ) -> Result<Attempted, DriveError> {
+    ) -> Result<Attempted, BeatError> {
         let failed = |what: &str, log: String| {
             Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
         };
-        let lane = &bench.ground.lane;
-        let nested = lane.nested().map_err(GroundError::from)?;
+        let lane = &bench.checkout.lane;
+        let nested = lane.nested().map_err(CheckoutError::from)?;
         if !nested.is_empty() {
             let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
             let log = format!("No patch can hold:\n- {}\n", names.join("\n- "));
             return failed("left a repository inside the checkout", log);
         }
         let commit = || lane.commit_all("pdca: a resolution\n", &SCRATCH);
-        self.effects.perform("commit", commit).map_err(GroundError::from)?;
-        let head = bench.ground.head()?;
-        let patch = lane.diff(&bench.ground.attempt.base, &head).map_err(GroundError::from)?;
-        let tree_of = |commit: &str| lane.tree_of(commit).map_err(GroundError::from);
+        self.effects.perform("commit", commit).map_err(CheckoutError::from)?;
+        let head = bench.checkout.head()?;
+        let patch = lane.diff(&bench.checkout.attempt.base, &head).map_err(CheckoutError::from)?;
+        let tree_of = |commit: &str| lane.tree_of(commit).map_err(CheckoutError::from);
         let tree = tree_of(&head)?;
         let given = ask.sides.tree.to_string();
         if tree == given {
             let log = "The checkout is as git left it.\n".to_owned();
             return failed("changed nothing", log);
         }
-        if tree == tree_of(&bench.ground.attempt.base)? {
+        if tree == tree_of(&bench.checkout.attempt.base)? {
             self.settle(bench, head)?;
             return Ok(Attempted::Empty);
         }
@@ -253,19 +254,19 @@ impl Driver<'_> {
     }
 
     /// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
-    fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), GroundError> {
-        let tenancy = Tenancy { job: bench.owner.clone(), head: Some(head) };
-        self.occupy(bench.ground, &tenancy)
+    fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), CheckoutError> {
+        let owner_note = OwnerNote { job: bench.owner.clone(), head: Some(head) };
+        self.set_owner(bench.checkout, &owner_note)
     }
 
     /// What a call without an answer is: a failed attempt, or nothing that the resolver did.
-    fn unanswered(&self, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, DriveError> {
+    fn unanswered(&self, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, BeatError> {
         // What fails while everything is being stopped was stopped.
         if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
-            return Err(DriveError::Interrupted);
+            return Err(BeatError::Interrupted);
         }
-        let error = match without_ground(error) {
-            Ok(ground) => return Err(DriveError::Ground(ground)),
+        let error = match without_checkout(error) {
+            Ok(checkout) => return Err(BeatError::Checkout(checkout)),
             Err(error) => *error,
         };
         if speaks_of_the_leaf(&error) {
@@ -278,7 +279,7 @@ impl Driver<'_> {
             return Ok(Attempted::Failed { what, log });
         }
         let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
-        Err(DriveError::Leaf { role, log, source: Box::new(error) })
+        Err(BeatError::Leaf { role, log, source: Box::new(error) })
     }
 }
 
@@ -290,7 +291,7 @@ fn markers_left(ask: &Ask<'_>, bench: &Bench<'_>, patch: &[u8]) -> Vec<String> {
     for conflict in &ask.sides.conflicts {
         let file = conflict.path.to_string();
         // What is gone, or no plain file, has no markers.
-        let root = bench.ground.lane.path();
+        let root = bench.checkout.lane.path();
         let text = pdca_state::files::read_within(root, Utf8Path::new(&file), LARGEST);
         let text = text.ok().flatten().unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').zip(1_usize..);

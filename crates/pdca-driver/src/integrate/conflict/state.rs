@@ -7,7 +7,7 @@ use pdca_leaves::Mode;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
 
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp};
 use super::resolve::{ConflictOutcome, ConflictReport, ResolveError, ResolveRequest};
@@ -24,7 +24,7 @@ pub(in crate::integrate) struct ConflictState {
     pub(in crate::integrate) known: Option<ConflictOutcome>,
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Whether somebody is there to resolve conflicts.
     pub fn has_resolver(&self) -> bool {
         !self.force_stubs && self.leaves.resolver.mode == Mode::Command
@@ -149,7 +149,7 @@ impl Site {
     }
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Whether a bundle lies where nobody drives it.
     pub(in crate::integrate) fn is_put_away(&self, bundle: &Bundle) -> bool {
         bundle.dir() != self.bundles.bundle(bundle.id()).dir()

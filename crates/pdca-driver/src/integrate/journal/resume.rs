@@ -8,17 +8,17 @@ use pdca_journal::{
 };
 use pdca_state::BundleId;
 
+use crate::config::WorkspaceConfig;
 use crate::integrate::landing_base::LandingBase;
 use crate::integrate::target_branch::TargetBranch;
 use crate::run::Clock;
-use crate::site::Site;
 
 use super::{IntegrationJournal, JournalError, LOCK, back, myself, next, seal_of};
 
 impl IntegrationJournal {
     /// Ends an integration that was left and has nothing to do any more.
     pub(in crate::integrate) fn close(
-        site: &Site,
+        config: &WorkspaceConfig,
         front: Option<&TargetBranch>,
         state: &RunState,
         run: &RunId,
@@ -26,7 +26,7 @@ impl IntegrationJournal {
     ) -> Result<(), JournalError> {
         let targets = &state.admitted.targets;
         let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
-        let (runs, at) = (site.integrations(), clock());
+        let (runs, at) = (config.integrations(), clock());
         let opened = Journal::open(&runs, &admission, run, next(&runs)?, at, myself()?, false);
         let opened = opened.map_err(|source| JournalError::TakeUp {
             run: run.clone(),

@@ -18,8 +18,8 @@ fn carried_out_in_groups(
         seen.lock().unwrap().push(Seen::End(n));
         n
     };
-    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
-    let frontier = carry_out(&plan, &groups, NonZeroU32::new(lanes).unwrap(), &work, &mut desk);
+    let mut host = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let frontier = carry_out(&plan, &groups, NonZeroU32::new(lanes).unwrap(), &work, &mut host);
     let status = plan.ids().map(|id| (number(id), frontier.status(id).unwrap())).collect();
     let groups = groups.iter().map(|group| group.iter().map(number).collect()).collect();
     (groups, seen.into_inner().unwrap(), status)
@@ -75,10 +75,10 @@ fn a_lane_serves_several_groups_one_after_the_other() {
     let graph = free(6);
     let plan = graph.plan();
     let groups = [vec![id(0), id(3)], vec![id(1), id(4)], vec![id(2), id(5)]];
-    let mut desk = Lively::new();
+    let mut host = Lively::new();
     let work = |id: &BundleId, _: Option<u32>| number(id);
-    carry_out(&plan, &groups, NonZeroU32::new(1).unwrap(), &work, &mut desk);
-    assert_eq!(desk.log, ["000", "003", "001", "004", "002", "005"]);
+    carry_out(&plan, &groups, NonZeroU32::new(1).unwrap(), &work, &mut host);
+    assert_eq!(host.log, ["000", "003", "001", "004", "002", "005"]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn a_member_that_waits_for_a_person_is_passed_over_and_comes_in_the_same_lane() 
     graph.bundles[1].0.push(0);
     let plan = graph.plan();
     let groups = [vec![id(0), id(1), id(2)], vec![id(3)]];
-    let mut desk = Lively::new();
-    desk.news.push(News::Complete(id(0)));
+    let mut host = Lively::new();
+    host.news.push(ExternalEvent::Complete(id(0)));
     let work = |id: &BundleId, _: Option<u32>| number(id);
-    carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut desk);
+    carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut host);
     let of =
-        |n: &str| desk.log.iter().filter(|line| line.starts_with(n)).cloned().collect::<Vec<_>>();
+        |n: &str| host.log.iter().filter(|line| line.starts_with(n)).cloned().collect::<Vec<_>>();
     assert_eq!(of("000"), ["000 in 0"]);
     assert_eq!(of("002"), ["002 in 0"], "it is not kept by one that waits for a sign-off");
     assert_eq!(of("001"), ["001 freed by 000", "001 in 0"]);
@@ -105,9 +105,9 @@ fn groups_that_wait_for_each_other_still_come_to_their_end() {
     graph.bundles[3].0.push(0);
     let plan = graph.plan();
     let groups = [vec![id(2), id(0)], vec![id(3), id(1)]];
-    let mut desk = Plain { outcomes: &graph.outcomes, ..Plain::default() };
+    let mut host = Plain { outcomes: &graph.outcomes, ..Plain::default() };
     let work = |id: &BundleId, _: Option<u32>| number(id);
-    let frontier = carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut desk);
+    let frontier = carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut host);
     assert!(plan.ids().all(|id| frontier.status(id) == Some(Status::Complete)));
 }
 
@@ -116,16 +116,16 @@ fn work_that_lies_in_a_lane_binds_its_group_to_it() {
     let graph = free(4);
     let plan = graph.plan();
     let groups = [vec![id(0), id(1)], vec![id(2), id(3)]];
-    let mut desk = Lively::new();
-    desk.homes = BTreeMap::from([(id(0), 1), (id(3), 0)]);
+    let mut host = Lively::new();
+    host.homes = BTreeMap::from([(id(0), 1), (id(3), 0)]);
     let work = |id: &BundleId, _: Option<u32>| number(id);
-    carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut desk);
-    let at = |line: &str| desk.log.iter().position(|other| other == line);
-    assert!(at("000 in 1 again") < at("001 in 1"), "{:?}", desk.log);
-    let three = desk.log.iter().position(|line| line.starts_with("003 in 0"));
+    carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut host);
+    let at = |line: &str| host.log.iter().position(|other| other == line);
+    assert!(at("000 in 1 again") < at("001 in 1"), "{:?}", host.log);
+    let three = host.log.iter().position(|line| line.starts_with("003 in 0"));
     assert!(
         at("002 in 0").is_some() && at("002 in 0") < three,
         "it comes in its turn: {:?}",
-        desk.log
+        host.log
     );
 }

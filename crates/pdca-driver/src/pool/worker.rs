@@ -6,27 +6,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{BundleId, Done, Panicked, Scope, Sender, Work, words};
 
 /// The dispatcher's end of a worker. Dropping it ends the worker after its present bundle.
-pub(super) struct Lane {
+pub(super) struct Worker {
     jobs: Sender<BundleId>,
 }
 
-impl Lane {
-    /// Gives the worker its next bundle. It has none: the dispatcher knows who is busy.
-    pub(super) fn give(&self, id: BundleId) {
+impl Worker {
+    /// Assigns the next bundle. The dispatcher knows that the worker is idle.
+    pub(super) fn assign(&self, id: BundleId) {
         self.jobs.send(id).expect("the worker ends only when this end is dropped");
     }
 }
 
-/// Makes the worker of a slot, which calls itself `lane` to the work.
+/// Spawns the worker of a slot, which passes `lane` to the work.
 ///
 /// A panic of the work is an end like others: it is one bundle's and stops nobody else.
-pub(super) fn hire<'scope, T: Send>(
+pub(super) fn spawn_worker<'scope, T: Send>(
     scope: &'scope Scope<'scope, '_>,
     slot: usize,
     lane: Option<u32>,
     work: Work<'scope, T>,
     reports: &'scope Sender<Done<T>>,
-) -> io::Result<Lane> {
+) -> io::Result<Worker> {
     let (jobs, given) = crossbeam_channel::bounded::<BundleId>(1);
     let thread = std::thread::Builder::new().name(format!("lane-{slot}"));
     thread.spawn_scoped(scope, move || {
@@ -37,5 +37,5 @@ pub(super) fn hire<'scope, T: Send>(
             drop(reports.send(Done { slot, id, result }));
         }
     })?;
-    Ok(Lane { jobs })
+    Ok(Worker { jobs })
 }

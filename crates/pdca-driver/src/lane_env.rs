@@ -1,4 +1,4 @@
-//! A place among several lanes: the slot, and the names that are private to it.
+//! The environment of one of several lanes: its slot and the names that are private to it.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use camino::Utf8Path;
 use pdca_gates::LaneNames;
 use pdca_lanes::PrivateNames;
 
-/// What whoever works in one of several lanes goes by. With one lane there is none of it.
+/// The slot and private names of one of several lanes. A workspace with one lane has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct LaneEnv {
     /// The slot, from 0.
     pub slot: u32,
     /// The names as gates are told them.
@@ -17,15 +17,15 @@ pub struct Seat {
     pub(crate) variables: BTreeMap<String, String>,
 }
 
-impl Seat {
-    /// The seat of a slot, before there is a checkout with names of its own.
+impl LaneEnv {
+    /// Returns the environment of a slot that has no claimed checkout yet.
     pub fn new(slot: u32) -> Self {
         let names = LaneNames { slot, ..LaneNames::default() };
         let variables = BTreeMap::from([("PDCA_LANE".to_owned(), slot.to_string())]);
         Self { slot, names, variables }
     }
 
-    /// The seat with the names of its checkout.
+    /// Returns the environment of a claimed checkout.
     pub(crate) fn named(names: &PrivateNames) -> Self {
         Self {
             slot: names.slot(),

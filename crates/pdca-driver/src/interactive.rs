@@ -4,14 +4,14 @@
 use pdca_leaves::{Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle};
 
-use crate::drive::{DriveError, Driver};
 use crate::leaf::Guarded;
+use crate::run_bundle::{BeatError, Driver};
 
 impl Driver<'_> {
     /// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
     ///
     /// `false` where it left the brief as it was.
-    pub fn plan(&self, bundle: &Bundle) -> Result<bool, DriveError> {
+    pub fn plan(&self, bundle: &Bundle) -> Result<bool, BeatError> {
         let outcome = self.consult(bundle, Role::Planner)?;
         let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
         if bundle.read(Artifact::Brief)?.as_deref() == Some(brief) {
@@ -23,10 +23,10 @@ impl Driver<'_> {
 
     /// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
     /// record; `None` where they came to no decision. Whoever calls this holds the bundle.
-    pub fn propose(&self, bundle: &Bundle) -> Result<Option<Vec<u8>>, DriveError> {
+    pub fn propose(&self, bundle: &Bundle) -> Result<Option<Vec<u8>>, BeatError> {
         match self.consult(bundle, Role::Signoff) {
             Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
-            Err(DriveError::Leaf { source, .. })
+            Err(BeatError::Leaf { source, .. })
                 if matches!(*source, LeafError::NoArtifact { .. }) =>
             {
                 Ok(None)
@@ -36,25 +36,25 @@ impl Driver<'_> {
     }
 
     /// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
-    pub(crate) fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, DriveError> {
+    pub(crate) fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, BeatError> {
         let failed = |source: LeafError| {
             if matches!(source, LeafError::Cancelled) {
-                return DriveError::Interrupted;
+                return BeatError::Interrupted;
             }
             let log = bundle.dir().to_owned();
-            DriveError::Leaf { role: role.as_str(), log, source: Box::new(source) }
+            BeatError::Leaf { role: role.as_str(), log, source: Box::new(source) }
         };
-        let Some(config) = self.site.leaves.of(role) else {
+        let Some(config) = self.config.leaves.of(role) else {
             return Err(failed(LeafError::NoProgram { role }));
         };
         let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
-        let jobs = self.site.jobs();
+        let jobs = self.config.jobs();
         let job = jobs.of(bundle.id()).join(role.as_str());
-        jobs.remove(&job).map_err(DriveError::Own)?;
-        let kept = self.site.kept();
+        jobs.remove(&job).map_err(BeatError::Own)?;
+        let kept = self.config.kept();
         let places = Places {
-            workspace: &self.site.workspace,
-            bundle_root: self.site.bundles.path(),
+            workspace: &self.config.workspace,
+            bundle_root: self.config.bundles.path(),
             worktree: None,
             tmp: None,
             fix: None,
@@ -64,7 +64,7 @@ impl Driver<'_> {
         };
         let request = Call {
             facts: self.facts(None),
-            force_stub: self.site.force_stubs,
+            force_stub: self.config.force_stubs,
             ..Call::new(config, &inputs, &job, places)
         };
         let Guarded { answer, planted } = self.guarded(bundle, &request)?;
@@ -73,9 +73,9 @@ impl Driver<'_> {
         let written: Vec<String> = changed.chain(planted).collect();
         if !written.is_empty() && !outcome.guard.is_enforced() {
             let log = bundle.dir().to_owned();
-            return Err(DriveError::Breach { role: role.as_str(), log, written });
+            return Err(BeatError::Breach { role: role.as_str(), log, written });
         }
-        jobs.remove(&job).map_err(DriveError::Own)?;
+        jobs.remove(&job).map_err(BeatError::Own)?;
         Ok(outcome)
     }
 }

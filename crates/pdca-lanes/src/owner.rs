@@ -12,11 +12,11 @@ const LONGEST: u64 = 4 << 10;
 
 /// Where the note is kept.
 #[derive(Debug)]
-pub(crate) struct Occupant {
+pub(crate) struct OwnerFile {
     path: Utf8PathBuf,
 }
 
-impl Occupant {
+impl OwnerFile {
     pub(crate) fn at(path: Utf8PathBuf) -> Self {
         Self { path }
     }

@@ -11,19 +11,19 @@ use pdca_state::{
 
 use crate::admission::AdmissionError;
 use crate::base::BaseError;
+use crate::checkout::CheckoutError;
+use crate::config::{TargetChoiceError, WorkspaceConfig};
 use crate::effect::Effects;
 use crate::event::{Event, Report, What};
-use crate::ground::GroundError;
+use crate::lane_env::LaneEnv;
 use crate::run::{RecordError, Run};
-use crate::seat::Seat;
-use crate::site::{Site, TargetChoiceError};
 use crate::step::{Halt, Position, Reviewed, Step, step};
 
-/// Drives bundles of one site, one at a time. A pool has one for each lane.
+/// Drives bundles of one workspace, one at a time. A pool has one for each lane.
 #[derive(Clone, Copy)]
 pub struct Driver<'a> {
     /// What is configured.
-    pub site: &'a Site,
+    pub config: &'a WorkspaceConfig,
     /// Who is told of every effect.
     pub effects: &'a dyn Effects,
     /// Who is told what happens.
@@ -31,20 +31,20 @@ pub struct Driver<'a> {
     /// What stops the driver.
     pub cancel: &'a Cancel,
     /// The lane it is pinned to, where there are several.
-    pub seat: Option<&'a Seat>,
+    pub lane_env: Option<&'a LaneEnv>,
     /// The run it works in; none where a person asks for one thing alone.
     pub run: Option<&'a Run>,
 }
 
 impl std::fmt::Debug for Driver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").field("site", &self.site).finish_non_exhaustive()
+        f.debug_struct("Driver").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
 /// What driving one bundle came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drive {
+pub struct BundleOutcome {
     /// Where it stopped.
     pub halt: Halt,
     /// How many steps it took to get there; none means that there was nothing to do.
@@ -55,7 +55,7 @@ pub struct Drive {
 
 /// Why a bundle could not go on. What it has on disk is whole, and the next run goes on from it.
 #[derive(Debug, thiserror::Error)]
-pub enum DriveError {
+pub enum BeatError {
     /// The driver was told to stop.
     #[error("interrupted")]
     Interrupted,
@@ -79,7 +79,7 @@ pub enum DriveError {
     Base(#[from] BaseError),
     /// The private checkout cannot be used. That is no fault of the bundle.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    Checkout(#[from] CheckoutError),
     /// The gates could not be run to their end.
     #[error(transparent)]
     Gates(pdca_gates::GatesError),
@@ -173,36 +173,36 @@ pub enum DriveError {
 
 impl Driver<'_> {
     /// Drives one bundle until it halts.
-    pub fn drive(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
-        let _taken = self.site.take_for(bundle.id(), self.slot())?;
+    pub fn run_bundle(&self, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
+        let _taken = self.config.take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
-            return Err(DriveError::Blocked { evidence });
+            return Err(BeatError::Blocked { evidence });
         }
         let begun = Instant::now();
         let driven = match self.steps(bundle) {
             // A git that was ended because an end was asked for is no fault of the lane's.
-            Err(DriveError::Ground(_)) if self.cancel.is_cancelled() => {
-                Err(DriveError::Interrupted)
+            Err(BeatError::Checkout(_)) if self.cancel.is_cancelled() => {
+                Err(BeatError::Interrupted)
             }
             driven => driven,
         };
         match &driven {
             Ok(drive) => {
                 if drive.steps > 0
-                    && let Err(error) = self.site.pace().store(bundle.id(), begun.elapsed())
+                    && let Err(error) = self.config.pace().store(bundle.id(), begun.elapsed())
                 {
                     let text = format!("how long bundles take cannot be noted: {error}");
                     self.tell(bundle, What::Notice { text });
                 }
-                if let Err(error) = self.site.forget_failures(bundle.id()) {
+                if let Err(error) = self.config.forget_failures(bundle.id()) {
                     let text = format!("that it failed before cannot be forgotten: {error}");
                     self.tell(bundle, What::Notice { text });
                 }
                 self.tell(bundle, What::Halted { halt: drive.halt });
             }
-            Err(DriveError::Interrupted) => {}
+            Err(BeatError::Interrupted) => {}
             Err(error) => {
-                let note = || self.site.note_failure(bundle, error);
+                let note = || self.config.note_failure(bundle, error);
                 if let Err(error) = self.effects.perform("failure-noted", note) {
                     self.warn(bundle, format!("that it failed cannot be noted: {error}"));
                 }
@@ -212,14 +212,14 @@ impl Driver<'_> {
         driven
     }
 
-    fn steps(&self, bundle: &Bundle) -> Result<Drive, DriveError> {
+    fn steps(&self, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
         // A driver before this one may have died while a child ran: compare before any state is derived.
         let written = self.relieve_guard(bundle)?;
         if !written.is_empty() {
             let text =
                 format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
             let log = self.keep_log(bundle, "breach", &text)?;
-            return Err(DriveError::Breach { role: "child of an earlier driver", log, written });
+            return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
         }
         let mut snapshot = bundle.load()?;
         let mut steps = 0;
@@ -235,18 +235,18 @@ impl Driver<'_> {
                     steps += 1;
                     continue;
                 }
-                self.site.jobs().remove_all(bundle.id()).map_err(DriveError::Own)?;
-                return Ok(Drive { halt, steps, red: is_red(&snapshot) });
+                self.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
+                return Ok(BundleOutcome { halt, steps, red: is_red(&snapshot) });
             }
             if self.cancel.is_cancelled() {
-                return Err(DriveError::Interrupted);
+                return Err(BeatError::Interrupted);
             }
             self.tell(bundle, What::Began { step: next, from: snapshot.state });
             let begun = Instant::now();
             self.carry_out(next, bundle, &snapshot)?;
             snapshot = bundle.load()?;
             if self.position(&snapshot)? == position {
-                return Err(DriveError::NoProgress { step: next });
+                return Err(BeatError::NoProgress { step: next });
             }
             steps += 1;
             let duration = begun.elapsed();
@@ -258,12 +258,12 @@ impl Driver<'_> {
     pub fn position(&self, snapshot: &Snapshot) -> Result<Position, LoadError> {
         let brief = snapshot.authored_brief();
         let closes =
-            brief.is_some_and(|brief| close_disposition(brief, &self.site.close_words).is_some());
+            brief.is_some_and(|brief| close_disposition(brief, &self.config.close_words).is_some());
         let has = |artifact| snapshot.artifacts.contains(artifact);
         // Only there does the answer decide anything, and it costs a look at the whole patch.
         let outdated = snapshot.state == State::Checked
             && (snapshot.coverage()? == Coverage::Changed
-                || self.site.is_drift_outdated(snapshot)?);
+                || self.config.is_drift_outdated(snapshot)?);
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,
@@ -277,12 +277,7 @@ impl Driver<'_> {
         })
     }
 
-    fn carry_out(
-        &self,
-        next: Step,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-    ) -> Result<(), DriveError> {
+    fn carry_out(&self, next: Step, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
         self.run.map_or(Ok(()), Run::require_ours)?;
         match next {
             Step::Halt(_) => Ok(()),
@@ -300,15 +295,15 @@ impl Driver<'_> {
         }
     }
 
-    fn close(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), DriveError> {
-        let words = &self.site.close_words;
+    fn close(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
+        let words = &self.config.close_words;
         let found = snapshot.authored_brief().and_then(|brief| close_disposition(brief, words));
         match found {
             Some(found) => {
                 self.publish(bundle, Artifact::CloseDisposition, close_text(&found).as_bytes())
             }
             // `position` and this look at the same brief.
-            None => Err(DriveError::NoProgress { step: Step::Close }),
+            None => Err(BeatError::NoProgress { step: Step::Close }),
         }
     }
 
@@ -318,7 +313,7 @@ impl Driver<'_> {
         bundle: &Bundle,
         artifact: Artifact,
         bytes: &[u8],
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         self.run.map_or(Ok(()), Run::require_ours)?;
         Ok(self.effects.perform(artifact.file_name(), || bundle.publish(artifact, bytes))?)
     }
@@ -328,7 +323,7 @@ impl Driver<'_> {
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
-    ) -> Result<(), DriveError> {
+    ) -> Result<(), BeatError> {
         for file in snapshot.verdict_files() {
             if let Some(kept) =
                 self.effects.perform("set-aside", || bundle.set_aside_file(&file))?
@@ -346,7 +341,7 @@ impl Driver<'_> {
 
     /// The slot it is pinned to; none where there is one lane only.
     pub(crate) fn slot(&self) -> Option<u32> {
-        self.seat.map(|seat| seat.slot)
+        self.lane_env.map(|lane_env| lane_env.slot)
     }
 
     pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {

@@ -1,4 +1,4 @@
-//! The driver at the pool's desk: bundles driven in their lanes, people's decisions heard.
+//! The pool's host for a batch: runs bundles in their lanes and picks up people's decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -10,14 +10,14 @@ use pdca_journal::Request;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, Reentry, State, chain};
 
-use super::{Desk, News, Panicked, carry_out};
+use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
-use crate::drive::{Drive, DriveError, Driver, is_red};
 use crate::event::{Event, Hold, What};
 use crate::integrate::{Base, GateBase};
+use crate::lane_env::LaneEnv;
 use crate::preflight::Short;
 use crate::run::Salvage;
-use crate::seat::Seat;
+use crate::run_bundle::{BeatError, BundleOutcome, Driver, is_red};
 use crate::step::{Halt, Step, step};
 
 /// At every so many ticks all bundles that wait for a person are looked at, whether or not their
@@ -28,7 +28,7 @@ const THOROUGH: u32 = 20;
 #[derive(Debug)]
 pub struct Batched {
     /// The bundles that were driven, or had nothing to be driven for, in name order.
-    pub driven: Vec<(Bundle, Result<Drive, DriveError>)>,
+    pub driven: Vec<(Bundle, Result<BundleOutcome, BeatError>)>,
     /// The bundles that were not started, in name order, and why.
     pub left: Vec<(Bundle, Why)>,
     /// What stopped the pool before its end, where something other than a signal did.
@@ -69,76 +69,77 @@ impl Driver<'_> {
     /// and what was in flight has stopped.
     ///
     /// With the groups of a `lanes.json`, the bundles of each run one after the other in one lane.
-    pub fn drive_batch(
+    pub fn run_batch(
         &self,
         batch: &Batch,
         plan: &Plan,
         groups: &[Vec<BundleId>],
         lanes: NonZeroU32,
     ) -> Batched {
-        let seats: Vec<Seat> = (0..lanes.get()).map(Seat::new).collect();
+        let lane_envs: Vec<LaneEnv> = (0..lanes.get()).map(LaneEnv::new).collect();
         let (drifts, heard) = unbounded();
         let report = |event: Event| self.relay(event, &drifts);
         let driver = Driver { report: &report, ..*self };
         let work = |id: &BundleId, lane: Option<u32>| {
-            let seat = lane.and_then(|lane| seats.get(usize::try_from(lane).ok()?));
-            let bundle = batch.bundle(id).cloned().unwrap_or_else(|| self.site.bundles.bundle(id));
-            Driver { seat, ..driver }.drive(&bundle)
+            let lane_env = lane.and_then(|lane| lane_envs.get(usize::try_from(lane).ok()?));
+            let bundle =
+                batch.bundle(id).cloned().unwrap_or_else(|| self.config.bundles.bundle(id));
+            Driver { lane_env, ..driver }.run_bundle(&bundle)
         };
-        let mut desk = DriverDesk {
+        let mut host = BatchHost {
             driver,
             batch,
-            homes: self.site.homes(),
+            homes: self.config.homes(),
             chains: plan.chains().into_iter().map(|(id, chain)| (id.clone(), chain)).collect(),
             results: BTreeMap::new(),
             watched: BTreeMap::new(),
             heard,
             ticks: 0,
-            short: self.site.short(),
+            short: self.config.short(),
             stopped: None,
             accepted: batch.accepted(),
             awaited: batch.awaited_landings(),
             bases: Vec::new(),
             bases_heard: None,
         };
-        desk.settle_the_rest(plan);
+        host.settle_the_rest(plan);
         let gating = self.cancel.part();
         let asking = Driver { cancel: &gating, ..*self };
         let frontier = std::thread::scope(|scope| {
             // What is not known when all is built is of no use to anybody.
             let _over = CalledOff(&gating);
-            match self.site.gate_base {
+            match self.config.gate_base {
                 GateBase::Off => {}
-                GateBase::Before => desk.hear_bases(asking.gate_bases(batch, plan)),
+                GateBase::Before => host.hear_bases(asking.gate_bases(batch, plan)),
                 GateBase::Beside => {
                     let (to, from) = unbounded();
-                    desk.bases_heard = Some(from);
+                    host.bases_heard = Some(from);
                     // Nobody listens any more only where the pool is over.
                     scope.spawn(move || drop(to.send(asking.gate_bases(batch, plan))));
                 }
             }
-            carry_out(plan, groups, lanes, &work, &mut desk)
+            carry_out(plan, groups, lanes, &work, &mut host)
         });
-        desk.leave_red_bases();
-        desk.end_the_run();
+        host.leave_red_bases();
+        host.end_the_run();
         let is_left = |bundle: &Bundle| {
-            !desk.results.contains_key(bundle.id())
+            !host.results.contains_key(bundle.id())
                 && matches!(frontier.why(bundle.id()), Some(Why::Ready { .. } | Why::Held { .. }))
         };
-        if let Some(short) = desk.short
+        if let Some(short) = host.short
             && batch.bundles.iter().any(is_left)
         {
-            desk.stopped.get_or_insert(Stop::Room(short));
+            host.stopped.get_or_insert(Stop::Room(short));
         }
         let mut batched = Batched {
             driven: Vec::new(),
             left: Vec::new(),
-            stopped: desk.stopped,
-            bases: desk.bases,
+            stopped: host.stopped,
+            bases: host.bases,
         };
         for bundle in &batch.bundles {
             let id = bundle.id();
-            if let Some(result) = desk.results.remove(id) {
+            if let Some(result) = host.results.remove(id) {
                 batched.driven.push((bundle.clone(), result));
             } else if let Some(why) = frontier.why(id) {
                 batched.left.push((bundle.clone(), why));
@@ -158,19 +159,19 @@ impl Driver<'_> {
 
     /// What there is to say of a bundle that waits for a person or is finished, without taking it:
     /// the person may be about to sign it.
-    fn look(&self, bundle: &Bundle) -> Result<Option<Drive>, DriveError> {
+    fn look(&self, bundle: &Bundle) -> Result<Option<BundleOutcome>, BeatError> {
         let snapshot = bundle.load()?;
         let Step::Halt(halt) = step(self.position(&snapshot)?) else { return Ok(None) };
         let red = is_red(&snapshot);
-        let jobs = self.site.jobs();
+        let jobs = self.config.jobs();
         // A driver that died after the last step left them; whoever holds the bundle may need them.
         if jobs.of(bundle.id()).exists()
-            && let Ok(_taken) = self.site.take(bundle.id())
+            && let Ok(_taken) = self.config.take(bundle.id())
         {
-            jobs.remove_all(bundle.id()).map_err(DriveError::Own)?;
+            jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
         }
         self.tell(bundle, What::Halted { halt });
-        Ok(Some(Drive { halt, steps: 0, red }))
+        Ok(Some(BundleOutcome { halt, steps: 0, red }))
     }
 }
 
@@ -180,12 +181,12 @@ struct Watched {
     seen: Option<SystemTime>,
 }
 
-struct DriverDesk<'d> {
+struct BatchHost<'d> {
     driver: Driver<'d>,
     batch: &'d Batch,
     homes: BTreeMap<BundleId, u32>,
     chains: BTreeMap<BundleId, u64>,
-    results: BTreeMap<BundleId, Result<Drive, DriveError>>,
+    results: BTreeMap<BundleId, Result<BundleOutcome, BeatError>>,
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<(BundleId, Vec<String>)>,
     ticks: u32,
@@ -199,7 +200,7 @@ struct DriverDesk<'d> {
     /// What is known about the branches by themselves.
     bases: Vec<Base>,
     /// Where that is heard while bundles are built.
-    bases_heard: Option<Receiver<Result<Vec<Base>, DriveError>>>,
+    bases_heard: Option<Receiver<Result<Vec<Base>, BeatError>>>,
 }
 
 /// Calls off what still runs when it goes out of scope.
@@ -211,7 +212,7 @@ impl Drop for CalledOff<'_> {
     }
 }
 
-impl DriverDesk<'_> {
+impl BatchHost<'_> {
     /// Deals with the bundles that the pool does not start. Putting an attempt away that goes back
     /// to Plan is one of a person's beats, so it happens here, one by one, before any lane starts.
     fn settle_the_rest(&mut self, plan: &Plan) {
@@ -236,22 +237,23 @@ impl DriverDesk<'_> {
     }
 
     /// Archives an attempt that a person sent back to Plan; nothing where it is another state now.
-    fn put_away(&self, bundle: &Bundle) -> Option<Result<Drive, DriveError>> {
+    fn put_away(&self, bundle: &Bundle) -> Option<Result<BundleOutcome, BeatError>> {
         let state = bundle.glance().ok()?.state;
-        (state == State::Iterate(Reentry::Plan)).then(|| self.driver.drive(bundle))
+        (state == State::Iterate(Reentry::Plan)).then(|| self.driver.run_bundle(bundle))
     }
 
     /// Keeps what became of a bundle, and watches it if a person may change that.
-    fn keep(&mut self, id: &BundleId, result: Result<Drive, DriveError>) -> Outcome {
+    fn keep(&mut self, id: &BundleId, result: Result<BundleOutcome, BeatError>) -> Outcome {
         let outcome = match &result {
-            Ok(Drive { halt: Halt::Complete, .. }) => Outcome::Complete,
-            Ok(Drive { halt: Halt::AwaitingSignoff, red, .. }) => {
+            Ok(BundleOutcome { halt: Halt::Complete, .. }) => Outcome::Complete,
+            Ok(BundleOutcome { halt: Halt::AwaitingSignoff, red, .. }) => {
                 self.watched.insert(id.clone(), Watched { seen: None });
                 if *red { Outcome::Red } else { Outcome::Built }
             }
-            Ok(Drive { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
-                Outcome::Halted
-            }
+            Ok(BundleOutcome {
+                halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued,
+                ..
+            }) => Outcome::Halted,
             Err(_) => Outcome::Failed,
         };
         self.results.insert(id.clone(), result);
@@ -259,7 +261,7 @@ impl DriverDesk<'_> {
     }
 
     /// What a person did to a bundle that waited for a sign-off; `None` where it waits on.
-    fn decision(&mut self, id: &BundleId, thorough: bool) -> Option<News> {
+    fn decision(&mut self, id: &BundleId, thorough: bool) -> Option<ExternalEvent> {
         let bundle = self.batch.bundle(id)?;
         let watched = self.watched.get_mut(id)?;
         let changed = fs_err::metadata(bundle.dir()).and_then(|found| found.modified()).ok();
@@ -268,7 +270,7 @@ impl DriverDesk<'_> {
         }
         watched.seen = changed;
         // While somebody holds it, they are not done with it. It is looked at again.
-        if self.driver.site.at_work_on(id).map_or(true, |holder| holder.is_some()) {
+        if self.driver.config.at_work_on(id).map_or(true, |holder| holder.is_some()) {
             watched.seen = None;
             return None;
         }
@@ -277,11 +279,11 @@ impl DriverDesk<'_> {
             State::Complete => {
                 self.watched.remove(id);
                 self.accepted.insert(id.clone());
-                Some(News::Complete(id.clone()))
+                Some(ExternalEvent::Complete(id.clone()))
             }
             State::Planned | State::Built | State::Checked | State::Iterate(Reentry::Do) => {
                 self.watched.remove(id);
-                self.reopen(bundle).then(|| News::Reopened(id.clone()))
+                self.reopen(bundle).then(|| ExternalEvent::Reopened(id.clone()))
             }
             // Back to Plan, or given up: no longer the pool's.
             State::Unplanned
@@ -289,29 +291,29 @@ impl DriverDesk<'_> {
             | State::Iterate(Reentry::Plan)
             | State::Discontinued => {
                 self.watched.remove(id);
-                Some(News::Withdrawn(id.clone()))
+                Some(ExternalEvent::Withdrawn(id.clone()))
             }
         }
     }
 
     /// What landed meanwhile, where somebody waits for that.
-    fn landings(&mut self) -> Vec<News> {
+    fn landings(&mut self) -> Vec<ExternalEvent> {
         let asked: BTreeSet<BundleId> =
             self.awaited.intersection(&self.accepted).cloned().collect();
         if asked.is_empty() {
             return Vec::new();
         }
-        let landed = self.driver.site.landed_of(&asked);
+        let landed = self.driver.config.landed_of(&asked);
         self.accepted.retain(|id| !landed.contains(id));
-        landed.into_iter().map(News::Landed).collect()
+        landed.into_iter().map(ExternalEvent::Landed).collect()
     }
 
     /// Whether a bundle that was sent back may go again in this pool: only if it still declares what
     /// the plan was made from.
     fn reopen(&mut self, bundle: &Bundle) -> bool {
         let planned = self.batch.items.iter().find(|item| item.id == *bundle.id());
-        let same =
-            planned.is_some_and(|item| item.declares_as(&Batch::item_of(self.driver.site, bundle)));
+        let same = planned
+            .is_some_and(|item| item.declares_as(&Batch::item_of(self.driver.config, bundle)));
         if same {
             self.results.remove(bundle.id());
             self.driver.tell(bundle, What::Reopened);
@@ -323,10 +325,10 @@ impl DriverDesk<'_> {
     }
 
     /// Takes in what was found out about the branches by themselves. A red one is a reason to start nothing.
-    fn hear_bases(&mut self, found: Result<Vec<Base>, DriveError>) {
+    fn hear_bases(&mut self, found: Result<Vec<Base>, BeatError>) {
         match found {
             Ok(bases) => self.bases = bases,
-            Err(DriveError::Interrupted) => return,
+            Err(BeatError::Interrupted) => return,
             Err(error) => {
                 if let Some(bundle) = self.batch.bundles.first() {
                     let text =
@@ -379,7 +381,7 @@ impl DriverDesk<'_> {
         let driver = self.driver;
         let Some(run) = driver.run else { return };
         if let Some(Stop::Aborted { why }) = &self.stopped {
-            match run.abort(driver.site, why) {
+            match run.abort(driver.config, why) {
                 Ok(kept) => {
                     for Salvage { bundle, slot, checkout, commit, .. } in kept {
                         self.tell(&bundle, Some(slot), What::Rescued { commit, checkout });
@@ -400,7 +402,7 @@ impl DriverDesk<'_> {
         if self.driver.cancel.is_cancelled() {
             return;
         }
-        let longest = self.driver.site.limits.max_duration;
+        let longest = self.driver.config.limits.max_duration;
         if run.worked() >= longest {
             return self.stop(Stop::Duration(longest));
         }
@@ -418,7 +420,7 @@ impl DriverDesk<'_> {
 
     /// Looks whether the disk has room for another start, and says when that changes.
     fn look_for_room(&mut self) {
-        let short = self.driver.site.short();
+        let short = self.driver.config.short();
         if let Some(bundle) = self.batch.bundles.first() {
             match (self.short, short) {
                 (None, Some(short)) => {
@@ -441,8 +443,8 @@ impl DriverDesk<'_> {
     }
 }
 
-impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
-    fn home(&self, id: &BundleId) -> Option<u32> {
+impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
+    fn assigned_lane(&self, id: &BundleId) -> Option<u32> {
         self.homes.get(id).copied()
     }
 
@@ -479,11 +481,11 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
     fn ended(
         &mut self,
         id: &BundleId,
-        result: Result<Result<Drive, DriveError>, Panicked>,
+        result: Result<Result<BundleOutcome, BeatError>, Panicked>,
     ) -> Outcome {
         let result = result.unwrap_or_else(|Panicked(said)| {
             self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });
-            Err(DriveError::Panicked { said })
+            Err(BeatError::Panicked { said })
         });
         if let Some(run) = self.driver.run
             && let Err(error) = run.ended(id, &result)
@@ -493,10 +495,10 @@ impl Desk<Result<Drive, DriveError>> for DriverDesk<'_> {
         self.keep(id, result)
     }
 
-    fn news(&mut self, last: bool) -> Vec<News> {
+    fn external_events(&mut self, last: bool) -> Vec<ExternalEvent> {
         let mut news = Vec::new();
         for (id, outside) in self.heard.try_iter() {
-            news.push(News::Widened(id.clone(), self.batch.files_of(&id, &outside)));
+            news.push(ExternalEvent::Widened(id.clone(), self.batch.files_of(&id, &outside)));
         }
         self.hear_the_run();
         self.listen_for_bases();

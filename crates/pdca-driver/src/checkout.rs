@@ -13,15 +13,15 @@ use pdca_leaves::Role;
 use pdca_process::Env;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
-use crate::attempt::{Attempt, Tenancy};
+use crate::attempt::{Attempt, OwnerNote};
 use crate::base::TargetTip;
 use crate::commits::{commit_id, message_for, signature};
-use crate::drive::{DriveError, Driver};
+use crate::config::TargetSpec;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
-use crate::seat::Seat;
-use crate::site::TargetSpec;
+use crate::lane_env::LaneEnv;
+use crate::run_bundle::{BeatError, Driver};
 
 /// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
 pub(crate) const CLEARING: &str = "clearing";
@@ -35,14 +35,14 @@ const FIXES: &str = "Apply automatic fixes\n";
 
 /// A claimed checkout and what it is claimed for.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Checkout {
     pub(crate) target: Target,
     pub(crate) lane: Lane,
     pub(crate) attempt: Attempt,
     /// Whether it is for a commit that stands for several bundles: what is judged here may land.
     is_common: bool,
     /// What goes by the lane's own names; none where there is one lane only.
-    pub(crate) seat: Option<Seat>,
+    pub(crate) lane_env: Option<LaneEnv>,
     /// The ports behind those names, held as long as the checkout is.
     _private: Option<Private>,
     /// Tells the work of this workspace from that of another with the same lanes.
@@ -51,7 +51,7 @@ pub(crate) struct Ground {
 
 /// Why there is no usable checkout. None of these is the bundle's fault.
 #[derive(Debug, thiserror::Error)]
-pub enum GroundError {
+pub enum CheckoutError {
     /// The target cannot be used.
     #[error("the target `{name}` cannot be used")]
     Target {
@@ -135,23 +135,23 @@ impl Driver<'_> {
     ///
     /// `fresh` begins an attempt: unless one with the same brief is under way, the base is the
     /// branch's tip now. Otherwise the base of the attempt is taken as written down.
-    pub(crate) fn ground(
+    pub(crate) fn claim_checkout(
         &self,
         bundle: &Bundle,
         snapshot: &Snapshot,
         fresh: bool,
-    ) -> Result<Option<Ground>, DriveError> {
+    ) -> Result<Option<Checkout>, BeatError> {
         let Some(brief) = snapshot.authored_brief() else {
             return Ok(None);
         };
-        let Some(spec) = self.site.target_of(brief)? else {
+        let Some(spec) = self.config.target_of(brief)? else {
             return Ok(None);
         };
         let name = || spec.name.clone();
         let target = Target::open(&spec.name, &spec.path)
-            .map_err(|source| GroundError::Target { name: name(), source })?;
+            .map_err(|source| CheckoutError::Target { name: name(), source })?;
         let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
-        let known = self.site.attempts().load(bundle.id()).map_err(GroundError::Record)?;
+        let known = self.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
         let known = known.filter(|known| {
             known.iterations == snapshot.iterations
                 && known.target == spec.name
@@ -160,19 +160,19 @@ impl Driver<'_> {
         let attempt = if let Some(known) = known {
             known
         } else {
-            let branch = self.site.branch_of(brief, &spec);
+            let branch = self.config.branch_of(brief, &spec);
             let found = target
                 .resolve(branch.as_deref())
-                .map_err(|source| GroundError::Base { name: name(), source })?;
+                .map_err(|source| CheckoutError::Base { name: name(), source })?;
             self.begin_attempt(bundle, snapshot.iterations, digest, &spec, &found)?
         };
         let slot = self.slot_for(bundle);
         let lane = self
-            .site
+            .config
             .lent()
             .ended_by(self.cancel)
             .claim(slot, &target)
-            .map_err(|source| GroundError::Claim { name: name(), source })?;
+            .map_err(|source| CheckoutError::Claim { name: name(), source })?;
         if let Some(run) = self.run {
             let claim = || run.claim(bundle.id(), slot, &attempt.base);
             self.effects.perform("claim", claim)?;
@@ -184,14 +184,22 @@ impl Driver<'_> {
             );
         }
         let private = self.slot().map(|slot| self.names(&lane, slot)).transpose()?;
-        let seat = private.as_ref().map(|private| Seat::named(private.names()));
-        let workspace = self.site.mark();
+        let lane_env = private.as_ref().map(|private| LaneEnv::named(private.names()));
+        let workspace = self.config.mark();
         self.tell(
             bundle,
             What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
         );
         let is_common = false;
-        Ok(Some(Ground { target, lane, attempt, is_common, seat, _private: private, workspace }))
+        Ok(Some(Checkout {
+            target,
+            lane,
+            attempt,
+            is_common,
+            lane_env,
+            _private: private,
+            workspace,
+        }))
     }
 
     /// Computes the base of an attempt that starts now, has a ref keep it, and records it.
@@ -202,13 +210,13 @@ impl Driver<'_> {
         brief_digest: String,
         spec: &TargetSpec,
         found: &pdca_lanes::Base,
-    ) -> Result<Attempt, DriveError> {
-        let store = self.site.store(spec).map_err(GroundError::Objects)?;
+    ) -> Result<Attempt, BeatError> {
+        let store = self.config.store(spec).map_err(CheckoutError::Objects)?;
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
         let brief = Brief::parse(&String::from_utf8_lossy(&brief));
         let tip = commit_id(&found.commit)?;
         let at = TargetTip { spec, branch: &found.branch, tip };
-        let base = self.site.base_of(&store, bundle, &brief, at)?;
+        let base = self.config.base_of(&store, bundle, &brief, at)?;
         self.keep_ref(&store, bundle.id(), (tip, base.commit))?;
         let attempt = Attempt {
             iterations,
@@ -222,28 +230,28 @@ impl Driver<'_> {
             changes: Vec::new(),
             refolded: None,
         };
-        let store = || self.site.attempts().store(bundle.id(), &attempt);
-        self.effects.perform("attempt", store).map_err(GroundError::Record)?;
+        let store = || self.config.attempts().store(bundle.id(), &attempt);
+        self.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
         Ok(attempt)
     }
 
     /// Claims the checkout of a slot that no bundle has, for a commit that stands for several.
-    pub(crate) fn common_ground(
+    pub(crate) fn claim_for_combination(
         &self,
         spec: &TargetSpec,
         branch: &str,
         commit: &str,
         slot: u32,
-    ) -> Result<Ground, GroundError> {
+    ) -> Result<Checkout, CheckoutError> {
         let name = || spec.name.clone();
         let target = Target::open(&spec.name, &spec.path)
-            .map_err(|source| GroundError::Target { name: name(), source })?;
+            .map_err(|source| CheckoutError::Target { name: name(), source })?;
         // A batch that gates a branch, an integration and a publication may be at work side by side.
         let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
         let mut claimed = Err(ClaimError::Held { slot, holder: None });
         for slot in spares {
             claimed = self
-                .site
+                .config
                 .lent()
                 .ended_by(self.cancel)
                 .claim(slot, &target)
@@ -252,7 +260,8 @@ impl Driver<'_> {
                 break;
             }
         }
-        let (slot, lane) = claimed.map_err(|source| GroundError::Claim { name: name(), source })?;
+        let (slot, lane) =
+            claimed.map_err(|source| CheckoutError::Claim { name: name(), source })?;
         let private = self.names(&lane, slot)?;
         let attempt = Attempt {
             iterations: 0,
@@ -266,24 +275,24 @@ impl Driver<'_> {
             changes: Vec::new(),
             refolded: None,
         };
-        let seat = Some(Seat::named(private.names()));
-        let workspace = self.site.mark();
+        let lane_env = Some(LaneEnv::named(private.names()));
+        let workspace = self.config.mark();
         let (is_common, private) = (true, Some(private));
-        Ok(Ground { target, lane, attempt, is_common, seat, _private: private, workspace })
+        Ok(Checkout { target, lane, attempt, is_common, lane_env, _private: private, workspace })
     }
 
     /// Takes the names that the lane goes by while it is held.
-    fn names(&self, lane: &Lane, slot: u32) -> Result<Private, GroundError> {
-        let real = self.site.workspace.canonicalize_utf8();
-        let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| self.site.workspace.clone()));
-        lane.take_names(&workspace, self.site.lanes.ports)
-            .map_err(|source| GroundError::Names { slot, source })
+    fn names(&self, lane: &Lane, slot: u32) -> Result<Private, CheckoutError> {
+        let real = self.config.workspace.canonicalize_utf8();
+        let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| self.config.workspace.clone()));
+        lane.take_names(&workspace, self.config.lanes.ports)
+            .map_err(|source| CheckoutError::Names { slot, source })
     }
 
     /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
     /// an earlier driver with several left the bundle's work, or the first.
     fn slot_for(&self, bundle: &Bundle) -> u32 {
-        self.slot().unwrap_or_else(|| self.site.homes().get(bundle.id()).copied().unwrap_or(0))
+        self.slot().unwrap_or_else(|| self.config.homes().get(bundle.id()).copied().unwrap_or(0))
     }
 
     /// Makes the checkout `job`'s, at the base. What an attempt before it left unfinished is kept
@@ -291,53 +300,54 @@ impl Driver<'_> {
     pub(crate) fn clear(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         job: &str,
-    ) -> Result<(), GroundError> {
-        self.clear_at(bundle, ground, job, &ground.attempt.base)
+    ) -> Result<(), CheckoutError> {
+        self.clear_at(bundle, checkout, job, &checkout.attempt.base)
     }
 
     /// As [`Self::clear`], at a commit that follows the base.
     fn clear_at(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         job: &str,
         commit: &str,
-    ) -> Result<(), GroundError> {
-        let before = ground.tenancy()?;
+    ) -> Result<(), CheckoutError> {
+        let before = checkout.owner_note()?;
         let settled =
             before.as_ref().is_some_and(|before| before.head.is_some() || before.job == CLEARING);
         if !settled {
             let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
-            self.save(bundle, ground, &name)?;
+            self.save(bundle, checkout, &name)?;
         }
         // From here until it is whole again, what lies in the checkout is nobody's.
-        self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
-        let reset = match self.site.lanes.reset {
+        self.set_owner(checkout, &OwnerNote::unfinished(CLEARING))?;
+        let reset = match self.config.lanes.reset {
             // A verdict that lands never rests on what another tree left.
-            Reset::Tracked if ground.is_common => Reset::Clean,
+            Reset::Tracked if checkout.is_common => Reset::Clean,
             configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
         };
         let branch = self.run.and_then(|run| run.branch(bundle.id()));
         let stand = || match &branch {
-            Some(branch) => ground.lane.reset_on(commit, branch, reset),
-            None => ground.lane.reset_with(commit, reset),
+            Some(branch) => checkout.lane.reset_on(commit, branch, reset),
+            None => checkout.lane.reset_with(commit, reset),
         };
         match self.effects.perform("reset", stand) {
             // A lane that cannot be cleared would fail everybody who comes after; so it is replaced, once.
             Err(why) if why.is_of_the_lane() && !self.cancel.is_cancelled() => {
-                let aside = self.effects.perform("renew", || ground.lane.renew());
-                let name = || ground.attempt.target.clone();
-                let aside = aside.map_err(|source| GroundError::Claim { name: name(), source })?;
+                let aside = self.effects.perform("renew", || checkout.lane.renew());
+                let name = || checkout.attempt.target.clone();
+                let aside =
+                    aside.map_err(|source| CheckoutError::Claim { name: name(), source })?;
                 self.tell_aside(bundle, aside.as_deref(), &why);
-                self.occupy(ground, &Tenancy::unfinished(CLEARING))?;
+                self.set_owner(checkout, &OwnerNote::unfinished(CLEARING))?;
                 self.effects.perform("reset", stand)?;
             }
             stood => stood?,
         }
-        self.hydrate(bundle, ground)?;
-        self.occupy(ground, &Tenancy::unfinished(job))
+        self.hydrate(bundle, checkout)?;
+        self.set_owner(checkout, &OwnerNote::unfinished(job))
     }
 
     /// Keeps the work that lies in the checkout and in no commit: under a ref, or, where it cannot be committed, as it
@@ -345,15 +355,15 @@ impl Driver<'_> {
     pub(crate) fn save(
         &self,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         name: &str,
-    ) -> Result<(), GroundError> {
-        let saved = self.effects.perform("rescue", || ground.lane.save(name));
-        let target = || ground.attempt.target.clone();
-        match saved.map_err(|source| GroundError::Claim { name: target(), source })? {
+    ) -> Result<(), CheckoutError> {
+        let saved = self.effects.perform("rescue", || checkout.lane.save(name));
+        let target = || checkout.attempt.target.clone();
+        match saved.map_err(|source| CheckoutError::Claim { name: target(), source })? {
             Saved::Nothing => {}
             Saved::Commit(commit) => {
-                let checkout = ground.lane.path().to_owned();
+                let checkout = checkout.lane.path().to_owned();
                 self.tell(bundle, What::Rescued { commit, checkout });
             }
             Saved::Aside { path, why } => self.tell_aside(bundle, path.as_deref(), &why),
@@ -370,33 +380,33 @@ impl Driver<'_> {
 
     /// Brings what the checkout needs beyond what git tracks, unless it is there. Until that has
     /// passed nothing runs in it.
-    fn hydrate(&self, bundle: &Bundle, ground: &Ground) -> Result<(), GroundError> {
-        let own = ground.seat.iter().flat_map(|seat| &seat.variables);
+    fn hydrate(&self, bundle: &Bundle, checkout: &Checkout) -> Result<(), CheckoutError> {
+        let own = checkout.lane_env.iter().flat_map(|lane_env| &lane_env.variables);
         let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
         let places = [
-            ("PDCA_WORKSPACE", self.site.workspace.as_str()),
-            ("PDCA_WORKTREE", ground.lane.path().as_str()),
-            ("PDCA_TARGET", ground.attempt.target.as_str()),
+            ("PDCA_WORKSPACE", self.config.workspace.as_str()),
+            ("PDCA_WORKTREE", checkout.lane.path().as_str()),
+            ("PDCA_TARGET", checkout.attempt.target.as_str()),
         ];
         let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
-        let children = self.site.children();
+        let children = self.config.children();
         let how = Hydrate {
             env: Env { set, ..Env::default() },
-            sandbox: Some(self.gate_sandbox(ground)),
+            sandbox: Some(self.gate_sandbox(checkout)),
             hold: Some(&children),
-            max_memory: self.site.limits.leaf_memory,
-            supervisor: self.site.supervisor.clone(),
-            ..Hydrate::new(&ground.target, &self.site.lanes.hydrate)
+            max_memory: self.config.limits.leaf_memory,
+            supervisor: self.config.supervisor.clone(),
+            ..Hydrate::new(&checkout.target, &self.config.lanes.hydrate)
         };
         let mut watch = |phase: pdca_lanes::Phase, sign: pdca_process::Sign| {
             if let pdca_process::Sign::Output { last_line, .. } = sign {
                 self.tell(bundle, What::Alive { what: phase.to_string(), line: last_line });
             }
         };
-        let hydrated = || ground.lane.hydrate(&how, self.cancel, &mut watch);
+        let hydrated = || checkout.lane.hydrate(&how, self.cancel, &mut watch);
         let hydrated = self.effects.perform("hydrate", hydrated).map_err(|source| {
-            let name = ground.attempt.target.clone();
-            GroundError::Hydrate { name, source: Box::new(source) }
+            let name = checkout.attempt.target.clone();
+            CheckoutError::Hydrate { name, source: Box::new(source) }
         })?;
         if let Hydrated::Fresh(placed) = hydrated {
             self.tell(bundle, What::Hydrated { files: placed.files });
@@ -405,38 +415,42 @@ impl Driver<'_> {
     }
 
     /// Writes down whose work lies in the checkout now.
-    pub(crate) fn occupy(&self, ground: &Ground, tenancy: &Tenancy) -> Result<(), GroundError> {
-        let note = || ground.lane.occupy(&tenancy.to_note());
-        self.effects.perform("occupy", note).map_err(GroundError::Record)
+    pub(crate) fn set_owner(
+        &self,
+        checkout: &Checkout,
+        owner_note: &OwnerNote,
+    ) -> Result<(), CheckoutError> {
+        let note = || checkout.lane.set_owner(&owner_note.to_note());
+        self.effects.perform("occupy", note).map_err(CheckoutError::Record)
     }
 
-    /// Watches the primary checkout of a ground while gates run.
-    pub(crate) fn watch(&self, ground: &Ground) -> Result<Tripwire, GroundError> {
-        Ok(Tripwire::arm(&ground.target, &self.site.own())?)
+    /// Watches the primary checkout of a checkout while gates run.
+    pub(crate) fn watch(&self, checkout: &Checkout) -> Result<Tripwire, CheckoutError> {
+        Ok(Tripwire::arm(&checkout.target, &self.config.own())?)
     }
 
     /// Watches the primary checkout while a leaf runs. How it was is kept in the leaf's job, so that a
     /// driver that takes over compares with what was before the leaf, not with what it did.
     pub(crate) fn watch_from(
         &self,
-        ground: &Ground,
+        checkout: &Checkout,
         job: &Utf8Path,
-    ) -> Result<Tripwire, GroundError> {
+    ) -> Result<Tripwire, CheckoutError> {
         let file = job.join("primary.json");
-        let own = self.site.own();
+        let own = self.config.own();
         if let Some(armed) =
-            Tripwire::load(&ground.target, &own, &file).map_err(GroundError::Record)?
+            Tripwire::load(&checkout.target, &own, &file).map_err(CheckoutError::Record)?
         {
             return Ok(armed);
         }
-        let armed = Tripwire::arm(&ground.target, &own)?;
-        fs_err::create_dir_all(job).map_err(GroundError::Record)?;
-        armed.save(&file).map_err(GroundError::Record)?;
+        let armed = Tripwire::arm(&checkout.target, &own)?;
+        fs_err::create_dir_all(job).map_err(CheckoutError::Record)?;
+        armed.save(&file).map_err(CheckoutError::Record)?;
         Ok(armed)
     }
 }
 
-impl Ground {
+impl Checkout {
     /// Whether the checkout differs from where the attempt began. What cannot be told counts as work: whoever
     /// harvests it says what is wrong.
     pub(crate) fn has_work(&self) -> bool {
@@ -448,14 +462,14 @@ impl Ground {
     }
 
     /// Whose work lies in the checkout, if anybody's does.
-    pub(crate) fn tenancy(&self) -> Result<Option<Tenancy>, GroundError> {
-        let note = self.lane.occupant().map_err(GroundError::Record)?;
-        Ok(note.as_deref().and_then(Tenancy::from_note))
+    pub(crate) fn owner_note(&self) -> Result<Option<OwnerNote>, CheckoutError> {
+        let note = self.lane.owner().map_err(CheckoutError::Record)?;
+        Ok(note.as_deref().and_then(OwnerNote::from_note))
     }
 
     /// Whether the work of `job` lies in the checkout.
-    pub(crate) fn is_of(&self, job: &str) -> Result<bool, GroundError> {
-        Ok(self.tenancy()?.is_some_and(|tenancy| tenancy.job == job))
+    pub(crate) fn is_of(&self, job: &str) -> Result<bool, CheckoutError> {
+        Ok(self.owner_note()?.is_some_and(|owner_note| owner_note.job == job))
     }
 
     /// The name under which the work of a leaf lies in the checkout.
@@ -464,7 +478,7 @@ impl Ground {
     }
 
     /// The commit the checkout stands at; the base where it has never been reset.
-    pub(crate) fn head(&self) -> Result<String, GroundError> {
+    pub(crate) fn head(&self) -> Result<String, CheckoutError> {
         Ok(self.lane.head()?.unwrap_or_else(|| self.attempt.base.clone()))
     }
 
@@ -479,7 +493,7 @@ impl Ground {
 pub(crate) struct Patched<'d> {
     driver: &'d Driver<'d>,
     bundle: &'d Bundle,
-    ground: &'d Ground,
+    checkout: &'d Checkout,
     /// The commit that base and the expected patch make.
     head: String,
     change: Change,
@@ -498,55 +512,56 @@ impl<'d> Patched<'d> {
     pub(crate) fn stand(
         driver: &'d Driver<'d>,
         bundle: &'d Bundle,
-        ground: &'d Ground,
+        checkout: &'d Checkout,
         patch: Vec<u8>,
-    ) -> Result<Self, DriveError> {
-        let name = ground.change_name(bundle, &patch);
-        let stands = ground
-            .tenancy()?
-            .filter(|tenancy| tenancy.job == name)
-            .and_then(|tenancy| tenancy.head);
+    ) -> Result<Self, BeatError> {
+        let name = checkout.change_name(bundle, &patch);
+        let stands = checkout
+            .owner_note()?
+            .filter(|owner_note| owner_note.job == name)
+            .and_then(|owner_note| owner_note.head);
         let (head, as_left) = match stands {
-            Some(head) if ground.head()? == head => (head, true),
-            Some(_) | None => (Self::build(driver, bundle, ground, &patch, &name)?, false),
+            Some(head) if checkout.head()? == head => (head, true),
+            Some(_) | None => (Self::build(driver, bundle, checkout, &patch, &name)?, false),
         };
-        let tree = ground.lane.tree_of(&head).map_err(GroundError::from)?;
+        let tree = checkout.lane.tree_of(&head).map_err(CheckoutError::from)?;
         let change = Change { tree, patch_digest: Some(sha256_hex(&patch)) };
-        Ok(Self { driver, bundle, ground, head, change, patch, as_left, before: None })
+        Ok(Self { driver, bundle, checkout, head, change, patch, as_left, before: None })
     }
 
     fn build(
         driver: &Driver<'_>,
         bundle: &Bundle,
-        ground: &Ground,
+        checkout: &Checkout,
         patch: &[u8],
         name: &str,
-    ) -> Result<String, DriveError> {
-        let known = driver.site.attempts().load(bundle.id()).map_err(GroundError::Record)?;
+    ) -> Result<String, BeatError> {
+        let known = driver.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
         let known = known.as_ref().and_then(|known| known.head_of(&sha256_hex(patch)));
         // The commits that Do left, where they are still to be had; else the patch becomes one commit.
-        if let Some(head) = known.filter(|head| ground.lane.tree_of(head).is_ok()) {
-            driver.clear_at(bundle, ground, name, head)?;
-            let tenancy = Tenancy { job: name.to_owned(), head: Some(head.to_owned()) };
-            driver.occupy(ground, &tenancy)?;
+        if let Some(head) = known.filter(|head| checkout.lane.tree_of(head).is_ok()) {
+            driver.clear_at(bundle, checkout, name, head)?;
+            let owner_note = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
+            driver.set_owner(checkout, &owner_note)?;
             return Ok(head.to_owned());
         }
-        driver.clear(bundle, ground, name)?;
+        driver.clear(bundle, checkout, name)?;
         if !patch.is_empty() {
             let stale = |source| match source {
-                ApplyError::Lane(source) => DriveError::Ground(source.into()),
+                ApplyError::Lane(source) => BeatError::Checkout(source.into()),
                 ApplyError::Refused(_) | ApplyError::DoesNotApply { .. } => {
-                    DriveError::Stale { base: ground.attempt.base.clone(), source }
+                    BeatError::Stale { base: checkout.attempt.base.clone(), source }
                 }
             };
-            driver.effects.perform("apply", || ground.lane.apply(patch)).map_err(stale)?;
+            driver.effects.perform("apply", || checkout.lane.apply(patch)).map_err(stale)?;
         }
         let message = message_for(bundle);
-        let made = driver.maker(bundle, ground)?;
-        let commit = || ground.lane.commit_all(&message, &signature(&made));
-        driver.effects.perform("commit", commit).map_err(GroundError::from)?;
-        let head = driver.keep_change(bundle, ground, &ground.head()?, patch, &message)?;
-        driver.occupy(ground, &Tenancy { job: name.to_owned(), head: Some(head.clone()) })?;
+        let made = driver.maker(bundle, checkout)?;
+        let commit = || checkout.lane.commit_all(&message, &signature(&made));
+        driver.effects.perform("commit", commit).map_err(CheckoutError::from)?;
+        let head = driver.keep_change(bundle, checkout, &checkout.head()?, patch, &message)?;
+        driver
+            .set_owner(checkout, &OwnerNote { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
     }
 
@@ -572,7 +587,7 @@ impl Tree for Patched<'_> {
 
     fn prepare(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
-        let stood = self.ground.lane.reset(&self.head).and_then(|()| self.ground.lane.tree());
+        let stood = self.checkout.lane.reset(&self.head).and_then(|()| self.checkout.lane.tree());
         match stood {
             // What the row before it left; that row was told apart already.
             Err(error) if error.is_of_the_lane() => self.prepare_anew(),
@@ -582,24 +597,24 @@ impl Tree for Patched<'_> {
 
     fn prepare_anew(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
-        let name = self.ground.change_name(self.bundle, &self.patch);
-        self.driver.clear_at(self.bundle, self.ground, &name, &self.head)?;
+        let name = self.checkout.change_name(self.bundle, &self.patch);
+        self.driver.clear_at(self.bundle, self.checkout, &name, &self.head)?;
         let head = Some(self.head.clone());
-        self.driver.occupy(self.ground, &Tenancy { job: name, head })?;
-        Ok(self.ground.lane.tree()?)
+        self.driver.set_owner(self.checkout, &OwnerNote { job: name, head })?;
+        Ok(self.checkout.lane.tree()?)
     }
 
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault> {
-        Ok(self.ground.lane.changed_tracked()?)
+        Ok(self.checkout.lane.changed_tracked()?)
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {
-        let made = self.driver.maker(self.bundle, self.ground)?;
-        self.ground.lane.commit_all(FIXES, &signature(&made))?;
-        let head = self.ground.head()?;
-        let patch = self.ground.lane.diff(&self.ground.attempt.base, &head)?;
+        let made = self.driver.maker(self.bundle, self.checkout)?;
+        self.checkout.lane.commit_all(FIXES, &signature(&made))?;
+        let head = self.checkout.head()?;
+        let patch = self.checkout.lane.diff(&self.checkout.attempt.base, &head)?;
         let change = Change {
-            tree: self.ground.lane.tree_of(&head)?,
+            tree: self.checkout.lane.tree_of(&head)?,
             patch_digest: Some(sha256_hex(&patch)),
         };
         self.before = Some((
@@ -620,18 +635,18 @@ impl Tree for Patched<'_> {
             );
         }
         // Which commits the patch is has to be known before the patch is there.
-        self.driver.keep_change(self.bundle, self.ground, &self.head, &self.patch, FIXES)?;
+        self.driver.keep_change(self.bundle, self.checkout, &self.head, &self.patch, FIXES)?;
         self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
         self.driver.stand_guard(self.bundle)?;
-        let name = self.ground.change_name(self.bundle, &self.patch);
+        let name = self.checkout.change_name(self.bundle, &self.patch);
         let head = Some(self.head.clone());
-        Ok(self.driver.occupy(self.ground, &Tenancy { job: name, head })?)
+        Ok(self.driver.set_owner(self.checkout, &OwnerNote { job: name, head })?)
     }
 
     fn withdraw(&mut self) -> Result<(), TreeFault> {
         if let Some((head, change, patch)) = self.before.take() {
             (self.head, self.change, self.patch) = (head, change, patch);
         }
-        Ok(self.ground.lane.reset(&self.head)?)
+        Ok(self.checkout.lane.reset(&self.head)?)
     }
 }

@@ -5,11 +5,11 @@ use std::io;
 use pdca_journal::{FindError, Liveness, Place, RunId, RunState, Runs, Tail};
 
 use super::observe::{Lanes, Recovered, look};
-use crate::site::Site;
+use crate::config::WorkspaceConfig;
 
 /// A run that is not over, or of which that is not known.
 #[derive(Debug)]
-pub struct Sighting {
+pub struct RunStatus {
     /// Its id.
     pub id: RunId,
     /// Where its journal has it, or why that cannot be read.
@@ -23,31 +23,31 @@ pub struct Sighting {
     pub bundles: Vec<Recovered>,
 }
 
-/// Every run of the site that is not over, the newest first. Lanes are not looked at.
-pub fn sightings(site: &Site) -> io::Result<Vec<Sighting>> {
-    see(&site.runs(), || None)
+/// Every run of the workspace that is not over, the newest first. Lanes are not looked at.
+pub fn run_statuses(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
+    see(&config.runs(), || None)
 }
 
-/// As [`sightings`], with what is found in the lanes, which takes as long as they are large.
-pub fn sightings_in_lanes(site: &Site) -> io::Result<Vec<Sighting>> {
-    see(&site.runs(), || Some(Lanes::look(site)))
+/// As [`run_statuses`], with what is found in the lanes, which takes as long as they are large.
+pub fn run_statuses_in_lanes(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
+    see(&config.runs(), || Some(Lanes::look(config)))
 }
 
-/// Every integration of the site that is not over, the newest first. `pdca integrate` goes on with it.
-pub fn integrations(site: &Site) -> io::Result<Vec<Sighting>> {
-    see(&site.integrations(), || None)
+/// Every integration of the workspace that is not over, the newest first. `pdca integrate` goes on with it.
+pub fn integrations(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
+    see(&config.integrations(), || None)
 }
 
-fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<Sighting>> {
+fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<RunStatus>> {
     let active = runs.active()?;
     if active.is_empty() {
         return Ok(Vec::new());
     }
     let (here, lanes) = (Place::here()?, look());
-    Ok(active.into_iter().map(|run| Sighting::of(run, &here, lanes.as_ref())).collect())
+    Ok(active.into_iter().map(|run| RunStatus::of(run, &here, lanes.as_ref())).collect())
 }
 
-impl Sighting {
+impl RunStatus {
     fn of(run: pdca_journal::Run, here: &Place, lanes: Option<&Lanes>) -> Self {
         match run.found {
             Err(error) => Self {

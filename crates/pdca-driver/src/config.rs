@@ -14,10 +14,10 @@ use pdca_process::{Sandbox, SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
-use crate::attempt::{Attempts, Tenancy};
+use crate::attempt::{Attempts, OwnerNote};
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
-use crate::ground::CLEARING;
+use crate::checkout::CLEARING;
 use crate::integrate::FIRST_SLOT;
 use crate::job::Jobs;
 use crate::schedule::Schedule;
@@ -30,7 +30,7 @@ const SHARED_LOCKS: &str = ".pdca/bundle-locks";
 
 /// A workspace as the driver sees it.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct WorkspaceConfig {
     /// The directory that holds `pdca.toml`.
     pub workspace: Utf8PathBuf,
     /// Where the bundles are.
@@ -223,7 +223,7 @@ pub enum TargetChoiceError {
     },
 }
 
-impl Site {
+impl WorkspaceConfig {
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.private().join("jobs"))
@@ -266,7 +266,7 @@ impl Site {
             if note.slot >= FIRST_SLOT {
                 return None;
             }
-            let job = Tenancy::from_note(&note.text)?.job;
+            let job = OwnerNote::from_note(&note.text)?.job;
             Some((owner(&job, &workspace)?, note.slot))
         };
         notes.into_iter().filter_map(home).collect()
@@ -276,29 +276,31 @@ impl Site {
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
         let workspace = self.mark();
         let of = |note: Note| {
-            let tenancy = Tenancy::from_note(&note.text)?;
+            let owner_note = OwnerNote::from_note(&note.text)?;
             // The slots above are those of integrations and resolvers, which keep their own.
             let is_unfinished =
-                tenancy.head.is_none() && tenancy.job != CLEARING && note.slot < FIRST_SLOT;
-            let bundle = owner(&tenancy.job, &workspace).filter(|_| is_unfinished)?;
+                owner_note.head.is_none() && owner_note.job != CLEARING && note.slot < FIRST_SLOT;
+            let bundle = owner(&owner_note.job, &workspace).filter(|_| is_unfinished)?;
             let (slot, target) = (note.slot, note.target);
-            Some(Unfinished { bundle, slot, target, job: tenancy.job })
+            Some(Unfinished { bundle, slot, target, job: owner_note.job })
         };
         self.lent().notes().unwrap_or_default().into_iter().filter_map(of).collect()
     }
 
     /// Whose work lies in a lane, by the note beside it.
-    pub fn tenant(&self, slot: u32, target: &str) -> Tenant {
+    pub fn lane_owner(&self, slot: u32, target: &str) -> LaneOwner {
         let notes = self.lent().notes().unwrap_or_default();
         let note = notes.into_iter().find(|note| note.slot == slot && note.target == target);
-        match note.and_then(|note| Tenancy::from_note(&note.text)) {
-            None => Tenant::Nobody,
-            Some(tenancy) if tenancy.job == CLEARING => Tenant::Nobody,
-            Some(tenancy) if tenancy.job.starts_with(&format!("{COMBINED}{}-", self.mark())) => {
-                Tenant::Combination
+        match note.and_then(|note| OwnerNote::from_note(&note.text)) {
+            None => LaneOwner::Nobody,
+            Some(owner_note) if owner_note.job == CLEARING => LaneOwner::Nobody,
+            Some(owner_note)
+                if owner_note.job.starts_with(&format!("{COMBINED}{}-", self.mark())) =>
+            {
+                LaneOwner::Combination
             }
-            Some(tenancy) => {
-                owner(&tenancy.job, &self.mark()).map_or(Tenant::Stranger, Tenant::Bundle)
+            Some(owner_note) => {
+                owner(&owner_note.job, &self.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
             }
         }
     }
@@ -523,7 +525,7 @@ pub(crate) const COMBINED: &str = "combined-";
 
 /// Whose work lies in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tenant {
+pub enum LaneOwner {
     /// Nobody's.
     Nobody,
     /// That of a bundle of this workspace.
@@ -575,7 +577,7 @@ mod tests {
     }
 
     fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
-        let site = Site {
+        let config = WorkspaceConfig {
             workspace: "/w".into(),
             bundles: BundleRoot::new("/w/results"),
             rows: Checks::default(),
@@ -603,7 +605,7 @@ mod tests {
             clock: || 1_700_000_000,
             errand: Errand::Build,
         };
-        Ok(site.target_of(&Brief::parse(brief))?.map(|target| target.name))
+        Ok(config.target_of(&Brief::parse(brief))?.map(|target| target.name))
     }
 
     #[test]
