@@ -4,7 +4,7 @@
 
 use pdca_e2e::Scene;
 use pdca_e2e::cast::{is_at, patient, with};
-use pdca_journal::{Admission, Journal, Moment, Place, Process, Runs, next_epoch};
+use pdca_journal::{Admission, HostScope, Journal, Moment, Process, Runs, next_epoch};
 use rustix::process::Signal;
 
 /// A driver at work on the bundle 7, which waits.
@@ -92,7 +92,7 @@ fn c4_a_driver_that_sleeps_through_a_takeover_changes_nothing_when_it_wakes() {
     let lock = scene.repo.path().join(".git/pdca.lock");
     let admission = Admission::take_over([lock]).expect("the lock can be replaced");
     let state = runs.find(&run).found.expect("it can be read").state;
-    let me = Process::of(&Place::here().expect("this is somewhere"), std::process::id());
+    let me = Process::of(&HostScope::here().expect("this is somewhere"), std::process::id());
     let epoch = next_epoch([state.epoch]).expect("an epoch is left");
     let me = me.expect("this process is alive");
     let taken = Journal::open(&runs, &admission, &run, epoch, moment(), me, true).expect("taken");
@@ -136,7 +136,7 @@ fn b21_a_run_of_a_driver_on_another_host_is_shown_and_not_touched() {
     let runs = Runs::new(scene.workspace.path().join(".pdca/runs"));
     let run = runs.list().expect("runs can be listed").pop().expect("there is one");
     let state = runs.find(&run).found.expect("it can be read").state;
-    let elsewhere = Place { host: "elsewhere".to_owned(), ..state.driver.place.clone() };
+    let elsewhere = HostScope { host: "elsewhere".to_owned(), ..state.driver.place.clone() };
     let far = Process { place: elsewhere, ..state.driver.clone() };
     let lock = scene.repo.path().join(".git/pdca.lock");
     let admission = Admission::take([lock]).expect("nobody holds it");

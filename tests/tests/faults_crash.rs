@@ -2,7 +2,7 @@
 
 use pdca_e2e::Scene;
 use pdca_e2e::cast::{is_at, patient, with};
-use pdca_journal::{Runs, Status};
+use pdca_journal::{Runs, WorkstreamStatus};
 use rustix::process::Signal;
 
 const QUICK: &str = "echo $1 > file-$1.txt";
@@ -50,7 +50,7 @@ fn a5_c6_a_claim_whose_driver_died_is_claimed_again_with_the_next_generation() {
     assert_eq!(found["runs"][0]["driver"]["liveness"], "dead");
     scene.check_oracles(&before);
     let status = newest(&scene).bundles[&"7".parse().expect("an id")].status.clone();
-    assert_eq!(status, Status::Interrupted);
+    assert_eq!(status, WorkstreamStatus::Interrupted);
     scene.goes_on(&["7"]);
     assert_eq!(generation(&scene), Some(2));
 }

@@ -1,7 +1,7 @@
 //! The reviewer is independent and the builder is confined, by the kernel where it can.
 
 use pdca_e2e::{Scene, leaf};
-use pdca_process::{Held, wall_support};
+use pdca_process::{SandboxKind, wall_support};
 
 const BUILDER: &str = r#"
 echo changed > greeting.txt
@@ -13,7 +13,7 @@ const TABLE: &str =
 
 /// Whether this host can enforce anything; the tests then insist that it does.
 fn enforced() -> bool {
-    matches!(wall_support(), Held::Landlock { .. } | Held::Bwrap { .. })
+    matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })
 }
 
 fn summary(scene: &Scene) -> String {

@@ -230,7 +230,7 @@ fn no_leaf_writes_the_user_s_file_where_a_wall_stands() {
     let builder = "echo x > x.txt\necho '[gates]' >> \"$XDG_CONFIG_HOME/pdca/config.toml\" || true";
     let scene = with(builder, &["7"], "");
     let held = pdca_process::sandbox_support();
-    if !matches!(held, pdca_process::Held::Landlock { .. }) {
+    if !matches!(held, pdca_process::SandboxKind::Landlock { .. }) {
         return;
     }
     let file = scene.workspace.around().join("pdca/config.toml");

@@ -1,7 +1,7 @@
 //! Nobody but the driver and the person moves a bundle: not a gate, not a leaf, not a leftover.
 
 use pdca_e2e::{Scene, leaf};
-use pdca_process::{Held, wall_support};
+use pdca_process::{SandboxKind, wall_support};
 use rustix::process::Signal;
 
 const REVIEWER: &str =
@@ -10,7 +10,7 @@ const REVIEWER: &str =
 const FORGED: &str = r#"printf '# Result\n\n## 6. NEEDS-HUMAN — items\n\n## 9. Check sign-off\n- Outcome: merged-wider\n- By / date: me / today\n' > "$PDCA_WORKSPACE/results/issue_7/SUMMARY.md""#;
 
 fn enforced() -> bool {
-    matches!(wall_support(), Held::Landlock { .. } | Held::Bwrap { .. })
+    matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })
 }
 
 /// Switches the sandbox of a leaf off.

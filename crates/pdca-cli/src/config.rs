@@ -48,7 +48,7 @@ pub struct Config {
     /// `[integrate]`: how accepted changes come together.
     pub integrate: pdca_driver::integrate::Settings,
     /// `[publish]`: how accepted changes become known outside.
-    pub publish: pdca_publish::Settings,
+    pub publish: pdca_publish::PublishSettings,
     /// `[leaves]`: the outside commands that fill one artifact each.
     pub leaves: pdca_leaves::Leaves,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use pdca_driver::{Event, Halt, Step, What};
-use pdca_journal::Action;
+use pdca_journal::RecoveryAction;
 use pdca_state::{BundleId, Reentry};
 
 use crate::style::{Palette, one_line};
@@ -316,25 +316,25 @@ fn done_word(step: Step) -> &'static str {
 }
 
 /// What was decided about a bundle whose driver died.
-pub(crate) fn decided(action: Action) -> &'static str {
+pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     match action {
-        Action::Noop => "nothing to do",
-        Action::Prepare => "its checkout is made",
-        Action::Launch => "it is started",
-        Action::Reclaim => "it is started again",
-        Action::MarkInterrupted => "the attempt was cut short, and goes again",
-        Action::FenceStop => "what still runs has no right to and is stopped",
-        Action::RevokeLease => "its lane is taken back",
-        Action::QueueForIntegration => "it waits to be integrated",
-        Action::BlockRecovery => "a person has to look at it",
-        Action::DrainKill => "what still runs is stopped",
-        Action::Rescue => "its work is rescued",
-        Action::RemoveCheckout => "its checkout can be removed",
-        Action::DeleteBranch => "its branch can be deleted",
-        Action::MarkAbandoned => "the run is done with it",
-        Action::MarkCleaned => "nothing of it is left",
-        Action::AwaitHuman => "it waits for a person",
-        Action::AlertNoop => "it is not certain that nothing runs, so nothing is touched",
+        RecoveryAction::Noop => "nothing to do",
+        RecoveryAction::Prepare => "its checkout is made",
+        RecoveryAction::Launch => "it is started",
+        RecoveryAction::Reclaim => "it is started again",
+        RecoveryAction::MarkInterrupted => "the attempt was cut short, and goes again",
+        RecoveryAction::FenceStop => "what still runs has no right to and is stopped",
+        RecoveryAction::RevokeLease => "its lane is taken back",
+        RecoveryAction::QueueForIntegration => "it waits to be integrated",
+        RecoveryAction::BlockRecovery => "a person has to look at it",
+        RecoveryAction::DrainKill => "what still runs is stopped",
+        RecoveryAction::Rescue => "its work is rescued",
+        RecoveryAction::RemoveCheckout => "its checkout can be removed",
+        RecoveryAction::DeleteBranch => "its branch can be deleted",
+        RecoveryAction::MarkAbandoned => "the run is done with it",
+        RecoveryAction::MarkCleaned => "nothing of it is left",
+        RecoveryAction::AwaitHuman => "it waits for a person",
+        RecoveryAction::AlertNoop => "it is not certain that nothing runs, so nothing is touched",
     }
 }
 

@@ -224,7 +224,7 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
 
 /// The bundles that the machine failed a moment ago. What cannot be read is told when a run begins.
 pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
-    let Ok(place) = pdca_journal::Place::here() else { return BTreeMap::new() };
+    let Ok(place) = pdca_journal::HostScope::here() else { return BTreeMap::new() };
     let now = pdca_journal::Now { at: ambient::moment(), boot: &place.boot };
     let seen = pdca_driver::run_statuses(site).unwrap_or_default();
     let states = seen.iter().filter_map(|sighting| sighting.state.as_ref().ok());

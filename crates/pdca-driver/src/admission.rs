@@ -8,7 +8,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{HoldError, lock_alone};
+use pdca_process::{LivenessLockError, lock_alone};
 
 /// A lock that is held; dropping it gives it back.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub enum AdmissionError {
     },
     /// Something that an earlier driver started is still alive.
     #[error("what an earlier driver started is still running")]
-    StillRunning(#[source] HoldError),
+    StillRunning(#[source] LivenessLockError),
     /// The lock's file cannot be used; also a filesystem that cannot lock.
     #[error("cannot lock `{path}`")]
     Unusable {
@@ -59,8 +59,8 @@ pub enum AdmissionError {
     },
 }
 
-impl From<HoldError> for AdmissionError {
-    fn from(error: HoldError) -> Self {
+impl From<LivenessLockError> for AdmissionError {
+    fn from(error: LivenessLockError) -> Self {
         AdmissionError::StillRunning(error)
     }
 }

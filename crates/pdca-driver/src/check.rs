@@ -4,8 +4,8 @@ use pdca_gates::{
     Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
     close_report, run_checks,
 };
-use pdca_journal::Verdict;
-use pdca_process::{Held, Sandbox, SandboxMode, wall_support};
+use pdca_journal::GateVerdict;
+use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::checkout::{Checkout, Patched};
@@ -146,7 +146,10 @@ impl Driver<'_> {
     pub(crate) fn are_gates_confined(&self) -> bool {
         self.config.gate_sandbox != SandboxMode::Off
             && (self.config.gate_sandbox == SandboxMode::Bwrap
-                || matches!(wall_support(), Held::Landlock { .. } | Held::Bwrap { .. }))
+                || matches!(
+                    wall_support(),
+                    SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }
+                ))
             && self.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
     }
 
@@ -272,11 +275,11 @@ fn is_news(finding: &str) -> bool {
 }
 
 /// What a row is for the record of the run; nothing where no rule stands behind it.
-fn verdict(row: &GateRow) -> Option<(String, Verdict)> {
+fn verdict(row: &GateRow) -> Option<(String, GateVerdict)> {
     let verdict = match row.result {
-        GateResult::Pass => Verdict::Pass,
-        GateResult::Fail => Verdict::Fail,
-        GateResult::Unverifiable | GateResult::Deferred => Verdict::Unverifiable,
+        GateResult::Pass => GateVerdict::Pass,
+        GateResult::Fail => GateVerdict::Fail,
+        GateResult::Unverifiable | GateResult::Deferred => GateVerdict::Unverifiable,
         GateResult::None => return None,
     };
     (!row.rule_id.is_empty()).then(|| (row.rule_id.clone(), verdict))

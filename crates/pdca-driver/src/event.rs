@@ -33,7 +33,7 @@ pub enum What {
         /// Where that driver's record had it.
         was: String,
         /// What was decided.
-        action: pdca_journal::Action,
+        action: pdca_journal::RecoveryAction,
     },
     /// The pool starts it.
     Dispatched {

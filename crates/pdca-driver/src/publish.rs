@@ -11,14 +11,14 @@
 //! goes on, and nothing is there twice. The user's checkout plays no part: the commit is made in the
 //! object store, and the gates run in a lane.
 
-mod dossier;
+mod forge;
 mod gates;
-mod outlet;
+mod inputs;
+mod messages;
 mod rehearsal;
-mod texts;
 
 use pdca_integrate::{Offer, OfferError, PushError, StoreError};
-use pdca_publish::{BranchFlaw, OutsideError, PullState, Settings};
+use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
@@ -27,14 +27,14 @@ use crate::run_bundle::{BeatError, Driver};
 
 pub use rehearsal::{Rehearsal, Would};
 
-use outlet::Outlet;
-use texts::Texts;
+use forge::Forge;
+use messages::Messages;
 
 /// What is asked of publishing.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
     /// What `[publish]` says.
-    pub settings: &'a Settings,
+    pub settings: &'a PublishSettings,
     /// Whether the pull request is to be marked as ready.
     pub ready: bool,
 }
@@ -82,7 +82,7 @@ pub enum Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// Texts were written that were not there.
-    Texts,
+    Messages,
     /// The gates ran again, and passed.
     Gated,
     /// The branch was pushed.
@@ -101,7 +101,7 @@ impl News {
     /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Texts => "texts",
+            Self::Messages => "texts",
             Self::Gated => "gated",
             Self::Pushed => "pushed",
             Self::Opened => "opened",
@@ -248,10 +248,10 @@ pub enum PublishError {
     },
     /// The forge was not reached, or would not.
     #[error(transparent)]
-    Outside(OutsideError),
+    Outside(ForgeError),
     /// The tracker was not reached, or would not.
     #[error(transparent)]
-    Tracker(OutsideError),
+    Tracker(ForgeError),
     /// There is no commit to offer.
     #[error(transparent)]
     Offer(#[from] OfferError),
@@ -284,9 +284,9 @@ impl From<BeatError> for PublishError {
     }
 }
 
-impl From<OutsideError> for PublishError {
-    fn from(error: OutsideError) -> Self {
-        if matches!(error, OutsideError::Interrupted) {
+impl From<ForgeError> for PublishError {
+    fn from(error: ForgeError) -> Self {
+        if matches!(error, ForgeError::Interrupted) {
             return Self::Interrupted;
         }
         Self::Outside(error)
@@ -302,30 +302,30 @@ impl Driver<'_> {
     ) -> Result<Published, PublishError> {
         let _taken = self.config.take(bundle.id())?;
         self.require_untouched(bundle)?;
-        let mut dossier = self.config.dossier(bundle, order.settings)?;
-        if let Some(kept) = dossier.set_foreign_record_aside(bundle, self.effects)? {
+        let mut inputs = self.config.inputs(bundle, order.settings)?;
+        if let Some(kept) = inputs.set_foreign_record_aside(bundle, self.effects)? {
             self.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
         }
         // Whatever can be found out is found out before anything is changed, here or there.
-        let outlet = Outlet::look(self, bundle, &dossier, order)?;
-        outlet.require_free_way(&dossier)?;
+        let forge = Forge::look(self, bundle, &inputs, order)?;
+        forge.require_free_way(&inputs)?;
         let mut news = Vec::new();
-        if self.fill_texts(bundle, &dossier)? {
-            news.push(News::Texts);
+        if self.fill_messages(bundle, &inputs)? {
+            news.push(News::Messages);
         }
-        let texts = Texts::load(bundle)?;
-        let offer = Offer::make(&dossier.front.store, &dossier.sealed, &texts.message)?;
-        outlet.require_branch_is_ours(&dossier, Some(offer.commit()))?;
-        if self.gate_again(bundle, &mut dossier, &texts)? {
+        let messages = Messages::load(bundle)?;
+        let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message)?;
+        forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
+        if self.gate_again(bundle, &mut inputs, &messages)? {
             news.push(News::Gated);
         }
         self.stop_if_told()?;
-        let done = outlet.send(&mut dossier, &offer, &texts, order, &mut news)?;
+        let done = forge.send(&mut inputs, &offer, &messages, order, &mut news)?;
         Ok(Published {
             id: bundle.id().clone(),
-            key: dossier.key.to_string(),
+            key: inputs.key.to_string(),
             remote: order.settings.remote.clone(),
-            branch: dossier.branch.to_string(),
+            branch: inputs.branch.to_string(),
             commit: offer.commit().to_string(),
             number: done.number,
             url: done.url,

@@ -22,9 +22,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
-    Activity, Admission, Allowance, AppendError, Cause, Ending, Epoch, Inbox, InboxError, Journal,
-    Limits, Moment, Now, ObjectIdError, Phase, Process, ProjectionError, Reason, Record, Request,
-    RunId, RunState, Runs, Status, Verdict, Workstream, project, project_bundle,
+    Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Epoch, GateVerdict, Inbox,
+    InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process, Reason, Record,
+    Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
+    write_bundle_status, write_status_files,
 };
 use pdca_lanes::attempt_branch;
 use pdca_state::{BundleId, BundleRoot, LoadError, State};
@@ -75,7 +76,7 @@ pub enum RecordError {
     },
     /// The files for people cannot be written.
     #[error(transparent)]
-    Projection(#[from] ProjectionError),
+    Projection(#[from] StatusFilesError),
 }
 
 impl Run {
@@ -125,15 +126,17 @@ impl Run {
     pub(crate) fn block_of(&self, id: &BundleId) -> Option<String> {
         let journal = self.journal();
         match &journal.state().bundles.get(id)?.status {
-            Status::Blocked { reason: Reason::Recovery, evidence, .. } => Some(evidence.clone()),
-            Status::Blocked { .. }
-            | Status::Ready
-            | Status::Running
-            | Status::Interrupted
-            | Status::Sealed
-            | Status::Landed
-            | Status::Abandoned { .. }
-            | Status::Cleaned => None,
+            WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } => {
+                Some(evidence.clone())
+            }
+            WorkstreamStatus::Blocked { .. }
+            | WorkstreamStatus::Ready
+            | WorkstreamStatus::Running
+            | WorkstreamStatus::Interrupted
+            | WorkstreamStatus::Sealed
+            | WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => None,
         }
     }
 
@@ -144,15 +147,17 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
         let mut records = Vec::new();
         match &work.status {
-            Status::Running => return Ok(()),
+            WorkstreamStatus::Running => return Ok(()),
             // A person sent it back, or runs it again: it goes on from where it waited.
-            Status::Blocked { .. } => records.push(Record::Unblocked { bundle: Some(id.clone()) }),
-            Status::Ready
-            | Status::Interrupted
-            | Status::Sealed
-            | Status::Landed
-            | Status::Abandoned { .. }
-            | Status::Cleaned => {}
+            WorkstreamStatus::Blocked { .. } => {
+                records.push(Record::Unblocked { bundle: Some(id.clone()) })
+            }
+            WorkstreamStatus::Ready
+            | WorkstreamStatus::Interrupted
+            | WorkstreamStatus::Sealed
+            | WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => {}
         }
         let Some(generation) = journal.state().next_generation(id) else { return Ok(()) };
         let bundle = id.clone();
@@ -170,7 +175,7 @@ impl Run {
         let generation = {
             let journal = self.journal();
             let work = journal.state().bundles.get(id)?;
-            work.claim.as_ref().filter(|_| work.status == Status::Running)?.generation
+            work.claim.as_ref().filter(|_| work.status == WorkstreamStatus::Running)?.generation
         };
         attempt_branch(run.as_str(), id, generation.get()).ok()
     }
@@ -189,11 +194,13 @@ impl Run {
     pub(crate) fn judged(
         &self,
         id: &BundleId,
-        rows: impl IntoIterator<Item = (String, Verdict)>,
+        rows: impl IntoIterator<Item = (String, GateVerdict)>,
     ) -> Result<(), RecordError> {
         let mut journal = self.journal();
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
-        let (Status::Running, Some(claim)) = (&work.status, &work.claim) else { return Ok(()) };
+        let (WorkstreamStatus::Running, Some(claim)) = (&work.status, &work.claim) else {
+            return Ok(());
+        };
         let generation = claim.generation;
         let record =
             |(step, verdict)| Record::Judged { bundle: id.clone(), generation, step, verdict };
@@ -212,11 +219,11 @@ impl Run {
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
         let mut records = Vec::new();
         let ending = ending(result);
-        if let (Status::Running, Some(claim)) = (&work.status, &work.claim) {
+        if let (WorkstreamStatus::Running, Some(claim)) = (&work.status, &work.claim) {
             let (bundle, generation) = (id.clone(), claim.generation);
             records.push(Record::Ended { bundle, generation, ending: ending.clone() });
         }
-        if let Ending::Interrupted { cause } = ending
+        if let BeatEnding::Interrupted { cause } = ending
             && cause != Cause::Crash
         {
             let (bundle, phase) = (Some(id.clone()), phase(result));
@@ -231,7 +238,7 @@ impl Run {
         } else {
             exhaust(&mut journal, id, result, at)?;
         }
-        project_bundle(&self.runs, journal.run(), journal.state(), id)?;
+        write_bundle_status(&self.runs, journal.run(), journal.state(), id)?;
         Ok(())
     }
 
@@ -286,7 +293,7 @@ impl Run {
             Record::Answered { id, refusal: None },
         ];
         journal.append((self.clock)(), records)?;
-        project(&self.runs, &journal.run().clone(), journal.state())?;
+        write_status_files(&self.runs, &journal.run().clone(), journal.state())?;
         Ok(true)
     }
 
@@ -302,24 +309,24 @@ impl Run {
         let is_open = |(id, work): (&BundleId, &Workstream)| match &work.status {
             // Cut short after its last step, or decided by a person meanwhile: its files say that
             // nothing is left to do.
-            Status::Interrupted => can_go_on(&self.bundles, id),
-            Status::Running => true,
+            WorkstreamStatus::Interrupted => can_go_on(&self.bundles, id),
+            WorkstreamStatus::Running => true,
             // What was finished or given up meanwhile waits for nobody.
-            Status::Blocked { reason, .. } => {
+            WorkstreamStatus::Blocked { reason, .. } => {
                 *reason == Reason::Recovery && can_go_on(&self.bundles, id)
             }
-            Status::Ready
-            | Status::Sealed
-            | Status::Landed
-            | Status::Abandoned { .. }
-            | Status::Cleaned => false,
+            WorkstreamStatus::Ready
+            | WorkstreamStatus::Sealed
+            | WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => false,
         };
         if state.bundles.iter().any(is_open) || !state.intents.is_empty() {
             return Ok(false);
         }
         let records = closing(&journal);
         journal.append((self.clock)(), records)?;
-        project(&self.runs, journal.run(), journal.state())?;
+        write_status_files(&self.runs, journal.run(), journal.state())?;
         Ok(true)
     }
 }
@@ -346,19 +353,23 @@ pub fn has_work(config: &WorkspaceConfig, state: &RunState) -> bool {
     state.phase.is_blocked()
         || !state.intents.is_empty()
         || state.bundles.iter().any(|(id, work)| match &work.status {
-            Status::Ready | Status::Running | Status::Interrupted => can_go_on(&config.bundles, id),
-            Status::Sealed => true,
-            Status::Blocked { reason, .. } => {
+            WorkstreamStatus::Ready | WorkstreamStatus::Running | WorkstreamStatus::Interrupted => {
+                can_go_on(&config.bundles, id)
+            }
+            WorkstreamStatus::Sealed => true,
+            WorkstreamStatus::Blocked { reason, .. } => {
                 *reason == Reason::Recovery && can_go_on(&config.bundles, id)
             }
-            Status::Landed | Status::Abandoned { .. } | Status::Cleaned => false,
+            WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => false,
         })
 }
 
 /// Whether the driver of a run ended in the middle of something, and not in an orderly way: after a signal
 /// that it heeded nothing runs and no intent is open.
 pub fn was_cut_short(state: &RunState) -> bool {
-    let is_running = |work: &Workstream| work.status == Status::Running;
+    let is_running = |work: &Workstream| work.status == WorkstreamStatus::Running;
     !state.intents.is_empty() || state.bundles.values().any(is_running)
 }
 
@@ -392,7 +403,8 @@ pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
         };
         [Phase::Prepare, Phase::Attempt].into_iter().filter_map(of).max_by_key(|pause| pause.left)
     };
-    let interrupted = state.bundles.iter().filter(|(_, work)| work.status == Status::Interrupted);
+    let interrupted =
+        state.bundles.iter().filter(|(_, work)| work.status == WorkstreamStatus::Interrupted);
     interrupted.filter_map(|(id, work)| Some((id.clone(), pause(id, work)?))).collect()
 }
 
@@ -403,7 +415,7 @@ fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
         Some(bundle) => state
             .bundles
             .get(bundle)
-            .is_some_and(|work| matches!(work.status, Status::Blocked { .. })),
+            .is_some_and(|work| matches!(work.status, WorkstreamStatus::Blocked { .. })),
     }
 }
 
@@ -413,20 +425,22 @@ fn closing(journal: &Journal) -> Vec<Record> {
     let mut records = vec![Record::Entered { activity: Activity::Draining }];
     for (bundle, work) in &state.bundles {
         let why = match &work.status {
-            Status::Blocked { reason: Reason::SignOff, .. } => "it waits for its sign-off",
-            Status::Blocked { .. } => "it waits for a person",
-            Status::Ready => "it was not started",
-            Status::Interrupted => "another run takes it up",
-            Status::Running
-            | Status::Sealed
-            | Status::Landed
-            | Status::Abandoned { .. }
-            | Status::Cleaned => "",
+            WorkstreamStatus::Blocked { reason: Reason::SignOff, .. } => {
+                "it waits for its sign-off"
+            }
+            WorkstreamStatus::Blocked { .. } => "it waits for a person",
+            WorkstreamStatus::Ready => "it was not started",
+            WorkstreamStatus::Interrupted => "another run takes it up",
+            WorkstreamStatus::Running
+            | WorkstreamStatus::Sealed
+            | WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => "",
         };
         if !why.is_empty() {
             records.push(Record::Abandoned { bundle: bundle.clone(), why: why.to_owned() });
         }
-        if !matches!(work.status, Status::Cleaned) {
+        if !matches!(work.status, WorkstreamStatus::Cleaned) {
             records.push(Record::Cleaned { bundle: bundle.clone() });
         }
     }
@@ -441,7 +455,7 @@ fn exhaust(
     result: &Result<BundleOutcome, BeatError>,
     at: Moment,
 ) -> Result<(), AppendError> {
-    let Ending::Interrupted { cause } = ending(result) else { return Ok(()) };
+    let BeatEnding::Interrupted { cause } = ending(result) else { return Ok(()) };
     let state = journal.state();
     let tried = state.tally.count(Some(id), phase(result), cause).map_or(0, |count| count.attempts);
     if tried < Limits::default().attempts {
@@ -454,15 +468,15 @@ fn exhaust(
 }
 
 /// What the end of a drive is for the run.
-fn ending(result: &Result<BundleOutcome, BeatError>) -> Ending {
-    let Err(error) = result else { return Ending::Finished };
+fn ending(result: &Result<BundleOutcome, BeatError>) -> BeatEnding {
+    let Err(error) = result else { return BeatEnding::Finished };
     match error {
-        BeatError::NoChange { .. } => Ending::NoChange,
+        BeatError::NoChange { .. } => BeatEnding::NoChange,
         BeatError::Interrupted | BeatError::Panicked { .. } => {
-            Ending::Interrupted { cause: Cause::Crash }
+            BeatEnding::Interrupted { cause: Cause::Crash }
         }
         BeatError::Checkout(_) | BeatError::Own(_) | BeatError::Record(_) => {
-            Ending::Interrupted { cause: Cause::Host }
+            BeatEnding::Interrupted { cause: Cause::Host }
         }
         BeatError::Admission(_)
         | BeatError::Load(_)
@@ -480,7 +494,7 @@ fn ending(result: &Result<BundleOutcome, BeatError>) -> Ending {
         | BeatError::Signed
         | BeatError::Capped { .. }
         | BeatError::Blocked { .. }
-        | BeatError::NoProgress { .. } => Ending::Failed { what: pdca_state::chain(error) },
+        | BeatError::NoProgress { .. } => BeatEnding::Failed { what: pdca_state::chain(error) },
     }
 }
 

@@ -10,7 +10,7 @@
 use std::{io, time::Duration};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Ending, SandboxMode, Sign, Spec, Verdict, load_verdict, read_log};
+use pdca_process::{Cancel, ChildVerdict, Ending, SandboxMode, Sign, Spec, load_verdict, read_log};
 use pdca_state::{Artifact, Brief, Bundle, chain, files};
 
 use crate::{
@@ -165,7 +165,7 @@ impl Job {
         drop(files::replace_unsynced(self.stamp(), void.as_bytes()));
     }
 
-    fn read(&self, verdict: Verdict) -> Ran {
+    fn read(&self, verdict: ChildVerdict) -> Ran {
         let (log, unread) = match read_log(&self.spec.job) {
             Ok(log) if log.bytes.is_empty() && verdict.output.bytes > 0 => {
                 (log.bytes, Some("nothing is left of it".to_owned()))

@@ -21,17 +21,17 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
-pub use rule::{LockFact, Refusal, Ruling, RunFact, rule};
+pub use rule::{AdmissionRefusal, LockFact, Ruling, RunFact, rule};
 
 /// The right to work on targets. It is given back when this and every journal that was opened with it
 /// are dropped.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    held: Arc<Vec<Held>>,
+    held: Arc<Vec<HeldLock>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldLock {
     path: Utf8PathBuf,
     file: File,
     found: String,
@@ -39,7 +39,7 @@ struct Held {
 
 /// Who holds a lock, as it is written down for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// The process.
     pub pid: u32,
     /// Where it runs.
@@ -50,7 +50,7 @@ pub struct Holder {
     pub run: String,
 }
 
-impl Holder {
+impl LockHolder {
     /// Reads what a holder has written into a lock; `None` where that says something else.
     ///
     /// A hint where to look for the journal of a run that was left, and no more than that.
@@ -67,7 +67,7 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pid, host, workspace, run } = self;
         write!(f, "process {pid} on {host}, run {run} of {workspace}")
@@ -136,7 +136,7 @@ impl Admission {
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
         lock: Lock,
     ) -> Result<Self, AdmissionError> {
-        let mut all: Vec<Held> = Vec::new();
+        let mut all: Vec<HeldLock> = Vec::new();
         for path in sorted(paths) {
             // Two targets may be worktrees of one repository: then one lock stands for both.
             all.extend(take(path, &all, lock)?);
@@ -151,9 +151,9 @@ impl Admission {
     pub fn take_over(
         paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>,
     ) -> Result<Self, AdmissionError> {
-        let mut all: Vec<Held> = Vec::new();
+        let mut all: Vec<HeldLock> = Vec::new();
         for path in sorted(paths) {
-            let is_ours = |held: &Held| names(&path, &held.file).unwrap_or(false);
+            let is_ours = |held: &HeldLock| names(&path, &held.file).unwrap_or(false);
             if !all.iter().any(is_ours) {
                 all.push(replace(&path).map_err(|source| unusable(&path, source))?);
             }
@@ -162,13 +162,13 @@ impl Admission {
     }
 
     /// What the holders before have written into the locks: where to look for a run that they left,
-    /// which may be of another workspace. See [`Holder::from_words`].
+    /// which may be of another workspace. See [`LockHolder::from_words`].
     pub fn words_found(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|held| held.found.as_str())
     }
 
     /// Writes down who holds the locks, for people.
-    pub fn announce(&self, holder: &Holder) -> Result<(), AdmissionError> {
+    pub fn announce(&self, holder: &LockHolder) -> Result<(), AdmissionError> {
         self.held.iter().try_for_each(|held| {
             held.write(&holder.to_string()).map_err(|source| unusable(&held.path, source))
         })
@@ -204,7 +204,11 @@ fn sorted(paths: impl IntoIterator<Item = impl Into<Utf8PathBuf>>) -> Vec<Utf8Pa
 }
 
 /// Takes one lock; `None` where it is one of those that are held already.
-fn take(path: Utf8PathBuf, ours: &[Held], lock: Lock) -> Result<Option<Held>, AdmissionError> {
+fn take(
+    path: Utf8PathBuf,
+    ours: &[HeldLock],
+    lock: Lock,
+) -> Result<Option<HeldLock>, AdmissionError> {
     let cannot = |source| AdmissionError::CannotLock { path: path.clone(), source };
     for _ in 0..PATIENCE {
         let file = open(&path, true).map_err(|source| unusable(&path, source))?;
@@ -225,7 +229,7 @@ fn take(path: Utf8PathBuf, ours: &[Held], lock: Lock) -> Result<Option<Held>, Ad
             Err(TryLockError::Error(source)) => return Err(cannot(Some(source))),
         }
         let found = words(&file);
-        let held = Held { path: path.clone(), file, found };
+        let held = HeldLock { path: path.clone(), file, found };
         // Somebody who took over has put another file there since it was opened.
         if !names(&path, &held.file).map_err(|source| unusable(&path, source))? {
             continue;
@@ -242,7 +246,7 @@ fn take(path: Utf8PathBuf, ours: &[Held], lock: Lock) -> Result<Option<Held>, Ad
 }
 
 /// Puts a new file in place of a lock, which is locked before anybody can see it.
-fn replace(path: &Utf8Path) -> io::Result<Held> {
+fn replace(path: &Utf8Path) -> io::Result<HeldLock> {
     let found = match open(path, false) {
         Ok(file) => words(&file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -256,7 +260,7 @@ fn replace(path: &Utf8Path) -> io::Result<Held> {
     let file = File::options().read(true).write(true).create_new(true).open(&new)?;
     file.try_lock().map_err(io::Error::from)?;
     fs_err::rename(&new, path)?;
-    Ok(Held { path: path.to_owned(), file, found })
+    Ok(HeldLock { path: path.to_owned(), file, found })
 }
 
 /// Opens what lies at the path itself: no link is followed, nothing is waited for.
@@ -307,14 +311,14 @@ fn unusable(path: &Utf8Path, source: io::Error) -> AdmissionError {
     AdmissionError::Unusable { path: path.to_owned(), source }
 }
 
-impl Held {
+impl HeldLock {
     fn write(&self, words: &str) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all_at(format!("{words}\n").as_bytes(), 0)
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         // Closing is not enough: a child that is being started has a copy for a moment. That it
         // cannot be unlocked can only mean that it is not locked.

@@ -12,10 +12,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::files::{self, ReadError};
 
 use crate::journal::{AppendError, Journal};
-use crate::moment::Moment;
 use crate::record::{Record, Request};
 use crate::run_id::RunId;
 use crate::runs::Runs;
+use crate::timestamp::Moment;
 
 const DIR: &str = "inbox";
 const SUFFIX: &str = ".json";

@@ -19,15 +19,15 @@ use pdca_state::files;
 
 use crate::admission::Admission;
 use crate::claim::Epoch;
-use crate::line::{self, MAX_LINE, Sum};
-use crate::medium::{Disk, Look, Medium};
-use crate::moment::Moment;
+use crate::codec::{self, MAX_LINE, Sum};
 use crate::process::Process;
 use crate::read::{self, FILE, ReadError, Reading, Tail};
 use crate::record::{Admitted, Entry, Record, Seq};
 use crate::run_id::RunId;
 use crate::runs::Runs;
-use crate::state::{Illegal, RunState};
+use crate::state::{RejectedRecord, RunState};
+use crate::storage::{Disk, Look, Storage};
+use crate::timestamp::Moment;
 
 pub use intent::Intent;
 
@@ -38,7 +38,7 @@ pub struct Journal {
     path: Utf8PathBuf,
     /// Held as long as anything can be written.
     admission: Admission,
-    medium: Box<dyn Medium>,
+    storage: Box<dyn Storage>,
     len: u64,
     last: Sum,
     state: RunState,
@@ -72,7 +72,7 @@ pub struct Torn {
 pub enum AppendError {
     /// A record cannot follow those before it. Nothing was written.
     #[error("the journal of the run does not take the record")]
-    Illegal(#[from] Illegal),
+    Illegal(#[from] RejectedRecord),
     /// A record is too long to be written. Nothing was.
     #[error("a record has {len} bytes, the limit is {MAX_LINE}")]
     TooLong {
@@ -106,7 +106,7 @@ pub enum AppendError {
 pub enum CreateError {
     /// The record of the admission is itself not legal.
     #[error("the run cannot be admitted")]
-    Illegal(#[from] Illegal),
+    Illegal(#[from] RejectedRecord),
     /// The run is there already.
     #[error("there is a run {run} already")]
     Exists {
@@ -136,7 +136,7 @@ pub enum OpenError {
         /// The journal.
         path: Utf8PathBuf,
         /// The record that cannot be.
-        source: Illegal,
+        source: RejectedRecord,
     },
     /// Its journal does not even hold its admission. A run appears with that, so it was lost.
     #[error("{path} has lost its first record")]
@@ -186,15 +186,15 @@ impl Journal {
         let record = Record::Admitted(admitted);
         let entry = Entry { seq: Seq(1), epoch, at: at.kept(), record };
         let state = RunState::admitted(&entry)?;
-        let (header, sum) = line::header(run);
+        let (header, sum) = codec::header(run);
         let mut bytes = header.into_bytes();
-        let last = line::write(&entry, entry.seq, sum, &mut bytes);
+        let last = codec::write(&entry, entry.seq, sum, &mut bytes);
         let path = runs.make(run, FILE, &bytes)?;
         let io = |source| CreateError::Io { path: path.clone(), source };
-        let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
+        let storage = Box::new(Disk::open(path.clone()).map_err(io)?);
         let len = bytes.len() as u64;
         let (run, admission) = (run.clone(), admission.clone());
-        Ok(Self { run, path, admission, medium, len, last, state, syncs: 0, ended: None })
+        Ok(Self { run, path, admission, storage, len, last, state, syncs: 0, ended: None })
     }
 
     /// Takes a run up as its next driver, after the one before died or, `forced`, against it.
@@ -233,18 +233,19 @@ impl Journal {
                 .map_err(|source| OpenError::Illegal { path: path.clone(), source })?;
             let torn = keep_torn(&path, &reading, &bytes)?;
             let mut new = bytes[..bytes.len() - torn.as_ref().map_or(0, |torn| torn.1)].to_vec();
-            let last = line::write(&entry, seq, reading.last, &mut new);
+            let last = codec::write(&entry, seq, reading.last, &mut new);
             files::replace(&path, &new).map_err(io)?;
             // A driver that we take the run from may have written between our reading and our
             // replacing, and relied on it. From now on it cannot.
             if old.bytes().map_err(io)? == bytes {
-                let medium = Box::new(Disk::open(path.clone()).map_err(io)?);
+                let storage = Box::new(Disk::open(path.clone()).map_err(io)?);
                 let (run, admission) = (run.clone(), admission.clone());
                 let len = new.len() as u64;
                 let torn = torn.map(|torn| torn.0);
                 let syncs = 0;
                 let ended = None;
-                let journal = Self { run, path, admission, medium, len, last, state, syncs, ended };
+                let journal =
+                    Self { run, path, admission, storage, len, last, state, syncs, ended };
                 return Ok(Opened { journal, torn });
             }
         }
@@ -292,7 +293,7 @@ impl Journal {
             let entry = Entry { seq, epoch: self.state.epoch, at: at.kept(), record };
             self.state.apply(&entry)?;
             let before = bytes.len();
-            last = line::write(&entry, first, last, bytes);
+            last = codec::write(&entry, first, last, bytes);
             let len = bytes.len() - before;
             if len > MAX_LINE {
                 return Err(AppendError::TooLong { len });
@@ -319,14 +320,14 @@ impl Journal {
 
     fn commit(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         self.require_ours(self.len)?;
-        if let Err(source) = self.medium.write(bytes, self.len) {
-            return Err(match self.medium.cut(self.len) {
+        if let Err(source) = self.storage.write(bytes, self.len) {
+            return Err(match self.storage.cut(self.len) {
                 Ok(()) => AppendError::NotWritten { path: self.path.clone(), source },
                 Err(_) => self.end("what was half written to it cannot be cut", Some(source)),
             });
         }
         self.syncs += 1;
-        if let Err(source) = self.medium.sync() {
+        if let Err(source) = self.storage.sync() {
             // The kernel may have dropped the pages that it could not write, and says so once.
             return Err(self.end("it could not be synced", Some(source)));
         }
@@ -338,7 +339,7 @@ impl Journal {
         if !self.admission.is_current() {
             return Err(self.end("somebody has taken the run over", None));
         }
-        match self.medium.look() {
+        match self.storage.look() {
             Ok(Look::There(found)) if found == len => Ok(()),
             Ok(Look::There(_)) => Err(self.end("somebody else has written to it", None)),
             Ok(Look::Gone) => Err(self.end("it was deleted or replaced", None)),

@@ -15,7 +15,7 @@
 //! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
 //! # let (git, workspace) = (path, path);
 //! let at = Moment { wall: "2026-11-16T08:00:00Z".parse()?, uptime: Duration::from_secs(90) };
-//! let driver = Process::of(&Place::here()?, std::process::id()).ok_or("no such process")?;
+//! let driver = Process::of(&HostScope::here()?, std::process::id()).ok_or("no such process")?;
 //!
 //! let admission = Admission::take([pdca_journal::lock_path(git)])?;
 //! let runs = Runs::new(workspace.join("runs"));
@@ -54,16 +54,16 @@
 //! - Nothing is printed, nobody is signalled, and neither environment nor clock is read.
 
 mod claim;
-mod moment;
-mod object;
+mod oid;
 mod process;
 mod run_id;
+mod timestamp;
 
 mod record;
 
-mod line;
-mod medium;
+mod codec;
 mod read;
+mod storage;
 
 mod retry;
 mod state;
@@ -75,31 +75,34 @@ mod admission;
 mod reconcile;
 
 mod inbox;
-mod projection;
+mod status_files;
 
 #[cfg(test)]
 mod testing;
 
 pub use admission::{
-    Admission, AdmissionError, Holder, LockFact, Refusal, Ruling, RunFact, holder, lock_path, rule,
+    Admission, AdmissionError, AdmissionRefusal, LockFact, LockHolder, Ruling, RunFact, holder,
+    lock_path, rule,
 };
 pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
 pub use inbox::{Inbox, InboxError, Taken};
 pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, Torn};
-pub use moment::Moment;
-pub use object::{ObjectId, ObjectIdError};
-pub use process::{LaneLock, Liveness, Place, Process, Seen};
-pub use projection::{ProjectionError, project, project_bundle};
+pub use oid::{ObjectId, ObjectIdError};
+pub use process::{HostScope, LaneLock, Liveness, Process, Seen};
 pub use read::{ReadError, Reading, Tail, read};
-pub use reconcile::{Action, Branch, BundlePhase, Checkout, Facts, Lease, RunPhase, decide};
+pub use reconcile::{
+    BranchFact, BundlePhase, CheckoutFact, Lease, RecoveryAction, RecoveryFacts, RunPhase, decide,
+};
 pub use record::{
-    Activity, Admitted, Cause, Effect, Ending, Entry, Landing, Outcome, Phase, Reason, Record,
-    Request, Seal, Seq, Target, Verdict,
+    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,
+    Phase, Reason, Record, Request, Seal, Seq, Target,
 };
 pub use retry::{Allowance, Count, Limits, Now, Tally};
 pub use run_id::{RunId, RunIdError};
-pub use runs::{FindError, Found, Run, Runs};
+pub use runs::{FindError, FoundRun, RunEntry, Runs};
 pub use state::{
-    Applied, Block, Claim, Illegal, Integration, Objection, Progress, Reconciled, Resting,
-    RunState, Sealed, Since, Status, Workstream,
+    Applied, Block, Claim, Integration, IntegrationProgress, InvalidRecord, Reconciled,
+    RejectedRecord, Resting, RunState, SealRecord, Since, Workstream, WorkstreamStatus,
 };
+pub use status_files::{StatusFilesError, write_bundle_status, write_status_files};
+pub use timestamp::Moment;

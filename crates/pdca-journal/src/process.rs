@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Process {
     /// Where it was looked at.
-    pub place: Place,
+    pub place: HostScope,
     /// Its number there.
     pub pid: u32,
     /// When it started, in ticks since boot.
@@ -24,7 +24,7 @@ pub struct Process {
 /// From where processes are looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct HostScope {
     /// The name of the host.
     pub host: String,
     /// The id of this boot of it.
@@ -64,7 +64,7 @@ impl Liveness {
     ///
     /// Only after [`Liveness::Alive`] does the number mean the process that was recorded, so only
     /// then may it be signalled.
-    pub fn of(recorded: &Process, here: &Place, seen: Seen) -> Self {
+    pub fn of(recorded: &Process, here: &HostScope, seen: Seen) -> Self {
         if recorded.place.host != here.host {
             return Self::Unknown;
         }
@@ -106,7 +106,7 @@ pub enum LaneLock {
     Untold,
 }
 
-impl Place {
+impl HostScope {
     /// This host, this boot, this namespace.
     pub fn here() -> io::Result<Self> {
         let line = |path| fs_err::read_to_string(path).map(|text: String| text.trim().to_owned());
@@ -145,7 +145,7 @@ impl Seen {
 impl Process {
     /// The process of this number, as it can be told from others later; `None` where it has ended
     /// or cannot be seen.
-    pub fn of(place: &Place, pid: u32) -> Option<Self> {
+    pub fn of(place: &HostScope, pid: u32) -> Option<Self> {
         match Seen::look(pid) {
             Seen::Started(start) => Some(Self { place: place.clone(), pid, start }),
             Seen::Nobody | Seen::Ended | Seen::Hidden => None,
@@ -153,7 +153,7 @@ impl Process {
     }
 
     /// Whether it is alive, as far as can be told from `here`.
-    pub fn liveness(&self, here: &Place) -> Liveness {
+    pub fn liveness(&self, here: &HostScope) -> Liveness {
         Liveness::of(self, here, Seen::look(self.pid))
     }
 }
@@ -185,8 +185,8 @@ fn parse_stat(line: &[u8]) -> Seen {
 mod tests {
     use super::*;
 
-    fn place() -> Place {
-        Place { host: "h".into(), boot: "b1".into(), namespace: 7, user: 1000 }
+    fn place() -> HostScope {
+        HostScope { host: "h".into(), boot: "b1".into(), namespace: 7, user: 1000 }
     }
 
     fn recorded() -> Process {
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn b20_nothing_survives_a_reboot_whoever_has_the_number_now() {
-        let here = Place { boot: "b2".into(), ..place() };
+        let here = HostScope { boot: "b2".into(), ..place() };
         for seen in [Seen::Nobody, Seen::Started(500), Seen::Started(1), Seen::Ended, Seen::Hidden]
         {
             assert_eq!(Liveness::of(&recorded(), &here, seen), Liveness::Dead, "{seen:?}");
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn b21_from_another_namespace_another_host_or_behind_a_hidden_table_nothing_is_known() {
-        let elsewhere = Place { namespace: 8, ..place() };
-        let other_host = Place { host: "h2".into(), boot: "b2".into(), ..place() };
+        let elsewhere = HostScope { namespace: 8, ..place() };
+        let other_host = HostScope { host: "h2".into(), boot: "b2".into(), ..place() };
         for seen in [Seen::Nobody, Seen::Started(500), Seen::Started(1), Seen::Ended, Seen::Hidden]
         {
             assert_eq!(Liveness::of(&recorded(), &elsewhere, seen), Liveness::Unknown, "{seen:?}");
@@ -221,7 +221,7 @@ mod tests {
         }
         assert_eq!(Liveness::of(&recorded(), &place(), Seen::Hidden), Liveness::Unknown);
         let as_user = |user, start| {
-            Liveness::of(&recorded(), &Place { user, ..place() }, Seen::Started(start))
+            Liveness::of(&recorded(), &HostScope { user, ..place() }, Seen::Started(start))
         };
         assert_eq!(as_user(1001, 500), Liveness::Unknown, "somebody else's cannot be stopped");
         assert_eq!(as_user(1001, 501), Liveness::Dead);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn this_process_is_alive_and_one_like_it_that_started_before_is_not() {
-        let here = Place::here().unwrap();
+        let here = HostScope::here().unwrap();
         let own = Process::of(&here, std::process::id()).unwrap();
         assert_eq!(own.liveness(&here), Liveness::Alive);
         let earlier = Process { start: own.start - 1, ..own };

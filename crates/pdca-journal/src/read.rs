@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::files::{self, ReadError as FileError};
 
-use crate::line::{self, Sum, VERSION, Whole};
+use crate::codec::{self, Sum, VERSION, Whole};
 use crate::record::{Entry, Seq};
 use crate::run_id::RunId;
 
@@ -119,7 +119,7 @@ pub fn read(dir: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
 /// Reads the bytes of a journal.
 pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Reading, ReadError> {
     let path = || path.to_owned();
-    let (header, sum) = line::header(run);
+    let (header, sum) = codec::header(run);
     let mut reading =
         Reading { entries: Vec::new(), tail: Tail::Whole, last: sum, len: header.len() as u64 };
     let Some(mut rest) = bytes.strip_prefix(header.as_bytes()) else {
@@ -128,7 +128,7 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
             reading.tail = Tail::Torn { at: 0, bytes: bytes.len() as u64 };
             return Ok(reading);
         }
-        return Err(match line::claimed_version(bytes) {
+        return Err(match codec::claimed_version(bytes) {
             Some(found) if found > VERSION => ReadError::Newer { path: path(), found },
             _ => ReadError::NotTheJournal { path: path(), run: run.clone() },
         });
@@ -139,7 +139,7 @@ pub(crate) fn parse(bytes: &[u8], path: &Utf8Path, run: &RunId) -> Result<Readin
         let end = rest.iter().position(|byte| *byte == b'\n');
         let Some((end, whole)) = end.and_then(|end| Some((end, Whole::parse(&rest[..end])?)))
         else {
-            if line::holds_later_batch(rest, expected) {
+            if codec::holds_later_batch(rest, expected) {
                 return Err(ReadError::Damaged { path: path(), line: number, offset: reading.len });
             }
             reading.tail = Tail::Torn { at: reading.len, bytes: rest.len() as u64 };

@@ -1,6 +1,6 @@
 //! What to do when the record and the facts are laid side by side.
 //!
-//! The decision is a total pure function over all [`Facts`]: 10 × 8 × 4 × 3 × 3 × 3 = 8,640 of them.
+//! The decision is a total pure function over all [`RecoveryFacts`]: 10 × 8 × 4 × 3 × 3 × 3 = 8,640 of them.
 //! It has no arm that catches the rest, so it does not compile until a new state is decided.
 //! Questions are asked in this order, and the first that answers decides:
 //!
@@ -25,15 +25,15 @@ pub use phase::{BundlePhase, RunPhase};
 
 /// What is recorded about a bundle and its run, and what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Facts {
+pub struct RecoveryFacts {
     /// Recorded: the run.
     pub run: RunPhase,
     /// Recorded: the bundle.
     pub bundle: BundlePhase,
     /// Found: its checkout.
-    pub checkout: Checkout,
+    pub checkout: CheckoutFact,
     /// Found: its branch.
-    pub branch: Branch,
+    pub branch: BranchFact,
     /// Found: whether anything runs in its lane.
     pub runner: Liveness,
     /// Found: the right to run there.
@@ -42,7 +42,7 @@ pub struct Facts {
 
 /// What is found where a bundle's checkout should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Checkout {
+pub enum CheckoutFact {
     /// Nothing of this bundle's.
     Absent,
     /// Its checkout, with nothing in it that a commit does not hold.
@@ -55,7 +55,7 @@ pub enum Checkout {
 
 /// What is found where a bundle's branch should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Branch {
+pub enum BranchFact {
     /// Nothing. A sealed branch that was deleted while its seal ref is there counts as expected.
     Absent,
     /// Where the record has it; while an attempt is at work, also ahead of that.
@@ -78,7 +78,7 @@ pub enum Lease {
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Action {
+pub enum RecoveryAction {
     /// Nothing: all is well, or it is not its turn.
     Noop,
     /// Make the checkout.
@@ -117,23 +117,23 @@ pub enum Action {
 }
 
 /// What to do about a bundle of a run.
-pub fn decide(facts: Facts) -> Action {
+pub fn decide(facts: RecoveryFacts) -> RecoveryAction {
     match facts.runner {
-        Liveness::Unknown => Action::AlertNoop,
+        Liveness::Unknown => RecoveryAction::AlertNoop,
         Liveness::Alive => with_runner(facts),
         Liveness::Dead => match facts.lease {
-            Lease::Current | Lease::Stale => Action::RevokeLease,
+            Lease::Current | Lease::Stale => RecoveryAction::RevokeLease,
             Lease::None => quiet(facts),
         },
     }
 }
 
 /// Something runs. Only the attempt that was claimed last may, and only in a run that is at work.
-fn with_runner(facts: Facts) -> Action {
+fn with_runner(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     use RunPhase as R;
     match facts.run {
-        R::Draining | R::Completed | R::Aborted | R::Failed => return Action::DrainKill,
+        R::Draining | R::Completed | R::Aborted | R::Failed => return RecoveryAction::DrainKill,
         R::Preparing
         | R::Running
         | R::Integrating
@@ -142,17 +142,17 @@ fn with_runner(facts: Facts) -> Action {
         | R::BlockedRecovery => {}
     }
     match facts.bundle {
-        B::Cleaned => return Action::DrainKill,
+        B::Cleaned => return RecoveryAction::DrainKill,
         B::Ready | B::Interrupted | B::Sealed | B::Landed | B::Blocked | B::Abandoned => {
-            return Action::FenceStop;
+            return RecoveryAction::FenceStop;
         }
         B::Running => {}
     }
     match (facts.run, facts.lease) {
         (R::Running | R::Integrating, Lease::Current) if contradicts(facts) => {
-            Action::BlockRecovery
+            RecoveryAction::BlockRecovery
         }
-        (R::Running | R::Integrating, Lease::Current) => Action::Noop,
+        (R::Running | R::Integrating, Lease::Current) => RecoveryAction::Noop,
         (R::Running | R::Integrating, Lease::None | Lease::Stale)
         | (
             R::Preparing
@@ -164,12 +164,12 @@ fn with_runner(facts: Facts) -> Action {
             | R::Aborted
             | R::Failed,
             Lease::None | Lease::Current | Lease::Stale,
-        ) => Action::FenceStop,
+        ) => RecoveryAction::FenceStop,
     }
 }
 
 /// Nothing runs, and nobody has the right to.
-fn quiet(facts: Facts) -> Action {
+fn quiet(facts: RecoveryFacts) -> RecoveryAction {
     match facts.run {
         RunPhase::Preparing | RunPhase::Running | RunPhase::Integrating => at_work(facts),
         RunPhase::BlockedConflict | RunPhase::BlockedValidation | RunPhase::BlockedRecovery => {
@@ -182,17 +182,17 @@ fn quiet(facts: Facts) -> Action {
 }
 
 /// Whether what is found cannot be, after what is recorded.
-fn contradicts(facts: Facts) -> bool {
+fn contradicts(facts: RecoveryFacts) -> bool {
     use BundlePhase as B;
     let (lost, foreign) = match facts.checkout {
-        Checkout::Absent => (true, false),
-        Checkout::Foreign => (true, true),
-        Checkout::Clean | Checkout::Dirty => (false, false),
+        CheckoutFact::Absent => (true, false),
+        CheckoutFact::Foreign => (true, true),
+        CheckoutFact::Clean | CheckoutFact::Dirty => (false, false),
     };
     let (strayed, moved) = match facts.branch {
-        Branch::Absent => (true, false),
-        Branch::Moved => (true, true),
-        Branch::AsExpected => (false, false),
+        BranchFact::Absent => (true, false),
+        BranchFact::Moved => (true, true),
+        BranchFact::AsExpected => (false, false),
     };
     match facts.bundle {
         // Nothing need be there yet, but nothing else may.
@@ -206,17 +206,17 @@ fn contradicts(facts: Facts) -> bool {
     }
 }
 
-fn at_work(facts: Facts) -> Action {
+fn at_work(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     if contradicts(facts) {
-        return Action::BlockRecovery;
+        return RecoveryAction::BlockRecovery;
     }
     match facts.bundle {
         B::Ready => ready(facts),
-        B::Running => Action::MarkInterrupted,
+        B::Running => RecoveryAction::MarkInterrupted,
         B::Interrupted => interrupted(facts),
         B::Sealed => match facts.run {
-            RunPhase::Running | RunPhase::Integrating => Action::QueueForIntegration,
+            RunPhase::Running | RunPhase::Integrating => RecoveryAction::QueueForIntegration,
             RunPhase::Preparing
             | RunPhase::BlockedConflict
             | RunPhase::BlockedValidation
@@ -224,10 +224,10 @@ fn at_work(facts: Facts) -> Action {
             | RunPhase::Draining
             | RunPhase::Completed
             | RunPhase::Aborted
-            | RunPhase::Failed => Action::Noop,
+            | RunPhase::Failed => RecoveryAction::Noop,
         },
-        B::Landed | B::Abandoned => Action::Noop,
-        B::Blocked => Action::AwaitHuman,
+        B::Landed | B::Abandoned => RecoveryAction::Noop,
+        B::Blocked => RecoveryAction::AwaitHuman,
         B::Cleaned => cleaned(facts),
     }
 }
@@ -257,134 +257,140 @@ fn may_begin(run: RunPhase) -> Begin {
     }
 }
 
-fn ready(facts: Facts) -> Action {
+fn ready(facts: RecoveryFacts) -> RecoveryAction {
     let launch = match may_begin(facts.run) {
-        Begin::Nothing => return Action::Noop,
-        Begin::Checkout => Action::Noop,
-        Begin::Attempt => Action::Launch,
+        Begin::Nothing => return RecoveryAction::Noop,
+        Begin::Checkout => RecoveryAction::Noop,
+        Begin::Attempt => RecoveryAction::Launch,
     };
     match facts.checkout {
-        Checkout::Absent => Action::Prepare,
-        Checkout::Clean => match facts.branch {
-            Branch::Absent => Action::Prepare,
-            Branch::AsExpected => launch,
+        CheckoutFact::Absent => RecoveryAction::Prepare,
+        CheckoutFact::Clean => match facts.branch {
+            BranchFact::Absent => RecoveryAction::Prepare,
+            BranchFact::AsExpected => launch,
             // A contradiction, decided before.
-            Branch::Moved => Action::AlertNoop,
+            BranchFact::Moved => RecoveryAction::AlertNoop,
         },
-        Checkout::Dirty => Action::Rescue,
+        CheckoutFact::Dirty => RecoveryAction::Rescue,
         // A contradiction, decided before.
-        Checkout::Foreign => Action::AlertNoop,
+        CheckoutFact::Foreign => RecoveryAction::AlertNoop,
     }
 }
 
-fn interrupted(facts: Facts) -> Action {
+fn interrupted(facts: RecoveryFacts) -> RecoveryAction {
     match may_begin(facts.run) {
-        Begin::Nothing | Begin::Checkout => Action::Noop,
+        Begin::Nothing | Begin::Checkout => RecoveryAction::Noop,
         Begin::Attempt => match facts.checkout {
-            Checkout::Dirty => Action::Rescue,
-            Checkout::Clean => Action::Reclaim,
+            CheckoutFact::Dirty => RecoveryAction::Rescue,
+            CheckoutFact::Clean => RecoveryAction::Reclaim,
             // A contradiction, decided before.
-            Checkout::Absent | Checkout::Foreign => Action::AlertNoop,
+            CheckoutFact::Absent | CheckoutFact::Foreign => RecoveryAction::AlertNoop,
         },
     }
 }
 
-fn blocked(facts: Facts) -> Action {
+fn blocked(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
-        B::Running => Action::MarkInterrupted,
+        B::Running => RecoveryAction::MarkInterrupted,
         B::Ready | B::Interrupted | B::Sealed | B::Landed | B::Blocked | B::Abandoned => {
-            Action::AwaitHuman
+            RecoveryAction::AwaitHuman
         }
         B::Cleaned => cleaned(facts),
     }
 }
 
-fn draining(facts: Facts) -> Action {
+fn draining(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
-        B::Ready | B::Running | B::Interrupted if contradicts(facts) => Action::BlockRecovery,
-        B::Running => Action::MarkInterrupted,
-        B::Ready | B::Interrupted | B::Blocked => Action::MarkAbandoned,
-        B::Sealed => Action::BlockRecovery,
+        B::Ready | B::Running | B::Interrupted if contradicts(facts) => {
+            RecoveryAction::BlockRecovery
+        }
+        B::Running => RecoveryAction::MarkInterrupted,
+        B::Ready | B::Interrupted | B::Blocked => RecoveryAction::MarkAbandoned,
+        B::Sealed => RecoveryAction::BlockRecovery,
         B::Landed | B::Abandoned | B::Cleaned => match clearing(facts) {
             Clearing::Do(action) => action,
-            Clearing::Contradiction => Action::BlockRecovery,
-            Clearing::Done if facts.bundle == B::Cleaned => Action::Noop,
-            Clearing::Done => Action::MarkCleaned,
+            Clearing::Contradiction => RecoveryAction::BlockRecovery,
+            Clearing::Done if facts.bundle == B::Cleaned => RecoveryAction::Noop,
+            Clearing::Done => RecoveryAction::MarkCleaned,
         },
     }
 }
 
-fn completed(facts: Facts) -> Action {
+fn completed(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
         // A run is not complete before all of it is clean.
-        B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => Action::AlertNoop,
+        B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => {
+            RecoveryAction::AlertNoop
+        }
         B::Landed | B::Abandoned | B::Cleaned => clear_after_the_end(facts),
     }
 }
 
-fn given_up(facts: Facts) -> Action {
+fn given_up(facts: RecoveryFacts) -> RecoveryAction {
     use BundlePhase as B;
     match facts.bundle {
         // A run is not given up while anything is recorded as running.
-        B::Running => Action::AlertNoop,
+        B::Running => RecoveryAction::AlertNoop,
         B::Ready | B::Interrupted | B::Sealed | B::Blocked => {
             if contradicts(facts) {
-                return Action::AlertNoop;
+                return RecoveryAction::AlertNoop;
             }
             match facts.checkout {
-                Checkout::Foreign => Action::AlertNoop,
-                Checkout::Absent | Checkout::Clean | Checkout::Dirty => Action::AwaitHuman,
+                CheckoutFact::Foreign => RecoveryAction::AlertNoop,
+                CheckoutFact::Absent | CheckoutFact::Clean | CheckoutFact::Dirty => {
+                    RecoveryAction::AwaitHuman
+                }
             }
         }
         B::Landed | B::Abandoned | B::Cleaned => clear_after_the_end(facts),
     }
 }
 
-fn clear_after_the_end(facts: Facts) -> Action {
+fn clear_after_the_end(facts: RecoveryFacts) -> RecoveryAction {
     match clearing(facts) {
         Clearing::Do(action) => action,
-        Clearing::Contradiction => Action::AlertNoop,
-        Clearing::Done => Action::Noop,
+        Clearing::Contradiction => RecoveryAction::AlertNoop,
+        Clearing::Done => RecoveryAction::Noop,
     }
 }
 
 /// A cleaned bundle in a run that is not clearing up: nothing is removed there.
-fn cleaned(facts: Facts) -> Action {
+fn cleaned(facts: RecoveryFacts) -> RecoveryAction {
     match facts.checkout {
-        Checkout::Foreign => Action::AlertNoop,
-        Checkout::Absent | Checkout::Clean | Checkout::Dirty => match facts.branch {
-            Branch::AsExpected | Branch::Moved => Action::AlertNoop,
-            Branch::Absent => Action::Noop,
+        CheckoutFact::Foreign => RecoveryAction::AlertNoop,
+        CheckoutFact::Absent | CheckoutFact::Clean | CheckoutFact::Dirty => match facts.branch {
+            BranchFact::AsExpected | BranchFact::Moved => RecoveryAction::AlertNoop,
+            BranchFact::Absent => RecoveryAction::Noop,
         },
     }
 }
 
 enum Clearing {
-    Do(Action),
+    Do(RecoveryAction),
     Contradiction,
     Done,
 }
 
 /// The next step of clearing up after a bundle that is done with: rescue, checkout, branch.
-fn clearing(facts: Facts) -> Clearing {
+fn clearing(facts: RecoveryFacts) -> Clearing {
     use BundlePhase as B;
     if contradicts(facts) {
         return Clearing::Contradiction;
     }
     match facts.checkout {
-        Checkout::Foreign => Clearing::Do(Action::AlertNoop),
-        Checkout::Dirty => Clearing::Do(Action::Rescue),
-        Checkout::Clean => Clearing::Do(Action::RemoveCheckout),
-        Checkout::Absent => match facts.branch {
-            Branch::Absent => Clearing::Done,
-            Branch::AsExpected | Branch::Moved => match facts.bundle {
-                B::Landed => Clearing::Do(Action::DeleteBranch),
-                B::Abandoned => Clearing::Do(Action::Rescue),
+        CheckoutFact::Foreign => Clearing::Do(RecoveryAction::AlertNoop),
+        CheckoutFact::Dirty => Clearing::Do(RecoveryAction::Rescue),
+        CheckoutFact::Clean => Clearing::Do(RecoveryAction::RemoveCheckout),
+        CheckoutFact::Absent => match facts.branch {
+            BranchFact::Absent => Clearing::Done,
+            BranchFact::AsExpected | BranchFact::Moved => match facts.bundle {
+                B::Landed => Clearing::Do(RecoveryAction::DeleteBranch),
+                B::Abandoned => Clearing::Do(RecoveryAction::Rescue),
                 // It was gone, and somebody has made it again.
-                B::Cleaned => Clearing::Do(Action::AlertNoop),
+                B::Cleaned => Clearing::Do(RecoveryAction::AlertNoop),
                 // Not done with: there is nothing to clear up yet.
                 B::Ready | B::Running | B::Interrupted | B::Sealed | B::Blocked => Clearing::Done,
             },

@@ -13,12 +13,12 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::{Epoch, Generation};
-use crate::moment::Moment;
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 use crate::process::Process;
-use crate::reconcile::Action;
+use crate::reconcile::RecoveryAction;
+use crate::timestamp::Moment;
 
-pub use effect::{Effect, Landing, Outcome, Seal};
+pub use effect::{Effect, EffectOutcome, Landing, Seal};
 
 /// The place of a record in its journal, from 1. Order is decided by this and never by a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ pub enum Record {
         /// The attempt.
         generation: Generation,
         /// How.
-        ending: Ending,
+        ending: BeatEnding,
     },
     /// A step of an attempt was judged.
     Judged {
@@ -108,7 +108,7 @@ pub enum Record {
         /// The step, such as the id of a gate.
         step: String,
         /// The verdict.
-        verdict: Verdict,
+        verdict: GateVerdict,
     },
     /// A leaf was called, which costs.
     LeafCalled {
@@ -143,7 +143,7 @@ pub enum Record {
         /// The place of the intent.
         intent: Seq,
         /// What came of it.
-        outcome: Outcome,
+        outcome: EffectOutcome,
     },
     /// Sealed changes are to be applied in this order. Replaces an earlier plan for the target.
     Planned {
@@ -163,7 +163,7 @@ pub enum Record {
         /// What it was judged with.
         gate_digest: String,
         /// The verdict.
-        verdict: Verdict,
+        verdict: GateVerdict,
         /// The changes in it.
         members: Vec<BundleId>,
     },
@@ -172,7 +172,7 @@ pub enum Record {
         /// The bundle, where it is not the run's.
         bundle: Option<BundleId>,
         /// What was done.
-        action: Action,
+        action: RecoveryAction,
     },
     /// The run, or one bundle, waits for a person.
     Blocked {
@@ -271,7 +271,7 @@ pub enum Activity {
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ending {
+pub enum BeatEnding {
     /// As far as it goes without a person: the bundle waits for its sign-off.
     Finished,
     /// Nothing was changed, which is neither success nor a reason to try again.
@@ -291,7 +291,7 @@ pub enum Ending {
 /// What a judge said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum GateVerdict {
     /// Green.
     Pass,
     /// Red.

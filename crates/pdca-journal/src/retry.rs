@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use pdca_state::BundleId;
 
-use crate::moment::Moment;
 use crate::record::{Cause, Phase};
 use crate::state::Since;
+use crate::timestamp::Moment;
 
 /// What was tried again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum Allowance {
 pub struct Now<'a> {
     /// The moment.
     pub at: Moment,
-    /// The boot, as [`Place::boot`](crate::Place::boot) has it.
+    /// The boot, as [`HostScope::boot`](crate::HostScope::boot) has it.
     pub boot: &'a str,
 }
 

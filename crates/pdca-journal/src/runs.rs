@@ -19,7 +19,7 @@ use crate::journal::CreateError;
 use crate::read::{self, ReadError, Tail};
 use crate::reconcile::RunPhase;
 use crate::run_id::RunId;
-use crate::state::{Illegal, RunState};
+use crate::state::{RejectedRecord, RunState};
 
 /// The directory of all runs of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,16 +29,16 @@ pub struct Runs {
 
 /// One run, as found.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunEntry {
     /// Its id.
     pub id: RunId,
     /// What its journal says.
-    pub found: Result<Found, FindError>,
+    pub found: Result<FoundRun, FindError>,
 }
 
 /// A run whose journal could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRun {
     /// Where it stands.
     pub state: RunState,
     /// What follows the last whole record.
@@ -53,13 +53,13 @@ pub enum FindError {
     Read(#[from] ReadError),
     /// Its journal is whole, and what it says cannot be.
     #[error("the journal does not tell the story of a run")]
-    Illegal(#[from] Illegal),
+    Illegal(#[from] RejectedRecord),
     /// Its journal does not even hold its admission.
     #[error("the journal has lost its first record")]
     Lost,
 }
 
-impl Run {
+impl RunEntry {
     /// The part of its work it is in; `None` where that is not known.
     pub fn phase(&self) -> Option<RunPhase> {
         self.found.as_ref().ok().map(|found| found.state.phase)
@@ -98,20 +98,20 @@ impl Runs {
     }
 
     /// Looks at one run. Changes nothing, and disturbs nobody who writes.
-    pub fn find(&self, id: &RunId) -> Run {
+    pub fn find(&self, id: &RunId) -> RunEntry {
         let found = || {
             let reading = read::read(&self.dir(id), id)?;
             let state = RunState::fold(&reading.entries)?.ok_or(FindError::Lost)?;
-            Ok(Found { state, tail: reading.tail })
+            Ok(FoundRun { state, tail: reading.tail })
         };
-        Run { id: id.clone(), found: found() }
+        RunEntry { id: id.clone(), found: found() }
     }
 
     /// The runs that bar another one, the newest first: those that are not over, those that wait for
     /// a person, and those of which nothing is known.
-    pub fn active(&self) -> io::Result<Vec<Run>> {
+    pub fn active(&self) -> io::Result<Vec<RunEntry>> {
         let runs = self.list()?;
-        Ok(runs.iter().rev().map(|id| self.find(id)).filter(Run::is_active).collect())
+        Ok(runs.iter().rev().map(|id| self.find(id)).filter(RunEntry::is_active).collect())
     }
 
     /// Makes the directory of a run, with its journal in it. Gives back the path of that.

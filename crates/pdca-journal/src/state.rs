@@ -14,7 +14,7 @@
 
 mod fold;
 mod integration;
-mod objection;
+mod invalid_record;
 #[cfg(test)]
 mod tests;
 
@@ -24,15 +24,15 @@ use std::time::Duration;
 use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
-use crate::moment::Moment;
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 use crate::process::Process;
-use crate::reconcile::{Action, BundlePhase, RunPhase};
-use crate::record::{Admitted, Effect, Entry, Reason, Request, Seal, Seq, Verdict};
+use crate::reconcile::{BundlePhase, RecoveryAction, RunPhase};
+use crate::record::{Admitted, Effect, Entry, GateVerdict, Reason, Request, Seal, Seq};
 use crate::retry::Tally;
+use crate::timestamp::Moment;
 
-pub use integration::{Applied, Integration, Progress};
-pub use objection::{Illegal, Objection};
+pub use integration::{Applied, Integration, IntegrationProgress};
+pub use invalid_record::{InvalidRecord, RejectedRecord};
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,22 +99,22 @@ pub struct Reconciled {
     /// About which bundle.
     pub bundle: Option<BundleId>,
     /// What was done.
-    pub action: Action,
+    pub action: RecoveryAction,
 }
 
 /// One bundle in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workstream {
     /// Where it stands.
-    pub status: Status,
+    pub status: WorkstreamStatus,
     /// Since when.
     pub since: Since,
     /// Its last claim.
     pub claim: Option<Claim>,
     /// Its seal, from when there is one.
-    pub seal: Option<Sealed>,
+    pub seal: Option<SealRecord>,
     /// What was said about the steps of its last attempt.
-    pub verdicts: BTreeMap<String, Verdict>,
+    pub verdicts: BTreeMap<String, GateVerdict>,
     /// How many leaves were called for it.
     pub leaf_calls: u64,
 }
@@ -134,7 +134,7 @@ pub struct Claim {
 
 /// A seal that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealRecord {
     /// What was sealed.
     pub seal: Seal,
     /// Its `completion_order`: the place of the intent.
@@ -143,7 +143,7 @@ pub struct Sealed {
 
 /// Where a bundle stands in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
+pub enum WorkstreamStatus {
     /// It can be claimed.
     Ready,
     /// It is claimed.
@@ -175,15 +175,15 @@ pub enum Status {
 /// Where a bundle that was blocked goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resting {
-    /// As [`Status::Ready`].
+    /// As [`WorkstreamStatus::Ready`].
     Ready,
-    /// As [`Status::Interrupted`].
+    /// As [`WorkstreamStatus::Interrupted`].
     Interrupted,
-    /// As [`Status::Sealed`].
+    /// As [`WorkstreamStatus::Sealed`].
     Sealed,
 }
 
-impl Status {
+impl WorkstreamStatus {
     /// It without its facts, as the reconcile decision takes it.
     pub fn phase(&self) -> BundlePhase {
         match self {
@@ -201,7 +201,9 @@ impl Status {
 
 impl RunState {
     /// The state after these records; `None` where there are none.
-    pub fn fold<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<Option<Self>, Illegal> {
+    pub fn fold<'a>(
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> Result<Option<Self>, RejectedRecord> {
         let mut entries = entries.into_iter();
         let Some(first) = entries.next() else {
             return Ok(None);

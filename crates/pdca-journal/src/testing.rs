@@ -8,16 +8,16 @@ use pdca_state::BundleId;
 use crate::admission::Admission;
 use crate::claim::{Epoch, Generation};
 use crate::journal::{Journal, OpenError, Opened};
-use crate::moment::Moment;
-use crate::object::ObjectId;
-use crate::process::{Place, Process};
-use crate::reconcile::Action;
+use crate::oid::ObjectId;
+use crate::process::{HostScope, Process};
+use crate::reconcile::RecoveryAction;
 use crate::record::{
-    Activity, Admitted, Cause, Effect, Ending, Entry, Landing, Outcome, Phase, Reason, Record,
-    Request, Seal, Seq, Target, Verdict,
+    Activity, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Entry, GateVerdict, Landing,
+    Phase, Reason, Record, Request, Seal, Seq, Target,
 };
 use crate::run_id::RunId;
 use crate::runs::Runs;
+use crate::timestamp::Moment;
 
 /// A temporary workspace with one run id.
 pub(crate) struct Scene {
@@ -88,7 +88,7 @@ pub(crate) fn at(seconds: u64) -> Moment {
 }
 
 pub(crate) fn process() -> Process {
-    let place = Place { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1, user: 1000 };
+    let place = HostScope { host: "h".to_owned(), boot: "b1".to_owned(), namespace: 1, user: 1000 };
     Process { place, pid: 12, start: 34 }
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn claimed(bundle: &str, number: u32, slot: u32) -> Record {
     Record::Claimed { bundle, generation, slot, base }
 }
 
-pub(crate) fn ended(bundle: &str, number: u32, ending: Ending) -> Record {
+pub(crate) fn ended(bundle: &str, number: u32, ending: BeatEnding) -> Record {
     Record::Ended { bundle: id(bundle), generation: generation(number), ending }
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn intent(effect: Effect) -> Record {
     Record::Intent { effect }
 }
 
-pub(crate) fn outcome(intent: u64, outcome: Outcome) -> Record {
+pub(crate) fn outcome(intent: u64, outcome: EffectOutcome) -> Record {
     Record::Outcome { intent: Seq(intent), outcome }
 }
 
@@ -166,11 +166,11 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
         bundle: id("1"),
         generation: generation(1),
         step: "C4".to_owned(),
-        verdict: Verdict::Pass,
+        verdict: GateVerdict::Pass,
     };
     let started =
         Record::Started { bundle: id("1"), generation: generation(1), process: process() };
-    let done = |intent| outcome(intent, Outcome::Done);
+    let done = |intent| outcome(intent, EffectOutcome::Done);
     let recovery =
         Record::Recovery { bundle: Some(id("2")), phase: Phase::Attempt, cause: Cause::Spawn };
     let remove = |bundle| intent(Effect::RemoveCheckout { bundle: id(bundle) });
@@ -184,34 +184,34 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
         vec![started, judged],                                      // 7, 8
         vec![Record::LeafCalled { bundle: id("1"), role: "builder".to_owned() }], // 9
         vec![
-            ended("1", 1, Ending::Finished),                            // 10
-            ended("2", 1, Ending::Interrupted { cause: Cause::Spawn }), // 11
-            recovery,                                                   // 12
-            claimed("2", 2, 1),                                         // 13
+            ended("1", 1, BeatEnding::Finished), // 10
+            ended("2", 1, BeatEnding::Interrupted { cause: Cause::Spawn }), // 11
+            recovery,                            // 12
+            claimed("2", 2, 1),                  // 13
         ],
-        vec![ended("2", 2, Ending::NoChange)],          // 14
-        vec![intent(Effect::Seal(seal("1", '1')))],     // 15
+        vec![ended("2", 2, BeatEnding::NoChange)],  // 14
+        vec![intent(Effect::Seal(seal("1", '1')))], // 15
         vec![done(15), entered(Activity::Integrating)], // 16, 17
         vec![
             Record::Planned { target: "app".to_owned(), base: oid('0'), order: vec![id("1")] }, // 18
             intent(apply("1", '1', '0')), // 19
         ],
-        vec![outcome(19, Outcome::Applied { commit: oid('a') })], // 20
+        vec![outcome(19, EffectOutcome::Applied { commit: oid('a') })], // 20
         vec![Record::Combined {
             target: "app".to_owned(),
             tree: oid('7'),
             gate_digest: "9a7e".to_owned(),
-            verdict: Verdict::Pass,
+            verdict: GateVerdict::Pass,
             members: vec![id("1")],
         }], // 21
-        vec![intent(Effect::Land(landing))],                      // 22
-        vec![done(22)],                                           // 23
+        vec![intent(Effect::Land(landing))],                            // 22
+        vec![done(22)],                                                 // 23
         vec![Record::Blocked {
             bundle: None,
             reason: Reason::Recovery,
             evidence: "branch \u{9b} moved".to_owned(),
         }], // 24
-        vec![Record::Requested { id: run().to_string(), request }], // 25
+        vec![Record::Requested { id: run().to_string(), request }],     // 25
         vec![
             Record::Unblocked { bundle: None },                        // 26
             Record::Answered { id: run().to_string(), refusal: None }, // 27
@@ -223,9 +223,9 @@ pub(crate) fn story() -> Vec<Vec<Record>> {
         ],
         vec![remove("1"), intent(rescue)], // 31, 32
         vec![done(31), done(32)],          // 33, 34
-        vec![Record::Reconciled { bundle: Some(id("1")), action: Action::MarkCleaned }], // 35
+        vec![Record::Reconciled { bundle: Some(id("1")), action: RecoveryAction::MarkCleaned }], // 35
         ["1", "2", "3"].map(|bundle| Record::Cleaned { bundle: id(bundle) }).into(), // 36-38
-        vec![Record::Completed],           // 39
+        vec![Record::Completed],                                                     // 39
     ]
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use pdca_journal::{
-    Activity, Admission, Admitted, AppendError, Epoch, Journal, Moment, Place, Process, Record,
+    Activity, Admission, Admitted, AppendError, Epoch, HostScope, Journal, Moment, Process, Record,
     RunId, Runs, Tail, read,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,7 +21,7 @@ fn e1_a_write_that_is_cut_short_leaves_nothing_behind_and_works_again_later() {
     let runs = Runs::new(dir.join("runs"));
     let admission = Admission::take([dir.join("lock")]).unwrap();
     let admitted = Admitted {
-        driver: Process::of(&Place::here().unwrap(), std::process::id()).unwrap(),
+        driver: Process::of(&HostScope::here().unwrap(), std::process::id()).unwrap(),
         targets: Vec::new(),
         batch: Vec::new(),
         config_digest: String::new(),

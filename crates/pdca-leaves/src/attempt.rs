@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_process::{Ending, Log, Verdict, read_log, read_printed};
+use pdca_process::{ChildVerdict, Ending, Log, read_log, read_printed};
 use pdca_state::{Artifact, Review, files};
 
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) fn judge(
     call: &Call<'_>,
     view: &Utf8Path,
     job: &Utf8Path,
-    verdict: &Verdict,
+    verdict: &ChildVerdict,
 ) -> Result<Judgment, LeafError> {
     let throttled = &call.config.throttled;
     let log = read_log(job).map_err(LeafError::Log)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Held, SandboxMode};
+use pdca_process::{Cancel, SandboxKind, SandboxMode};
 
 use crate::{
     command,
@@ -43,7 +43,7 @@ pub struct Call<'a> {
     /// How many bytes of memory the leaf may have; see [`Spec::max_memory`](pdca_process::Spec::max_memory).
     pub max_memory: Option<u64>,
     /// What the kernel can enforce; asked where absent.
-    pub support: Option<&'a Held>,
+    pub support: Option<&'a SandboxKind>,
     /// Called before each try that is really started, with its number from 1: the place to bring a
     /// checkout back to where an attempt begins.
     pub prepare: Option<&'a dyn Fn(u32) -> Result<(), BoxError>>,
@@ -181,9 +181,9 @@ fn require_sandbox(call: &Call<'_>, role: Role) -> Result<(), LeafError> {
         SandboxMode::Require | SandboxMode::Landlock => {}
     }
     let why = match call.support.cloned().unwrap_or_else(pdca_process::wall_support) {
-        Held::Landlock { .. } | Held::Bwrap { .. } => return Ok(()),
-        Held::NotAvailable { why } => why,
-        Held::Off => "there is none".to_owned(),
+        SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. } => return Ok(()),
+        SandboxKind::NotAvailable { why } => why,
+        SandboxKind::Off => "there is none".to_owned(),
     };
     Err(LeafError::NoSandbox { role, why })
 }

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Ending, Held};
+use pdca_process::{Ending, SandboxKind};
 use serde::Serialize;
 
 use crate::role::{Output, Role};
@@ -70,15 +70,16 @@ pub enum Guard {
     /// Nothing was started.
     Stub,
     /// The kernel, or the digests alone.
-    Sandbox(Held),
+    Sandbox(SandboxKind),
 }
 
 impl Guard {
     /// Whether the kernel itself denied what the role may not touch.
     pub fn is_enforced(&self) -> bool {
         match self {
-            Self::Stub | Self::Sandbox(Held::Landlock { .. } | Held::Bwrap { .. }) => true,
-            Self::Sandbox(Held::NotAvailable { .. } | Held::Off) => false,
+            Self::Stub
+            | Self::Sandbox(SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }) => true,
+            Self::Sandbox(SandboxKind::NotAvailable { .. } | SandboxKind::Off) => false,
         }
     }
 }
@@ -87,10 +88,10 @@ impl fmt::Display for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stub => f.write_str("stub, nothing was started"),
-            Self::Sandbox(held @ (Held::Landlock { .. } | Held::Bwrap { .. })) => {
+            Self::Sandbox(held @ (SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })) => {
                 write!(f, "{held}, and digests")
             }
-            Self::Sandbox(held @ (Held::NotAvailable { .. } | Held::Off)) => {
+            Self::Sandbox(held @ (SandboxKind::NotAvailable { .. } | SandboxKind::Off)) => {
                 write!(f, "{held}; digests alone")
             }
         }
@@ -131,7 +132,7 @@ pub enum LeafEvent {
         /// How.
         ending: Ending,
         /// What held it.
-        held: Held,
+        held: SandboxKind,
         /// Whether that happened under an earlier driver.
         reused: bool,
     },

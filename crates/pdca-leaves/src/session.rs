@@ -16,7 +16,7 @@ use std::io;
 
 use camino::Utf8Path;
 use fs_err as fs;
-use pdca_process::{Cancel, Ending, Obstacle, RunError, Sign, Spec, Verdict};
+use pdca_process::{Cancel, ChildVerdict, Ending, Obstacle, RunError, Sign, Spec};
 
 use crate::{
     attempt::{Flaw, Judgment, judge},
@@ -50,7 +50,7 @@ struct Progress {
 
 /// One try that came to a final end.
 struct Try {
-    verdict: Verdict,
+    verdict: ChildVerdict,
     reused: bool,
     /// What changed while it ran.
     difference: Difference,
@@ -224,7 +224,10 @@ impl<'a> Session<'a> {
     }
 
     /// The verdict of a leaf that came to an end of its own.
-    fn require_end(&self, verdict: Result<Verdict, RunError>) -> Result<Verdict, LeafError> {
+    fn require_end(
+        &self,
+        verdict: Result<ChildVerdict, RunError>,
+    ) -> Result<ChildVerdict, LeafError> {
         let role = self.role;
         let verdict = verdict.map_err(|error| match error {
             RunError::NoSandbox { why } => LeafError::NoSandbox { role, why },

@@ -3,8 +3,8 @@
 use std::io;
 use std::io::Write;
 
+use crate::line_markers::LineMarkers;
 use crate::log::{LAST_LINE_REACH, last_line};
-use crate::mark::Marks;
 use crate::spec::OutputCap;
 use crate::verdict::OutputSummary;
 
@@ -18,7 +18,7 @@ pub(crate) struct Capture<W> {
     head_room: u64,
     tail: Ring,
     end: Ring,
-    marks: Marks,
+    marks: LineMarkers,
     bytes: u64,
     error: Option<String>,
 }
@@ -30,7 +30,7 @@ impl<W: Write> Capture<W> {
             head_room: cap.head,
             tail: Ring::new(usize::try_from(cap.tail).unwrap_or(usize::MAX)),
             end: Ring::new(LAST_LINE_REACH),
-            marks: Marks::new(markers),
+            marks: LineMarkers::new(markers),
             bytes: 0,
             error: None,
         }

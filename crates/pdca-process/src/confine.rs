@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::bwrap;
-use crate::ending::Held;
+use crate::ending::SandboxKind;
 use crate::launch::{self, Launched, Refusal, Streams};
 use crate::protocol::{FORMAT, Order, byte, read_frame, send_opening, write_frame};
 use crate::sandbox::{bwrap_support, drop_rights, restrict_thread, scope_thread};
@@ -33,7 +33,7 @@ use crate::supervisor;
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     /// This holds, and the child is about to start.
-    Held(Held),
+    Held(SandboxKind),
     /// The sandbox is required and there is none.
     NoSandbox(String),
     /// The child could not be started.
@@ -64,7 +64,7 @@ pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> 
             Err(match ended {
                 Ok((held, Some(Answer::Failed { errno: Some(errno), .. }))) => {
                     let error = io::Error::from_raw_os_error(errno);
-                    launch::refused_start(spec, &error, held.unwrap_or(Held::Off))
+                    launch::refused_start(spec, &error, held.unwrap_or(SandboxKind::Off))
                 }
                 Ok((_, Some(Answer::NoSandbox(why)))) => Refusal::NoSandbox { why },
                 Ok((_, Some(Answer::Failed { why, .. }))) => Refusal::Infra { why },
@@ -123,7 +123,7 @@ fn converse(
     spec: &Spec,
     mut socket: UnixStream,
     answers: PipeReader,
-) -> io::Result<(Option<Held>, Option<Answer>)> {
+) -> io::Result<(Option<SandboxKind>, Option<Answer>)> {
     let mut spec = spec.clone();
     // Its bytes are fed by the supervisor.
     if let Stdin::Bytes(bytes) = &mut spec.stdin {
@@ -162,32 +162,32 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
 }
 
 /// Restricts this thread, from which the child is executed.
-fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, Held), Answer> {
+fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind), Answer> {
     let command = launch::command(spec, Streams::from_opened(streams));
     let sandbox = spec.sandbox.as_ref();
     if sandbox.is_some_and(|one| one.network == Network::Off && one.mode != SandboxMode::Bwrap) {
         return Err(Answer::NoSandbox("only bwrap can take the network away".to_owned()));
     }
-    let held = sandbox.map_or(Held::Off, |sandbox| restrict(sandbox, spec));
+    let held = sandbox.map_or(SandboxKind::Off, |sandbox| restrict(sandbox, spec));
     let mode = sandbox.map(|sandbox| sandbox.mode);
     match (&held, mode) {
-        (Held::NotAvailable { why }, Some(SandboxMode::Require | SandboxMode::Landlock)) => {
+        (SandboxKind::NotAvailable { why }, Some(SandboxMode::Require | SandboxMode::Landlock)) => {
             Err(Answer::NoSandbox(why.clone()))
         }
         _ => Ok((command, held)),
     }
 }
 
-fn restrict(sandbox: &Sandbox, spec: &Spec) -> Held {
+fn restrict(sandbox: &Sandbox, spec: &Spec) -> SandboxKind {
     if sandbox.mode == SandboxMode::Bwrap {
         // The mounts hold the files already, and more exactly.
-        return Held::Bwrap { scoped: scope_thread() };
+        return SandboxKind::Bwrap { scoped: scope_thread() };
     }
     let held = restrict_thread(sandbox, &spec.job);
-    if matches!(held, Ok(Held::Landlock { .. })) {
+    if matches!(held, Ok(SandboxKind::Landlock { .. })) {
         drop_rights();
     }
-    held.unwrap_or_else(|why| Held::NotAvailable { why })
+    held.unwrap_or_else(|why| SandboxKind::NotAvailable { why })
 }
 
 fn say(answers: &mut std::fs::File, answer: &Answer) -> io::Result<()> {

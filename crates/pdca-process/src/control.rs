@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::poll::poll_until;
-use crate::protocol::{FORMAT, News, Order, byte, read_frame, receive_opening};
+use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, read_frame, receive_opening};
 use crate::spec::{Spec, Stdin};
 
 /// How long the last news may wait for a driver that does not read.
@@ -142,14 +142,14 @@ impl Control {
     }
 
     /// Sends news, unless older news still waits to be sent: it is only progress.
-    pub(crate) fn mention(&mut self, news: &News) {
+    pub(crate) fn mention(&mut self, news: &SupervisorMessage) {
         if self.unsent.is_empty() {
             self.report(news);
         }
     }
 
     /// Sends news that must arrive.
-    pub(crate) fn report(&mut self, news: &News) {
+    pub(crate) fn report(&mut self, news: &SupervisorMessage) {
         serde_json::to_writer(&mut self.unsent, news)
             .expect("because news has only text keys and memory takes every byte");
         self.unsent.push(b'\n');

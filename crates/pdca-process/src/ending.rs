@@ -102,7 +102,7 @@ pub enum Obstacle {
 /// Which sandbox held a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Held {
+pub enum SandboxKind {
     /// Landlock, with the given version of its interface.
     Landlock {
         /// The highest version that both the kernel and this program know.
@@ -122,7 +122,7 @@ pub enum Held {
     Off,
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for SandboxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Landlock { abi } => write!(f, "Landlock (interface version {abi})"),

@@ -12,7 +12,7 @@ use fs_err as fs;
 use rustix::io::Errno;
 
 use crate::confine;
-use crate::ending::{Held, Obstacle};
+use crate::ending::{Obstacle, SandboxKind};
 use crate::environment;
 use crate::sandbox::temporary;
 use crate::spec::{SandboxMode, Spec};
@@ -29,14 +29,14 @@ pub(crate) struct Streams {
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) pid: i32,
-    pub(crate) held: Held,
+    pub(crate) held: SandboxKind,
 }
 
 /// Why no child runs.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The program could not be started.
-    Obstacle { kind: Obstacle, why: String, held: Held },
+    Obstacle { kind: Obstacle, why: String, held: SandboxKind },
     /// The sandbox is required and there is none.
     NoSandbox { why: String },
     /// The supervisor could not do its part.
@@ -68,7 +68,7 @@ impl Streams {
 pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
     let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
     if !confined {
-        return start(spec, &mut command(spec, streams), Held::Off);
+        return start(spec, &mut command(spec, streams), SandboxKind::Off);
     }
     std::path::absolute(temporary(&spec.job))
         .and_then(fs::create_dir_all)
@@ -76,7 +76,7 @@ pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal>
     confine::start(spec, streams)
 }
 
-fn start(spec: &Spec, command: &mut Command, held: Held) -> Result<Launched, Refusal> {
+fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launched, Refusal> {
     match command.spawn() {
         // The handle only offers to wait, and the supervisor waits for all its children alike.
         Ok(child) => {
@@ -87,7 +87,7 @@ fn start(spec: &Spec, command: &mut Command, held: Held) -> Result<Launched, Ref
 }
 
 /// The refusal of a program that the system did not start.
-pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: Held) -> Refusal {
+pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: SandboxKind) -> Refusal {
     let (kind, why) = obstacle(spec, error);
     Refusal::Obstacle { kind, why, held }
 }

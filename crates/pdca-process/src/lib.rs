@@ -1,6 +1,6 @@
 //! One child process to one ending.
 //!
-//! A program describes a child with a [`Spec`] and gets back a [`Verdict`], whose [`Ending`] says in
+//! A program describes a child with a [`Spec`] and gets back a [`ChildVerdict`], whose [`Ending`] says in
 //! one word what became of it. Between the two stands a *supervisor*: the same program, started
 //! again, which starts the child, watches it, ends its whole tree and stores the verdict in a file,
 //! so that nothing is lost or left running when the driver dies.
@@ -47,37 +47,37 @@
 mod bwrap;
 mod cancel;
 mod capture;
+mod client;
 mod confine;
 mod control;
-mod duty;
 mod ending;
 mod environment;
 mod git;
-mod hold;
 mod launch;
 mod limit;
-mod link;
+mod line_markers;
+mod liveness_lock;
 mod log;
-mod mark;
 mod memory;
 mod orphan;
+mod os_serde;
 mod poll;
 mod protocol;
 mod run;
 mod sandbox;
 mod spec;
 mod supervise;
+mod supervise_loop;
 mod supervisor;
 pub mod testing;
 mod tool;
 mod tree;
 mod verdict;
-mod wire;
 
 pub use cancel::Cancel;
-pub use ending::{Ending, Held, Obstacle};
+pub use ending::{Ending, Obstacle, SandboxKind};
 pub use git::{GitError, GitVersion, InstalledGit, OLDEST_GIT};
-pub use hold::{HoldError, lock_alone, wait_until_free};
+pub use liveness_lock::{LivenessLockError, lock_alone, wait_until_free};
 pub use log::{Log, LogError, log_path, printable, read_log, read_printed};
 pub use memory::memory_support;
 pub use run::{RunError, Sign, run};
@@ -86,7 +86,7 @@ pub use spec::{Env, Network, OutputCap, Sandbox, SandboxMode, Spec, Stall, Stdin
 pub use supervise::maybe_supervise;
 pub use supervisor::Supervisor;
 pub use tool::{Tool, ToolError, ToolOutput};
-pub use verdict::{OutputSummary, Verdict, VerdictError, load_verdict};
+pub use verdict::{ChildVerdict, OutputSummary, VerdictError, load_verdict};
 
 /// Has this process stand still, as it does before a disk that does not answer, until somebody continues it.
 ///

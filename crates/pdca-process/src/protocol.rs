@@ -27,7 +27,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Spec;
-use crate::verdict::Verdict;
+use crate::verdict::ChildVerdict;
 
 /// Changes whenever the two sides would misunderstand each other.
 pub(crate) const FORMAT: u32 = 2;
@@ -54,10 +54,10 @@ pub(crate) struct Order {
 
 /// What the supervisor reports.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum News {
+pub(crate) enum SupervisorMessage {
     Started { pid: i32 },
     Output { bytes: u64, last_line: String },
-    Ended { verdict: Box<Verdict> },
+    Ended { verdict: Box<ChildVerdict> },
     NoSandbox { why: String },
 }
 

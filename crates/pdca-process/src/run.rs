@@ -11,11 +11,11 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr}
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cancel::Cancel;
+use crate::client::{FinalMessage, Stopped, SupervisorClient};
 use crate::ending::Ending;
-use crate::link::{Last, Link, Stopped};
 use crate::sandbox::is_bwrap_usable;
 use crate::spec::{Sandbox, SandboxMode, Spec};
-use crate::verdict::{Verdict, forget, load_verdict};
+use crate::verdict::{ChildVerdict, forget, load_verdict};
 
 /// A sign of life of a running child.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Sign {
     Tick,
 }
 
-/// Why a child could not be run at all. What happens to a child that ran is a [`Verdict`].
+/// Why a child could not be run at all. What happens to a child that ran is a [`ChildVerdict`].
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is nothing to run.
@@ -75,7 +75,11 @@ pub enum RunError {
 /// child.
 ///
 /// A sandbox of [`SandboxMode::Auto`] or [`SandboxMode::Require`] is `bwrap` where that works and Landlock elsewhere.
-pub fn run(spec: &Spec, cancel: &Cancel, watch: &mut dyn FnMut(Sign)) -> Result<Verdict, RunError> {
+pub fn run(
+    spec: &Spec,
+    cancel: &Cancel,
+    watch: &mut dyn FnMut(Sign),
+) -> Result<ChildVerdict, RunError> {
     let Some(strong) = strengthened(spec) else { return run_once(spec, cancel, watch) };
     match run_once(&strong, cancel, watch) {
         // Nothing was started: the mounts of this very child cannot be made.
@@ -101,7 +105,7 @@ fn run_once(
     spec: &Spec,
     cancel: &Cancel,
     watch: &mut dyn FnMut(Sign),
-) -> Result<Verdict, RunError> {
+) -> Result<ChildVerdict, RunError> {
     if spec.argv.is_empty() {
         return Err(RunError::NoProgram);
     }
@@ -110,30 +114,30 @@ fn run_once(
         .and_then(|()| forget(&spec.job))
         .map_err(|source| RunError::Job { job: spec.job.clone(), source })?;
     if cancel.is_cancelled() {
-        return Ok(Verdict::bare(Ending::Cancelled));
+        return Ok(ChildVerdict::bare(Ending::Cancelled));
     }
     let terminal = Terminal::keep(spec);
 
     let supervisor = |source| RunError::Supervisor { source };
-    let mut link = Link::start(spec, &invocation).map_err(supervisor)?;
-    let last = link.watch(spec, cancel, watch).map_err(supervisor)?;
-    let stopped = link.stop(&last);
+    let mut client = SupervisorClient::start(spec, &invocation).map_err(supervisor)?;
+    let last = client.watch(spec, cancel, watch).map_err(supervisor)?;
+    let stopped = client.stop(&last);
     drop(terminal);
 
     match last {
-        Last::Ended(verdict) => Ok(verdict),
-        Last::NoSandbox { why } => Err(RunError::NoSandbox { why }),
-        Last::Gone => Ok(report_lost(spec, cancel, &stopped, "was lost")),
-        Last::Overdue => Ok(report_lost(spec, cancel, &stopped, "did not answer in time")),
+        FinalMessage::Ended(verdict) => Ok(verdict),
+        FinalMessage::NoSandbox { why } => Err(RunError::NoSandbox { why }),
+        FinalMessage::Gone => Ok(report_lost(spec, cancel, &stopped, "was lost")),
+        FinalMessage::Overdue => Ok(report_lost(spec, cancel, &stopped, "did not answer in time")),
     }
 }
 
 /// The verdict about a child whose supervisor cannot give one.
-fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> Verdict {
+fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> ChildVerdict {
     if !stopped.survivors.is_empty() {
         let why =
             format!("the supervisor {how}, and processes cannot be ended: {:?}", stopped.survivors);
-        return Verdict::bare(Ending::Infra { why });
+        return ChildVerdict::bare(Ending::Infra { why });
     }
     // It may have died right after the last thing it has to do.
     if let Ok(Some(verdict)) = load_verdict(&spec.job) {
@@ -145,13 +149,13 @@ fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> Ve
             [SIGINT, SIGTERM, SIGHUP].contains(&status.signal().unwrap_or_default())
         });
     if interrupted || cancel.is_cancelled() {
-        return Verdict::bare(Ending::Cancelled);
+        return ChildVerdict::bare(Ending::Cancelled);
     }
     let why = match &stopped.status {
         Ok(status) => format!("the supervisor {how} ({status})"),
         Err(error) => format!("the supervisor {how} ({error})"),
     };
-    Verdict::bare(Ending::Infra { why })
+    ChildVerdict::bare(Ending::Infra { why })
 }
 
 /// The settings of the terminal, put back when an interactive child is gone that changed them.

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::ending::Held;
+use crate::ending::SandboxKind;
 use crate::spec::Sandbox;
 
 /// What may be read and what may be written, as trees.
@@ -98,9 +98,11 @@ pub(crate) fn drop_rights() {
 }
 
 /// The wall that a child with `sandbox = "auto"` gets here: `bwrap` where it works, else Landlock. Found out once.
-pub fn wall_support() -> Held {
+pub fn wall_support() -> SandboxKind {
     if is_bwrap_usable() {
-        return Held::Bwrap { scoped: matches!(sandbox_support(), Held::Landlock { abi: 6.. }) };
+        return SandboxKind::Bwrap {
+            scoped: matches!(sandbox_support(), SandboxKind::Landlock { abi: 6.. }),
+        };
     }
     sandbox_support()
 }
@@ -117,7 +119,7 @@ pub(crate) fn temporary(job: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Which sandbox a child started by this process would be held by.
-pub fn sandbox_support() -> Held {
+pub fn sandbox_support() -> SandboxKind {
     // The only way to ask is to try, and a thread that ends takes its restrictions with it.
     std::thread::Builder::new()
         .spawn(|| {
@@ -127,7 +129,7 @@ pub fn sandbox_support() -> Held {
         })
         .map_err(|error| error.to_string())
         .and_then(|thread| thread.join().unwrap_or_else(|_| Err("the attempt failed".to_owned())))
-        .unwrap_or_else(|why| Held::NotAvailable { why })
+        .unwrap_or_else(|why| SandboxKind::NotAvailable { why })
 }
 
 /// Whether `bwrap` is installed and may make namespaces here.
@@ -173,7 +175,7 @@ pub(crate) fn scope_thread() -> bool {
 /// Restricts the calling thread, and with it every process it starts from now on, for good.
 ///
 /// Gives back what holds; an error says why a sandbox that the kernel has could not be set up.
-pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<Held, String> {
+pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<SandboxKind, String> {
     enforce(&allowed(sandbox, job))
 }
 
@@ -230,13 +232,13 @@ fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>)
 }
 
 #[cfg(target_os = "linux")]
-fn enforce(allowed: &Allowed) -> Result<Held, String> {
+fn enforce(allowed: &Allowed) -> Result<SandboxKind, String> {
     landlocked::enforce(allowed).map_err(|error| error.to_string())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enforce(_: &Allowed) -> Result<Held, String> {
-    Ok(Held::NotAvailable { why: "only Linux has Landlock".to_owned() })
+fn enforce(_: &Allowed) -> Result<SandboxKind, String> {
+    Ok(SandboxKind::NotAvailable { why: "only Linux has Landlock".to_owned() })
 }
 
 #[cfg(target_os = "linux")]
@@ -252,12 +254,12 @@ mod landlocked {
     use rustix::fs::{FileType, Mode, OFlags};
 
     use super::Allowed;
-    use crate::ending::Held;
+    use crate::ending::SandboxKind;
 
     /// The newest interface these rules were written for; an older kernel enforces what it knows.
     const NEWEST: ABI = ABI::V9;
 
-    pub(super) fn enforce(allowed: &Allowed) -> Result<Held, RulesetError> {
+    pub(super) fn enforce(allowed: &Allowed) -> Result<SandboxKind, RulesetError> {
         let mut rules = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))?
             // Signals and abstract sockets stay inside the domain, where the kernel can keep them there.
@@ -286,8 +288,8 @@ mod landlocked {
         Ok(status.ruleset == RulesetStatus::FullyEnforced)
     }
 
-    fn held(enforced: &RulesetStatus, landlock: LandlockStatus) -> Held {
-        let missing = |why: &str| Held::NotAvailable { why: why.to_owned() };
+    fn held(enforced: &RulesetStatus, landlock: LandlockStatus) -> SandboxKind {
+        let missing = |why: &str| SandboxKind::NotAvailable { why: why.to_owned() };
         match (enforced, landlock) {
             (_, LandlockStatus::NotImplemented) => missing("this kernel has no Landlock"),
             (_, LandlockStatus::NotEnabled) => missing("Landlock is not enabled in this kernel"),
@@ -297,7 +299,7 @@ mod landlocked {
             (
                 RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
                 LandlockStatus::Available { effective_abi, .. },
-            ) => Held::Landlock { abi: effective_abi as u32 },
+            ) => SandboxKind::Landlock { abi: effective_abi as u32 },
         }
     }
 

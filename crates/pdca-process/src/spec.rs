@@ -7,8 +7,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use crate::os_serde::{os_list, os_map, os_set};
 use crate::supervisor::Supervisor;
-use crate::wire::{os_list, os_map, os_set};
 
 /// One child process, described completely before anything is started.
 ///
@@ -35,7 +35,7 @@ pub struct Spec {
     pub grace: Duration,
     /// How much of the output is kept.
     pub output: OutputCap,
-    /// Line prefixes whose lines are collected into [`Verdict::marked`](crate::Verdict::marked) even
+    /// Line prefixes whose lines are collected into [`ChildVerdict::marked`](crate::ChildVerdict::marked) even
     /// when they fall into the part of the output that is left out.
     pub markers: Vec<String>,
     /// Keeps what the child writes to its standard output once more, apart from standard error, in a file of its own;

@@ -18,15 +18,15 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::confine;
 use crate::control::{Attachment, Control, Demand, Opening, Received};
-use crate::duty::{Done, Duty};
 use crate::ending::Ending;
-use crate::hold;
+use crate::liveness_lock;
 use crate::log::log_path;
-use crate::protocol::News;
+use crate::protocol::SupervisorMessage;
 use crate::spec::Spec;
+use crate::supervise_loop::{SuperviseLoop, Supervised};
 use crate::supervisor;
 use crate::tree;
-use crate::verdict::Verdict;
+use crate::verdict::ChildVerdict;
 
 /// Supervises a child if this process was started for that, and then exits; otherwise returns at
 /// once.
@@ -81,17 +81,17 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
         fs::File::create(log_path(&job)).map_err(|error| format!("cannot begin the log: {error}"))
     });
     let (done, mut control) = match begun {
-        Ok(log) => Duty::new(spec, log, control, ended_children).perform(inherited),
-        Err(why) => (Done::Ended(Verdict::bare(Ending::Infra { why })), control),
+        Ok(log) => SuperviseLoop::new(spec, log, control, ended_children).perform(inherited),
+        Err(why) => (Supervised::Ended(ChildVerdict::bare(Ending::Infra { why })), control),
     };
     let news = match done {
-        Done::Ended(verdict) => {
+        Supervised::Ended(verdict) => {
             // A verdict that cannot be stored still reaches the driver; without it the job is run
             // again after a crash, which is right.
             let _stored = verdict.store(&job);
-            News::Ended { verdict: Box::new(verdict) }
+            SupervisorMessage::Ended { verdict: Box::new(verdict) }
         }
-        Done::NoSandbox { why } => News::NoSandbox { why },
+        Supervised::NoSandbox { why } => SupervisorMessage::NoSandbox { why },
     };
     control.report(&news);
     control.close();
@@ -106,9 +106,11 @@ fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>
         control.demand() > Demand::Run
     };
     let held = spec.hold.as_deref().map_or(Ok(None), |path| {
-        hold::share(path, hold::PATIENCE, &mut unwanted).map_err(|error| match error.source() {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
+        liveness_lock::share(path, liveness_lock::PATIENCE, &mut unwanted).map_err(|error| {
+            match error.source() {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            }
         })
     });
     unwanted();

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use crate::ending::{Ending, Held};
+use crate::ending::{Ending, SandboxKind};
 
 const FILE: &str = "verdict.json";
 const TEMPORARY: &str = ".verdict.json.tmp";
@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The whole result of one supervised child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub struct ChildVerdict {
     /// How it ended.
     pub ending: Ending,
     /// From its start to its ending, without the time it took to clear up after it.
@@ -34,7 +34,7 @@ pub struct Verdict {
     /// at 4 KiB. Of each marker the first 16 and the last 16 lines are kept.
     pub marked: Vec<String>,
     /// What held it while it ran.
-    pub held: Held,
+    pub held: SandboxKind,
     /// How many processes of its tree were alive when it ended and had to be ended too. Behind `bwrap` the kernel
     /// ends them with the child, and none is counted.
     pub stragglers: u32,
@@ -97,7 +97,7 @@ struct Document<V> {
 }
 
 /// Reads the verdict in a job directory; `None` if the child has not come to an end there.
-pub fn load_verdict(job: &Utf8Path) -> Result<Option<Verdict>, VerdictError> {
+pub fn load_verdict(job: &Utf8Path) -> Result<Option<ChildVerdict>, VerdictError> {
     let path = job.join(FILE);
     let read = |source| VerdictError::Read { path: path.clone(), source };
     let file = match fs::File::open(&path) {
@@ -122,7 +122,7 @@ enum ParseError {
     Format(u32),
 }
 
-fn parse(bytes: &[u8]) -> Result<Verdict, ParseError> {
+fn parse(bytes: &[u8]) -> Result<ChildVerdict, ParseError> {
     #[derive(Deserialize)]
     struct Stamp {
         format: u32,
@@ -131,12 +131,12 @@ fn parse(bytes: &[u8]) -> Result<Verdict, ParseError> {
     if stamp.format != FORMAT {
         return Err(ParseError::Format(stamp.format));
     }
-    let document: Document<Verdict> =
+    let document: Document<ChildVerdict> =
         serde_json::from_slice(bytes).map_err(ParseError::Malformed)?;
     Ok(document.verdict)
 }
 
-impl Verdict {
+impl ChildVerdict {
     /// A verdict about a child of which nothing is known but how it ended.
     pub(crate) fn bare(ending: Ending) -> Self {
         Self {
@@ -145,7 +145,7 @@ impl Verdict {
             output: OutputSummary::default(),
             printed: None,
             marked: Vec::new(),
-            held: Held::Off,
+            held: SandboxKind::Off,
             stragglers: 0,
         }
     }
@@ -216,11 +216,11 @@ mod tests {
         ]
     }
 
-    fn held() -> impl Strategy<Value = Held> {
+    fn held() -> impl Strategy<Value = SandboxKind> {
         prop_oneof![
-            any::<u32>().prop_map(|abi| Held::Landlock { abi }),
-            any::<String>().prop_map(|why| Held::NotAvailable { why }),
-            Just(Held::Off),
+            any::<u32>().prop_map(|abi| SandboxKind::Landlock { abi }),
+            any::<String>().prop_map(|why| SandboxKind::NotAvailable { why }),
+            Just(SandboxKind::Off),
         ]
     }
 
@@ -237,7 +237,7 @@ mod tests {
             let duration = Duration::from_millis(ms);
             let printed = None;
             let verdict =
-                Verdict { ending, duration, output, printed, marked, held, stragglers: 1 };
+                ChildVerdict { ending, duration, output, printed, marked, held, stragglers: 1 };
             prop_assert_eq!(parse(&verdict.to_json()).unwrap(), verdict);
         }
 
@@ -248,7 +248,7 @@ mod tests {
 
         #[test]
         fn a_verdict_that_was_cut_is_an_error(cut in 0usize..1000) {
-            let json = Verdict::bare(Ending::Exited(0)).to_json();
+            let json = ChildVerdict::bare(Ending::Exited(0)).to_json();
             // Without its last line feed it is still whole.
             let cut = cut % (json.len() - 1);
             prop_assert!(parse(&json[..cut]).is_err());

@@ -10,8 +10,8 @@ use pdca_process::{Cancel, Tool};
 use serde::{Deserialize, Serialize};
 
 use crate::branch::Branch;
-use crate::outside::{Dialect, OutsideError, ask};
-use crate::patience::Patience;
+use crate::error::{Dialect, ForgeError, ask};
+use crate::retry::RetryPolicy;
 
 /// As much as a list of pull requests or comments may be, in bytes.
 const LIST: usize = 32 << 20;
@@ -125,7 +125,7 @@ impl PullState {
 impl Gh<'_> {
     /// Every pull request of a branch of the repository, in whatever state. Those of a branch of the
     /// same name in a fork are somebody else's.
-    pub fn pulls(&self, head: &Branch) -> Result<Vec<Pull>, OutsideError> {
+    pub fn pulls(&self, head: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let doing = "look for pull requests";
         let args = [
             "pr".to_owned(),
@@ -136,16 +136,16 @@ impl Gh<'_> {
             format!("--limit={MOST}"),
             "--json=number,url,state,isDraft,body,headRefName,isCrossRepository".to_owned(),
         ];
-        let said = Patience::new(self.cancel).read(|| self.ask(&args, "", doing))?;
-        let all: Vec<Pull> = serde_json::from_slice(&said)
-            .map_err(|source| OutsideError::Answer { doing, source })?;
+        let said = RetryPolicy::new(self.cancel).read(|| self.ask(&args, "", doing))?;
+        let all: Vec<Pull> =
+            serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })?;
         let is_of_it =
             |pull: &Pull| pull.head_ref_name == head.as_str() && !pull.is_cross_repository;
         Ok(all.into_iter().filter(is_of_it).collect())
     }
 
     /// Opens a draft. Whether it is there is for [`Gh::pulls`] to say.
-    pub fn open(&self, opening: &Opening<'_>) -> Result<(), OutsideError> {
+    pub fn open(&self, opening: &Opening<'_>) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
             "create".to_owned(),
@@ -160,7 +160,7 @@ impl Gh<'_> {
     }
 
     /// Marks a draft as ready. Whether it is, is for [`Gh::pulls`] to say.
-    pub fn mark_ready(&self, number: u64) -> Result<(), OutsideError> {
+    pub fn mark_ready(&self, number: u64) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
             "ready".to_owned(),
@@ -171,7 +171,7 @@ impl Gh<'_> {
     }
 
     /// Opens a closed pull request again. Whether it is open is for [`Gh::pulls`] to say.
-    pub fn reopen(&self, number: u64) -> Result<(), OutsideError> {
+    pub fn reopen(&self, number: u64) -> Result<(), ForgeError> {
         let args = [
             "pr".to_owned(),
             "reopen".to_owned(),
@@ -182,7 +182,7 @@ impl Gh<'_> {
     }
 
     /// Every comment on an issue.
-    pub(crate) fn comments(&self, issue: u64) -> Result<Vec<Comment>, OutsideError> {
+    pub(crate) fn comments(&self, issue: u64) -> Result<Vec<Comment>, ForgeError> {
         let doing = "look for comments";
         let args = [
             "issue".to_owned(),
@@ -191,14 +191,14 @@ impl Gh<'_> {
             format!("--repo={}", self.repo),
             "--json=comments".to_owned(),
         ];
-        let said = Patience::new(self.cancel).read(|| self.ask(&args, "", doing))?;
-        let issue: Issue = serde_json::from_slice(&said)
-            .map_err(|source| OutsideError::Answer { doing, source })?;
+        let said = RetryPolicy::new(self.cancel).read(|| self.ask(&args, "", doing))?;
+        let issue: Issue =
+            serde_json::from_slice(&said).map_err(|source| ForgeError::Answer { doing, source })?;
         Ok(issue.comments)
     }
 
     /// Comments on an issue. Whether the comment is there is for [`Gh::comments`] to say.
-    pub(crate) fn comment(&self, issue: u64, body: &str) -> Result<(), OutsideError> {
+    pub(crate) fn comment(&self, issue: u64, body: &str) -> Result<(), ForgeError> {
         let args = [
             "issue".to_owned(),
             "comment".to_owned(),
@@ -209,14 +209,9 @@ impl Gh<'_> {
         self.ask(&args, body, "comment on the issue").map(drop)
     }
 
-    fn ask(
-        &self,
-        args: &[String],
-        text: &str,
-        doing: &'static str,
-    ) -> Result<Vec<u8>, OutsideError> {
+    fn ask(&self, args: &[String], text: &str, doing: &'static str) -> Result<Vec<u8>, ForgeError> {
         if self.cancel.is_cancelled() {
-            return Err(OutsideError::Interrupted);
+            return Err(ForgeError::Interrupted);
         }
         let fixed = [
             ("GH_PROMPT_DISABLED", "1"),

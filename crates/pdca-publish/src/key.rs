@@ -11,9 +11,9 @@ pub(crate) const LABEL: &str = "pdca-key:";
 ///
 /// Nobody outside knows it before something with it is out, so whatever carries it is ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct PublishKey(String);
 
-impl Key {
+impl PublishKey {
     /// The key of a change that was sealed in `run` with the text `seal`.
     pub fn new(run: &str, id: &BundleId, seal: &[u8]) -> Self {
         Self(format!("{run}/{id}/{}", &sha256_hex(seal)[..16]))
@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for PublishKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
@@ -67,13 +67,13 @@ mod tests {
 
     use super::*;
 
-    fn key() -> Key {
-        Key::new("01JC", &"36".parse().unwrap(), b"seal")
+    fn key() -> PublishKey {
+        PublishKey::new("01JC", &"36".parse().unwrap(), b"seal")
     }
 
     #[test]
     fn another_seal_is_another_key() {
-        let other = Key::new("01JC", &"36".parse().unwrap(), b"another seal");
+        let other = PublishKey::new("01JC", &"36".parse().unwrap(), b"another seal");
         assert_ne!(key(), other);
         assert!(!key().is_in(&other.marker()));
     }

@@ -1,15 +1,15 @@
 //! What is told to a forge and a tracker, once.
 //!
 //! An accepted change becomes known outside by a branch, a draft pull request and a comment. Whoever
-//! asks for such a thing may die before the answer comes, so each carries a [`Key`] made of the run, the
+//! asks for such a thing may die before the answer comes, so each carries a [`PublishKey`] made of the run, the
 //! bundle and the seal, and is looked up by it before it is asked for: [`once`] is that rule. The forge
 //! is spoken with through the program [`Gh`], a tracker through it or through commands of the project,
-//! and a [`Record`], kept as `publish.json`, says what is out.
+//! and a [`PublishRecord`], kept as `publish.json`, says what is out.
 //!
 //! ```
-//! use pdca_publish::{Branch, Key};
+//! use pdca_publish::{Branch, PublishKey};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let key = Key::new("01JC", &"36".parse()?, b"{\"schema\": 1}");
+//! let key = PublishKey::new("01JC", &"36".parse()?, b"{\"schema\": 1}");
 //! assert!(key.is_in(&format!("Mends the parser.\r\n\r\n{}\r\n", key.marker())));
 //! assert_eq!(Branch::of("pdca/{id}", &"36".parse()?, "fast parser", "01JC")?.as_str(), "pdca/36");
 //! # Ok(())
@@ -26,25 +26,25 @@ mod settings;
 
 mod branch;
 mod key;
-mod words;
+mod templates;
 
 mod record;
 
+mod error;
 mod gh;
 mod inert;
-mod outside;
-mod patience;
+mod retry;
 mod tracker;
 
 pub use branch::{Branch, BranchFlaw};
+pub use error::ForgeError;
 pub use gh::{Gh, Opening, Pull, PullState};
-pub use key::Key;
-pub use outside::OutsideError;
-pub use patience::{Patience, once};
+pub use key::PublishKey;
 pub use record::{
-    BranchRecord, CommentRecord, CommentState, GateRecord, PullRecord, Record, RecordError,
-    Standing,
+    BranchRecord, BranchState, CommentRecord, CommentState, GateRecord, PublishRecord, PullRecord,
+    RecordError,
 };
-pub use settings::{Comments, Settings, SettingsFault, SettingsProblem};
+pub use retry::{RetryPolicy, once};
+pub use settings::{Comments, PublishSettings, SettingsFault, SettingsProblem};
+pub use templates::{Templates, comment_body, pull_body, subject};
 pub use tracker::{Posted, Tracker};
-pub use words::{Words, comment_body, pull_body, subject};

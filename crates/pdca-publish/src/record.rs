@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gh::PullState;
-use crate::key::Key;
+use crate::key::PublishKey;
 
 /// The version of the form.
 const SCHEMA: u32 = 1;
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 32;
 
 /// What is known to be out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct PublishRecord {
     schema: u32,
     /// The key of what is published.
     pub key: String,
@@ -56,7 +56,7 @@ pub struct BranchRecord {
     /// The commit that is there, or is about to be.
     pub commit: String,
     /// Whether it was seen there.
-    pub state: Standing,
+    pub state: BranchState,
     /// Every commit that we ever put there or meant to, oldest first.
     pub ours: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub struct CommentRecord {
 /// Whether a branch was seen at its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum BranchState {
     /// It may be there.
     Intended,
     /// It was seen there.
@@ -123,9 +123,9 @@ pub enum RecordError {
     },
 }
 
-impl Record {
+impl PublishRecord {
     /// A record under which nothing is out yet.
-    pub fn new(key: &Key) -> Self {
+    pub fn new(key: &PublishKey) -> Self {
         Self {
             schema: SCHEMA,
             key: key.to_string(),
@@ -161,7 +161,7 @@ impl Record {
     /// The record under another key: the bundle was accepted anew. The branch and the pull request
     /// stay its own; what was said about the change before was said about another one.
     #[must_use]
-    pub fn under(mut self, key: &Key) -> Self {
+    pub fn under(mut self, key: &PublishKey) -> Self {
         if self.key == key.as_str() {
             return self;
         }
@@ -173,7 +173,7 @@ impl Record {
     /// Whether a text carries a key that is, or was, that of the bundle.
     pub fn is_marked(&self, text: &str) -> bool {
         let mut keys = self.earlier_keys.iter().chain([&self.key]);
-        keys.any(|key| Key::known(key).is_in(text))
+        keys.any(|key| PublishKey::known(key).is_in(text))
     }
 
     /// Notes that a commit is about to be at a branch.
@@ -188,7 +188,7 @@ impl Record {
             remote: remote.to_owned(),
             name: name.to_owned(),
             commit: commit.to_owned(),
-            state: Standing::Intended,
+            state: BranchState::Intended,
             ours,
         });
     }
@@ -206,24 +206,27 @@ impl Record {
 mod tests {
     use super::*;
 
-    fn key(seal: &[u8]) -> Key {
-        Key::new("r", &"7".parse().unwrap(), seal)
+    fn key(seal: &[u8]) -> PublishKey {
+        PublishKey::new("r", &"7".parse().unwrap(), seal)
     }
 
     #[test]
     fn a_record_reads_back_and_another_s_form_is_told_apart() {
-        let mut record = Record::new(&key(b"1"));
+        let mut record = PublishRecord::new(&key(b"1"));
         record.intend("origin", "pdca/7", "c1");
-        assert_eq!(Record::parse(&record.to_json()).unwrap(), record);
-        assert!(matches!(Record::parse(b"{\"pr\": 1}"), Err(RecordError::Form(_))));
+        assert_eq!(PublishRecord::parse(&record.to_json()).unwrap(), record);
+        assert!(matches!(PublishRecord::parse(b"{\"pr\": 1}"), Err(RecordError::Form(_))));
         let newer =
             String::from_utf8(record.to_json()).unwrap().replace("\"schema\": 1", "\"schema\": 2");
-        assert!(matches!(Record::parse(newer.as_bytes()), Err(RecordError::Schema { found: 2 })));
+        assert!(matches!(
+            PublishRecord::parse(newer.as_bytes()),
+            Err(RecordError::Schema { found: 2 })
+        ));
     }
 
     #[test]
     fn what_was_ever_meant_for_the_branch_is_ours() {
-        let mut record = Record::new(&key(b"1"));
+        let mut record = PublishRecord::new(&key(b"1"));
         for commit in ["c1", "c2", "c1", "c3"] {
             record.intend("origin", "pdca/7", commit);
         }
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn accepted_anew_the_branch_stays_ours_and_the_comment_is_another() {
-        let mut record = Record::new(&key(b"1"));
+        let mut record = PublishRecord::new(&key(b"1"));
         record.intend("origin", "pdca/7", "c1");
         record.comment =
             Some(CommentRecord { issue: "7".into(), url: None, state: CommentState::Posted });

@@ -7,7 +7,7 @@ use crate::branch::{BranchFlaw, check_pattern};
 /// How accepted changes become known outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct PublishSettings {
     /// Where branches are pushed to.
     pub remote: String,
     /// The name of a branch, with `{id}`, `{slug}` and `{run}`.
@@ -39,7 +39,7 @@ pub enum Comments {
     Off,
 }
 
-impl Default for Settings {
+impl Default for PublishSettings {
     fn default() -> Self {
         Self {
             remote: "origin".to_owned(),
@@ -89,7 +89,7 @@ pub enum SettingsFault {
     Unused,
 }
 
-impl Settings {
+impl PublishSettings {
     /// Everything that is wrong.
     pub fn validate(&self) -> Vec<SettingsProblem> {
         let mut problems = Vec::new();
@@ -134,24 +134,24 @@ fn flaw_of_a_name(text: &str) -> Option<SettingsFault> {
 mod tests {
     use super::*;
 
-    fn problems(settings: &Settings) -> Vec<String> {
+    fn problems(settings: &PublishSettings) -> Vec<String> {
         settings.validate().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn what_is_so_by_default_is_right() {
-        assert_eq!(problems(&Settings::default()), Vec::<String>::new());
+        assert_eq!(problems(&PublishSettings::default()), Vec::<String>::new());
     }
 
     #[test]
     fn everything_wrong_is_told_at_once() {
-        let settings = Settings {
+        let settings = PublishSettings {
             remote: "--upload-pack=evil".to_owned(),
             branch: "main".to_owned(),
             gh: " ".to_owned(),
             comment_cmd: Some("post".to_owned()),
             timeout_secs: 0,
-            ..Settings::default()
+            ..PublishSettings::default()
         };
         assert_eq!(
             problems(&settings),
@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn commands_come_as_a_pair() {
-        let settings = Settings {
+        let settings = PublishSettings {
             comments: Comments::Command,
             comment_cmd: Some("post".to_owned()),
-            ..Settings::default()
+            ..PublishSettings::default()
         };
         assert_eq!(
             problems(&settings),

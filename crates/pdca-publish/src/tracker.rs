@@ -6,10 +6,10 @@ use camino::Utf8Path;
 use pdca_process::{Cancel, Tool};
 use pdca_state::BundleId;
 
+use crate::error::{Dialect, ForgeError, ask};
 use crate::gh::Gh;
-use crate::key::{Key, LABEL};
-use crate::outside::{Dialect, OutsideError, ask};
-use crate::patience::Patience;
+use crate::key::{LABEL, PublishKey};
+use crate::retry::RetryPolicy;
 
 /// As much as a list of comments may be, in bytes.
 const LIST: usize = 32 << 20;
@@ -52,7 +52,7 @@ pub struct Posted {
 
 impl Tracker<'_> {
     /// The comment that carries a key.
-    pub fn find(&self, key: &Key) -> Result<Option<Posted>, OutsideError> {
+    pub fn find(&self, key: &PublishKey) -> Result<Option<Posted>, ForgeError> {
         match self {
             Self::Forge { gh, issue } => {
                 let comments = gh.comments(*issue)?;
@@ -61,7 +61,7 @@ impl Tracker<'_> {
             }
             Self::Commands { list, cancel, .. } => {
                 let look = || self.run(list, key, "", "look for comments");
-                let said = Patience::new(cancel).read(look)?;
+                let said = RetryPolicy::new(cancel).read(look)?;
                 // How a tracker prints a comment is its own; that the key is in it is enough.
                 let wanted = format!("{LABEL} {key}");
                 let is_there = String::from_utf8_lossy(&said).contains(&wanted);
@@ -71,7 +71,7 @@ impl Tracker<'_> {
     }
 
     /// Posts a comment. Whether it is there is for [`Tracker::find`] to say.
-    pub fn post(&self, key: &Key, body: &str) -> Result<(), OutsideError> {
+    pub fn post(&self, key: &PublishKey, body: &str) -> Result<(), ForgeError> {
         match self {
             Self::Forge { gh, issue } => gh.comment(*issue, body),
             Self::Commands { comment, .. } => {
@@ -83,15 +83,15 @@ impl Tracker<'_> {
     fn run(
         &self,
         command: &str,
-        key: &Key,
+        key: &PublishKey,
         text: &str,
         doing: &'static str,
-    ) -> Result<Vec<u8>, OutsideError> {
+    ) -> Result<Vec<u8>, ForgeError> {
         let Self::Commands { id, repo, cwd, timeout, cancel, .. } = self else {
             return Ok(Vec::new());
         };
         if cancel.is_cancelled() {
-            return Err(OutsideError::Interrupted);
+            return Err(ForgeError::Interrupted);
         }
         let tool = Tool::new("sh")
             .args(["-c", command])

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pdca_e2e::{Ran, Scene, leaf};
-use pdca_process::{Held, bwrap_support, sandbox_support};
+use pdca_process::{SandboxKind, bwrap_support, sandbox_support};
 
 const TABLE: &str = include_str!("attempts.txt");
 
@@ -175,7 +175,7 @@ fn the_table_has_at_least_120_attempts_each_with_a_verdict() {
 #[test]
 fn behind_landlock_every_attempt_ends_as_the_table_says() {
     // The scopes for signals came with the sixth version of the interface.
-    if matches!(sandbox_support(), Held::Landlock { abi: 6.. }) {
+    if matches!(sandbox_support(), SandboxKind::Landlock { abi: 6.. }) {
         assert_wall("landlock", |attempt| attempt.landlock);
     }
 }

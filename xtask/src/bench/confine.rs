@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use camino::Utf8Path;
-use pdca_process::{Cancel, Held, Sandbox, SandboxMode, Spec, bwrap_support, sandbox_support};
+use pdca_process::{
+    Cancel, Sandbox, SandboxKind, SandboxMode, Spec, bwrap_support, sandbox_support,
+};
 
 use super::measure::median;
 use super::report::{Against, Line, Unit};
@@ -21,7 +23,7 @@ pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, St
     for name in ["closed", "open", "job"] {
         fs_err::create_dir_all(dir.join(name))?;
     }
-    let has_landlock = matches!(sandbox_support(), Held::Landlock { .. });
+    let has_landlock = matches!(sandbox_support(), SandboxKind::Landlock { .. });
     let has =
         |mode| if mode == SandboxMode::Bwrap { bwrap_support().is_ok() } else { has_landlock };
     let mut lines = Vec::new();

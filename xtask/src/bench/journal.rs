@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
-    Activity, Admission, Admitted, Cause, Effect, Ending, Epoch, Journal, Moment, ObjectId,
-    Outcome, Place, Process, Record, RunId, Runs, Target, Verdict,
+    Activity, Admission, Admitted, BeatEnding, Cause, Effect, EffectOutcome, Epoch, GateVerdict,
+    HostScope, Journal, Moment, ObjectId, Process, Record, RunId, Runs, Target,
 };
 use pdca_state::BundleId;
 
@@ -134,7 +134,7 @@ fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
         .map(|number| number.to_string().parse())
         .collect::<Result<_, _>>()?;
     let admitted = Admitted {
-        driver: Process::of(&Place::here()?, std::process::id()).ok_or("no such process")?,
+        driver: Process::of(&HostScope::here()?, std::process::id()).ok_or("no such process")?,
         targets: vec![Target { name: "app".to_owned(), common_dir: dir.to_owned() }],
         batch: bundles.clone(),
         config_digest: "0".repeat(64),
@@ -170,15 +170,20 @@ fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stop
     let (bundle, judged) = (bundle.clone(), "C4-verify".to_owned());
     let intent = journal.intent(at, Effect::Prepare { bundle: bundle.clone(), slot: 0 })?;
     let process = journal.state().driver.clone();
-    let ending = Ending::Interrupted { cause: Cause::Host };
+    let ending = BeatEnding::Interrupted { cause: Cause::Host };
     let facts = vec![
         Record::Claimed { bundle: bundle.clone(), generation, slot: 0, base },
         Record::Started { bundle: bundle.clone(), generation, process },
         Record::LeafCalled { bundle: bundle.clone(), role: "builder".to_owned() },
-        Record::Judged { bundle: bundle.clone(), generation, step: judged, verdict: Verdict::Pass },
+        Record::Judged {
+            bundle: bundle.clone(),
+            generation,
+            step: judged,
+            verdict: GateVerdict::Pass,
+        },
         Record::Ended { bundle, generation, ending },
     ];
-    intent.resolve_before(journal, at, Outcome::Done, facts)?;
+    intent.resolve_before(journal, at, EffectOutcome::Done, facts)?;
     Ok(())
 }
 

@@ -174,7 +174,8 @@ pub(super) fn wait(
 
 /// Whether the driver of a run may be alive.
 fn lives(state: &pdca_journal::RunState) -> bool {
-    pdca_journal::Place::here().map_or(true, |here| state.driver.liveness(&here) != Liveness::Dead)
+    pdca_journal::HostScope::here()
+        .map_or(true, |here| state.driver.liveness(&here) != Liveness::Dead)
 }
 
 impl Kept {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Ending, Held, InstalledGit, Spec, wall_support};
+use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, wall_support};
 
 use crate::Ambient;
 use crate::context::Context;
@@ -40,10 +40,10 @@ const REACHES_OUT: &str = "42";
 /// Whether the kernel keeps leaves to their places here.
 fn is_confined() -> bool {
     match wall_support() {
-        Held::Bwrap { .. } => true,
+        SandboxKind::Bwrap { .. } => true,
         // Signals are kept inside from the sixth version of the interface on.
-        Held::Landlock { abi } => abi >= 6,
-        Held::NotAvailable { .. } | Held::Off => false,
+        SandboxKind::Landlock { abi } => abi >= 6,
+        SandboxKind::NotAvailable { .. } | SandboxKind::Off => false,
     }
 }
 

@@ -11,7 +11,7 @@ use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
 use pdca_leaves::{LeafConfig, Mode};
-use pdca_process::{Cancel, Ending, Held, InstalledGit, Spec, bwrap_support, wall_support};
+use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, bwrap_support, wall_support};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -145,7 +145,7 @@ fn git() -> Row {
 
 fn sandbox() -> Row {
     match wall_support() {
-        Held::Landlock { abi } => {
+        SandboxKind::Landlock { abi } => {
             // What only the strong wall holds is said where there is none.
             let why = bwrap_support().err().unwrap_or_default();
             Row::ok(
@@ -155,17 +155,17 @@ fn sandbox() -> Row {
                 ),
             )
         }
-        held @ Held::Bwrap { .. } => {
+        held @ SandboxKind::Bwrap { .. } => {
             Row::ok("sandbox", format!("{held}: leaves and gates write what is listed"))
         }
-        Held::NotAvailable { why } => Row::warning(
+        SandboxKind::NotAvailable { why } => Row::warning(
             "sandbox",
             format!(
                 "none ({why}): what a leaf changes beyond its artifact is found by digests and voids it"
             ),
             "install bubblewrap, or use a Linux kernel 5.13 or newer with Landlock switched on; `sandbox = \"require\"` insists",
         ),
-        Held::Off => Row::warning("sandbox", "off", "set `sandbox = \"auto\"`"),
+        SandboxKind::Off => Row::warning("sandbox", "off", "set `sandbox = \"auto\"`"),
     }
 }
 

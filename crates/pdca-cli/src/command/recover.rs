@@ -5,7 +5,7 @@ pub(super) mod unfinished;
 use std::io::Write;
 
 use pdca_driver::{Begun, Run, RunStatus, WorkspaceConfig, has_work, run_statuses_in_lanes};
-use pdca_journal::{Action, Liveness, Reason, RunState, Status};
+use pdca_journal::{Liveness, Reason, RecoveryAction, RunState, WorkstreamStatus};
 use serde::Serialize;
 
 use crate::ambient;
@@ -210,12 +210,12 @@ fn decisions(state: &RunState, sighting: &RunStatus) -> Vec<String> {
         ));
     }
     for (id, work) in &state.bundles {
-        if let Status::Blocked { reason: Reason::Recovery, evidence, .. } = &work.status {
+        if let WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } = &work.status {
             let evidence = crate::style::printable(evidence);
             decisions.push(format!("{id}: {evidence}: mend it and `pdca unblock {id}`"));
         }
     }
-    for found in sighting.bundles.iter().filter(|found| found.action == Action::AlertNoop) {
+    for found in sighting.bundles.iter().filter(|found| found.action == RecoveryAction::AlertNoop) {
         let id = &found.id;
         decisions
             .push(format!("{id}: whether anything runs in its lane cannot be told: look there"));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{RunStatus, WorkspaceConfig, run_statuses};
-use pdca_journal::{Liveness, Reason, Request, RunId, RunState, Status};
+use pdca_journal::{Liveness, Reason, Request, RunId, RunState, WorkstreamStatus};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ fn require_blocked(
     state: &RunState,
     id: Option<BundleId>,
 ) -> Result<Vec<Option<BundleId>>, Failure> {
-    let is_blocked = |status: &Status| matches!(status, Status::Blocked { reason, .. } if *reason != Reason::SignOff);
+    let is_blocked = |status: &WorkstreamStatus| matches!(status, WorkstreamStatus::Blocked { reason, .. } if *reason != Reason::SignOff);
     if let Some(id) = id {
         return match state.bundles.get(&id) {
             Some(work) if is_blocked(&work.status) => Ok(vec![Some(id)]),

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
 use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
-use pdca_journal::{Liveness, Moment, Reason, RunState, Status};
+use pdca_journal::{Liveness, Moment, Reason, RunState, WorkstreamStatus};
 use serde::Serialize;
 
 use crate::command::words;
@@ -185,7 +185,7 @@ impl DriverRow {
 /// the queue's business.
 fn blocked(state: &RunState) -> Vec<BlockRow> {
     let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| match &work.status {
-        Status::Blocked { reason: why, evidence, .. } if *why != Reason::SignOff => {
+        WorkstreamStatus::Blocked { reason: why, evidence, .. } if *why != Reason::SignOff => {
             Some(BlockRow {
                 bundle: Some(id.to_string()),
                 reason: reason(*why),
@@ -194,14 +194,14 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
                 since: work.since.at.wall.to_string(),
             })
         }
-        Status::Blocked { .. }
-        | Status::Ready
-        | Status::Running
-        | Status::Interrupted
-        | Status::Sealed
-        | Status::Landed
-        | Status::Abandoned { .. }
-        | Status::Cleaned => None,
+        WorkstreamStatus::Blocked { .. }
+        | WorkstreamStatus::Ready
+        | WorkstreamStatus::Running
+        | WorkstreamStatus::Interrupted
+        | WorkstreamStatus::Sealed
+        | WorkstreamStatus::Landed
+        | WorkstreamStatus::Abandoned { .. }
+        | WorkstreamStatus::Cleaned => None,
     };
     state.bundles.iter().filter_map(of).collect()
 }
@@ -255,9 +255,9 @@ impl FoundRow {
             lane: found.slot,
             checkout: format!("{:?}", found.observed.checkout).to_lowercase(),
             branch: match found.observed.branch {
-                pdca_journal::Branch::Absent => "absent".to_owned(),
-                pdca_journal::Branch::AsExpected => "as-expected".to_owned(),
-                pdca_journal::Branch::Moved => "moved".to_owned(),
+                pdca_journal::BranchFact::Absent => "absent".to_owned(),
+                pdca_journal::BranchFact::AsExpected => "as-expected".to_owned(),
+                pdca_journal::BranchFact::Moved => "moved".to_owned(),
             },
             runner: liveness(found.observed.runner),
             action: serde_json::to_value(found.action).unwrap_or_default(),
@@ -266,7 +266,7 @@ impl FoundRow {
 
     /// Proposes nothing.
     pub(crate) fn leave(&mut self) {
-        self.action = serde_json::to_value(pdca_journal::Action::Noop).unwrap_or_default();
+        self.action = serde_json::to_value(pdca_journal::RecoveryAction::Noop).unwrap_or_default();
     }
 
     pub(crate) fn line(&self) -> String {

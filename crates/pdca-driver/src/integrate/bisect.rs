@@ -389,8 +389,8 @@ impl Integration<'_> {
         let origin = Origin { at: Some(self.driver.config.now()), by };
         self.driver.effects.perform("verdict", || self.cache.keep_from(&verdict, &origin))?;
         let said = match light {
-            Light::Green => pdca_journal::Verdict::Pass,
-            Light::Red => pdca_journal::Verdict::Fail,
+            Light::Green => pdca_journal::GateVerdict::Pass,
+            Light::Red => pdca_journal::GateVerdict::Fail,
         };
         let is_whole = tree == candidate.tree();
         if is_whole {

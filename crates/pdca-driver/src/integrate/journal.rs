@@ -15,9 +15,9 @@ use std::io;
 use pdca_integrate as git;
 use pdca_integrate::{AppliedCommit, Candidate, Entry, Recorded, Step, StepState};
 use pdca_journal::{
-    Activity, Admission, AdmissionError, Admitted, AppendError, Cause, CreateError, Effect, Epoch,
-    Intent, Journal, Landing, ObjectId, OpenError, Outcome, Place, Process, Reason, Record, RunId,
-    RunPhase, Runs, Seal, Status, Target, Verdict, next_epoch,
+    Activity, Admission, AdmissionError, Admitted, AppendError, Cause, CreateError, Effect,
+    EffectOutcome, Epoch, GateVerdict, HostScope, Intent, Journal, Landing, ObjectId, OpenError,
+    Process, Reason, Record, RunId, RunPhase, Runs, Seal, Target, WorkstreamStatus, next_epoch,
 };
 use pdca_state::BundleId;
 
@@ -161,7 +161,7 @@ impl IntegrationJournal {
                 let seal = seal_of(entry);
                 let intent = self.journal.intent((self.clock)(), Effect::Seal(seal))?;
                 intent.done(&mut self.journal, (self.clock)())?;
-            } else if matches!(work.status, Status::Blocked { .. }) {
+            } else if matches!(work.status, WorkstreamStatus::Blocked { .. }) {
                 records.push(Record::Unblocked { bundle: Some(id.clone()) });
             }
         }
@@ -224,21 +224,21 @@ impl IntegrationJournal {
                 if self.applying.is_none() {
                     self.apply(&step.bundle, step.commit)?;
                 }
-                self.applied(Outcome::Applied { commit: id(*applied_commit) })
+                self.applied(EffectOutcome::Applied { commit: id(*applied_commit) })
             }
             StepState::Conflict { conflicts } => {
                 let paths = conflicts.iter().take(MOST_PATHS);
                 let paths = paths.map(|conflict| conflict.path.to_string()).collect();
-                self.applied(Outcome::Conflict { paths })
+                self.applied(EffectOutcome::Conflict { paths })
             }
             StepState::Skipped { reason } => {
                 if self.applying.is_none() {
                     self.apply(&step.bundle, step.commit)?;
                 }
-                self.applied(Outcome::Skipped { why: format!("{reason:?}") })
+                self.applied(EffectOutcome::Skipped { why: format!("{reason:?}") })
             }
             StepState::Failed { why } => {
-                self.applied(Outcome::Failed { cause: Cause::Git, what: why.clone() })
+                self.applied(EffectOutcome::Failed { cause: Cause::Git, what: why.clone() })
             }
         }
     }
@@ -257,7 +257,7 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    fn applied(&mut self, outcome: Outcome) -> Result<(), JournalError> {
+    fn applied(&mut self, outcome: EffectOutcome) -> Result<(), JournalError> {
         if let Some(intent) = self.applying.take() {
             intent.resolve(&mut self.journal, (self.clock)(), outcome)?;
         }
@@ -269,7 +269,7 @@ impl IntegrationJournal {
         &mut self,
         candidate: &Candidate,
         gate_digest: &str,
-        verdict: Verdict,
+        verdict: GateVerdict,
     ) -> Result<(), JournalError> {
         let record = self.combined(candidate, gate_digest, verdict);
         if self.journal.state().integrations.contains_key(&self.target) {
@@ -278,10 +278,10 @@ impl IntegrationJournal {
         Ok(())
     }
 
-    fn combined(&self, candidate: &Candidate, gate_digest: &str, verdict: Verdict) -> Record {
+    fn combined(&self, candidate: &Candidate, gate_digest: &str, verdict: GateVerdict) -> Record {
         let bundles = &self.journal.state().bundles;
         let is_new = |id: &&BundleId| {
-            bundles.get(*id).is_some_and(|work| !matches!(work.status, Status::Landed))
+            bundles.get(*id).is_some_and(|work| !matches!(work.status, WorkstreamStatus::Landed))
         };
         Record::Combined {
             target: self.target.clone(),
@@ -300,7 +300,7 @@ impl IntegrationJournal {
         gate_digest: &str,
     ) -> Result<(), JournalError> {
         self.require_applied(candidate)?;
-        let combined = self.combined(candidate, gate_digest, Verdict::Pass);
+        let combined = self.combined(candidate, gate_digest, GateVerdict::Pass);
         let landing = Effect::Land(Landing {
             target: self.target.clone(),
             reference: reference.to_owned(),
@@ -347,8 +347,8 @@ impl IntegrationJournal {
                 self.apply(&bundle, back(&source))?;
                 let became = commits.iter().find(|commit| id(commit.source) == source);
                 self.applied(match became {
-                    Some(commit) => Outcome::Applied { commit: id(commit.applied) },
-                    None => Outcome::Skipped { why: "there already".to_owned() },
+                    Some(commit) => EffectOutcome::Applied { commit: id(commit.applied) },
+                    None => EffectOutcome::Skipped { why: "there already".to_owned() },
                 })?;
             }
         }
@@ -379,7 +379,7 @@ impl IntegrationJournal {
                     rest.iter().filter(|bundle| !brought.contains(*bundle)).cloned().collect();
                 let (target, base) = (self.target.clone(), id(commit));
                 let next = Record::Planned { target, base, order };
-                intent.resolve_before(&mut self.journal, at, Outcome::Done, vec![next])?;
+                intent.resolve_before(&mut self.journal, at, EffectOutcome::Done, vec![next])?;
             }
             Err((cause, what)) => {
                 intent.failed(&mut self.journal, at, cause, what)?;
@@ -409,7 +409,7 @@ impl IntegrationJournal {
         let mut gone = BTreeSet::new();
         for (bundle, reason, evidence) in out.chain(there) {
             let Some(work) = state.bundles.get(bundle) else { continue };
-            if matches!(work.status, Status::Sealed | Status::Blocked { .. })
+            if matches!(work.status, WorkstreamStatus::Sealed | WorkstreamStatus::Blocked { .. })
                 && gone.insert(bundle.clone())
             {
                 let (bundle, why) = (bundle.clone(), evidence.clone());
@@ -419,7 +419,7 @@ impl IntegrationJournal {
         }
         records.push(Record::Entered { activity: Activity::Draining });
         for (bundle, work) in &state.bundles {
-            if matches!(work.status, Status::Landed) || gone.contains(bundle) {
+            if matches!(work.status, WorkstreamStatus::Landed) || gone.contains(bundle) {
                 records.push(Record::Cleaned { bundle: bundle.clone() });
             }
         }
@@ -430,7 +430,7 @@ impl IntegrationJournal {
 }
 
 fn myself() -> Result<Process, JournalError> {
-    let me = Process::of(&Place::here()?, std::process::id());
+    let me = Process::of(&HostScope::here()?, std::process::id());
     Ok(me.ok_or_else(|| io::Error::other("this process is not in the process table"))?)
 }
 

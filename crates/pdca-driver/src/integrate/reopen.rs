@@ -14,7 +14,7 @@
 use std::time::{Duration, Instant};
 
 use pdca_integrate::{ObjectId, StoreError, present_in};
-use pdca_publish::{PullState, Record};
+use pdca_publish::{PublishRecord, PullState};
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Label, LoadError, Reentry, Returned, RootError,
     State, archive_returned,
@@ -266,7 +266,7 @@ impl WorkspaceConfig {
 
 /// What was merged elsewhere has landed, whatever the branch here says.
 fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
-    let record = bundle.read(Artifact::Publish)?.and_then(|text| Record::parse(&text).ok());
+    let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());
     let pull = record.and_then(|record| record.pull_request);
     match pull {
         Some(pull) if pull.state == Some(PullState::Merged) => {

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use pdca_journal::{Liveness, RunId, RunState, Status};
+use pdca_journal::{Liveness, RunId, RunState, WorkstreamStatus};
 use pdca_state::BundleId;
 
 use crate::config::WorkspaceConfig;
@@ -44,13 +44,13 @@ impl NextAction {
         let (mut landed, mut left) = (Vec::new(), Vec::new());
         for (id, work) in &state.bundles {
             match &work.status {
-                Status::Abandoned { .. } | Status::Cleaned => {}
-                Status::Ready
-                | Status::Running
-                | Status::Interrupted
-                | Status::Sealed
-                | Status::Landed
-                | Status::Blocked { .. } => match standing(state, id, fronts) {
+                WorkstreamStatus::Abandoned { .. } | WorkstreamStatus::Cleaned => {}
+                WorkstreamStatus::Ready
+                | WorkstreamStatus::Running
+                | WorkstreamStatus::Interrupted
+                | WorkstreamStatus::Sealed
+                | WorkstreamStatus::Landed
+                | WorkstreamStatus::Blocked { .. } => match standing(state, id, fronts) {
                     _ if fronts.is_unplaceable(id) => left.push(id.clone()),
                     // What is not accepted for this branch any more is nobody's to land.
                     None => {}

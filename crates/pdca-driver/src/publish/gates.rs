@@ -11,8 +11,8 @@ use crate::integrate::gate::{Bench, CombinationTree};
 use crate::run_bundle::{BeatError, Driver};
 
 use super::PublishError;
-use super::dossier::Dossier;
-use super::texts::Texts;
+use super::inputs::PublishInputs;
+use super::messages::Messages;
 
 impl WorkspaceConfig {
     /// The rows that publishing runs again: those that say so, and those that put it off until now.
@@ -30,44 +30,44 @@ impl Driver<'_> {
     pub(super) fn gate_again(
         &self,
         bundle: &Bundle,
-        dossier: &mut Dossier,
-        texts: &Texts,
+        inputs: &mut PublishInputs,
+        messages: &Messages,
     ) -> Result<bool, PublishError> {
-        let rows = self.config.rows_at_publishing(&dossier.snapshot);
+        let rows = self.config.rows_at_publishing(&inputs.snapshot);
         if rows.is_empty() {
             return Ok(false);
         }
-        let sealed = dossier.sealed.record();
+        let sealed = inputs.sealed.record();
         // Gates may look at the texts as well, so other texts are another question.
         let parts = [
             rows.fingerprint(&self.config.surroundings()),
             sealed.tree.to_string(),
             sealed.base.to_string(),
-            texts.message.clone(),
-            texts.description.clone(),
-            texts.comment.clone(),
+            messages.message.clone(),
+            messages.description.clone(),
+            messages.comment.clone(),
         ];
         let digest = sha256_hex(parts.join("\0").as_bytes());
-        if dossier.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {
+        if inputs.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {
             return Ok(false);
         }
-        let report = self.ask_gates(bundle, dossier, &rows, &digest)?;
+        let report = self.ask_gates(bundle, inputs, &rows, &digest)?;
         self.require_green(bundle, &report)?;
         let ran = rows.as_slice().iter().map(|row| row.id.clone()).collect();
-        dossier.record.gates = Some(GateRecord { digest, rows: ran });
+        inputs.record.gates = Some(GateRecord { digest, rows: ran });
         Ok(true)
     }
 
     fn ask_gates(
         &self,
         bundle: &Bundle,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
         rows: &Checks,
         digest: &str,
     ) -> Result<GateReport, PublishError> {
         // Only as long as the gates run: whoever waits for a forge holds up nobody.
         let _admitted = self.config.admit()?;
-        let (front, sealed) = (&dossier.front, dossier.sealed.record());
+        let (front, sealed) = (&inputs.front, inputs.sealed.record());
         let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
         let jobs = self.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
         let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
@@ -79,7 +79,7 @@ impl Driver<'_> {
         let children = self.config.children();
         let mut scene = self.common_scene(Purpose::Bundle, front, &checkout, &bench, &children);
         scene.bundle = Some(bundle);
-        scene.brief = dossier.snapshot.authored_brief();
+        scene.brief = inputs.snapshot.authored_brief();
         scene.base = Some(&base);
         let wire = self.watch(&checkout).map_err(BeatError::Checkout)?;
         let outcome = self.run_rows(rows, bundle, &scene, Some(&mut standing))?;

@@ -6,9 +6,9 @@ use pdca_state::{Artifact, Bundle};
 
 use crate::run_bundle::Driver;
 
-use super::dossier::Dossier;
-use super::outlet::{Outlet, is_told};
-use super::{Order, PublishError, texts};
+use super::forge::{Forge, is_told};
+use super::inputs::PublishInputs;
+use super::{Order, PublishError, messages};
 
 /// What publishing a bundle would do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,29 +73,29 @@ impl Driver<'_> {
         bundle: &Bundle,
         order: &Order<'_>,
     ) -> Result<Rehearsal, PublishError> {
-        let dossier = self.config.dossier(bundle, order.settings)?;
-        let outlet = Outlet::look(self, bundle, &dossier, order)?;
-        outlet.require_free_way(&dossier)?;
-        let absent = texts::absent(bundle)?;
+        let inputs = self.config.inputs(bundle, order.settings)?;
+        let forge = Forge::look(self, bundle, &inputs, order)?;
+        forge.require_free_way(&inputs)?;
+        let absent = messages::absent(bundle)?;
         let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
         let by_leaf = !texts.is_empty() && self.config.has_publisher();
         let message = match bundle.read(Artifact::CommitMessage)? {
             Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             None if by_leaf => None,
-            None => Some(dossier.stand_in(bundle, Artifact::CommitMessage)?),
+            None => Some(inputs.stand_in(bundle, Artifact::CommitMessage)?),
         };
-        let make = |message: &String| Offer::make(&dossier.front.store, &dossier.sealed, message);
+        let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message);
         let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
-        outlet.require_branch_is_ours(&dossier, commit)?;
-        let rows = self.config.rows_at_publishing(&dossier.snapshot);
-        let would = would(&dossier, &outlet, commit, order);
+        forge.require_branch_is_ours(&inputs, commit)?;
+        let rows = self.config.rows_at_publishing(&inputs.snapshot);
+        let would = would(&inputs, &forge, commit, order);
         Ok(Rehearsal {
-            key: dossier.key.to_string(),
+            key: inputs.key.to_string(),
             remote: order.settings.remote.clone(),
-            branch: dossier.branch.to_string(),
+            branch: inputs.branch.to_string(),
             commit: commit.map(|commit| commit.to_string()),
-            repo: dossier.repo.clone(),
-            base: dossier.base.clone(),
+            repo: inputs.repo.clone(),
+            base: inputs.base.clone(),
             texts,
             by_leaf,
             rows: rows.as_slice().iter().map(|row| row.id.clone()).collect(),
@@ -105,24 +105,24 @@ impl Driver<'_> {
 }
 
 fn would(
-    dossier: &Dossier,
-    outlet: &Outlet<'_>,
+    inputs: &PublishInputs,
+    forge: &Forge<'_>,
     commit: Option<ObjectId>,
     order: &Order<'_>,
 ) -> Vec<Would> {
     let mut would = Vec::new();
-    let state = outlet.pull.as_ref().map(Pull::state);
-    if !outlet.is_merged() && (outlet.at.is_none() || outlet.at != commit) {
+    let state = forge.pull.as_ref().map(Pull::state);
+    if !forge.is_merged() && (forge.at.is_none() || forge.at != commit) {
         would.push(Would::Push);
     }
-    match &outlet.pull {
+    match &forge.pull {
         None => would.push(Would::Open),
         Some(pull) if pull.state() == PullState::Closed => {
             would.push(Would::Reopen { url: pull.url.clone() });
         }
         Some(_) => {}
     }
-    if outlet.tracker().is_some() && !is_told(dossier) && outlet.comment.is_none() {
+    if forge.tracker().is_some() && !is_told(inputs) && forge.comment.is_none() {
         would.push(Would::Comment);
     }
     if order.ready && state.is_none_or(|state| state == PullState::Draft) {

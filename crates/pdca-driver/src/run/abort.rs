@@ -1,7 +1,7 @@
 //! A run given up: what is unfinished in its lanes is kept first, and nothing of it lands.
 
 use camino::Utf8PathBuf;
-use pdca_journal::{AppendError, Cause, Effect, Record, Seq, Status, project};
+use pdca_journal::{AppendError, Cause, Effect, Record, Seq, WorkstreamStatus, write_status_files};
 use pdca_lanes::{ClaimError, Saved, Target, TargetError};
 use pdca_state::BundleId;
 
@@ -91,20 +91,22 @@ impl Run {
         let mut records = Vec::new();
         for (bundle, work) in &journal.state().bundles {
             match work.status {
-                Status::Ready | Status::Interrupted | Status::Blocked { .. } => {
+                WorkstreamStatus::Ready
+                | WorkstreamStatus::Interrupted
+                | WorkstreamStatus::Blocked { .. } => {
                     let why = "the run was given up".to_owned();
                     records.push(Record::Abandoned { bundle: bundle.clone(), why });
                 }
-                Status::Running
-                | Status::Sealed
-                | Status::Landed
-                | Status::Abandoned { .. }
-                | Status::Cleaned => {}
+                WorkstreamStatus::Running
+                | WorkstreamStatus::Sealed
+                | WorkstreamStatus::Landed
+                | WorkstreamStatus::Abandoned { .. }
+                | WorkstreamStatus::Cleaned => {}
             }
         }
         records.push(Record::Aborted { why: why.to_owned() });
         journal.append((self.clock)(), records)?;
-        project(&self.runs, &journal.run().clone(), journal.state())
+        write_status_files(&self.runs, &journal.run().clone(), journal.state())
             .map_err(|error| AbortError::Record(error.into()))?;
         Ok(kept)
     }

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
-    Activity, Admission, AdmissionError, Admitted, AppendError, Block, CreateError, Epoch,
-    FindError, Holder, Journal, OpenError, Opened, Place, Process, Reason, Record, Refusal, Ruling,
-    RunFact, RunId, RunPhase, RunState, Runs, Status, Target, Torn, Workstream, next_epoch, rule,
+    Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block,
+    CreateError, Epoch, FindError, HostScope, Journal, LockHolder, OpenError, Opened, Process,
+    Reason, Record, Ruling, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn, Workstream,
+    WorkstreamStatus, next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -156,7 +157,7 @@ impl Run {
 /// makes it wait on. One that was finished or removed meanwhile waits for nothing.
 fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Record)> {
     let block = |(id, work): (&BundleId, &Workstream)| match &work.status {
-        Status::Blocked { reason: Reason::Recovery, evidence, .. } => {
+        WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } => {
             let record = Record::Blocked {
                 bundle: Some(id.clone()),
                 reason: Reason::Recovery,
@@ -164,21 +165,21 @@ fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Recor
             };
             can_go_on(&config.bundles, id).then(|| (id.clone(), record))
         }
-        Status::Blocked { .. }
-        | Status::Ready
-        | Status::Running
-        | Status::Interrupted
-        | Status::Sealed
-        | Status::Landed
-        | Status::Abandoned { .. }
-        | Status::Cleaned => None,
+        WorkstreamStatus::Blocked { .. }
+        | WorkstreamStatus::Ready
+        | WorkstreamStatus::Running
+        | WorkstreamStatus::Interrupted
+        | WorkstreamStatus::Sealed
+        | WorkstreamStatus::Landed
+        | WorkstreamStatus::Abandoned { .. }
+        | WorkstreamStatus::Cleaned => None,
     };
     state.bundles.iter().filter_map(block).collect()
 }
 
 /// This process, so that it can be told from others later.
 pub(super) fn myself() -> io::Result<Process> {
-    Process::of(&Place::here()?, std::process::id())
+    Process::of(&HostScope::here()?, std::process::id())
         .ok_or_else(|| io::Error::other("this process is not in the process table"))
 }
 
@@ -224,9 +225,9 @@ pub(super) fn announce(
     config: &WorkspaceConfig,
     run: &RunId,
 ) -> Result<(), RunError> {
-    let host = Place::here()?.host;
+    let host = HostScope::here()?.host;
     let (workspace, run) = (config.workspace.clone(), run.to_string());
-    Ok(admission.announce(&Holder { pid: std::process::id(), host, workspace, run })?)
+    Ok(admission.announce(&LockHolder { pid: std::process::id(), host, workspace, run })?)
 }
 
 pub(super) struct Taken {
@@ -294,23 +295,29 @@ pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
     next_epoch(seen).ok_or(RunError::NoEpoch)
 }
 
-fn refused(refusal: Refusal, config: &WorkspaceConfig, active: Vec<pdca_journal::Run>) -> RunError {
+fn refused(
+    refusal: AdmissionRefusal,
+    config: &WorkspaceConfig,
+    active: Vec<pdca_journal::RunEntry>,
+) -> RunError {
     let find = |run: &RunId| active.into_iter().find(|one| one.id == *run).map(|one| one.found);
     match refusal {
-        Refusal::Blocked { run, phase } => {
+        AdmissionRefusal::Blocked { run, phase } => {
             let block = find(&run).and_then(Result::ok).and_then(|found| found.state.block);
             let workspace = config.workspace.clone();
             RunError::Blocked { run, workspace, phase, block: block.map(Box::new) }
         }
-        Refusal::Unreadable { run } => {
+        AdmissionRefusal::Unreadable { run } => {
             let source = find(&run).and_then(Result::err).map(Box::new);
             RunError::Unreadable { dir: config.runs().dir(&run), run, source }
         }
         // The locks are ours by now, so neither is about them.
-        Refusal::CannotLock => {
+        AdmissionRefusal::CannotLock => {
             let path = config.private();
             AdmissionError::CannotLock { path, source: None }.into()
         }
-        Refusal::Held { by } => AdmissionError::Held { path: config.private(), holder: by }.into(),
+        AdmissionRefusal::Held { by } => {
+            AdmissionError::Held { path: config.private(), holder: by }.into()
+        }
     }
 }

@@ -6,8 +6,9 @@
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
-    Action, AppendError, Branch, Cause, Checkout, Ending, Facts, Generation, Journal, LaneLock,
-    Lease, Liveness, Place, Reason, Record, RunState, Status, decide,
+    AppendError, BeatEnding, BranchFact, Cause, CheckoutFact, Generation, HostScope, Journal,
+    LaneLock, Lease, Liveness, Reason, Record, RecoveryAction, RecoveryFacts, RunState,
+    WorkstreamStatus, decide,
 };
 use pdca_lanes::{LaneReport, LaneState};
 use pdca_state::BundleId;
@@ -19,9 +20,9 @@ use crate::config::WorkspaceConfig;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
     /// Its checkout.
-    pub checkout: Checkout,
+    pub checkout: CheckoutFact,
     /// Its commits there.
-    pub branch: Branch,
+    pub branch: BranchFact,
     /// Whether anything runs in its lane.
     pub runner: Liveness,
     /// The right to run there.
@@ -38,7 +39,7 @@ pub struct Recovered {
     /// What was found.
     pub observed: Observed,
     /// What was decided.
-    pub action: Action,
+    pub action: RecoveryAction,
     /// The slot it was claimed for, if any.
     pub slot: Option<u32>,
 }
@@ -65,7 +66,7 @@ pub(super) fn reconcile(
                 journal
                     .append((request.clock)(), records.into_iter().chain([reconciled]).collect())?;
             }
-            if found.action != Action::Noop {
+            if found.action != RecoveryAction::Noop {
                 recovered.push(found);
             }
             if is_rest {
@@ -80,7 +81,7 @@ pub(super) fn reconcile(
 pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
     let observed = lanes.observe(id, work.claim.as_ref());
-    let facts = Facts {
+    let facts = RecoveryFacts {
         run: state.phase,
         bundle: work.status.phase(),
         checkout: observed.checkout,
@@ -104,15 +105,15 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
     let interrupted = |generation: Generation| Record::Ended {
         bundle: found.id.clone(),
         generation,
-        ending: Ending::Interrupted { cause: Cause::Crash },
+        ending: BeatEnding::Interrupted { cause: Cause::Crash },
     };
     let claimed = match (&work.status, &work.claim) {
-        (Status::Running, Some(claim)) => Some(claim.generation),
+        (WorkstreamStatus::Running, Some(claim)) => Some(claim.generation),
         _ => None,
     };
     match found.action {
-        Action::MarkInterrupted => claimed.map(interrupted).into_iter().collect(),
-        Action::BlockRecovery => {
+        RecoveryAction::MarkInterrupted => claimed.map(interrupted).into_iter().collect(),
+        RecoveryAction::BlockRecovery => {
             let evidence = format!(
                 "its checkout is {:?} and its commits are {:?}, which the record does not say",
                 found.observed.checkout, found.observed.branch
@@ -124,21 +125,21 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
         }
         // The pool makes, launches and claims again in its own order; the sweep removes; the rest
         // is nobody's to do without a person.
-        Action::Noop
-        | Action::Prepare
-        | Action::Launch
-        | Action::Reclaim
-        | Action::FenceStop
-        | Action::RevokeLease
-        | Action::QueueForIntegration
-        | Action::DrainKill
-        | Action::Rescue
-        | Action::RemoveCheckout
-        | Action::DeleteBranch
-        | Action::MarkAbandoned
-        | Action::MarkCleaned
-        | Action::AwaitHuman
-        | Action::AlertNoop => Vec::new(),
+        RecoveryAction::Noop
+        | RecoveryAction::Prepare
+        | RecoveryAction::Launch
+        | RecoveryAction::Reclaim
+        | RecoveryAction::FenceStop
+        | RecoveryAction::RevokeLease
+        | RecoveryAction::QueueForIntegration
+        | RecoveryAction::DrainKill
+        | RecoveryAction::Rescue
+        | RecoveryAction::RemoveCheckout
+        | RecoveryAction::DeleteBranch
+        | RecoveryAction::MarkAbandoned
+        | RecoveryAction::MarkCleaned
+        | RecoveryAction::AwaitHuman
+        | RecoveryAction::AlertNoop => Vec::new(),
     }
 }
 
@@ -146,7 +147,7 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
 pub(crate) struct Lanes {
     reports: Vec<LaneReport>,
     homes: std::collections::BTreeMap<BundleId, u32>,
-    here: Option<Place>,
+    here: Option<HostScope>,
     readable: bool,
     root: Utf8PathBuf,
 }
@@ -159,7 +160,7 @@ impl Lanes {
             readable: listed.is_ok(),
             reports: listed.unwrap_or_default(),
             homes: config.homes(),
-            here: Place::here().ok(),
+            here: HostScope::here().ok(),
             root: config.lanes.root.clone(),
         }
     }
@@ -171,7 +172,7 @@ impl Lanes {
             runner: Liveness::Dead,
             lease: Lease::None,
         };
-        let Some(claim) = claim else { return quiet(Checkout::Absent, Branch::Absent) };
+        let Some(claim) = claim else { return quiet(CheckoutFact::Absent, BranchFact::Absent) };
         let recorded = claim.process.as_ref().zip(self.here.as_ref());
         let recorded = recorded.map(|(process, here)| process.liveness(here));
         let of_slot = || self.reports.iter().filter(|report| report.slot == claim.slot);
@@ -188,22 +189,22 @@ impl Lanes {
         let (checkout, branch) = match report {
             None if !is_its && self.root.join(format!("lane-{}", claim.slot)).is_dir() => {
                 // Claimed, and nothing was put there yet: as good as prepared.
-                (Checkout::Clean, Branch::AsExpected)
+                (CheckoutFact::Clean, BranchFact::AsExpected)
             }
-            None => (Checkout::Absent, Branch::Absent),
+            None => (CheckoutFact::Absent, BranchFact::Absent),
             // What ran there broke it. The next claim moves it aside, whole, and makes it anew.
             Some(report) if report.state != LaneState::Gone && report.head.is_none() => {
-                (Checkout::Clean, Branch::AsExpected)
+                (CheckoutFact::Clean, BranchFact::AsExpected)
             }
             Some(report) => (
                 match (report.state, report.dirty) {
-                    (LaneState::Gone, _) => Checkout::Absent,
-                    (LaneState::Interrupted | LaneState::Ready, Some(false)) => Checkout::Clean,
+                    (LaneState::Gone, _) => CheckoutFact::Absent,
+                    (LaneState::Interrupted | LaneState::Ready, Some(false)) => CheckoutFact::Clean,
                     (LaneState::Interrupted | LaneState::Ready, Some(true) | None) => {
-                        Checkout::Dirty
+                        CheckoutFact::Dirty
                     }
                 },
-                if report.head.is_some() { Branch::AsExpected } else { Branch::Absent },
+                if report.head.is_some() { BranchFact::AsExpected } else { BranchFact::Absent },
             ),
         };
         Observed { checkout, branch, runner, lease }

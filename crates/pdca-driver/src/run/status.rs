@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pdca_journal::{FindError, Liveness, Place, RunId, RunState, Runs, Tail};
+use pdca_journal::{FindError, HostScope, Liveness, RunId, RunState, Runs, Tail};
 
 use super::observe::{Lanes, Recovered, look};
 use crate::config::WorkspaceConfig;
@@ -43,12 +43,12 @@ fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<RunS
     if active.is_empty() {
         return Ok(Vec::new());
     }
-    let (here, lanes) = (Place::here()?, look());
+    let (here, lanes) = (HostScope::here()?, look());
     Ok(active.into_iter().map(|run| RunStatus::of(run, &here, lanes.as_ref())).collect())
 }
 
 impl RunStatus {
-    fn of(run: pdca_journal::Run, here: &Place, lanes: Option<&Lanes>) -> Self {
+    fn of(run: pdca_journal::RunEntry, here: &HostScope, lanes: Option<&Lanes>) -> Self {
         match run.found {
             Err(error) => Self {
                 id: run.id,

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pdca_journal::{
-    Admission, AdmissionError, Journal, Liveness, OpenError, Place, Process, RunId,
+    Admission, AdmissionError, HostScope, Journal, Liveness, OpenError, Process, RunId,
 };
-use pdca_process::{HoldError, wait_until_free};
+use pdca_process::{LivenessLockError, wait_until_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -53,7 +53,7 @@ pub enum TakeOverError {
     },
     /// What the driver had started is still running.
     #[error("what the driver had started is still running")]
-    Children(#[from] HoldError),
+    Children(#[from] LivenessLockError),
 }
 
 impl Run {
@@ -116,7 +116,7 @@ fn not_taken(run: &RunId, source: OpenError) -> RunError {
 /// A handle of the driver; `None` where it is dead already.
 fn hold(driver: &Process) -> Result<Option<OwnedFd>, TakeOverError> {
     let unknown = || TakeOverError::Unknown { driver: driver.clone() };
-    let here = Place::here().map_err(RunError::from)?;
+    let here = HostScope::here().map_err(RunError::from)?;
     match driver.liveness(&here) {
         Liveness::Unknown => return Err(unknown()),
         Liveness::Dead => return Ok(None),

@@ -1,7 +1,7 @@
 //! Rows and fixes that the kernel keeps from writing what is not theirs.
 
 use pdca_gates::{GatesError, GatesOutcome};
-use pdca_process::{Held, Sandbox, SandboxMode, sandbox_support};
+use pdca_process::{Sandbox, SandboxKind, SandboxMode, sandbox_support};
 use pdca_state::GateResult;
 
 use crate::stage::{Checkout, Stage, found, said};
@@ -19,7 +19,7 @@ fn run(stage: &mut Stage, mode: SandboxMode, rows: &str) -> Result<GatesOutcome,
 }
 
 fn has_landlock() -> bool {
-    matches!(sandbox_support(), Held::Landlock { .. })
+    matches!(sandbox_support(), SandboxKind::Landlock { .. })
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::reconcile::RunPhase;
 use crate::run_id::RunId;
-use crate::runs::Run;
+use crate::runs::RunEntry;
 
 /// What the lock of a target says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct RunFact {
     pub phase: Option<RunPhase>,
 }
 
-impl From<&Run> for RunFact {
-    fn from(run: &Run) -> Self {
+impl From<&RunEntry> for RunFact {
+    fn from(run: &RunEntry) -> Self {
         Self { run: run.id.clone(), phase: run.phase() }
     }
 }
@@ -41,12 +41,12 @@ pub enum Ruling {
     /// This one goes on; its driver is dead.
     Resume(RunId),
     /// None.
-    Refuse(Refusal),
+    Refuse(AdmissionRefusal),
 }
 
 /// Why no run may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AdmissionRefusal {
     /// A filesystem cannot lock.
     CannotLock,
     /// A driver is at work.
@@ -73,23 +73,23 @@ pub enum Refusal {
 /// The order of the runs does not matter. Of several that are to go on the newest does first.
 pub fn rule(locks: &[LockFact], runs: &[RunFact]) -> Ruling {
     if locks.contains(&LockFact::CannotLock) {
-        return Ruling::Refuse(Refusal::CannotLock);
+        return Ruling::Refuse(AdmissionRefusal::CannotLock);
     }
     let held = locks.iter().find_map(|lock| match lock {
         LockFact::Held { by } => Some(by.clone()),
         LockFact::Free | LockFact::CannotLock => None,
     });
     if let Some(by) = held {
-        return Ruling::Refuse(Refusal::Held { by });
+        return Ruling::Refuse(AdmissionRefusal::Held { by });
     }
     let mut runs: Vec<&RunFact> = runs.iter().collect();
     runs.sort_unstable_by(|one, other| other.run.cmp(&one.run));
     if let Some(unread) = runs.iter().find(|fact| fact.phase.is_none()) {
-        return Ruling::Refuse(Refusal::Unreadable { run: unread.run.clone() });
+        return Ruling::Refuse(AdmissionRefusal::Unreadable { run: unread.run.clone() });
     }
     let known = || runs.iter().filter_map(|fact| Some((&fact.run, fact.phase?)));
     if let Some((run, phase)) = known().find(|(_, phase)| phase.is_blocked()) {
-        return Ruling::Refuse(Refusal::Blocked { run: run.clone(), phase });
+        return Ruling::Refuse(AdmissionRefusal::Blocked { run: run.clone(), phase });
     }
     match known().find(|(_, phase)| phase.is_active()) {
         Some((run, _)) => Ruling::Resume(run.clone()),
@@ -129,7 +129,7 @@ mod tests {
         for phase in RunPhase::ALL.into_iter().filter(|phase| phase.is_blocked()) {
             let runs = [fact(1, phase), fact(2, RunPhase::Running)];
             let run = runs[0].run.clone();
-            assert_eq!(rule(FREE, &runs), Ruling::Refuse(Refusal::Blocked { run, phase }));
+            assert_eq!(rule(FREE, &runs), Ruling::Refuse(AdmissionRefusal::Blocked { run, phase }));
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn a_run_of_which_nothing_is_known_bars_every_other() {
         let runs = [fact(1, None), fact(2, RunPhase::BlockedConflict)];
         let run = runs[0].run.clone();
-        assert_eq!(rule(FREE, &runs), Ruling::Refuse(Refusal::Unreadable { run }));
+        assert_eq!(rule(FREE, &runs), Ruling::Refuse(AdmissionRefusal::Unreadable { run }));
     }
 
     #[test]
@@ -147,8 +147,11 @@ mod tests {
         let by = "process 12".to_owned();
         assert_eq!(
             rule(&[LockFact::Free, held.clone()], &runs),
-            Ruling::Refuse(Refusal::Held { by })
+            Ruling::Refuse(AdmissionRefusal::Held { by })
         );
-        assert_eq!(rule(&[held, LockFact::CannotLock], &runs), Ruling::Refuse(Refusal::CannotLock));
+        assert_eq!(
+            rule(&[held, LockFact::CannotLock], &runs),
+            Ruling::Refuse(AdmissionRefusal::CannotLock)
+        );
     }
 }

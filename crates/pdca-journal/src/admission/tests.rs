@@ -5,8 +5,8 @@ use std::io::Write as _;
 use super::*;
 use crate::testing::Scene;
 
-fn holder_named(pid: u32) -> Holder {
-    Holder { pid, host: "h".to_owned(), workspace: "w".into(), run: "01R".to_owned() }
+fn holder_named(pid: u32) -> LockHolder {
+    LockHolder { pid, host: "h".to_owned(), workspace: "w".into(), run: "01R".to_owned() }
 }
 
 /// A directory that stands for a git common directory.
@@ -165,10 +165,10 @@ fn what_is_written_in_a_lock_cannot_command_a_terminal_and_decides_nothing() {
 
 #[test]
 fn where_to_look_for_a_run_that_was_left_is_read_from_the_words() {
-    let holder = Holder { workspace: "a dir, run x of y".into(), ..holder_named(12) };
-    assert_eq!(Holder::from_words(&holder.to_string()), Some(holder));
+    let holder = LockHolder { workspace: "a dir, run x of y".into(), ..holder_named(12) };
+    assert_eq!(LockHolder::from_words(&holder.to_string()), Some(holder));
     for words in ["", "another process", "process x on h, run r of w", "process 1 on h"] {
-        assert_eq!(Holder::from_words(words), None, "{words}");
+        assert_eq!(LockHolder::from_words(words), None, "{words}");
     }
 }
 

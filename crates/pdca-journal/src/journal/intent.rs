@@ -1,8 +1,8 @@
 //! What is on disk before an effect, and what has to follow it.
 
 use crate::journal::{AppendError, Journal};
-use crate::moment::Moment;
-use crate::record::{Cause, Effect, Outcome, Record, Seq};
+use crate::record::{Cause, Effect, EffectOutcome, Record, Seq};
+use crate::timestamp::Moment;
 
 /// An effect whose intent is on disk: now it may be carried out, and then it has to be resolved.
 ///
@@ -54,7 +54,7 @@ impl Intent {
 
     /// It is done, and was found to be when looked at afterwards.
     pub fn done(self, journal: &mut Journal, at: Moment) -> Result<Seq, AppendError> {
-        self.resolve(journal, at, Outcome::Done)
+        self.resolve(journal, at, EffectOutcome::Done)
     }
 
     /// It is not done, and nothing of it is left.
@@ -65,7 +65,7 @@ impl Intent {
         cause: Cause,
         what: impl Into<String>,
     ) -> Result<Seq, AppendError> {
-        self.resolve(journal, at, Outcome::Failed { cause, what: what.into() })
+        self.resolve(journal, at, EffectOutcome::Failed { cause, what: what.into() })
     }
 
     /// It ended like this.
@@ -73,7 +73,7 @@ impl Intent {
         self,
         journal: &mut Journal,
         at: Moment,
-        outcome: Outcome,
+        outcome: EffectOutcome,
     ) -> Result<Seq, AppendError> {
         self.resolve_before(journal, at, outcome, Vec::new())
     }
@@ -83,7 +83,7 @@ impl Intent {
         self,
         journal: &mut Journal,
         at: Moment,
-        outcome: Outcome,
+        outcome: EffectOutcome,
         facts: Vec<Record>,
     ) -> Result<Seq, AppendError> {
         let mut records = vec![Record::Outcome { intent: self.seq, outcome }];

@@ -6,7 +6,7 @@ mod power;
 
 use super::*;
 use crate::read::read;
-use crate::record::{Activity, Cause, Effect, Outcome};
+use crate::record::{Activity, Cause, Effect, EffectOutcome};
 use crate::testing::{Scene, admitted, at, entered, entries, id, run, story};
 
 fn prepare(bundle: &str) -> Effect {
@@ -31,7 +31,7 @@ fn records_that_belong_together_cost_one_sync() {
     let mut journal = scene.create();
     let intent = journal.intent(at(1), prepare("1")).unwrap();
     let facts = vec![entered(Activity::Running), crate::testing::claimed("1", 1, 0)];
-    intent.resolve_before(&mut journal, at(1), Outcome::Done, facts).unwrap();
+    intent.resolve_before(&mut journal, at(1), EffectOutcome::Done, facts).unwrap();
     assert_eq!(journal.syncs(), 2);
     assert_eq!(journal.state().last.seq, Seq(5));
     journal.append(at(1), Vec::new()).unwrap();

@@ -6,20 +6,20 @@ mod table;
 
 use super::*;
 
-impl Facts {
+impl RecoveryFacts {
     /// All of them.
-    fn all() -> impl Iterator<Item = Facts> {
+    fn all() -> impl Iterator<Item = RecoveryFacts> {
         RunPhase::ALL.into_iter().flat_map(|run| {
-            BundlePhase::ALL.into_iter().flat_map(move |bundle| Facts::found(run, bundle))
+            BundlePhase::ALL.into_iter().flat_map(move |bundle| RecoveryFacts::found(run, bundle))
         })
     }
 
     /// All that can be found about a bundle of a run.
-    fn found(run: RunPhase, bundle: BundlePhase) -> impl Iterator<Item = Facts> {
+    fn found(run: RunPhase, bundle: BundlePhase) -> impl Iterator<Item = RecoveryFacts> {
         CHECKOUTS.into_iter().flat_map(move |checkout| {
             BRANCHES.into_iter().flat_map(move |branch| {
                 RUNNERS.into_iter().flat_map(move |runner| {
-                    LEASES.into_iter().map(move |lease| Facts {
+                    LEASES.into_iter().map(move |lease| RecoveryFacts {
                         run,
                         bundle,
                         checkout,
@@ -33,54 +33,59 @@ impl Facts {
     }
 }
 
-const CHECKOUTS: [Checkout; 4] =
-    [Checkout::Absent, Checkout::Clean, Checkout::Dirty, Checkout::Foreign];
-const BRANCHES: [Branch; 3] = [Branch::Absent, Branch::AsExpected, Branch::Moved];
+const CHECKOUTS: [CheckoutFact; 4] =
+    [CheckoutFact::Absent, CheckoutFact::Clean, CheckoutFact::Dirty, CheckoutFact::Foreign];
+const BRANCHES: [BranchFact; 3] = [BranchFact::Absent, BranchFact::AsExpected, BranchFact::Moved];
 const RUNNERS: [Liveness; 3] = [Liveness::Dead, Liveness::Alive, Liveness::Unknown];
 const LEASES: [Lease; 3] = [Lease::None, Lease::Current, Lease::Stale];
 
 /// All facts there can be.
-pub(crate) fn all_facts() -> impl Iterator<Item = Facts> {
-    Facts::all()
+pub(crate) fn all_facts() -> impl Iterator<Item = RecoveryFacts> {
+    RecoveryFacts::all()
 }
 
 #[test]
 fn there_are_8640_tuples_and_all_are_visited() {
-    let all: std::collections::BTreeSet<Facts> = Facts::all().collect();
+    let all: std::collections::BTreeSet<RecoveryFacts> = RecoveryFacts::all().collect();
     assert_eq!(all.len(), 8640);
 }
 
 /// What the world is like after an action, where nobody else does anything; `None` where the action
 /// is to leave it.
-fn after(facts: Facts, action: Action) -> Option<Facts> {
+fn after(facts: RecoveryFacts, action: RecoveryAction) -> Option<RecoveryFacts> {
     let mut next = facts;
     match action {
         // Queued, it is integration's business and not this function's.
-        Action::Noop | Action::AwaitHuman | Action::AlertNoop | Action::QueueForIntegration => {
+        RecoveryAction::Noop
+        | RecoveryAction::AwaitHuman
+        | RecoveryAction::AlertNoop
+        | RecoveryAction::QueueForIntegration => {
             return None;
         }
-        Action::Prepare => {
-            next.checkout = Checkout::Clean;
-            next.branch = Branch::AsExpected;
+        RecoveryAction::Prepare => {
+            next.checkout = CheckoutFact::Clean;
+            next.branch = BranchFact::AsExpected;
         }
-        Action::Launch | Action::Reclaim => {
+        RecoveryAction::Launch | RecoveryAction::Reclaim => {
             next.bundle = BundlePhase::Running;
             next.runner = Liveness::Alive;
             next.lease = Lease::Current;
         }
-        Action::MarkInterrupted => next.bundle = BundlePhase::Interrupted,
-        Action::FenceStop | Action::DrainKill => next.runner = Liveness::Dead,
-        Action::RevokeLease => next.lease = Lease::None,
-        Action::BlockRecovery => {
+        RecoveryAction::MarkInterrupted => next.bundle = BundlePhase::Interrupted,
+        RecoveryAction::FenceStop | RecoveryAction::DrainKill => next.runner = Liveness::Dead,
+        RecoveryAction::RevokeLease => next.lease = Lease::None,
+        RecoveryAction::BlockRecovery => {
             next.runner = Liveness::Dead;
             next.run = RunPhase::BlockedRecovery;
             next.bundle = BundlePhase::Blocked;
         }
-        Action::Rescue if facts.checkout == Checkout::Dirty => next.checkout = Checkout::Clean,
-        Action::Rescue | Action::DeleteBranch => next.branch = Branch::Absent,
-        Action::RemoveCheckout => next.checkout = Checkout::Absent,
-        Action::MarkAbandoned => next.bundle = BundlePhase::Abandoned,
-        Action::MarkCleaned => next.bundle = BundlePhase::Cleaned,
+        RecoveryAction::Rescue if facts.checkout == CheckoutFact::Dirty => {
+            next.checkout = CheckoutFact::Clean
+        }
+        RecoveryAction::Rescue | RecoveryAction::DeleteBranch => next.branch = BranchFact::Absent,
+        RecoveryAction::RemoveCheckout => next.checkout = CheckoutFact::Absent,
+        RecoveryAction::MarkAbandoned => next.bundle = BundlePhase::Abandoned,
+        RecoveryAction::MarkCleaned => next.bundle = BundlePhase::Cleaned,
     }
     Some(next)
 }

@@ -4,7 +4,7 @@ use pdca_state::BundleId;
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Phase};
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 
 /// A change to something outside the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ pub struct Landing {
 /// What came of an intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Outcome {
+pub enum EffectOutcome {
     /// It is done; so it was found when looked at afterwards.
     Done,
     /// Of [`Effect::Apply`]: applied.

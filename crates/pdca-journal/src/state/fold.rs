@@ -9,34 +9,35 @@ use std::time::Duration;
 use pdca_state::BundleId;
 
 use super::{
-    Block, Claim, Illegal, Objection, Reconciled, Resting, RunState, Since, Status, Workstream,
+    Block, Claim, InvalidRecord, Reconciled, RejectedRecord, Resting, RunState, Since, Workstream,
+    WorkstreamStatus,
 };
 use crate::claim::{Epoch, Generation};
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 use crate::process::Process;
 use crate::reconcile::{BundlePhase, RunPhase};
-use crate::record::{Activity, Cause, Ending, Entry, Phase, Reason, Record, Seq};
+use crate::record::{Activity, BeatEnding, Cause, Entry, Phase, Reason, Record, Seq};
 use crate::retry::Tally;
 
 use require::is;
 
-type Checked = Result<(), Objection>;
+type Checked = Result<(), InvalidRecord>;
 
 impl RunState {
     /// The state after the first record.
-    pub(crate) fn admitted(entry: &Entry) -> Result<Self, Illegal> {
-        let illegal = |objection| Illegal { seq: entry.seq, objection };
+    pub(crate) fn admitted(entry: &Entry) -> Result<Self, RejectedRecord> {
+        let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let Record::Admitted(admitted) = &entry.record else {
-            return Err(illegal(Objection::NotAdmitted));
+            return Err(rejected(InvalidRecord::NotAdmitted));
         };
         if entry.seq != Seq(1) {
-            return Err(illegal(Objection::OutOfOrder { expected: Seq(1) }));
+            return Err(rejected(InvalidRecord::OutOfOrder { expected: Seq(1) }));
         }
         let since = Since { seq: entry.seq, at: entry.at };
         let mut bundles = BTreeMap::new();
         for bundle in &admitted.batch {
             if bundles.insert(bundle.clone(), Workstream::new(since)).is_some() {
-                return Err(illegal(Objection::InBatchTwice(bundle.clone())));
+                return Err(rejected(InvalidRecord::InBatchTwice(bundle.clone())));
             }
         }
         Ok(Self {
@@ -60,19 +61,19 @@ impl RunState {
     }
 
     /// Goes on by one record. A record that is refused leaves the state as it was.
-    pub fn apply(&mut self, entry: &Entry) -> Result<(), Illegal> {
-        let illegal = |objection| Illegal { seq: entry.seq, objection };
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), RejectedRecord> {
+        let rejected = |reason| RejectedRecord { seq: entry.seq, reason };
         let due = Seq(self.last.seq.0 + 1);
         if entry.seq != due {
-            return Err(illegal(Objection::OutOfOrder { expected: due }));
+            return Err(rejected(InvalidRecord::OutOfOrder { expected: due }));
         }
         let takes_up = matches!(entry.record, Record::TakenUp { .. });
         if if takes_up { entry.epoch <= self.epoch } else { entry.epoch != self.epoch } {
             let (current, found) = (self.epoch, entry.epoch);
-            return Err(illegal(Objection::OtherEpoch { current, found }));
+            return Err(rejected(InvalidRecord::OtherEpoch { current, found }));
         }
         let since = Since { seq: entry.seq, at: entry.at };
-        self.take(&entry.record, since, entry.epoch).map_err(illegal)?;
+        self.take(&entry.record, since, entry.epoch).map_err(rejected)?;
         if !takes_up {
             self.worked += entry.at.uptime.saturating_sub(self.last.at.uptime);
         }
@@ -83,7 +84,7 @@ impl RunState {
     /// Checks a record, and only then changes anything.
     fn take(&mut self, record: &Record, since: Since, epoch: Epoch) -> Checked {
         match record {
-            Record::Admitted(_) => Err(Objection::AdmittedTwice),
+            Record::Admitted(_) => Err(InvalidRecord::AdmittedTwice),
             Record::TakenUp { driver, forced: _ } => {
                 self.driver = driver.clone();
                 self.epoch = epoch;
@@ -133,7 +134,7 @@ impl RunState {
                 self.require_run(&[RunPhase::Integrating])?;
                 let judged = (tree.clone(), members.clone(), *verdict);
                 self.integration(target)?.judged.push(judged);
-                if *verdict == crate::record::Verdict::Pass {
+                if *verdict == crate::record::GateVerdict::Pass {
                     self.tally.succeeded(None, Phase::Validate);
                 }
                 Ok(())
@@ -152,13 +153,13 @@ impl RunState {
             Record::Unblocked { bundle: Some(bundle) } => self.unblock_bundle(bundle, since),
             Record::Requested { id, request } => {
                 if self.requests.contains_key(id) || self.answered.contains(id) {
-                    return Err(Objection::Request(id.clone()));
+                    return Err(InvalidRecord::Request(id.clone()));
                 }
                 self.requests.insert(id.clone(), request.clone());
                 Ok(())
             }
             Record::Answered { id, refusal: _ } => {
-                self.requests.remove(id).ok_or_else(|| Objection::Request(id.clone()))?;
+                self.requests.remove(id).ok_or_else(|| InvalidRecord::Request(id.clone()))?;
                 self.answered.insert(id.clone());
                 Ok(())
             }
@@ -194,7 +195,7 @@ impl RunState {
     /// What is blocked is abandoned in draining. Of an accepted change only a person decides that.
     fn require_no_accepted_change_waits(&self) -> Checked {
         let waits = |work: &Workstream| {
-            matches!(work.status, Status::Blocked { from: Resting::Sealed, .. })
+            matches!(work.status, WorkstreamStatus::Blocked { from: Resting::Sealed, .. })
         };
         match self.bundles.iter().find(|(_, work)| waits(work)) {
             Some((bundle, work)) => Err(is(bundle, work.status.phase())),
@@ -213,20 +214,20 @@ impl RunState {
         self.require_run(&[RunPhase::Running])?;
         self.require(bundle, &[BundlePhase::Ready, BundlePhase::Interrupted])?;
         if self.next_generation(bundle) != Some(generation) {
-            return Err(Objection::Generation { bundle: bundle.clone(), found: generation });
+            return Err(InvalidRecord::Generation { bundle: bundle.clone(), found: generation });
         }
         let taken = self.bundles.values().any(|other| {
-            other.status == Status::Running
+            other.status == WorkstreamStatus::Running
                 && other.claim.as_ref().is_some_and(|claim| claim.slot == slot)
         });
         if taken || slot >= self.admitted.lanes {
-            return Err(Objection::Slot(slot));
+            return Err(InvalidRecord::Slot(slot));
         }
         self.require_no_intent(bundle)?;
         let work = self.work(bundle)?;
         work.claim = Some(Claim { generation, slot, base: base.clone(), process: None });
         work.verdicts.clear();
-        work.set(Status::Running, since);
+        work.set(WorkstreamStatus::Running, since);
         Ok(())
     }
 
@@ -240,23 +241,23 @@ impl RunState {
         &mut self,
         bundle: &BundleId,
         generation: Generation,
-        ending: &Ending,
+        ending: &BeatEnding,
         since: Since,
     ) -> Checked {
         self.attempt(bundle, generation)?;
-        let blocked = |reason, evidence: &str| Status::Blocked {
+        let blocked = |reason, evidence: &str| WorkstreamStatus::Blocked {
             reason,
             evidence: evidence.to_owned(),
             from: Resting::Ready,
         };
         let status = match ending {
-            Ending::Finished => {
+            BeatEnding::Finished => {
                 self.tally.succeeded(Some(bundle), Phase::Attempt);
                 blocked(Reason::SignOff, "")
             }
-            Ending::NoChange => blocked(Reason::NoChange, ""),
-            Ending::Failed { what } => blocked(Reason::Failed, what),
-            Ending::Interrupted { cause: _ } => Status::Interrupted,
+            BeatEnding::NoChange => blocked(Reason::NoChange, ""),
+            BeatEnding::Failed { what } => blocked(Reason::Failed, what),
+            BeatEnding::Interrupted { cause: _ } => WorkstreamStatus::Interrupted,
         };
         self.work(bundle)?.set(status, since);
         Ok(())
@@ -269,7 +270,7 @@ impl RunState {
             Reason::Validation => RunPhase::BlockedValidation,
             Reason::Recovery => RunPhase::BlockedRecovery,
             Reason::SignOff | Reason::NoChange | Reason::Failed => {
-                return Err(Objection::NoReasonForARun);
+                return Err(InvalidRecord::NoReasonForARun);
             }
         };
         self.require_run(&[Preparing, Running, Integrating, Draining])?;
@@ -279,7 +280,7 @@ impl RunState {
     }
 
     fn unblock_run(&mut self, since: Since) -> Checked {
-        let block = self.block.take().ok_or(Objection::NotBlocked)?;
+        let block = self.block.take().ok_or(InvalidRecord::NotBlocked)?;
         self.set_phase(block.from, since);
         Ok(())
     }
@@ -294,29 +295,32 @@ impl RunState {
         self.require_live()?;
         let work = self.work(bundle)?;
         let from = match &work.status {
-            Status::Ready => Resting::Ready,
-            Status::Interrupted => Resting::Interrupted,
-            Status::Sealed => Resting::Sealed,
+            WorkstreamStatus::Ready => Resting::Ready,
+            WorkstreamStatus::Interrupted => Resting::Interrupted,
+            WorkstreamStatus::Sealed => Resting::Sealed,
             // Another reason for what waits already: it goes on from the same place.
-            Status::Blocked { from, .. } => *from,
-            Status::Running | Status::Landed | Status::Abandoned { .. } | Status::Cleaned => {
+            WorkstreamStatus::Blocked { from, .. } => *from,
+            WorkstreamStatus::Running
+            | WorkstreamStatus::Landed
+            | WorkstreamStatus::Abandoned { .. }
+            | WorkstreamStatus::Cleaned => {
                 return Err(is(bundle, work.status.phase()));
             }
         };
-        work.set(Status::Blocked { reason, evidence: evidence.to_owned(), from }, since);
+        work.set(WorkstreamStatus::Blocked { reason, evidence: evidence.to_owned(), from }, since);
         Ok(())
     }
 
     fn unblock_bundle(&mut self, bundle: &BundleId, since: Since) -> Checked {
         self.require_live()?;
         let work = self.work(bundle)?;
-        let Status::Blocked { from, .. } = work.status else {
-            return Err(Objection::NotBlocked);
+        let WorkstreamStatus::Blocked { from, .. } = work.status else {
+            return Err(InvalidRecord::NotBlocked);
         };
         let status = match from {
-            Resting::Ready => Status::Ready,
-            Resting::Interrupted => Status::Interrupted,
-            Resting::Sealed => Status::Sealed,
+            Resting::Ready => WorkstreamStatus::Ready,
+            Resting::Interrupted => WorkstreamStatus::Interrupted,
+            Resting::Sealed => WorkstreamStatus::Sealed,
         };
         work.set(status, since);
         Ok(())
@@ -327,7 +331,7 @@ impl RunState {
         let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
         self.require(bundle, &legal)?;
         self.require_no_intent(bundle)?;
-        self.work(bundle)?.set(Status::Abandoned { why: why.to_owned() }, since);
+        self.work(bundle)?.set(WorkstreamStatus::Abandoned { why: why.to_owned() }, since);
         Ok(())
     }
 
@@ -336,7 +340,7 @@ impl RunState {
         self.require(bundle, &[BundlePhase::Landed, BundlePhase::Abandoned])?;
         self.require_no_intent(bundle)?;
         self.tally.succeeded(Some(bundle), Phase::Cleanup);
-        self.work(bundle)?.set(Status::Cleaned, since);
+        self.work(bundle)?.set(WorkstreamStatus::Cleaned, since);
         Ok(())
     }
 
@@ -348,7 +352,7 @@ impl RunState {
 
     fn finish(&mut self, to: RunPhase, since: Since) -> Checked {
         if let Some(seq) = self.intents.keys().next() {
-            return Err(Objection::IntentOpen(*seq));
+            return Err(InvalidRecord::IntentOpen(*seq));
         }
         self.block = None;
         self.set_phase(to, since);

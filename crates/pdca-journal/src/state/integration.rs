@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pdca_state::BundleId;
 
-use crate::object::ObjectId;
-use crate::record::{Landing, Outcome, Seal, Verdict};
+use crate::oid::ObjectId;
+use crate::record::{EffectOutcome, GateVerdict, Landing, Seal};
 
 /// The present plan for a target, and how far it is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub struct Integration {
     /// The changes, in order.
     pub order: Vec<BundleId>,
     /// How far each one is.
-    pub progress: BTreeMap<BundleId, Progress>,
+    pub progress: BTreeMap<BundleId, IntegrationProgress>,
     /// What the next commit is applied to.
     pub tip: ObjectId,
     /// The trees that were judged, with what was in them.
-    pub judged: Vec<(ObjectId, Vec<BundleId>, Verdict)>,
+    pub judged: Vec<(ObjectId, Vec<BundleId>, GateVerdict)>,
 }
 
 /// How far a change is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
+pub struct IntegrationProgress {
     /// What the target was before it.
     pub onto: ObjectId,
     /// Its commits that are dealt with, in order.
@@ -60,19 +60,20 @@ impl Integration {
     }
 
     /// Takes note of what became of a commit.
-    pub(super) fn note(&mut self, bundle: &BundleId, commit: &ObjectId, outcome: &Outcome) {
-        let fresh = || Progress { onto: self.tip.clone(), commits: Vec::new(), conflict: None };
+    pub(super) fn note(&mut self, bundle: &BundleId, commit: &ObjectId, outcome: &EffectOutcome) {
+        let fresh =
+            || IntegrationProgress { onto: self.tip.clone(), commits: Vec::new(), conflict: None };
         let became = match outcome {
-            Outcome::Applied { commit } => Some(commit.clone()),
-            Outcome::Skipped { .. } => None,
-            Outcome::Conflict { paths } => {
+            EffectOutcome::Applied { commit } => Some(commit.clone()),
+            EffectOutcome::Skipped { .. } => None,
+            EffectOutcome::Conflict { paths } => {
                 let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
                 progress.conflict = Some(paths.clone());
                 // What of it was applied already is no part of the combination.
                 self.tip = progress.onto.clone();
                 return;
             }
-            Outcome::Done | Outcome::Failed { .. } => return,
+            EffectOutcome::Done | EffectOutcome::Failed { .. } => return,
         };
         let progress = self.progress.entry(bundle.clone()).or_insert_with(fresh);
         progress.commits.push(Applied { commit: commit.clone(), became: became.clone() });
@@ -116,6 +117,6 @@ impl Integration {
         let said = self.judged.iter().rev();
         let mut about =
             said.filter(|(tree, members, _)| tree == &landing.tree && members == &landing.bundles);
-        about.next().is_some_and(|(_, _, verdict)| *verdict == Verdict::Pass)
+        about.next().is_some_and(|(_, _, verdict)| *verdict == GateVerdict::Pass)
     }
 }

@@ -4,7 +4,7 @@ mod landing;
 mod random;
 
 use super::*;
-use crate::record::{Activity, Cause, Ending, Landing, Outcome, Phase, Record};
+use crate::record::{Activity, BeatEnding, Cause, EffectOutcome, Landing, Phase, Record};
 use crate::retry::{Allowance, Limits, Now};
 use crate::testing::{
     admitted, at, claimed, ended, entered, entries, generation, id, intent, oid, outcome, process,
@@ -17,7 +17,7 @@ fn told(records: Vec<Record>) -> RunState {
 }
 
 /// The state after these records; all but the last are legal.
-fn try_tell(records: Vec<Record>) -> Result<RunState, Illegal> {
+fn try_tell(records: Vec<Record>) -> Result<RunState, RejectedRecord> {
     let records = std::iter::once(Record::Admitted(admitted())).chain(records);
     let entries: Vec<Entry> = (1..)
         .zip(records)
@@ -29,9 +29,9 @@ fn try_tell(records: Vec<Record>) -> Result<RunState, Illegal> {
 /// Why the last of these records is refused.
 fn refusal(records: Vec<Record>) -> String {
     let last = Seq(records.len() as u64 + 1);
-    let illegal = try_tell(records).unwrap_err();
-    assert_eq!(illegal.seq, last, "{illegal}");
-    illegal.objection.to_string()
+    let rejected = try_tell(records).unwrap_err();
+    assert_eq!(rejected.seq, last, "{rejected}");
+    rejected.reason.to_string()
 }
 
 fn running() -> Vec<Record> {
@@ -44,15 +44,15 @@ fn with(mut records: Vec<Record>, more: impl IntoIterator<Item = Record>) -> Vec
 }
 
 /// Bundle 1 is accepted and its only commit applied; the tree `7` is judged so, next comes record 12.
-fn applied(verdict: Verdict) -> Vec<Record> {
+fn applied(verdict: GateVerdict) -> Vec<Record> {
     let target = || "app".to_owned();
     with(
         running(),
         [
             claimed("1", 1, 0),
-            ended("1", 1, Ending::Finished),
+            ended("1", 1, BeatEnding::Finished),
             intent(Effect::Seal(seal("1", '1'))),
-            outcome(5, Outcome::Done),
+            outcome(5, EffectOutcome::Done),
             entered(Activity::Integrating),
             Record::Planned { target: target(), base: oid('0'), order: vec![id("1")] },
             intent(Effect::Apply {
@@ -61,7 +61,7 @@ fn applied(verdict: Verdict) -> Vec<Record> {
                 commit: oid('1'),
                 onto: oid('0'),
             }),
-            outcome(9, Outcome::Applied { commit: oid('a') }),
+            outcome(9, EffectOutcome::Applied { commit: oid('a') }),
             Record::Combined {
                 target: target(),
                 tree: oid('7'),
@@ -89,11 +89,11 @@ fn a_whole_run_ends_clean() {
     let state = RunState::fold(&entries()).unwrap().unwrap();
     assert_eq!(state.phase, RunPhase::Completed);
     assert!(!state.is_active() && state.intents.is_empty() && state.requests.is_empty());
-    assert!(state.bundles.values().all(|work| work.status == Status::Cleaned));
+    assert!(state.bundles.values().all(|work| work.status == WorkstreamStatus::Cleaned));
     assert_eq!(state.bundles[&id("1")].seal.as_ref().unwrap().order, Seq(15));
     assert_eq!(state.bundles[&id("2")].claim.as_ref().unwrap().generation, generation(2));
     assert_eq!(state.leaf_calls, 1);
-    assert_eq!(state.reconciled.unwrap().action, Action::MarkCleaned);
+    assert_eq!(state.reconciled.unwrap().action, RecoveryAction::MarkCleaned);
     assert_eq!(state.worked.as_secs(), 38);
 }
 
@@ -124,7 +124,10 @@ fn a_record_that_is_left_out_is_missed() {
 #[test]
 fn a_generation_is_never_used_again_and_never_left_out() {
     let interrupted = |number| {
-        [claimed("1", number, 0), ended("1", number, Ending::Interrupted { cause: Cause::Crash })]
+        [
+            claimed("1", number, 0),
+            ended("1", number, BeatEnding::Interrupted { cause: Cause::Crash }),
+        ]
     };
     let once = with(running(), interrupted(1));
     told(with(once.clone(), [claimed("1", 2, 0)]));
@@ -132,7 +135,7 @@ fn a_generation_is_never_used_again_and_never_left_out() {
         let refused = refusal(with(once.clone(), [claimed("1", number, 0)]));
         assert_eq!(refused, format!("generation {number} of 1 is not the one that is due"));
     }
-    let stale = with(once, [claimed("1", 2, 0), ended("1", 1, Ending::Finished)]);
+    let stale = with(once, [claimed("1", 2, 0), ended("1", 1, BeatEnding::Finished)]);
     assert_eq!(refusal(stale), "generation 1 of 1 is not the one that is due");
 }
 
@@ -141,7 +144,7 @@ fn a_lane_has_one_bundle_at_a_time() {
     let first = with(running(), [claimed("1", 1, 0)]);
     assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 0)])), "lane 0 is not to be had");
     assert_eq!(refusal(with(first.clone(), [claimed("2", 1, 2)])), "lane 2 is not to be had");
-    let given_back = [ended("1", 1, Ending::NoChange), claimed("2", 1, 0)];
+    let given_back = [ended("1", 1, BeatEnding::NoChange), claimed("2", 1, 0)];
     told(with(first, given_back));
 }
 
@@ -165,7 +168,7 @@ fn a_run_does_not_drain_while_an_accepted_change_waits_for_a_person() {
     };
     let waits = with(
         running(),
-        [intent(Effect::Seal(seal("1", '1'))), outcome(3, Outcome::Done), blocked.clone()],
+        [intent(Effect::Seal(seal("1", '1'))), outcome(3, EffectOutcome::Done), blocked.clone()],
     );
     let draining = || entered(Activity::Draining);
     assert_eq!(refusal(with(waits.clone(), [draining()])), "1 is blocked");
@@ -185,9 +188,9 @@ fn what_is_about_to_be_done_ends_before_anything_else_is_done_with_the_bundle() 
         assert_eq!(refusal(with(preparing(), [record])), "intent 3 has no outcome yet");
     }
     told(with(preparing(), [claimed("2", 1, 0)]));
-    let wrong = outcome(3, Outcome::Applied { commit: oid('1') });
+    let wrong = outcome(3, EffectOutcome::Applied { commit: oid('1') });
     assert_eq!(refusal(with(preparing(), [wrong])), "intent 3 cannot have this outcome");
-    let unknown = outcome(9, Outcome::Done);
+    let unknown = outcome(9, EffectOutcome::Done);
     assert_eq!(refusal(with(preparing(), [unknown])), "there is no open intent 9");
 }
 
@@ -257,13 +260,13 @@ fn only_a_new_driver_brings_a_new_epoch_and_an_old_one_says_nothing_any_more() {
     let state = RunState::fold(&entries).unwrap().unwrap();
     for wrong in [next(claimed("1", 1, 0), 2), next(taken.clone(), 1), next(taken.clone(), 0)] {
         let refused = state.clone().apply(&wrong).unwrap_err();
-        assert!(matches!(refused.objection, Objection::OtherEpoch { .. }), "{refused}");
+        assert!(matches!(refused.reason, InvalidRecord::OtherEpoch { .. }), "{refused}");
     }
     entries.push(next(taken, 7));
     let taken_up = RunState::fold(&entries).unwrap().unwrap();
     let old = Entry { seq: Seq(6), ..next(claimed("1", 1, 0), 1) };
     let refused = taken_up.clone().apply(&old).unwrap_err();
-    assert!(matches!(refused.objection, Objection::OtherEpoch { .. }), "{refused}");
+    assert!(matches!(refused.reason, InvalidRecord::OtherEpoch { .. }), "{refused}");
     assert_eq!(taken_up.epoch, Epoch::new(7));
 }
 
@@ -280,7 +283,7 @@ fn f9_success_in_one_phase_leaves_the_counters_of_others_alone() {
             recovery("2", Phase::Prepare, Cause::Disk),
             recovery("1", Phase::Prepare, Cause::Disk),
             intent(Effect::Prepare { bundle: id("1"), slot: 0 }),
-            outcome(8, Outcome::Done),
+            outcome(8, EffectOutcome::Done),
         ],
     ));
     let count = |bundle: &str, phase, cause| {
@@ -302,7 +305,7 @@ fn a_failure_takes_no_counter_back() {
         [
             recovery,
             intent(Effect::Prepare { bundle: id("1"), slot: 0 }),
-            outcome(4, Outcome::Failed { cause: Cause::Disk, what: String::new() }),
+            outcome(4, EffectOutcome::Failed { cause: Cause::Disk, what: String::new() }),
         ],
     ));
     assert_eq!(state.tally.count(Some(&id("1")), Phase::Prepare, Cause::Disk).unwrap().attempts, 1);
@@ -344,18 +347,18 @@ fn a_bundle_that_is_no_part_of_the_run_is_refused() {
 fn require_sound(state: &RunState) {
     let mut slots = BTreeSet::new();
     for (bundle, work) in &state.bundles {
-        let running = work.status == Status::Running;
+        let running = work.status == WorkstreamStatus::Running;
         if running {
             let claim = work.claim.as_ref().expect("what runs is claimed");
             assert!(slots.insert(claim.slot), "two in lane {}", claim.slot);
         }
-        let is_sealed = matches!(work.status, Status::Sealed | Status::Landed);
+        let is_sealed = matches!(work.status, WorkstreamStatus::Sealed | WorkstreamStatus::Landed);
         assert!(!is_sealed || work.seal.is_some(), "{bundle}");
         assert!(!running || state.is_active(), "{bundle} runs in a run that is over");
         assert!(state.intents_about(bundle).count() <= 1, "{bundle}");
     }
     assert_eq!(state.phase.is_blocked(), state.block.is_some());
     if state.phase == RunPhase::Completed {
-        assert!(state.bundles.values().all(|work| work.status == Status::Cleaned));
+        assert!(state.bundles.values().all(|work| work.status == WorkstreamStatus::Cleaned));
     }
 }

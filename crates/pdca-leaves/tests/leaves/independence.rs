@@ -5,7 +5,7 @@
 
 use fs_err as fs;
 use pdca_leaves::{Guard, LeafError, Output, Role};
-use pdca_process::Held;
+use pdca_process::SandboxKind;
 use pdca_state::Artifact;
 use pdca_testkit::Repo;
 
@@ -78,7 +78,7 @@ fn a_reviewer_that_shows_the_builders_notes_fails_and_is_reported() {
             assert!(!error.error_log().unwrap().contains(SECRET), "{error:?}");
         } else {
             let guard = result.unwrap().guard;
-            assert!(matches!(guard, Guard::Sandbox(Held::NotAvailable { .. })), "{guard}");
+            assert!(matches!(guard, Guard::Sandbox(SandboxKind::NotAvailable { .. })), "{guard}");
         }
     }
 }
@@ -185,7 +185,7 @@ fn without_a_sandbox_an_edited_fix_voids_the_review() {
             panic!("{error:?}");
         };
         assert!(changed.is_empty());
-        assert_eq!(*guard, Some(Guard::Sandbox(Held::Off)));
+        assert_eq!(*guard, Some(Guard::Sandbox(SandboxKind::Off)));
         let expected = format!("the {role} is void: the reviewed checkout changed while it ran");
         assert_eq!(error.to_string(), expected);
     }
@@ -425,7 +425,7 @@ fn what_an_independent_leaf_prints_on_standard_error_is_no_review() {
 fn a_required_sandbox_that_is_missing_refuses_before_anything_starts() {
     let scene = Scene::new();
     let leaf = scene.leaf("sandbox = \"require\"", "write ${PDCA_OUTPUT} fine");
-    let missing = Held::NotAvailable { why: "no such kernel".to_owned() };
+    let missing = SandboxKind::NotAvailable { why: "no such kernel".to_owned() };
     let error = scene.call_with(Role::Reviewer, &leaf, |call| call.support = Some(&missing));
     let error = error.unwrap_err();
     assert_eq!(error.to_string(), "the reviewer requires a sandbox: no such kernel");

@@ -7,7 +7,7 @@ use fs_err as fs;
 use pdca_leaves::{
     Call, Guard, Inputs, LeafConfig, LeafError, LeafEvent, LeafOutcome, Output, Places, Role, call,
 };
-use pdca_process::{Cancel, Held};
+use pdca_process::{Cancel, SandboxKind};
 use pdca_state::{Artifact, Bundle};
 use pdca_testkit::{Workspace, fake_leaf};
 
@@ -157,16 +157,16 @@ pub(crate) fn review(outcome: &LeafOutcome) -> String {
 pub(crate) fn was_enforced(outcome: &LeafOutcome) -> bool {
     let Guard::Sandbox(held) = &outcome.guard else { panic!("a command ran: {outcome:?}") };
     match (pdca_process::wall_support(), held) {
-        (Held::Landlock { .. }, Held::Landlock { .. })
-        | (Held::Bwrap { .. }, Held::Bwrap { .. }) => true,
-        (Held::NotAvailable { .. }, Held::NotAvailable { .. }) => false,
+        (SandboxKind::Landlock { .. }, SandboxKind::Landlock { .. })
+        | (SandboxKind::Bwrap { .. }, SandboxKind::Bwrap { .. }) => true,
+        (SandboxKind::NotAvailable { .. }, SandboxKind::NotAvailable { .. }) => false,
         (support, held) => panic!("the host has {support}, the outcome says {held}"),
     }
 }
 
 /// Whether the kernel here can hold a leaf at all.
 pub(crate) fn can_enforce() -> bool {
-    matches!(pdca_process::wall_support(), Held::Landlock { .. } | Held::Bwrap { .. })
+    matches!(pdca_process::wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })
 }
 
 /// Everything that lies below a directory, sorted.

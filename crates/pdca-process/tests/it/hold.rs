@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_process::{Cancel, Ending, HoldError, Sign, Spec, load_verdict, wait_until_free};
+use pdca_process::{Cancel, Ending, LivenessLockError, Sign, Spec, load_verdict, wait_until_free};
 
 use crate::support::{Scene, eventually, exists};
 
@@ -22,8 +22,8 @@ fn lock(scene: &Scene) -> Utf8PathBuf {
 fn is_free(scene: &Scene) -> bool {
     match wait_until_free(&lock(scene), Duration::ZERO) {
         Ok(()) => true,
-        Err(HoldError::StillHeld { .. }) => false,
-        Err(error @ HoldError::Io { .. }) => panic!("{error}"),
+        Err(LivenessLockError::StillHeld { .. }) => false,
+        Err(error @ LivenessLockError::Io { .. }) => panic!("{error}"),
     }
 }
 

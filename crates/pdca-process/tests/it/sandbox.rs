@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use pdca_process::{Cancel, Ending, Held, RunError, Sandbox, SandboxMode, run, sandbox_support};
+use pdca_process::{
+    Cancel, Ending, RunError, Sandbox, SandboxKind, SandboxMode, run, sandbox_support,
+};
 
 use crate::support::Scene;
 
 fn has_landlock() -> bool {
-    matches!(sandbox_support(), Held::Landlock { .. })
+    matches!(sandbox_support(), SandboxKind::Landlock { .. })
 }
 
 /// A scene with a denied tree `secret` that holds `key` and an `inner` tree, and an `open` tree
@@ -59,7 +61,7 @@ impl House {
         spec.sandbox = Some(self.sandbox.clone());
         let verdict = self.scene.run(&spec);
         assert_eq!(verdict.ending, Ending::Exited(0), "{}", self.scene.output());
-        assert!(matches!(verdict.held, Held::Landlock { .. }), "{verdict:?}");
+        assert!(matches!(verdict.held, SandboxKind::Landlock { .. }), "{verdict:?}");
         let output = self.scene.output();
         let found: BTreeMap<String, bool> = output
             .lines()
@@ -232,7 +234,7 @@ fn a_sandbox_that_is_off_holds_nothing() {
     let mut spec = house.scene.script("cat secret/key");
     spec.sandbox = Some(Sandbox { mode: SandboxMode::Off, ..house.sandbox.clone() });
     let verdict = house.scene.run(&spec);
-    assert_eq!(verdict.held, Held::Off);
+    assert_eq!(verdict.held, SandboxKind::Off);
     assert_eq!(house.scene.output(), "key");
 }
 
@@ -250,7 +252,7 @@ fn a_program_in_a_denied_tree_cannot_be_started() {
 
 /// Whether this kernel keeps signals and abstract sockets inside a domain.
 fn has_scopes() -> bool {
-    matches!(sandbox_support(), Held::Landlock { abi: 6.. })
+    matches!(sandbox_support(), SandboxKind::Landlock { abi: 6.. })
 }
 
 #[test]
@@ -315,7 +317,7 @@ fn behind_bwrap_a_protected_tree_keeps_its_content_modes_and_times() {
     let before = std::fs::metadata(root.join("fixed/file")).unwrap();
     let verdict = house.scene.run(&spec);
     let output = house.scene.output();
-    assert!(matches!(verdict.held, Held::Bwrap { .. }), "{verdict:?} {output}");
+    assert!(matches!(verdict.held, SandboxKind::Bwrap { .. }), "{verdict:?} {output}");
     assert_eq!(verdict.ending, Ending::Exited(0), "{output}");
     let after = std::fs::metadata(root.join("fixed/file")).unwrap();
     assert_eq!(before.permissions(), after.permissions(), "{output}");
@@ -393,7 +395,7 @@ fn of_both_walls_auto_and_require_take_the_stronger_one_that_works() {
         let mut spec = house.scene.script("true");
         spec.sandbox = Some(house.sandbox.clone());
         let verdict = house.scene.run(&spec);
-        assert!(matches!(verdict.held, Held::Bwrap { .. }), "{verdict:?}");
+        assert!(matches!(verdict.held, SandboxKind::Bwrap { .. }), "{verdict:?}");
         assert_eq!((verdict.ending, verdict.stragglers), (Ending::Exited(0), 0));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_process::{Cancel, Log, Sign, Spec, Verdict, read_log, run, testing};
+use pdca_process::{Cancel, ChildVerdict, Log, Sign, Spec, read_log, run, testing};
 
 /// The variable that every process of a scene carries.
 const TOKEN: &str = "SCENE_TOKEN";
@@ -55,7 +55,7 @@ impl Scene {
     }
 
     /// Runs the child, and checks that nothing of it is alive afterwards.
-    pub(crate) fn run(&self, spec: &Spec) -> Verdict {
+    pub(crate) fn run(&self, spec: &Spec) -> ChildVerdict {
         self.run_watched(spec, &Cancel::new(), &mut |_| {})
     }
 
@@ -64,7 +64,7 @@ impl Scene {
         spec: &Spec,
         cancel: &Cancel,
         watch: &mut dyn FnMut(Sign),
-    ) -> Verdict {
+    ) -> ChildVerdict {
         let verdict = run(spec, cancel, watch).unwrap();
         assert_eq!(self.alive(), Vec::<i32>::new(), "alive after {verdict:?}");
         verdict

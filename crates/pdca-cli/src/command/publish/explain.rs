@@ -1,7 +1,7 @@
 //! Why a bundle was not published, with the remedy.
 
 use pdca_driver::publish::PublishError;
-use pdca_publish::OutsideError;
+use pdca_publish::ForgeError;
 use pdca_state::{Artifact, Bundle, State};
 
 use crate::exit::Exit;
@@ -95,21 +95,21 @@ fn accept(bundle: &Bundle, state: State) -> String {
 }
 
 /// Why the forge or the tracker was not reached, or would not.
-fn outside(error: &OutsideError, again: &str) -> Failure {
+fn outside(error: &ForgeError, again: &str) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
-        OutsideError::Missing { program } => told(Exit::Usage).hint(format!(
+        ForgeError::Missing { program } => told(Exit::Usage).hint(format!(
             "install `{program}` (https://cli.github.com), or name it as `gh` in [publish]; nothing was pushed"
         )),
-        OutsideError::NotLoggedIn { .. } => {
+        ForgeError::NotLoggedIn { .. } => {
             told(Exit::Usage).hint("`gh auth login`, or set GH_TOKEN; then publish again")
         }
-        OutsideError::Passing { .. } | OutsideError::Unseen { .. } => {
+        ForgeError::Passing { .. } | ForgeError::Unseen { .. } => {
             told(Exit::Unexpected).hint(format!("wait a moment; {again}"))
         }
-        OutsideError::Refused { .. } | OutsideError::Run { .. } | OutsideError::Answer { .. } => {
+        ForgeError::Refused { .. } | ForgeError::Run { .. } | ForgeError::Answer { .. } => {
             told(Exit::Unexpected).hint(format!("mend that; {again}"))
         }
-        OutsideError::Interrupted => told(Exit::Interrupted).hint(again),
+        ForgeError::Interrupted => told(Exit::Interrupted).hint(again),
     }
 }

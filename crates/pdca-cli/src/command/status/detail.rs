@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_publish::{PullState, Record};
+use pdca_publish::{PublishRecord, PullState};
 use pdca_state::{
     Artifact, Brief, Bundle, Coverage, GateReport, GateResult, Label, Overall, RecordedSignoff,
     Snapshot, State, Summary,
@@ -123,7 +123,7 @@ pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Re
 
 /// What is out, as far as the record is one that was written here.
 fn published(bundle: &Bundle) -> Option<Published> {
-    let record = Record::parse(&bundle.read(Artifact::Publish).ok()??).ok()?;
+    let record = PublishRecord::parse(&bundle.read(Artifact::Publish).ok()??).ok()?;
     let (remote, branch) = record.branch.map(|branch| (branch.remote, branch.name)).unzip();
     let pull = record.pull_request;
     let state = pull.as_ref().and_then(|pull| pull.state).map(PullState::as_str);

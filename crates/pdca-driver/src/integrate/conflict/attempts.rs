@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_journal::{Allowance, Limits, Moment, Now, Place};
+use pdca_journal::{Allowance, HostScope, Limits, Moment, Now};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
@@ -253,7 +253,7 @@ pub(in crate::integrate) struct Stamp {
 
 impl Stamp {
     pub(in crate::integrate) fn take(clock: Clock) -> io::Result<Self> {
-        Ok(Self { at: clock(), boot: Place::here()?.boot })
+        Ok(Self { at: clock(), boot: HostScope::here()?.boot })
     }
 
     fn now(&self) -> Now<'_> {

@@ -3,8 +3,8 @@
 use pdca_integrate as git;
 use pdca_integrate::Entry;
 use pdca_journal::{
-    Admission, Cause, Effect, Journal, Landing, Record, RunId, RunPhase, RunState, Status,
-    Workstream,
+    Admission, Cause, Effect, Journal, Landing, Record, RunId, RunPhase, RunState, Workstream,
+    WorkstreamStatus,
 };
 use pdca_state::BundleId;
 
@@ -38,7 +38,7 @@ impl IntegrationJournal {
         settle(&mut journal, front.zip(tip.as_ref()), clock)?;
         let (phase, target) = (journal.state().phase, targets.first());
         let target = target.map(|target| target.name.clone()).unwrap_or_default();
-        let is_landed = |work: &Workstream| matches!(work.status, Status::Landed);
+        let is_landed = |work: &Workstream| matches!(work.status, WorkstreamStatus::Landed);
         if phase == RunPhase::Integrating && journal.state().bundles.values().all(is_landed) {
             let (applying, landing) = (None, None);
             let mut left =
@@ -61,20 +61,23 @@ pub(super) fn is_of(journal: &Journal, entries: &[Entry], terms: &str) -> bool {
         state.bundles.get(entry.sealed().id()).is_some_and(|work| {
             let same = work.seal.as_ref().is_none_or(|known| known.seal == seal_of(entry));
             same && match work.status {
-                Status::Ready | Status::Interrupted | Status::Sealed | Status::Blocked { .. } => {
-                    true
-                }
+                WorkstreamStatus::Ready
+                | WorkstreamStatus::Interrupted
+                | WorkstreamStatus::Sealed
+                | WorkstreamStatus::Blocked { .. } => true,
                 // What has landed and is asked for again is gone from where it landed.
-                Status::Landed | Status::Running | Status::Abandoned { .. } | Status::Cleaned => {
-                    false
-                }
+                WorkstreamStatus::Landed
+                | WorkstreamStatus::Running
+                | WorkstreamStatus::Abandoned { .. }
+                | WorkstreamStatus::Cleaned => false,
             }
         })
     };
     let is_asked_for = |bundle: &BundleId| entries.iter().any(|e| e.sealed().id() == bundle);
     let mut bundles = state.bundles.iter();
-    let nothing_else =
-        bundles.all(|(bundle, work)| matches!(work.status, Status::Landed) || is_asked_for(bundle));
+    let nothing_else = bundles.all(|(bundle, work)| {
+        matches!(work.status, WorkstreamStatus::Landed) || is_asked_for(bundle)
+    });
     nothing_else && entries.iter().all(is_there)
 }
 

@@ -25,7 +25,7 @@ struct Faulty {
     next: Arc<Mutex<Option<Fault>>>,
 }
 
-impl Medium for Faulty {
+impl Storage for Faulty {
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         match *self.next.lock().unwrap() {
             Some(Fault::Full(len) | Fault::FullForGood(len)) => {
@@ -69,7 +69,7 @@ fn faulty(scene: &Scene) -> (Journal, Arc<Mutex<Option<Fault>>>) {
     let next = Arc::new(Mutex::new(None));
     let path = scene.journal_path();
     let disk = Disk::open(path.clone()).unwrap();
-    journal.medium = Box::new(Faulty { disk, path, next: next.clone() });
+    journal.storage = Box::new(Faulty { disk, path, next: next.clone() });
     (journal, next)
 }
 

@@ -31,7 +31,7 @@ impl Recorded {
     }
 }
 
-impl Medium for Recorded {
+impl Storage for Recorded {
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.note(Done::Wrote { bytes: bytes.to_vec(), at: usize::try_from(at).unwrap() });
         self.disk.write(bytes, at)
@@ -89,7 +89,7 @@ proptest! {
         let start = scene.bytes();
         let log = Arc::new(Mutex::new(Vec::new()));
         let disk = Disk::open(scene.journal_path()).unwrap();
-        journal.medium = Box::new(Recorded { disk, log: log.clone() });
+        journal.storage = Box::new(Recorded { disk, log: log.clone() });
         // How many records were promised to be there, after each entry of the log.
         let mut promised = vec![1];
         for batch in story() {

@@ -8,8 +8,8 @@ use std::fmt::{Debug, Write as _};
 use super::*;
 
 /// The decisions about one bundle phase in one run phase, for everything that can be found.
-fn decisions(run: RunPhase, bundle: BundlePhase) -> Vec<Action> {
-    Facts::found(run, bundle).map(decide).collect()
+fn decisions(run: RunPhase, bundle: BundlePhase) -> Vec<RecoveryAction> {
+    RecoveryFacts::found(run, bundle).map(decide).collect()
 }
 
 /// The values that lead to the same, in groups.
@@ -49,7 +49,7 @@ fn table() -> String {
 /// Prints the rows of a run and bundle phase; gives back for how many tuples they stand.
 fn rows(run: RunPhase, bundle: BundlePhase, out: &mut String) -> usize {
     let decide = |runner, lease, checkout, branch| {
-        decide(Facts { run, bundle, checkout, branch, runner, lease })
+        decide(RecoveryFacts { run, bundle, checkout, branch, runner, lease })
     };
     let by_branch = |r, l, c| BRANCHES.map(|b| decide(r, l, c, b));
     let by_checkout = |r, l| CHECKOUTS.map(|c| by_branch(r, l, c));

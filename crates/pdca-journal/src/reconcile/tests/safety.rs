@@ -3,16 +3,24 @@
 use super::*;
 
 /// What is not so, of a decision.
-fn broken(rule: impl Fn(Facts, Action) -> bool) -> Vec<(Facts, Action)> {
-    Facts::all().map(|facts| (facts, decide(facts))).filter(|(f, a)| !rule(*f, *a)).collect()
+fn broken(
+    rule: impl Fn(RecoveryFacts, RecoveryAction) -> bool,
+) -> Vec<(RecoveryFacts, RecoveryAction)> {
+    RecoveryFacts::all()
+        .map(|facts| (facts, decide(facts)))
+        .filter(|(f, a)| !rule(*f, *a))
+        .collect()
 }
 
-fn destroys(action: Action) -> bool {
-    matches!(action, Action::Rescue | Action::RemoveCheckout | Action::DeleteBranch)
+fn destroys(action: RecoveryAction) -> bool {
+    matches!(
+        action,
+        RecoveryAction::Rescue | RecoveryAction::RemoveCheckout | RecoveryAction::DeleteBranch
+    )
 }
 
-fn spawns(action: Action) -> bool {
-    matches!(action, Action::Launch | Action::Reclaim)
+fn spawns(action: RecoveryAction) -> bool {
+    matches!(action, RecoveryAction::Launch | RecoveryAction::Reclaim)
 }
 
 #[test]
@@ -22,14 +30,17 @@ fn nothing_destructive_unless_the_runner_is_dead() {
 
 #[test]
 fn a_checkout_is_removed_only_if_clean() {
-    assert_eq!(broken(|f, a| a != Action::RemoveCheckout || f.checkout == Checkout::Clean), []);
+    assert_eq!(
+        broken(|f, a| a != RecoveryAction::RemoveCheckout || f.checkout == CheckoutFact::Clean),
+        []
+    );
 }
 
 #[test]
 fn a_branch_is_deleted_only_if_landed_and_unmoved() {
     assert_eq!(
-        broken(|f, a| a != Action::DeleteBranch
-            || (f.bundle == BundlePhase::Landed && f.branch == Branch::AsExpected)),
+        broken(|f, a| a != RecoveryAction::DeleteBranch
+            || (f.bundle == BundlePhase::Landed && f.branch == BranchFact::AsExpected)),
         []
     );
 }
@@ -41,7 +52,7 @@ fn spawning_only_in_running() {
 
 #[test]
 fn spawning_only_with_no_runner_and_no_lease() {
-    let begins = |action| spawns(action) || action == Action::Prepare;
+    let begins = |action| spawns(action) || action == RecoveryAction::Prepare;
     assert_eq!(
         broken(|f, a| !begins(a) || (f.runner == Liveness::Dead && f.lease == Lease::None)),
         []
@@ -50,35 +61,35 @@ fn spawning_only_with_no_runner_and_no_lease() {
 
 #[test]
 fn unknown_liveness_means_no_action() {
-    assert_eq!(broken(|f, a| f.runner != Liveness::Unknown || a == Action::AlertNoop), []);
+    assert_eq!(broken(|f, a| f.runner != Liveness::Unknown || a == RecoveryAction::AlertNoop), []);
 }
 
 #[test]
 fn foreign_trees_are_untouched() {
-    let touches = |action| destroys(action) || spawns(action) || action == Action::Prepare;
-    assert_eq!(broken(|f, a| f.checkout != Checkout::Foreign || !touches(a)), []);
+    let touches = |action| destroys(action) || spawns(action) || action == RecoveryAction::Prepare;
+    assert_eq!(broken(|f, a| f.checkout != CheckoutFact::Foreign || !touches(a)), []);
 }
 
 #[test]
 fn runs_that_are_over_never_reopen() {
-    let after_the_end = |action: Action| match action {
-        Action::Noop
-        | Action::AlertNoop
-        | Action::AwaitHuman
-        | Action::DrainKill
-        | Action::RevokeLease
-        | Action::Rescue
-        | Action::RemoveCheckout
-        | Action::DeleteBranch => true,
-        Action::Prepare
-        | Action::Launch
-        | Action::Reclaim
-        | Action::MarkInterrupted
-        | Action::FenceStop
-        | Action::QueueForIntegration
-        | Action::BlockRecovery
-        | Action::MarkAbandoned
-        | Action::MarkCleaned => false,
+    let after_the_end = |action: RecoveryAction| match action {
+        RecoveryAction::Noop
+        | RecoveryAction::AlertNoop
+        | RecoveryAction::AwaitHuman
+        | RecoveryAction::DrainKill
+        | RecoveryAction::RevokeLease
+        | RecoveryAction::Rescue
+        | RecoveryAction::RemoveCheckout
+        | RecoveryAction::DeleteBranch => true,
+        RecoveryAction::Prepare
+        | RecoveryAction::Launch
+        | RecoveryAction::Reclaim
+        | RecoveryAction::MarkInterrupted
+        | RecoveryAction::FenceStop
+        | RecoveryAction::QueueForIntegration
+        | RecoveryAction::BlockRecovery
+        | RecoveryAction::MarkAbandoned
+        | RecoveryAction::MarkCleaned => false,
     };
     assert_eq!(broken(|f, a| f.run.is_active() || after_the_end(a)), []);
 }
@@ -89,7 +100,7 @@ fn blocked_runs_never_spawn_queue_or_delete() {
         broken(|f, a| !f.run.is_blocked()
             || !(spawns(a)
                 || destroys(a)
-                || matches!(a, Action::QueueForIntegration | Action::Prepare))),
+                || matches!(a, RecoveryAction::QueueForIntegration | RecoveryAction::Prepare))),
         []
     );
 }
@@ -97,7 +108,7 @@ fn blocked_runs_never_spawn_queue_or_delete() {
 #[test]
 fn every_tuple_comes_to_rest_in_a_few_steps_and_visits_none_twice() {
     let mut longest = 0;
-    for start in Facts::all() {
+    for start in RecoveryFacts::all() {
         let mut path = vec![start];
         while let Some(next) = after(path[path.len() - 1], decide(path[path.len() - 1])) {
             assert!(!path.contains(&next), "a cycle: {path:?}");
@@ -117,7 +128,10 @@ fn a_runner_is_stopped_before_anything_else_is_done_about_its_bundle() {
         broken(|f, a| f.runner != Liveness::Alive
             || matches!(
                 a,
-                Action::Noop | Action::FenceStop | Action::DrainKill | Action::BlockRecovery
+                RecoveryAction::Noop
+                    | RecoveryAction::FenceStop
+                    | RecoveryAction::DrainKill
+                    | RecoveryAction::BlockRecovery
             )),
         []
     );

@@ -5,10 +5,10 @@ use pdca_state::BundleId;
 use super::require::is;
 use super::{Checked, RunState};
 
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
-use crate::record::{Effect, Landing, Outcome, Seal, Seq};
-use crate::state::{Integration, Objection, Sealed, Since, Status};
+use crate::record::{Effect, EffectOutcome, Landing, Seal, Seq};
+use crate::state::{Integration, InvalidRecord, SealRecord, Since, WorkstreamStatus};
 
 impl RunState {
     pub(super) fn check_intent(&mut self, effect: &Effect) -> Checked {
@@ -20,7 +20,7 @@ impl RunState {
             Effect::Prepare { bundle, slot } => {
                 self.require_run(&[RunPhase::Preparing, RunPhase::Running])?;
                 self.require(bundle, &[Ready, Interrupted])?;
-                if *slot < self.admitted.lanes { Ok(()) } else { Err(Objection::Slot(*slot)) }
+                if *slot < self.admitted.lanes { Ok(()) } else { Err(InvalidRecord::Slot(*slot)) }
             }
             Effect::Rescue { bundle, reference: _ } => {
                 let status = self.work(bundle)?.status.phase();
@@ -53,12 +53,12 @@ impl RunState {
         let legal = [BundlePhase::Ready, BundlePhase::Interrupted, BundlePhase::Blocked];
         self.require(&seal.bundle, &legal)?;
         if self.bundles.get(&seal.bundle).is_some_and(|work| work.seal.is_some()) {
-            return Err(Objection::SealedTwice(seal.bundle.clone()));
+            return Err(InvalidRecord::SealedTwice(seal.bundle.clone()));
         }
         if seal.commits.last() == Some(&seal.head) {
             Ok(())
         } else {
-            Err(Objection::SealWithoutCommits)
+            Err(InvalidRecord::SealWithoutCommits)
         }
     }
 
@@ -76,7 +76,7 @@ impl RunState {
                 || matches!(effect, Effect::Land(landing) if landing.target == target)
         };
         if let Some((seq, _)) = self.intents.iter().find(|(_, effect)| on_target(effect)) {
-            return Err(Objection::IntentOpen(*seq));
+            return Err(InvalidRecord::IntentOpen(*seq));
         }
         let sealed = self.seal(bundle)?.clone();
         let integration = self.integration(target)?.clone();
@@ -91,7 +91,7 @@ impl RunState {
         if in_turn && integration.takes(&sealed, commit, onto) {
             Ok(())
         } else {
-            Err(Objection::NotNext { bundle: bundle.clone(), commit: commit.clone() })
+            Err(InvalidRecord::NotNext { bundle: bundle.clone(), commit: commit.clone() })
         }
     }
 
@@ -100,45 +100,52 @@ impl RunState {
         self.require_run(&[RunPhase::Integrating])?;
         let integration = self.integration(&landing.target)?.clone();
         if !integration.leads_to(landing) {
-            return Err(Objection::NotPlanned(landing.target.clone()));
+            return Err(InvalidRecord::NotPlanned(landing.target.clone()));
         }
         for bundle in &landing.bundles {
             self.require(bundle, &[BundlePhase::Sealed])?;
             self.require_no_intent(bundle)?;
             if !integration.is_applied(self.seal(bundle)?) {
-                return Err(Objection::NotApplied(bundle.clone()));
+                return Err(InvalidRecord::NotApplied(bundle.clone()));
             }
         }
         if integration.is_green(landing) {
             Ok(())
         } else {
-            Err(Objection::NotGated(landing.tree.clone()))
+            Err(InvalidRecord::NotGated(landing.tree.clone()))
         }
     }
 
-    pub(super) fn resolve(&mut self, intent: Seq, outcome: &Outcome, since: Since) -> Checked {
-        let effect = self.intents.get(&intent).ok_or(Objection::NoSuchIntent(intent))?.clone();
+    pub(super) fn resolve(
+        &mut self,
+        intent: Seq,
+        outcome: &EffectOutcome,
+        since: Since,
+    ) -> Checked {
+        let effect = self.intents.get(&intent).ok_or(InvalidRecord::NoSuchIntent(intent))?.clone();
         let applies = matches!(effect, Effect::Apply { .. });
         let fits = match outcome {
-            Outcome::Done => !applies,
-            Outcome::Applied { .. } | Outcome::Conflict { .. } | Outcome::Skipped { .. } => applies,
-            Outcome::Failed { .. } => true,
+            EffectOutcome::Done => !applies,
+            EffectOutcome::Applied { .. }
+            | EffectOutcome::Conflict { .. }
+            | EffectOutcome::Skipped { .. } => applies,
+            EffectOutcome::Failed { .. } => true,
         };
         if !fits {
-            return Err(Objection::WrongOutcome(intent));
+            return Err(InvalidRecord::WrongOutcome(intent));
         }
         self.intents.remove(&intent);
-        if let Outcome::Failed { .. } = outcome {
+        if let EffectOutcome::Failed { .. } = outcome {
             return Ok(());
         }
-        if !matches!(outcome, Outcome::Conflict { .. }) {
+        if !matches!(outcome, EffectOutcome::Conflict { .. }) {
             self.tally.succeeded(effect.bundle(), effect.phase());
         }
         match effect {
             Effect::Seal(seal) => {
                 let work = self.work(&seal.bundle.clone())?;
-                work.seal = Some(Sealed { seal, order: intent });
-                work.set(Status::Sealed, since);
+                work.seal = Some(SealRecord { seal, order: intent });
+                work.set(WorkstreamStatus::Sealed, since);
             }
             Effect::Apply { target, bundle, commit, .. } => {
                 self.integration(&target)?.note(&bundle, &commit, outcome);
@@ -147,7 +154,7 @@ impl RunState {
                 // What is left over needs a plan on the new base.
                 self.integrations.remove(&landing.target);
                 for bundle in &landing.bundles {
-                    self.work(bundle)?.set(Status::Landed, since);
+                    self.work(bundle)?.set(WorkstreamStatus::Landed, since);
                 }
             }
             Effect::Prepare { .. }
@@ -166,7 +173,7 @@ impl RunState {
             self.require_no_intent(bundle)?;
         }
         if !self.admitted.targets.iter().any(|known| known.name == target) {
-            return Err(Objection::NotPlanned(target.to_owned()));
+            return Err(InvalidRecord::NotPlanned(target.to_owned()));
         }
         let integration = Integration::new(base.clone(), order.to_vec());
         self.integrations.insert(target.to_owned(), integration);

@@ -8,7 +8,9 @@ use super::{Checked, RunState};
 use crate::claim::Generation;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::Seal;
-use crate::state::{Claim, Integration, Objection, Since, Status, Workstream, touches};
+use crate::state::{
+    Claim, Integration, InvalidRecord, Since, Workstream, WorkstreamStatus, touches,
+};
 
 impl RunState {
     pub(super) fn set_phase(&mut self, phase: RunPhase, since: Since) {
@@ -16,8 +18,8 @@ impl RunState {
         self.since = since;
     }
 
-    pub(super) fn work(&mut self, bundle: &BundleId) -> Result<&mut Workstream, Objection> {
-        self.bundles.get_mut(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))
+    pub(super) fn work(&mut self, bundle: &BundleId) -> Result<&mut Workstream, InvalidRecord> {
+        self.bundles.get_mut(bundle).ok_or_else(|| InvalidRecord::NoSuchBundle(bundle.clone()))
     }
 
     /// The claim of an attempt that is at work.
@@ -25,31 +27,31 @@ impl RunState {
         &mut self,
         bundle: &BundleId,
         generation: Generation,
-    ) -> Result<&mut Claim, Objection> {
+    ) -> Result<&mut Claim, InvalidRecord> {
         self.require(bundle, &[BundlePhase::Running])?;
         match &mut self.work(bundle)?.claim {
             Some(claim) if claim.generation == generation => Ok(claim),
             Some(_) | None => {
-                Err(Objection::Generation { bundle: bundle.clone(), found: generation })
+                Err(InvalidRecord::Generation { bundle: bundle.clone(), found: generation })
             }
         }
     }
 
-    pub(super) fn seal(&self, bundle: &BundleId) -> Result<&Seal, Objection> {
+    pub(super) fn seal(&self, bundle: &BundleId) -> Result<&Seal, InvalidRecord> {
         let work =
-            self.bundles.get(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))?;
+            self.bundles.get(bundle).ok_or_else(|| InvalidRecord::NoSuchBundle(bundle.clone()))?;
         let sealed = work.seal.as_ref().ok_or_else(|| is(bundle, work.status.phase()))?;
         Ok(&sealed.seal)
     }
 
-    pub(super) fn integration(&mut self, target: &str) -> Result<&mut Integration, Objection> {
-        let none = || Objection::NotPlanned(target.to_owned());
+    pub(super) fn integration(&mut self, target: &str) -> Result<&mut Integration, InvalidRecord> {
+        let none = || InvalidRecord::NotPlanned(target.to_owned());
         self.integrations.get_mut(target).ok_or_else(none)
     }
 
     pub(super) fn require(&self, bundle: &BundleId, legal: &[BundlePhase]) -> Checked {
         let work =
-            self.bundles.get(bundle).ok_or_else(|| Objection::NoSuchBundle(bundle.clone()))?;
+            self.bundles.get(bundle).ok_or_else(|| InvalidRecord::NoSuchBundle(bundle.clone()))?;
         let phase = work.status.phase();
         if legal.contains(&phase) { Ok(()) } else { Err(is(bundle, phase)) }
     }
@@ -63,13 +65,13 @@ impl RunState {
 
     pub(super) fn require_run(&self, legal: &[RunPhase]) -> Checked {
         let phase = self.phase;
-        if legal.contains(&phase) { Ok(()) } else { Err(Objection::RunIs { phase }) }
+        if legal.contains(&phase) { Ok(()) } else { Err(InvalidRecord::RunIs { phase }) }
     }
 
     /// Not over yet.
     pub(super) fn require_live(&self) -> Checked {
         let phase = self.phase;
-        if phase.is_active() { Ok(()) } else { Err(Objection::RunIs { phase }) }
+        if phase.is_active() { Ok(()) } else { Err(InvalidRecord::RunIs { phase }) }
     }
 
     /// Draining, or over: only then is anything removed.
@@ -80,7 +82,7 @@ impl RunState {
 
     pub(super) fn require_no_intent(&self, bundle: &BundleId) -> Checked {
         match self.intents.iter().find(|(_, effect)| touches(effect, bundle)) {
-            Some((seq, _)) => Err(Objection::IntentOpen(*seq)),
+            Some((seq, _)) => Err(InvalidRecord::IntentOpen(*seq)),
             None => Ok(()),
         }
     }
@@ -89,7 +91,7 @@ impl RunState {
 impl Workstream {
     pub(super) fn new(since: Since) -> Self {
         Self {
-            status: Status::Ready,
+            status: WorkstreamStatus::Ready,
             since,
             claim: None,
             seal: None,
@@ -98,12 +100,12 @@ impl Workstream {
         }
     }
 
-    pub(super) fn set(&mut self, status: Status, since: Since) {
+    pub(super) fn set(&mut self, status: WorkstreamStatus, since: Since) {
         self.status = status;
         self.since = since;
     }
 }
 
-pub(super) fn is(bundle: &BundleId, phase: BundlePhase) -> Objection {
-    Objection::BundleIs { bundle: bundle.clone(), phase }
+pub(super) fn is(bundle: &BundleId, phase: BundlePhase) -> InvalidRecord {
+    InvalidRecord::BundleIs { bundle: bundle.clone(), phase }
 }

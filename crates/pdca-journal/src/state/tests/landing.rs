@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn what_lands_was_judged_green_as_exactly_that_tree() {
     told(with(
-        applied(Verdict::Pass),
-        [intent(Effect::Land(landing())), outcome(12, Outcome::Done)],
+        applied(GateVerdict::Pass),
+        [intent(Effect::Land(landing())), outcome(12, EffectOutcome::Done)],
     ));
     let refused =
         |verdict, landing| refusal(with(applied(verdict), [intent(Effect::Land(landing))]));
@@ -17,16 +17,18 @@ fn what_lands_was_judged_green_as_exactly_that_tree() {
     let seven = "7".repeat(40);
     let ungated =
         |tree: &str| format!("tree {tree} was not judged green with exactly these changes");
-    for verdict in [Verdict::Fail, Verdict::Timeout, Verdict::Unverifiable, Verdict::Void] {
+    for verdict in
+        [GateVerdict::Fail, GateVerdict::Timeout, GateVerdict::Unverifiable, GateVerdict::Void]
+    {
         assert_eq!(refused(verdict, landing()), ungated(&seven));
     }
-    assert_eq!(refused(Verdict::Pass, other_tree), ungated(&"8".repeat(40)));
+    assert_eq!(refused(GateVerdict::Pass, other_tree), ungated(&"8".repeat(40)));
     let unplanned = "the landing does not follow the plan for app";
-    assert_eq!(refused(Verdict::Pass, other_base), unplanned);
-    assert_eq!(refused(Verdict::Pass, nothing), unplanned);
-    assert_eq!(refused(Verdict::Pass, another), "2 is ready");
+    assert_eq!(refused(GateVerdict::Pass, other_base), unplanned);
+    assert_eq!(refused(GateVerdict::Pass, nothing), unplanned);
+    assert_eq!(refused(GateVerdict::Pass, another), "2 is ready");
     let other_commit = Landing { new: oid('b'), ..landing() };
-    assert_eq!(refused(Verdict::Pass, other_commit), unplanned);
+    assert_eq!(refused(GateVerdict::Pass, other_commit), unplanned);
 }
 
 #[test]
@@ -37,10 +39,10 @@ fn nothing_is_applied_twice_and_nothing_lands_twice() {
         commit: oid('1'),
         onto: oid('a'),
     };
-    let refused = refusal(with(applied(Verdict::Pass), [intent(again)]));
+    let refused = refusal(with(applied(GateVerdict::Pass), [intent(again)]));
     assert_eq!(refused, format!("{} of 1 is not what is applied next", oid('1')));
-    let landed = [intent(Effect::Land(landing())), outcome(12, Outcome::Done)];
-    let twice = with(with(applied(Verdict::Pass), landed), [intent(Effect::Land(landing()))]);
+    let landed = [intent(Effect::Land(landing())), outcome(12, EffectOutcome::Done)];
+    let twice = with(with(applied(GateVerdict::Pass), landed), [intent(Effect::Land(landing()))]);
     assert_eq!(refusal(twice), "the landing does not follow the plan for app");
 }
 
@@ -53,18 +55,18 @@ fn a_conflict_takes_the_change_and_what_was_applied_of_it_out_of_the_plan() {
         intent(Effect::Apply { target, bundle: id("1"), commit: oid(commit), onto: oid(onto) })
     };
     let order = vec![id("1"), id("2")];
-    let conflict = Outcome::Conflict { paths: vec!["src/a.rs".to_owned()] };
+    let conflict = EffectOutcome::Conflict { paths: vec!["src/a.rs".to_owned()] };
     let records = with(
         running(),
         [
             intent(Effect::Seal(two)),
-            outcome(3, Outcome::Done),
+            outcome(3, EffectOutcome::Done),
             intent(Effect::Seal(seal("2", '3'))),
-            outcome(5, Outcome::Done),
+            outcome(5, EffectOutcome::Done),
             entered(Activity::Integrating),
             Record::Planned { target: "app".to_owned(), base: oid('0'), order },
             apply('1', '0'),
-            outcome(9, Outcome::Applied { commit: oid('a') }),
+            outcome(9, EffectOutcome::Applied { commit: oid('a') }),
             apply('2', 'a'),
             outcome(11, conflict),
         ],
@@ -81,9 +83,9 @@ fn planned() -> Vec<Record> {
         running(),
         [
             intent(Effect::Seal(seal("1", '1'))),
-            outcome(3, Outcome::Done),
+            outcome(3, EffectOutcome::Done),
             intent(Effect::Seal(seal("2", '2'))),
-            outcome(5, Outcome::Done),
+            outcome(5, EffectOutcome::Done),
             entered(Activity::Integrating),
             Record::Planned {
                 target: "app".to_owned(),
@@ -105,15 +107,15 @@ fn changes_are_applied_in_the_order_of_the_plan_each_to_what_came_of_the_one_bef
         |record| refusal(with(planned(), [record])).contains("not what is applied next");
     assert!(out_of_turn(apply("1", '1', '9')));
     assert!(out_of_turn(apply("1", '2', '0')));
-    let first = [apply("1", '1', '0'), outcome(9, Outcome::Applied { commit: oid('a') })];
+    let first = [apply("1", '1', '0'), outcome(9, EffectOutcome::Applied { commit: oid('a') })];
     told(with(planned(), first.clone().into_iter().chain([apply("2", '2', 'a')])));
     let elsewhere = with(planned(), first.into_iter().chain([apply("2", '2', '0')]));
     assert!(refusal(elsewhere).contains("not what is applied next"));
-    let conflict = outcome(9, Outcome::Conflict { paths: Vec::new() });
+    let conflict = outcome(9, EffectOutcome::Conflict { paths: Vec::new() });
     told(with(planned(), [apply("1", '1', '0'), conflict, apply("2", '2', '0')]));
     let back = [
         apply("2", '2', '0'),
-        outcome(9, Outcome::Applied { commit: oid('b') }),
+        outcome(9, EffectOutcome::Applied { commit: oid('b') }),
         apply("1", '1', 'b'),
     ];
     assert!(refusal(with(planned(), back)).contains("not what is applied next"));
@@ -127,16 +129,16 @@ fn a_landing_leaves_no_gap_in_the_plan() {
         target: "app".to_owned(),
         tree: oid('7'),
         gate_digest: String::new(),
-        verdict: Verdict::Pass,
+        verdict: GateVerdict::Pass,
         members,
     };
     let both = with(
         planned(),
         [
             apply("1", '1', '0'),
-            outcome(9, Outcome::Applied { commit: oid('a') }),
+            outcome(9, EffectOutcome::Applied { commit: oid('a') }),
             apply("2", '2', 'a'),
-            outcome(11, Outcome::Applied { commit: oid('b') }),
+            outcome(11, EffectOutcome::Applied { commit: oid('b') }),
         ],
     );
     let land = |bundles: &[&str], new: char| {
@@ -147,7 +149,8 @@ fn a_landing_leaves_no_gap_in_the_plan() {
     told(land(&["1", "2"], 'b'));
     told(land(&["1"], 'a'));
     let mut nothing_of_the_first = both.clone();
-    nothing_of_the_first[8] = outcome(9, Outcome::Skipped { why: "there already".to_owned() });
+    nothing_of_the_first[8] =
+        outcome(9, EffectOutcome::Skipped { why: "there already".to_owned() });
     nothing_of_the_first[9] = apply("2", '2', '0');
     let second = Landing { bundles: vec![id("2")], new: oid('b'), ..landing() };
     told(with(nothing_of_the_first, [combined(vec![id("2")]), intent(Effect::Land(second))]));
@@ -161,7 +164,8 @@ fn a_landing_leaves_no_gap_in_the_plan() {
 fn only_what_does_not_run_is_sealed_and_only_once() {
     let claim = with(running(), [claimed("1", 1, 0)]);
     assert_eq!(refusal(with(claim, [intent(Effect::Seal(seal("1", '1')))])), "1 is running");
-    let sealed = with(running(), [intent(Effect::Seal(seal("1", '1'))), outcome(3, Outcome::Done)]);
+    let sealed =
+        with(running(), [intent(Effect::Seal(seal("1", '1'))), outcome(3, EffectOutcome::Done)]);
     let again = with(sealed.clone(), [intent(Effect::Seal(seal("1", '1')))]);
     assert_eq!(refusal(again), "1 is sealed");
     let blocked = Record::Blocked {
@@ -173,5 +177,9 @@ fn only_what_does_not_run_is_sealed_and_only_once() {
     assert_eq!(refusal(again), "1 is sealed already");
     let unblocked = Record::Unblocked { bundle: Some(id("1")) };
     let state = told(with(sealed, [blocked, unblocked]));
-    assert_eq!(state.bundles[&id("1")].status, Status::Sealed, "it goes on where it was blocked");
+    assert_eq!(
+        state.bundles[&id("1")].status,
+        WorkstreamStatus::Sealed,
+        "it goes on where it was blocked"
+    );
 }

@@ -14,18 +14,18 @@ fn any_record() -> impl Strategy<Value = Record> {
         Just(Activity::Draining)
     ];
     let ending = prop_oneof![
-        Just(Ending::Finished),
-        Just(Ending::NoChange),
-        Just(Ending::Interrupted { cause: Cause::Crash })
+        Just(BeatEnding::Finished),
+        Just(BeatEnding::NoChange),
+        Just(BeatEnding::Interrupted { cause: Cause::Crash })
     ];
     let result = prop_oneof![
-        Just(Outcome::Done),
-        Just(Outcome::Applied { commit: oid('a') }),
-        Just(Outcome::Skipped { why: String::new() }),
-        Just(Outcome::Conflict { paths: Vec::new() }),
-        Just(Outcome::Failed { cause: Cause::Git, what: String::new() })
+        Just(EffectOutcome::Done),
+        Just(EffectOutcome::Applied { commit: oid('a') }),
+        Just(EffectOutcome::Skipped { why: String::new() }),
+        Just(EffectOutcome::Conflict { paths: Vec::new() }),
+        Just(EffectOutcome::Failed { cause: Cause::Git, what: String::new() })
     ];
-    let verdict = prop_oneof![Just(Verdict::Pass), Just(Verdict::Fail)];
+    let verdict = prop_oneof![Just(GateVerdict::Pass), Just(GateVerdict::Fail)];
     let reason = prop_oneof![Just(Reason::Conflict), Just(Reason::Recovery)];
     let app = || "app".to_owned();
     prop_oneof![
@@ -69,44 +69,44 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 /// What the executor of a decision records, first to last.
-fn recorded(action: Action, bundle: &BundleId, state: &RunState) -> Vec<Record> {
+fn recorded(action: RecoveryAction, bundle: &BundleId, state: &RunState) -> Vec<Record> {
     let (bundle, text) = (bundle.clone(), String::new);
     let claim = state.bundles[&bundle].claim.as_ref();
     let interrupted = || Record::Ended {
         bundle: bundle.clone(),
         generation: claim.unwrap().generation,
-        ending: Ending::Interrupted { cause: Cause::Crash },
+        ending: BeatEnding::Interrupted { cause: Cause::Crash },
     };
     match action {
-        Action::Noop
-        | Action::AwaitHuman
-        | Action::AlertNoop
-        | Action::FenceStop
-        | Action::DrainKill
-        | Action::RevokeLease
-        | Action::QueueForIntegration => Vec::new(),
-        Action::Prepare => vec![intent(Effect::Prepare { bundle, slot: 0 })],
-        Action::Launch | Action::Reclaim => vec![Record::Claimed {
+        RecoveryAction::Noop
+        | RecoveryAction::AwaitHuman
+        | RecoveryAction::AlertNoop
+        | RecoveryAction::FenceStop
+        | RecoveryAction::DrainKill
+        | RecoveryAction::RevokeLease
+        | RecoveryAction::QueueForIntegration => Vec::new(),
+        RecoveryAction::Prepare => vec![intent(Effect::Prepare { bundle, slot: 0 })],
+        RecoveryAction::Launch | RecoveryAction::Reclaim => vec![Record::Claimed {
             generation: state.next_generation(&bundle).unwrap(),
             bundle,
             slot: 0,
             base: oid('0'),
         }],
-        Action::MarkInterrupted => vec![interrupted()],
-        Action::BlockRecovery => {
+        RecoveryAction::MarkInterrupted => vec![interrupted()],
+        RecoveryAction::BlockRecovery => {
             let reason = Reason::Recovery;
-            let ends = state.bundles[&bundle].status == Status::Running;
+            let ends = state.bundles[&bundle].status == WorkstreamStatus::Running;
             let mut records: Vec<Record> = ends.then(interrupted).into_iter().collect();
             records.push(Record::Blocked { bundle: None, reason, evidence: text() });
             records
         }
-        Action::Rescue => vec![intent(Effect::Rescue { bundle, reference: text() })],
-        Action::RemoveCheckout => vec![intent(Effect::RemoveCheckout { bundle })],
-        Action::DeleteBranch => {
+        RecoveryAction::Rescue => vec![intent(Effect::Rescue { bundle, reference: text() })],
+        RecoveryAction::RemoveCheckout => vec![intent(Effect::RemoveCheckout { bundle })],
+        RecoveryAction::DeleteBranch => {
             vec![intent(Effect::DeleteBranch { bundle, branch: text(), at: oid('1') })]
         }
-        Action::MarkAbandoned => vec![Record::Abandoned { bundle, why: text() }],
-        Action::MarkCleaned => vec![Record::Cleaned { bundle }],
+        RecoveryAction::MarkAbandoned => vec![Record::Abandoned { bundle, why: text() }],
+        RecoveryAction::MarkCleaned => vec![Record::Cleaned { bundle }],
     }
 }
 
@@ -122,14 +122,14 @@ fn standing(run: RunPhase, bundle: BundlePhase) -> RunState {
     });
     let work = state.bundles.get_mut(&id("1")).unwrap();
     work.status = match bundle {
-        BundlePhase::Ready => Status::Ready,
-        BundlePhase::Running => Status::Running,
-        BundlePhase::Interrupted => Status::Interrupted,
-        BundlePhase::Sealed => Status::Sealed,
-        BundlePhase::Landed => Status::Landed,
-        BundlePhase::Blocked => Status::Blocked { reason, evidence, from },
-        BundlePhase::Abandoned => Status::Abandoned { why: evidence },
-        BundlePhase::Cleaned => Status::Cleaned,
+        BundlePhase::Ready => WorkstreamStatus::Ready,
+        BundlePhase::Running => WorkstreamStatus::Running,
+        BundlePhase::Interrupted => WorkstreamStatus::Interrupted,
+        BundlePhase::Sealed => WorkstreamStatus::Sealed,
+        BundlePhase::Landed => WorkstreamStatus::Landed,
+        BundlePhase::Blocked => WorkstreamStatus::Blocked { reason, evidence, from },
+        BundlePhase::Abandoned => WorkstreamStatus::Abandoned { why: evidence },
+        BundlePhase::Cleaned => WorkstreamStatus::Cleaned,
     };
     state
 }

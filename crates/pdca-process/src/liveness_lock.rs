@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_millis(10);
 
 /// Why a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
-pub enum HoldError {
+pub enum LivenessLockError {
     /// Somebody has it, still.
     #[error("{path} is still held after {waited:?}")]
     StillHeld {
@@ -44,15 +44,15 @@ pub enum HoldError {
 ///
 /// A supervisor that has not taken the lock yet, because its driver died that very moment, is not
 /// waited for: it finds its driver gone and starts nothing.
-pub fn wait_until_free(path: &Utf8Path, patience: Duration) -> Result<(), HoldError> {
+pub fn wait_until_free(path: &Utf8Path, patience: Duration) -> Result<(), LivenessLockError> {
     let file = match open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(HoldError::Io { path: path.to_owned(), source }),
+        Err(source) => return Err(LivenessLockError::Io { path: path.to_owned(), source }),
     };
     poll(path, patience, || file.try_lock(), || false)?;
     // Closing is not enough: a child that is being started has a copy for a moment.
-    file.unlock().map_err(|source| HoldError::Io { path: path.to_owned(), source })
+    file.unlock().map_err(|source| LivenessLockError::Io { path: path.to_owned(), source })
 }
 
 /// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody: one who has it
@@ -77,10 +77,10 @@ pub(crate) fn share(
     path: &Utf8Path,
     patience: Duration,
     unwanted: impl FnMut() -> bool,
-) -> Result<Option<File>, HoldError> {
+) -> Result<Option<File>, LivenessLockError> {
     let mut options = OpenOptions::new();
     let file = open(options.read(true).write(true).create(true).truncate(false), path)
-        .map_err(|source| HoldError::Io { path: path.to_owned(), source })?;
+        .map_err(|source| LivenessLockError::Io { path: path.to_owned(), source })?;
     let shared = poll(path, patience, || file.try_lock_shared(), unwanted)?;
     Ok(shared.then_some(file))
 }
@@ -97,7 +97,7 @@ fn poll(
     patience: Duration,
     attempt: impl Fn() -> Result<(), TryLockError>,
     mut unwanted: impl FnMut() -> bool,
-) -> Result<bool, HoldError> {
+) -> Result<bool, LivenessLockError> {
     let begun = Instant::now();
     loop {
         match attempt() {
@@ -105,7 +105,7 @@ fn poll(
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(TryLockError::Error(source)) => {
-                return Err(HoldError::Io { path: path.to_owned(), source });
+                return Err(LivenessLockError::Io { path: path.to_owned(), source });
             }
         }
         if unwanted() {
@@ -113,7 +113,7 @@ fn poll(
         }
         let waited = begun.elapsed();
         if waited >= patience {
-            return Err(HoldError::StillHeld { path: path.to_owned(), waited });
+            return Err(LivenessLockError::StillHeld { path: path.to_owned(), waited });
         }
         std::thread::sleep(STEP.min(patience.saturating_sub(waited)));
     }
@@ -138,7 +138,7 @@ mod tests {
         let (one, two) = (share(), share());
         for file in [one, two] {
             let error = wait_until_free(&path, Duration::ZERO).unwrap_err();
-            assert!(matches!(error, HoldError::StillHeld { .. }), "{error}");
+            assert!(matches!(error, LivenessLockError::StillHeld { .. }), "{error}");
             file.unlock().unwrap();
         }
         wait_until_free(&path, Duration::ZERO).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         let owner = File::open(&path).unwrap();
         owner.lock().unwrap();
         let error = share(&path, Duration::from_millis(1), || false).unwrap_err();
-        assert!(matches!(error, HoldError::StillHeld { .. }), "{error}");
+        assert!(matches!(error, LivenessLockError::StillHeld { .. }), "{error}");
         let mut asked = 0;
         let unwanted = share(&path, PATIENCE, || {
             asked += 1;
@@ -173,9 +173,9 @@ mod tests {
         let (_directory, path) = place();
         std::os::unix::fs::symlink(path.with_extension("elsewhere"), &path).unwrap();
         let error = share(&path, Duration::ZERO, || false).unwrap_err();
-        assert!(matches!(error, HoldError::Io { .. }), "{error}");
+        assert!(matches!(error, LivenessLockError::Io { .. }), "{error}");
         let error = wait_until_free(&path, Duration::ZERO).unwrap_err();
-        assert!(matches!(error, HoldError::Io { .. }), "{error}");
+        assert!(matches!(error, LivenessLockError::Io { .. }), "{error}");
         assert!(!path.with_extension("elsewhere").exists());
     }
 }

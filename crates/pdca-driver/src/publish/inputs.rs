@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use pdca_integrate::{ObjectId, Sealed};
-use pdca_publish::{Branch, Key, Record, Settings, Words};
+use pdca_publish::{Branch, PublishKey, PublishRecord, PublishSettings, Templates};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
@@ -12,32 +12,32 @@ use crate::integrate::{Accepted, ChangeState, TargetBranch};
 use super::PublishError;
 
 /// Everything that is known about a change that is to be published.
-pub(super) struct Dossier {
+pub(super) struct PublishInputs {
     pub(super) snapshot: Snapshot,
     /// The branch that the change is meant for.
     pub(super) front: TargetBranch,
     pub(super) sealed: Box<Sealed>,
     /// The commit that brought it, where it is in that branch already.
     pub(super) landed: Option<ObjectId>,
-    pub(super) key: Key,
+    pub(super) key: PublishKey,
     /// Where the forge has the repository.
     pub(super) repo: String,
     /// The name, at the forge, of the branch that the change is meant for.
     pub(super) base: String,
     /// The branch of the change.
     pub(super) branch: Branch,
-    pub(super) record: Record,
+    pub(super) record: PublishRecord,
     /// There is a `publish.json` that was not written here.
     is_foreign: bool,
 }
 
 impl WorkspaceConfig {
     /// What is known about a bundle that is to be published. Changes nothing.
-    pub(super) fn dossier(
+    pub(super) fn inputs(
         &self,
         bundle: &Bundle,
-        settings: &Settings,
-    ) -> Result<Dossier, PublishError> {
+        settings: &PublishSettings,
+    ) -> Result<PublishInputs, PublishError> {
         let id = bundle.id();
         let snapshot = bundle.load()?;
         if snapshot.state != State::Complete {
@@ -72,15 +72,26 @@ impl WorkspaceConfig {
             let branch = branch.to_string();
             return Err(PublishError::OwnTarget { id: id.clone(), branch });
         }
-        let key = Key::new(run, id, &sealed.to_json());
+        let key = PublishKey::new(run, id, &sealed.to_json());
         let kept = bundle.read(Artifact::Publish)?;
-        let parsed = kept.as_deref().map(Record::parse);
+        let parsed = kept.as_deref().map(PublishRecord::parse);
         let is_foreign = matches!(parsed, Some(Err(_)));
         let record = match parsed {
             Some(Ok(record)) => record.under(&key),
-            Some(Err(_)) | None => Record::new(&key),
+            Some(Err(_)) | None => PublishRecord::new(&key),
         };
-        Ok(Dossier { snapshot, front, sealed, landed, key, repo, base, branch, record, is_foreign })
+        Ok(PublishInputs {
+            snapshot,
+            front,
+            sealed,
+            landed,
+            key,
+            repo,
+            base,
+            branch,
+            record,
+            is_foreign,
+        })
     }
 
     /// Where the change is meant for, with how it stands.
@@ -97,7 +108,7 @@ impl WorkspaceConfig {
     }
 }
 
-impl Dossier {
+impl PublishInputs {
     /// Moves a `publish.json` that was not written here out of the way; it is what somebody knows.
     pub(super) fn set_foreign_record_aside(
         &self,
@@ -113,7 +124,7 @@ impl Dossier {
     /// What stands in for a text that nobody wrote.
     pub(super) fn stand_in(&self, bundle: &Bundle, text: Artifact) -> Result<String, PublishError> {
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-        let words = Words {
+        let words = Templates {
             id: bundle.id(),
             brief_text: &String::from_utf8_lossy(&brief),
             brief: self.snapshot.authored_brief(),

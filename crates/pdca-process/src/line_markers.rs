@@ -16,10 +16,10 @@ const MAX_LINES: usize = 16;
 
 /// Collects the marked lines of a stream of chunks.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub(crate) struct LineMarkers {
     markers: Vec<Marker>,
     first_bytes: BTreeSet<u8>,
-    place: Place,
+    place: LinePosition,
     seen: u64,
 }
 
@@ -32,7 +32,7 @@ struct Marker {
 
 /// Where in a line the stream stands.
 #[derive(Debug)]
-enum Place {
+enum LinePosition {
     /// So far this line could be a marked one.
     Start(Vec<u8>),
     /// This line is marked, with the marker of this index.
@@ -41,7 +41,7 @@ enum Place {
     Elsewhere,
 }
 
-impl Marks {
+impl LineMarkers {
     pub(crate) fn new(markers: &[String]) -> Self {
         let markers: Vec<Marker> = markers
             .iter()
@@ -55,7 +55,7 @@ impl Marks {
         Self {
             first_bytes: markers.iter().map(|marker| marker.prefix[0]).collect(),
             markers,
-            place: Place::Start(Vec::new()),
+            place: LinePosition::Start(Vec::new()),
             seen: 0,
         }
     }
@@ -66,9 +66,9 @@ impl Marks {
         }
         while !chunk.is_empty() {
             let used = match &self.place {
-                Place::Start(_) => self.feed_start(chunk),
-                Place::Marked(..) => self.feed_marked(chunk),
-                Place::Elsewhere => self.feed_elsewhere(chunk),
+                LinePosition::Start(_) => self.feed_start(chunk),
+                LinePosition::Marked(..) => self.feed_marked(chunk),
+                LinePosition::Elsewhere => self.feed_elsewhere(chunk),
             };
             chunk = &chunk[used..];
         }
@@ -91,23 +91,23 @@ impl Marks {
     }
 
     fn feed_start(&mut self, chunk: &[u8]) -> usize {
-        let Place::Start(begun) = &mut self.place else {
+        let LinePosition::Start(begun) = &mut self.place else {
             return 0;
         };
         begun.push(chunk[0]);
         let complete = self.markers.iter().position(|marker| begun.starts_with(&marker.prefix));
         if let Some(marker) = complete {
-            self.place = Place::Marked(marker, std::mem::take(begun));
+            self.place = LinePosition::Marked(marker, std::mem::take(begun));
         } else if chunk[0] == b'\n' {
             begun.clear();
         } else if !self.markers.iter().any(|marker| marker.prefix.starts_with(begun)) {
-            self.place = Place::Elsewhere;
+            self.place = LinePosition::Elsewhere;
         }
         1
     }
 
     fn feed_marked(&mut self, chunk: &[u8]) -> usize {
-        let Place::Marked(_, line) = &mut self.place else {
+        let LinePosition::Marked(_, line) = &mut self.place else {
             return 0;
         };
         let end = find(chunk, b'\n');
@@ -128,13 +128,13 @@ impl Marks {
         while let Some(at) = self.next_first_byte(&chunk[from..]) {
             let at = from + at;
             if at > 0 && chunk[at - 1] == b'\n' {
-                self.place = Place::Start(Vec::new());
+                self.place = LinePosition::Start(Vec::new());
                 return at;
             }
             from = at + 1;
         }
         if chunk.ends_with(b"\n") {
-            self.place = Place::Start(Vec::new());
+            self.place = LinePosition::Start(Vec::new());
         }
         chunk.len()
     }
@@ -145,8 +145,8 @@ impl Marks {
 
     /// Keeps the line that was being read, if it is a marked one.
     fn end_line(&mut self) {
-        let place = std::mem::replace(&mut self.place, Place::Start(Vec::new()));
-        if let Place::Marked(index, line) = place {
+        let place = std::mem::replace(&mut self.place, LinePosition::Start(Vec::new()));
+        if let LinePosition::Marked(index, line) = place {
             let numbered = (self.seen, line);
             self.seen += 1;
             let marker = &mut self.markers[index];
@@ -177,7 +177,7 @@ mod tests {
 
     fn marked(markers: &[&str], chunks: &[&[u8]]) -> Vec<String> {
         let markers: Vec<String> = markers.iter().map(ToString::to_string).collect();
-        let mut marks = Marks::new(&markers);
+        let mut marks = LineMarkers::new(&markers);
         for chunk in chunks {
             marks.feed(chunk);
         }

@@ -17,16 +17,16 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use crate::cancel::{Cancel, Urgency};
 use crate::environment::TOKENS;
-use crate::hold;
 use crate::limit::LONGEST;
+use crate::liveness_lock;
 use crate::orphan::Lost;
 use crate::poll::{nonblocking, poll_until};
-use crate::protocol::{FORMAT, News, Order, byte, send_opening, write_frame};
+use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, send_opening, write_frame};
 use crate::run::Sign;
 use crate::spec::{Spec, Stdin};
 use crate::supervisor::Invocation;
 use crate::tree;
-use crate::verdict::Verdict;
+use crate::verdict::ChildVerdict;
 
 /// How often a quiet child is mentioned.
 const TICK: Duration = Duration::from_secs(1);
@@ -35,9 +35,9 @@ const MARGIN: Duration = Duration::from_secs(20);
 
 /// The last thing that is heard from a supervisor.
 #[derive(Debug)]
-pub(crate) enum Last {
+pub(crate) enum FinalMessage {
     /// The child came to its ending.
-    Ended(Verdict),
+    Ended(ChildVerdict),
     /// The child was not started, for want of a sandbox.
     NoSandbox { why: String },
     /// Nothing: it is gone.
@@ -58,7 +58,7 @@ pub(crate) struct Stopped {
 
 /// A running supervisor. Dropping it closes the lifeline, which ends the child.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct SupervisorClient {
     supervisor: Child,
     socket: Option<UnixStream>,
     lost: Lost,
@@ -66,7 +66,7 @@ pub(crate) struct Link {
     started: bool,
 }
 
-impl Link {
+impl SupervisorClient {
     /// Starts the supervisor and gives it its order.
     pub(crate) fn start(spec: &Spec, invocation: &Invocation) -> io::Result<Self> {
         static SUBREAPER: OnceLock<bool> = OnceLock::new();
@@ -77,7 +77,7 @@ impl Link {
         open(spec, &ours)?;
         let token = next_token();
         let supervisor = command(invocation, theirs, &token).spawn()?;
-        let mut link = Self {
+        let mut client = Self {
             lost: Lost {
                 pid: Pid::from_child(&supervisor).as_raw_pid(),
                 token,
@@ -88,10 +88,10 @@ impl Link {
             heard: Vec::new(),
             started: false,
         };
-        match link.give_order(spec) {
-            Ok(()) => Ok(link),
+        match client.give_order(spec) {
+            Ok(()) => Ok(client),
             // It died early; that is found out, and cleared up, by listening.
-            Err(error) if is_hangup(&error) => Ok(link),
+            Err(error) if is_hangup(&error) => Ok(client),
             Err(error) => Err(error),
         }
     }
@@ -102,12 +102,12 @@ impl Link {
         spec: &Spec,
         cancel: &Cancel,
         watch: &mut dyn FnMut(Sign),
-    ) -> io::Result<Last> {
+    ) -> io::Result<FinalMessage> {
         let mut wake = cancel.subscribe()?;
         nonblocking(&wake.reader)?;
         let mut told = Urgency::None;
         let clearing = spec.grace.min(LONGEST) + MARGIN;
-        let before = if spec.hold.is_some() { hold::PATIENCE } else { Duration::ZERO };
+        let before = if spec.hold.is_some() { liveness_lock::PATIENCE } else { Duration::ZERO };
         let mut patience =
             spec.timeout.map(|timeout| Instant::now() + before + timeout.min(LONGEST) + clearing);
         let mut last_sign = Instant::now();
@@ -132,7 +132,7 @@ impl Link {
                 patience = Some(now + clearing);
             }
             if patience.is_some_and(|patience| now >= patience) {
-                return Ok(Last::Overdue);
+                return Ok(FinalMessage::Overdue);
             }
             let tick = last_sign + TICK;
             let until = patience.map_or(tick, |patience| patience.min(tick));
@@ -141,15 +141,15 @@ impl Link {
     }
 
     /// Waits for the end of the supervisor, by force if it is overdue, and ends what it left behind.
-    pub(crate) fn stop(mut self, last: &Last) -> Stopped {
+    pub(crate) fn stop(mut self, last: &FinalMessage) -> Stopped {
         self.socket = None;
         let survivors = match last {
-            Last::Ended(_) | Last::NoSandbox { .. } => Vec::new(),
-            Last::Overdue => {
+            FinalMessage::Ended(_) | FinalMessage::NoSandbox { .. } => Vec::new(),
+            FinalMessage::Overdue => {
                 let _gone = self.supervisor.kill();
                 self.end_orphans()
             }
-            Last::Gone => self.end_orphans(),
+            FinalMessage::Gone => self.end_orphans(),
         };
         Stopped { status: self.supervisor.wait(), survivors, started: self.started }
     }
@@ -180,23 +180,29 @@ impl Link {
     }
 
     /// Takes in what the supervisor said; says whether that was anything.
-    fn listen(&mut self, watch: &mut dyn FnMut(Sign)) -> io::Result<(Option<Last>, bool)> {
+    fn listen(&mut self, watch: &mut dyn FnMut(Sign)) -> io::Result<(Option<FinalMessage>, bool)> {
         let mut any = false;
         loop {
             while let Some(news) = self.next_news()? {
                 any = true;
                 match news {
-                    News::Started { pid } => {
+                    SupervisorMessage::Started { pid } => {
                         self.started = true;
                         watch(Sign::Started { pid });
                     }
-                    News::Output { bytes, last_line } => watch(Sign::Output { bytes, last_line }),
-                    News::Ended { verdict } => return Ok((Some(Last::Ended(*verdict)), true)),
-                    News::NoSandbox { why } => return Ok((Some(Last::NoSandbox { why }), true)),
+                    SupervisorMessage::Output { bytes, last_line } => {
+                        watch(Sign::Output { bytes, last_line })
+                    }
+                    SupervisorMessage::Ended { verdict } => {
+                        return Ok((Some(FinalMessage::Ended(*verdict)), true));
+                    }
+                    SupervisorMessage::NoSandbox { why } => {
+                        return Ok((Some(FinalMessage::NoSandbox { why }), true));
+                    }
                 }
             }
             let Some(socket) = &mut self.socket else {
-                return Ok((Some(Last::Gone), any));
+                return Ok((Some(FinalMessage::Gone), any));
             };
             let mut bytes = [0; 16 << 10];
             match socket.read(&mut bytes) {
@@ -210,7 +216,7 @@ impl Link {
         }
     }
 
-    fn next_news(&mut self) -> io::Result<Option<News>> {
+    fn next_news(&mut self) -> io::Result<Option<SupervisorMessage>> {
         let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
         };
@@ -244,7 +250,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for SupervisorClient {
     fn drop(&mut self) {
         // Only reached uncollected when something panicked: the closed lifeline makes the
         // supervisor end the tree, and then itself.

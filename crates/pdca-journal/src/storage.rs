@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::read::MAX_BYTES;
 
 /// Where a journal is written.
-pub(crate) trait Medium: std::fmt::Debug + Send {
+pub(crate) trait Storage: std::fmt::Debug + Send {
     /// Writes all of `bytes` there, or fails with any part of them written.
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
     /// Returns when everything written is on the disk.
@@ -66,7 +66,7 @@ impl Disk {
     }
 }
 
-impl Medium for Disk {
+impl Storage for Disk {
     fn write(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, at)
     }

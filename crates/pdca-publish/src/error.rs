@@ -13,7 +13,7 @@ const NO_LOGIN: i32 = 4;
 
 /// Why somebody outside was not reached, or would not.
 #[derive(Debug, thiserror::Error)]
-pub enum OutsideError {
+pub enum ForgeError {
     /// There is no such program.
     #[error("the program `{program}` is not there")]
     Missing {
@@ -69,7 +69,7 @@ pub enum OutsideError {
     Interrupted,
 }
 
-impl OutsideError {
+impl ForgeError {
     /// Whether trying again may help.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -100,31 +100,31 @@ pub(crate) fn ask(
     program: &str,
     dialect: Dialect,
     doing: &'static str,
-) -> Result<Vec<u8>, OutsideError> {
+) -> Result<Vec<u8>, ForgeError> {
     let output = match tool.run() {
         Ok(output) if output.success() => return Ok(output.stdout),
         Ok(output) => output,
         Err(ToolError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Err(OutsideError::Missing { program: program.to_owned() });
+            return Err(ForgeError::Missing { program: program.to_owned() });
         }
-        Err(ToolError::Cancelled { .. }) => return Err(OutsideError::Interrupted),
+        Err(ToolError::Cancelled { .. }) => return Err(ForgeError::Interrupted),
         // It may have done what it was asked for before; whoever asks looks.
         Err(error @ (ToolError::TimedOut { .. } | ToolError::Signaled { .. })) => {
-            return Err(OutsideError::Passing { doing, said: error.to_string() });
+            return Err(ForgeError::Passing { doing, said: error.to_string() });
         }
-        Err(source) => return Err(OutsideError::Run { doing, source }),
+        Err(source) => return Err(ForgeError::Run { doing, source }),
     };
     Err(fault(&output, dialect, doing))
 }
 
-fn fault(output: &ToolOutput, dialect: Dialect, doing: &'static str) -> OutsideError {
+fn fault(output: &ToolOutput, dialect: Dialect, doing: &'static str) -> ForgeError {
     let said = said(output);
     match (dialect, output.code) {
-        (Dialect::Command, TEMPFAIL) => OutsideError::Passing { doing, said },
-        (Dialect::Gh, NO_LOGIN) => OutsideError::NotLoggedIn { said },
-        (Dialect::Gh, _) if said.contains("HTTP 401") => OutsideError::NotLoggedIn { said },
-        (Dialect::Gh, _) if may_pass(&said) => OutsideError::Passing { doing, said },
-        (Dialect::Command | Dialect::Gh, _) => OutsideError::Refused { doing, said },
+        (Dialect::Command, TEMPFAIL) => ForgeError::Passing { doing, said },
+        (Dialect::Gh, NO_LOGIN) => ForgeError::NotLoggedIn { said },
+        (Dialect::Gh, _) if said.contains("HTTP 401") => ForgeError::NotLoggedIn { said },
+        (Dialect::Gh, _) if may_pass(&said) => ForgeError::Passing { doing, said },
+        (Dialect::Command | Dialect::Gh, _) => ForgeError::Refused { doing, said },
     }
 }
 
@@ -154,12 +154,12 @@ fn may_pass(said: &str) -> bool {
 
 /// What a program said about its failure, bounded and on one line.
 fn said(output: &ToolOutput) -> String {
-    let words = |bytes: &[u8]| {
+    let text_of = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let text = Some(words(&output.stderr)).filter(|text| !text.is_empty());
-    let text = text.unwrap_or_else(|| words(&output.stdout));
+    let text = Some(text_of(&output.stderr)).filter(|text| !text.is_empty());
+    let text = text.unwrap_or_else(|| text_of(&output.stdout));
     if text.is_empty() {
         return format!("it ended with {} and said nothing", output.code);
     }
@@ -173,14 +173,14 @@ mod tests {
     fn word(dialect: Dialect, code: i32, said: &str) -> &'static str {
         let output = ToolOutput { code, stdout: Vec::new(), stderr: said.as_bytes().to_vec() };
         match fault(&output, dialect, "look") {
-            OutsideError::NotLoggedIn { .. } => "login",
-            OutsideError::Passing { .. } => "passing",
-            OutsideError::Refused { .. } => "refused",
-            other @ (OutsideError::Missing { .. }
-            | OutsideError::Run { .. }
-            | OutsideError::Answer { .. }
-            | OutsideError::Unseen { .. }
-            | OutsideError::Interrupted) => panic!("{other}"),
+            ForgeError::NotLoggedIn { .. } => "login",
+            ForgeError::Passing { .. } => "passing",
+            ForgeError::Refused { .. } => "refused",
+            other @ (ForgeError::Missing { .. }
+            | ForgeError::Run { .. }
+            | ForgeError::Answer { .. }
+            | ForgeError::Unseen { .. }
+            | ForgeError::Interrupted) => panic!("{other}"),
         }
     }
 

@@ -3,23 +3,23 @@
 use pdca_state::BundleId;
 
 use crate::claim::{Epoch, Generation};
-use crate::object::ObjectId;
+use crate::oid::ObjectId;
 use crate::reconcile::{BundlePhase, RunPhase};
 use crate::record::Seq;
 
 /// A record that cannot follow those before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("record {seq} cannot stand here: {objection}")]
-pub struct Illegal {
+#[error("record {seq} cannot stand here: {reason}")]
+pub struct RejectedRecord {
     /// The record.
     pub seq: Seq,
     /// What is wrong with it.
-    pub objection: Objection,
+    pub reason: InvalidRecord,
 }
 
 /// Why a record cannot follow those before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Objection {
+pub enum InvalidRecord {
     /// A run begins with its admission.
     #[error("the run was not admitted yet")]
     NotAdmitted,

@@ -29,9 +29,9 @@ use serde_json::ser::Formatter;
 use sha2::{Digest as _, Sha256};
 
 use crate::claim::Epoch;
-use crate::moment::Moment;
 use crate::record::{Entry, Record, Seq};
 use crate::run_id::RunId;
+use crate::timestamp::Moment;
 
 /// The format this version writes, and the newest it reads.
 pub(crate) const VERSION: u32 = 1;

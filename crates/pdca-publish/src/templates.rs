@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use pdca_state::{Brief, BundleId, GateReport, GateResult, Label, Summary, title_of};
 
 use crate::inert;
-use crate::key::{Key, without_marks};
+use crate::key::{PublishKey, without_marks};
 
 /// The longest subject of a message that is made here, in characters.
 const SUBJECT: usize = 72;
@@ -19,7 +19,7 @@ const BODY: usize = 60_000;
 
 /// What a bundle says about its change.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct Templates<'a> {
     /// The bundle.
     pub id: &'a BundleId,
     /// Its brief, as it is written.
@@ -32,7 +32,7 @@ pub struct Words<'a> {
     pub summary: Option<&'a Summary>,
 }
 
-impl Words<'_> {
+impl Templates<'_> {
     /// What it is about, in a few words: the heading of the brief, or its slug.
     pub fn title(&self) -> String {
         title_of(self.brief_text, self.id)
@@ -115,12 +115,12 @@ pub fn subject(message: &str) -> String {
 }
 
 /// The text of a pull request, with the mark at its end.
-pub fn pull_body(description: &str, key: &Key) -> String {
+pub fn pull_body(description: &str, key: &PublishKey) -> String {
     format!("{}\n\n{}\n", bounded(description), key.marker())
 }
 
 /// The text of a comment, which says where the change is, with the mark at its end.
-pub fn comment_body(comment: &str, pull: &str, key: &Key) -> String {
+pub fn comment_body(comment: &str, pull: &str, key: &PublishKey) -> String {
     format!("{}\n\nPull request: {pull}\n\n{}\n", bounded(comment), key.marker())
 }
 
@@ -166,10 +166,15 @@ mod tests {
 
     fn said(text: &str) -> Said {
         let (id, brief) = ("36".parse().unwrap(), Brief::parse(text));
-        let words =
-            Words { id: &id, brief_text: text, brief: Some(&brief), gates: None, summary: None };
-        let (title, message) = (words.title(), words.message());
-        Said { title, message, description: words.description() }
+        let templates = Templates {
+            id: &id,
+            brief_text: text,
+            brief: Some(&brief),
+            gates: None,
+            summary: None,
+        };
+        let (title, message) = (templates.title(), templates.message());
+        Said { title, message, description: templates.description() }
     }
 
     #[test]
@@ -243,8 +248,8 @@ mod tests {
     #[test]
     fn the_only_mark_of_a_body_is_its_own_and_the_last_line() {
         let (own, other) = (
-            Key::new("r", &"1".parse().unwrap(), b"own"),
-            Key::new("r", &"2".parse().unwrap(), b"other"),
+            PublishKey::new("r", &"1".parse().unwrap(), b"own"),
+            PublishKey::new("r", &"2".parse().unwrap(), b"other"),
         );
         let body = pull_body(&format!("text\n{}\n{}\n", other.marker(), own.marker()), &own);
         assert!(own.is_in(&body) && !other.is_in(&body), "{body}");
@@ -254,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_text_too_long_for_a_page_keeps_its_mark() {
-        let key = Key::new("r", &"1".parse().unwrap(), b"seal");
+        let key = PublishKey::new("r", &"1".parse().unwrap(), b"seal");
         let body = pull_body(&"ä".repeat(100_000), &key);
         assert!(key.is_in(&body) && body.chars().count() < 65_536);
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pdca_process::Cancel;
 
-use crate::outside::OutsideError;
+use crate::error::ForgeError;
 
 /// How often something that may pass is tried.
 const TRIES: u32 = 4;
@@ -15,13 +15,13 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How long one goes on trying.
 #[derive(Debug)]
-pub struct Patience<'c> {
+pub struct RetryPolicy<'c> {
     cancel: &'c Cancel,
     left: u32,
     pause: Duration,
 }
 
-impl<'c> Patience<'c> {
+impl<'c> RetryPolicy<'c> {
     /// The usual patience.
     pub fn new(cancel: &'c Cancel) -> Self {
         Self { cancel, left: TRIES - 1, pause: PAUSE }
@@ -46,13 +46,13 @@ impl<'c> Patience<'c> {
     /// Does something that changes nothing, again where that may help.
     pub fn read<T>(
         mut self,
-        mut read: impl FnMut() -> Result<T, OutsideError>,
-    ) -> Result<T, OutsideError> {
+        mut read: impl FnMut() -> Result<T, ForgeError>,
+    ) -> Result<T, ForgeError> {
         loop {
             match read() {
                 Err(error) if error.is_passing() && self.wait() => {}
                 Err(error) if error.is_passing() && self.cancel.is_cancelled() => {
-                    return Err(OutsideError::Interrupted);
+                    return Err(ForgeError::Interrupted);
                 }
                 answer => return answer,
             }
@@ -66,10 +66,10 @@ impl<'c> Patience<'c> {
 /// `what` stands for it where it was said to be there and is not found.
 pub fn once<T>(
     what: &'static str,
-    mut patience: Patience<'_>,
-    mut look: impl FnMut() -> Result<Option<T>, OutsideError>,
-    mut act: impl FnMut() -> Result<(), OutsideError>,
-) -> Result<T, OutsideError> {
+    mut retry: RetryPolicy<'_>,
+    mut look: impl FnMut() -> Result<Option<T>, ForgeError>,
+    mut act: impl FnMut() -> Result<(), ForgeError>,
+) -> Result<T, ForgeError> {
     loop {
         if let Some(found) = look()? {
             return Ok(found);
@@ -81,16 +81,16 @@ pub fn once<T>(
         match done {
             // It may take a moment until it is seen; asking again would make a second one.
             Ok(()) => {
-                while patience.wait() {
+                while retry.wait() {
                     if let Some(found) = look()? {
                         return Ok(found);
                     }
                 }
-                return Err(OutsideError::Unseen { what });
+                return Err(ForgeError::Unseen { what });
             }
-            Err(error) if error.is_passing() && patience.wait() => {}
-            Err(error) if error.is_passing() && patience.cancel.is_cancelled() => {
-                return Err(OutsideError::Interrupted);
+            Err(error) if error.is_passing() && retry.wait() => {}
+            Err(error) if error.is_passing() && retry.cancel.is_cancelled() => {
+                return Err(ForgeError::Interrupted);
             }
             Err(error) => return Err(error),
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     impl World {
-        fn ask(&self) -> Result<u32, OutsideError> {
+        fn ask(&self) -> Result<u32, ForgeError> {
             let cancel = Cancel::new();
             let look = || Ok(Some(self.there.get()).filter(|there| *there > 0));
             let act = || {
@@ -125,13 +125,13 @@ mod tests {
                 said.map_err(|passes| {
                     let said = "no".to_owned();
                     if passes {
-                        OutsideError::Passing { doing: "ask", said }
+                        ForgeError::Passing { doing: "ask", said }
                     } else {
-                        OutsideError::Refused { doing: "ask", said }
+                        ForgeError::Refused { doing: "ask", said }
                     }
                 })
             };
-            once("it", Patience::new(&cancel), look, act)
+            once("it", RetryPolicy::new(&cancel), look, act)
         }
     }
 
@@ -147,18 +147,18 @@ mod tests {
     #[test]
     fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
         assert_eq!(world(&[(false, Err(true)), (true, Ok(()))]).ask().unwrap(), 1);
-        assert!(matches!(world(&[(false, Err(false))]).ask(), Err(OutsideError::Refused { .. })));
+        assert!(matches!(world(&[(false, Err(false))]).ask(), Err(ForgeError::Refused { .. })));
     }
 
     #[test]
     fn what_is_said_to_be_there_is_never_asked_for_twice() {
-        assert!(matches!(world(&[(false, Ok(()))]).ask(), Err(OutsideError::Unseen { .. })));
+        assert!(matches!(world(&[(false, Ok(()))]).ask(), Err(ForgeError::Unseen { .. })));
     }
 
     #[test]
     fn told_to_stop_nobody_waits() {
         let cancel = Cancel::new();
         cancel.cancel();
-        assert!(!Patience::new(&cancel).wait());
+        assert!(!RetryPolicy::new(&cancel).wait());
     }
 }

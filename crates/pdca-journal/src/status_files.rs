@@ -12,7 +12,7 @@ use pdca_state::{BundleId, files};
 use crate::reconcile::BundlePhase;
 use crate::run_id::RunId;
 use crate::runs::Runs;
-use crate::state::{RunState, Status, Workstream};
+use crate::state::{RunState, Workstream, WorkstreamStatus};
 
 const DIR: &str = "ws";
 const MAX_BYTES: u64 = 1 << 20;
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Why the projection is not up to date. Nothing is lost by that.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}")]
-pub struct ProjectionError {
+pub struct StatusFilesError {
     /// What was to be written.
     pub path: Utf8PathBuf,
     /// Why it was not.
@@ -28,18 +28,22 @@ pub struct ProjectionError {
 }
 
 /// Makes the projection of a run what its state says; writes only what differs.
-pub fn project(runs: &Runs, run: &RunId, state: &RunState) -> Result<(), ProjectionError> {
-    state.bundles.keys().try_for_each(|bundle| project_bundle(runs, run, state, bundle))
+pub fn write_status_files(
+    runs: &Runs,
+    run: &RunId,
+    state: &RunState,
+) -> Result<(), StatusFilesError> {
+    state.bundles.keys().try_for_each(|bundle| write_bundle_status(runs, run, state, bundle))
 }
 
 /// As [`project`], for one bundle: a run with many need not look at all of them when one moved. A
 /// bundle that is not of the run has none.
-pub fn project_bundle(
+pub fn write_bundle_status(
     runs: &Runs,
     run: &RunId,
     state: &RunState,
     bundle: &BundleId,
-) -> Result<(), ProjectionError> {
+) -> Result<(), StatusFilesError> {
     let Some(work) = state.bundles.get(bundle) else { return Ok(()) };
     let root = runs.dir(run).join(DIR);
     require_dir(&root)?;
@@ -86,23 +90,23 @@ fn text(work: &Workstream) -> String {
         add("completion order", &sealed.order);
     }
     match &work.status {
-        Status::Blocked { reason, evidence, .. } => {
+        WorkstreamStatus::Blocked { reason, evidence, .. } => {
             add("blocked", &format_args!("{reason:?}"));
             add("evidence", &format_args!("{evidence:?}"));
         }
-        Status::Abandoned { why } => add("why", &format_args!("{why:?}")),
-        Status::Ready
-        | Status::Running
-        | Status::Interrupted
-        | Status::Sealed
-        | Status::Landed
-        | Status::Cleaned => {}
+        WorkstreamStatus::Abandoned { why } => add("why", &format_args!("{why:?}")),
+        WorkstreamStatus::Ready
+        | WorkstreamStatus::Running
+        | WorkstreamStatus::Interrupted
+        | WorkstreamStatus::Sealed
+        | WorkstreamStatus::Landed
+        | WorkstreamStatus::Cleaned => {}
     }
     text
 }
 
 /// A directory of ours; a link or a file in its place is removed, and what it leads to left alone.
-fn require_dir(dir: &Utf8Path) -> Result<(), ProjectionError> {
+fn require_dir(dir: &Utf8Path) -> Result<(), StatusFilesError> {
     let made = match fs_err::symlink_metadata(dir) {
         Ok(there) if there.is_dir() => Ok(()),
         Ok(_) => fs_err::remove_file(dir).and_then(|()| fs_err::create_dir(dir)),
@@ -113,7 +117,7 @@ fn require_dir(dir: &Utf8Path) -> Result<(), ProjectionError> {
 }
 
 /// Removes what a rename would not replace.
-fn make_way(path: &Utf8Path) -> Result<(), ProjectionError> {
+fn make_way(path: &Utf8Path) -> Result<(), StatusFilesError> {
     match fs_err::symlink_metadata(path) {
         Ok(there) if there.is_dir() => {
             fs_err::remove_dir_all(path).map_err(|source| failed(path, source))
@@ -124,7 +128,7 @@ fn make_way(path: &Utf8Path) -> Result<(), ProjectionError> {
     }
 }
 
-fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), ProjectionError> {
+fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), StatusFilesError> {
     for entry in fs_err::read_dir(dir).map_err(|source| failed(dir, source))? {
         let entry = entry.map_err(|source| failed(dir, source))?;
         if entry.file_name().to_str() == keep && keep.is_some() {
@@ -141,8 +145,8 @@ fn remove_others(dir: &Utf8Path, keep: Option<&str>) -> Result<(), ProjectionErr
     Ok(())
 }
 
-fn failed(path: &Utf8Path, source: io::Error) -> ProjectionError {
-    ProjectionError { path: path.to_owned(), source }
+fn failed(path: &Utf8Path, source: io::Error) -> StatusFilesError {
+    StatusFilesError { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn each_bundle_has_one_file_that_is_named_by_where_it_stands() {
         let (scene, state) = scene();
-        project(&scene.runs(), &run(), &state).unwrap();
+        write_status_files(&scene.runs(), &run(), &state).unwrap();
         insta::assert_snapshot!(shown(&scene), @r"
         1/00-ready: since: 2026-11-16T08:00:00Z (record 1)
         2/10-running: since: 2026-11-16T08:00:01Z (record 3), generation: 1, lane: 1, base: 0000000000000000000000000000000000000000
@@ -189,14 +193,14 @@ mod tests {
     #[test]
     fn a32_a_projection_that_was_being_written_when_the_driver_died_is_made_again() {
         let (scene, state) = scene();
-        project(&scene.runs(), &run(), &state).unwrap();
+        write_status_files(&scene.runs(), &run(), &state).unwrap();
         let whole = shown(&scene);
         let dir = scene.runs().dir(&run()).join("ws/2");
         // Killed while replacing: the old state's file, a half of the new one, a temporary.
         fs_err::write(dir.join("00-ready"), "since").unwrap();
         fs_err::write(dir.join("10-running"), "sin").unwrap();
         fs_err::write(dir.join(".10-running.pdca-tmp-1-2"), "").unwrap();
-        project(&scene.runs(), &run(), &state).unwrap();
+        write_status_files(&scene.runs(), &run(), &state).unwrap();
         assert_eq!(shown(&scene), whole);
     }
 
@@ -204,7 +208,7 @@ mod tests {
     fn e14_a_projection_that_is_wrong_or_gone_is_made_again_and_changes_nothing() {
         let (scene, state) = scene();
         let journal = scene.bytes();
-        project(&scene.runs(), &run(), &state).unwrap();
+        write_status_files(&scene.runs(), &run(), &state).unwrap();
         let whole = shown(&scene);
         let root = scene.runs().dir(&run()).join(DIR);
         let victim = scene.path().join("victim");
@@ -231,7 +235,7 @@ mod tests {
             spoil();
             let found = scene.runs().find(&run()).found.unwrap();
             assert_eq!(found.state, state, "nothing is read from it");
-            project(&scene.runs(), &run(), &found.state).unwrap();
+            write_status_files(&scene.runs(), &run(), &found.state).unwrap();
             assert_eq!(shown(&scene), whole);
         }
         assert_eq!(scene.bytes(), journal);

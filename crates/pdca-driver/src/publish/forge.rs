@@ -5,22 +5,23 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use pdca_integrate::{Destination, ObjectId, Offer, OfferOutcome, RemoteTip, offer, remote_tip};
 use pdca_publish::{
-    CommentRecord, CommentState, Comments, Gh, Opening, OutsideError, Patience, Posted, Pull,
-    PullRecord, PullState, Settings, Standing, Tracker, comment_body, once, pull_body, subject,
+    BranchState, CommentRecord, CommentState, Comments, ForgeError, Gh, Opening, Posted,
+    PublishSettings, Pull, PullRecord, PullState, RetryPolicy, Tracker, comment_body, once,
+    pull_body, subject,
 };
 use pdca_state::{Artifact, Bundle};
 
 use crate::run_bundle::Driver;
 
-use super::dossier::Dossier;
-use super::texts::Texts;
+use super::inputs::PublishInputs;
+use super::messages::Messages;
 use super::{News, Order, PublishError, Told};
 
 /// The forge, the tracker and the remote of one bundle, as they were when they were looked at.
-pub(super) struct Outlet<'d> {
+pub(super) struct Forge<'d> {
     driver: &'d Driver<'d>,
     bundle: &'d Bundle,
-    settings: &'d Settings,
+    settings: &'d PublishSettings,
     program: Utf8PathBuf,
     repo: String,
     /// The bundle's number in the forge, where it has one.
@@ -42,12 +43,12 @@ pub(super) struct Done {
     pub(super) comment: Told,
 }
 
-impl<'d> Outlet<'d> {
+impl<'d> Forge<'d> {
     /// Looks at the forge and at the remote. Changes nothing.
     pub(super) fn look(
         driver: &'d Driver<'d>,
         bundle: &'d Bundle,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
         order: &Order<'d>,
     ) -> Result<Self, PublishError> {
         let id = bundle.id();
@@ -58,30 +59,30 @@ impl<'d> Outlet<'d> {
         } else {
             Utf8PathBuf::from(&settings.gh)
         };
-        let mut outlet = Self {
+        let mut forge = Self {
             driver,
             bundle,
             settings,
             program,
-            repo: dossier.repo.clone(),
+            repo: inputs.repo.clone(),
             issue: id.as_str().parse().ok().filter(|_| is_number(id.as_str())),
             at: None,
             pull: None,
             rival: None,
             comment: None,
         };
-        let pulls = outlet.gh().pulls(&dossier.branch)?;
+        let pulls = forge.gh().pulls(&inputs.branch)?;
         let (ours, theirs): (Vec<Pull>, Vec<Pull>) =
-            pulls.into_iter().partition(|pull| is_ours(dossier, pull));
-        outlet.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
-        outlet.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
-        outlet.at = outlet.look_at_remote(dossier)?;
-        if !is_told(dossier)
-            && let Some(tracker) = outlet.tracker()
+            pulls.into_iter().partition(|pull| is_ours(inputs, pull));
+        forge.pull = ours.into_iter().min_by_key(|pull| rank(pull.state()));
+        forge.rival = theirs.into_iter().find(|pull| rank(pull.state()) == 0);
+        forge.at = forge.look_at_remote(inputs)?;
+        if !is_told(inputs)
+            && let Some(tracker) = forge.tracker()
         {
-            outlet.comment = tracker.find(&dossier.key).map_err(of_tracker)?;
+            forge.comment = tracker.find(&inputs.key).map_err(of_tracker)?;
         }
-        Ok(outlet)
+        Ok(forge)
     }
 
     fn gh(&self) -> Gh<'_> {
@@ -94,11 +95,11 @@ impl<'d> Outlet<'d> {
         }
     }
 
-    fn look_at_remote(&self, dossier: &Dossier) -> Result<Option<ObjectId>, PublishError> {
-        let (remote, branch) = (self.settings.remote.as_str(), dossier.branch.as_str());
-        let mut patience = Patience::new(self.driver.cancel);
+    fn look_at_remote(&self, inputs: &PublishInputs) -> Result<Option<ObjectId>, PublishError> {
+        let (remote, branch) = (self.settings.remote.as_str(), inputs.branch.as_str());
+        let mut patience = RetryPolicy::new(self.driver.cancel);
         loop {
-            match remote_tip(&dossier.front.store, Destination { remote, branch })? {
+            match remote_tip(&inputs.front.store, Destination { remote, branch })? {
                 RemoteTip::At(at) => return Ok(Some(at)),
                 RemoteTip::NoBranch => return Ok(None),
                 RemoteTip::Silent { said } => {
@@ -113,23 +114,23 @@ impl<'d> Outlet<'d> {
 
     /// Refuses where the branch has a pull request of somebody else, where somebody closed ours, and
     /// where there is nothing left to show.
-    pub(super) fn require_free_way(&self, dossier: &Dossier) -> Result<(), PublishError> {
+    pub(super) fn require_free_way(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
         if let Some(rival) = &self.rival {
-            let (branch, url) = (dossier.branch.to_string(), rival.url.clone());
+            let (branch, url) = (inputs.branch.to_string(), rival.url.clone());
             return Err(PublishError::ForeignPull { branch, url });
         }
-        match (&self.pull, dossier.landed) {
+        match (&self.pull, inputs.landed) {
             // A forge closes what lost its branch. What a person closed stays closed.
             (Some(pull), _)
                 if pull.state() == PullState::Closed
                     && self.at.is_some()
-                    && !is_to_be_open(dossier, pull) =>
+                    && !is_to_be_open(inputs, pull) =>
             {
                 Err(PublishError::Closed { url: pull.url.clone() })
             }
             (None, Some(commit)) => Err(PublishError::Landed {
                 id: self.bundle.id().clone(),
-                branch: dossier.front.branch.clone(),
+                branch: inputs.front.branch.clone(),
                 commit: commit.to_string(),
             }),
             (Some(_), _) | (None, None) => Ok(()),
@@ -139,16 +140,16 @@ impl<'d> Outlet<'d> {
     /// Refuses where the branch is at a commit that we did not put there.
     pub(super) fn require_branch_is_ours(
         &self,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
         commit: Option<ObjectId>,
     ) -> Result<(), PublishError> {
-        let ours = self.ours(dossier);
+        let ours = self.ours(inputs);
         let is_foreign = |at: &ObjectId| commit != Some(*at) && !ours.contains(at);
         // Of what was merged nothing is pushed again, so whoever has the name now may have it.
         match self.at.filter(|at| !self.is_merged() && is_foreign(at)) {
             None => Ok(()),
             Some(at) => {
-                let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+                let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
                 Err(PublishError::Foreign { remote, branch, at: at.to_string() })
             }
         }
@@ -160,17 +161,17 @@ impl<'d> Outlet<'d> {
     }
 
     /// The commits at the branch that are ours.
-    fn ours(&self, dossier: &Dossier) -> Vec<ObjectId> {
-        let ours = dossier.record.ours(&self.settings.remote, dossier.branch.as_str());
+    fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
+        let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
         ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
     }
 
     /// Puts out what is not there.
     pub(super) fn send(
         &self,
-        dossier: &mut Dossier,
+        inputs: &mut PublishInputs,
         made: &Offer,
-        texts: &Texts,
+        messages: &Messages,
         order: &Order<'_>,
         news: &mut Vec<News>,
     ) -> Result<Done, PublishError> {
@@ -179,55 +180,55 @@ impl<'d> Outlet<'d> {
         {
             // Written down before its branch is there again: from then on it looks as if a person
             // had closed it.
-            self.note(dossier, pull, None)?;
+            self.note(inputs, pull, None)?;
         }
         // What was merged need not be offered again, and its branch is rightly gone.
-        if !self.is_merged() && self.push(dossier, made)? {
+        if !self.is_merged() && self.push(inputs, made)? {
             news.push(News::Pushed);
         }
-        let mut pull = self.open(dossier, texts, news)?;
-        let comment = self.comment(dossier, texts, &pull, news)?;
+        let mut pull = self.open(inputs, messages, news)?;
+        let comment = self.comment(inputs, messages, &pull, news)?;
         if order.ready && pull.state() == PullState::Draft {
-            pull = self.mark_ready(dossier, &pull)?;
+            pull = self.mark_ready(inputs, &pull)?;
             news.push(News::Ready);
         }
-        self.note(dossier, &pull, Some(pull.state()))?;
+        self.note(inputs, &pull, Some(pull.state()))?;
         Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
     }
 
     /// Pushes the branch; says whether that was needed.
-    fn push(&self, dossier: &mut Dossier, made: &Offer) -> Result<bool, PublishError> {
-        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+    fn push(&self, inputs: &mut PublishInputs, made: &Offer) -> Result<bool, PublishError> {
+        let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
         let commit = made.commit().to_string();
-        let known = dossier.record.branch.as_ref();
+        let known = inputs.record.branch.as_ref();
         let was_seen = known.is_some_and(|known| {
-            known.state == Standing::Pushed && known.commit == commit && known.name == branch
+            known.state == BranchState::Pushed && known.commit == commit && known.name == branch
         });
         if was_seen && self.at == Some(made.commit()) {
             return Ok(false);
         }
-        let ours = self.ours(dossier);
-        dossier.record.intend(&remote, &branch, &commit);
-        self.save(dossier)?;
-        self.offer(dossier, made, &ours)?;
-        if let Some(known) = &mut dossier.record.branch {
-            known.state = Standing::Pushed;
+        let ours = self.ours(inputs);
+        inputs.record.intend(&remote, &branch, &commit);
+        self.save(inputs)?;
+        self.offer(inputs, made, &ours)?;
+        if let Some(known) = &mut inputs.record.branch {
+            known.state = BranchState::Pushed;
         }
-        self.save(dossier)?;
+        self.save(inputs)?;
         Ok(true)
     }
 
     fn offer(
         &self,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
         made: &Offer,
         ours: &[ObjectId],
     ) -> Result<(), PublishError> {
-        let (remote, branch) = (self.settings.remote.clone(), dossier.branch.to_string());
+        let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
         let to = Destination { remote: &remote, branch: &branch };
-        let mut patience = Patience::new(self.driver.cancel);
+        let mut patience = RetryPolicy::new(self.driver.cancel);
         loop {
-            let push = || offer(&dossier.front.store, made, to, ours);
+            let push = || offer(&inputs.front.store, made, to, ours);
             let said = match self.driver.effects.perform("publish-push", push)? {
                 OfferOutcome::Pushed | OfferOutcome::AlreadyThere => return Ok(()),
                 OfferOutcome::Foreign { at } => {
@@ -247,16 +248,16 @@ impl<'d> Outlet<'d> {
     /// The pull request, opened where there is none.
     fn open(
         &self,
-        dossier: &mut Dossier,
-        texts: &Texts,
+        inputs: &mut PublishInputs,
+        messages: &Messages,
         news: &mut Vec<News>,
     ) -> Result<Pull, PublishError> {
         let was_recorded =
-            dossier.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
+            inputs.record.pull_request.as_ref().is_some_and(|pull| pull.url.is_some());
         let pull = match self.pull.clone() {
             Some(pull) if pull.state() == PullState::Closed => {
                 news.push(News::Reopened);
-                self.reopen(dossier, &pull)?
+                self.reopen(inputs, &pull)?
             }
             Some(pull) => {
                 if !was_recorded {
@@ -266,64 +267,64 @@ impl<'d> Outlet<'d> {
             }
             None => {
                 let repo = self.repo.clone();
-                dossier.record.pull_request =
+                inputs.record.pull_request =
                     Some(PullRecord { repo, number: None, url: None, state: None });
-                self.save(dossier)?;
+                self.save(inputs)?;
                 news.push(News::Opened);
-                self.create(dossier, texts)?
+                self.create(inputs, messages)?
             }
         };
-        self.note(dossier, &pull, Some(pull.state()))?;
+        self.note(inputs, &pull, Some(pull.state()))?;
         Ok(pull)
     }
 
-    fn create(&self, dossier: &Dossier, texts: &Texts) -> Result<Pull, PublishError> {
+    fn create(&self, inputs: &PublishInputs, messages: &Messages) -> Result<Pull, PublishError> {
         let opening = Opening {
-            head: &dossier.branch,
-            base: &dossier.base,
-            title: &subject(&texts.message),
-            body: &pull_body(&texts.description, &dossier.key),
+            head: &inputs.branch,
+            base: &inputs.base,
+            title: &subject(&messages.message),
+            body: &pull_body(&messages.description, &inputs.key),
         };
         let gh = self.gh();
-        let look = || self.find(dossier, |_| true);
+        let look = || self.find(inputs, |_| true);
         let act = || self.driver.effects.perform("pull-request", || gh.open(&opening));
-        Ok(once("the pull request", Patience::new(self.driver.cancel), look, act)?)
+        Ok(once("the pull request", RetryPolicy::new(self.driver.cancel), look, act)?)
     }
 
-    fn reopen(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
+    fn reopen(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
         let is_open =
             |found: &Pull| found.number == pull.number && found.state() != PullState::Closed;
-        let look = || self.find(dossier, is_open);
+        let look = || self.find(inputs, is_open);
         let act = || self.driver.effects.perform("pull-request-reopen", || gh.reopen(pull.number));
-        Ok(once("the open pull request", Patience::new(self.driver.cancel), look, act)?)
+        Ok(once("the open pull request", RetryPolicy::new(self.driver.cancel), look, act)?)
     }
 
-    fn mark_ready(&self, dossier: &Dossier, pull: &Pull) -> Result<Pull, PublishError> {
+    fn mark_ready(&self, inputs: &PublishInputs, pull: &Pull) -> Result<Pull, PublishError> {
         let gh = self.gh();
         let is_ready =
             |found: &Pull| found.number == pull.number && found.state() != PullState::Draft;
-        let look = || self.find(dossier, is_ready);
+        let look = || self.find(inputs, is_ready);
         let act =
             || self.driver.effects.perform("pull-request-ready", || gh.mark_ready(pull.number));
-        Ok(once("the ready mark", Patience::new(self.driver.cancel), look, act)?)
+        Ok(once("the ready mark", RetryPolicy::new(self.driver.cancel), look, act)?)
     }
 
     /// The pull request that is ours and as wanted, as it is now.
     fn find(
         &self,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
         is_wanted: impl Fn(&Pull) -> bool,
-    ) -> Result<Option<Pull>, OutsideError> {
-        let pulls = self.gh().pulls(&dossier.branch)?;
-        Ok(pulls.into_iter().find(|pull| is_ours(dossier, pull) && is_wanted(pull)))
+    ) -> Result<Option<Pull>, ForgeError> {
+        let pulls = self.gh().pulls(&inputs.branch)?;
+        Ok(pulls.into_iter().find(|pull| is_ours(inputs, pull) && is_wanted(pull)))
     }
 
     /// The comment, posted where there is none.
     fn comment(
         &self,
-        dossier: &mut Dossier,
-        texts: &Texts,
+        inputs: &mut PublishInputs,
+        messages: &Messages,
         pull: &Pull,
         news: &mut Vec<News>,
     ) -> Result<Told, PublishError> {
@@ -334,25 +335,26 @@ impl<'d> Outlet<'d> {
             });
         };
         // Once it was seen there, somebody who takes it away again means it.
-        if let Some(known) = dossier.record.comment.as_ref().filter(|_| is_told(dossier)) {
+        if let Some(known) = inputs.record.comment.as_ref().filter(|_| is_told(inputs)) {
             return Ok(Told::Posted { url: known.url.clone() });
         }
-        let issue = dossier.snapshot.id.to_string();
+        let issue = inputs.snapshot.id.to_string();
         let posted = if let Some(posted) = &self.comment {
             posted.clone()
         } else {
             let (issue, state) = (issue.clone(), CommentState::Intended);
-            dossier.record.comment = Some(CommentRecord { issue, url: None, state });
-            self.save(dossier)?;
-            let body = comment_body(&texts.comment, &pull.url, &dossier.key);
-            let look = || tracker.find(&dossier.key);
-            let post = || tracker.post(&dossier.key, &body);
+            inputs.record.comment = Some(CommentRecord { issue, url: None, state });
+            self.save(inputs)?;
+            let body = comment_body(&messages.comment, &pull.url, &inputs.key);
+            let look = || tracker.find(&inputs.key);
+            let post = || tracker.post(&inputs.key, &body);
             let act = || self.driver.effects.perform("comment", post);
-            once("the comment", Patience::new(self.driver.cancel), look, act).map_err(of_tracker)?
+            once("the comment", RetryPolicy::new(self.driver.cancel), look, act)
+                .map_err(of_tracker)?
         };
         let (url, state) = (posted.url.clone(), CommentState::Posted);
-        dossier.record.comment = Some(CommentRecord { issue, url, state });
-        self.save(dossier)?;
+        inputs.record.comment = Some(CommentRecord { issue, url, state });
+        self.save(inputs)?;
         news.push(News::Commented);
         Ok(Told::Posted { url: posted.url })
     }
@@ -377,22 +379,22 @@ impl<'d> Outlet<'d> {
     /// Writes down the pull request as it was seen, or that it is to be open.
     fn note(
         &self,
-        dossier: &mut Dossier,
+        inputs: &mut PublishInputs,
         pull: &Pull,
         state: Option<PullState>,
     ) -> Result<(), PublishError> {
-        dossier.record.pull_request = Some(PullRecord {
+        inputs.record.pull_request = Some(PullRecord {
             repo: self.repo.clone(),
             number: Some(pull.number),
             url: Some(pull.url.clone()),
             state,
         });
-        self.save(dossier)
+        self.save(inputs)
     }
 
     /// Keeps the record, unless it is kept already.
-    fn save(&self, dossier: &Dossier) -> Result<(), PublishError> {
-        let text = dossier.record.to_json();
+    fn save(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
+        let text = inputs.record.to_json();
         if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
             return Ok(());
         }
@@ -402,9 +404,9 @@ impl<'d> Outlet<'d> {
 }
 
 /// Whether a pull request carries a key of the bundle, or is the one that we once saw with it.
-fn is_ours(dossier: &Dossier, pull: &Pull) -> bool {
-    let known = dossier.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
-    known == Some(&pull.url) || dossier.record.is_marked(&pull.body)
+fn is_ours(inputs: &PublishInputs, pull: &Pull) -> bool {
+    let known = inputs.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
+    known == Some(&pull.url) || inputs.record.is_marked(&pull.body)
 }
 
 fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
@@ -416,14 +418,14 @@ fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
 }
 
 /// Whether a driver before this one was about to open it again.
-fn is_to_be_open(dossier: &Dossier, pull: &Pull) -> bool {
-    let known = dossier.record.pull_request.as_ref();
+fn is_to_be_open(inputs: &PublishInputs, pull: &Pull) -> bool {
+    let known = inputs.record.pull_request.as_ref();
     known.is_some_and(|known| known.url.as_ref() == Some(&pull.url) && known.state.is_none())
 }
 
 /// Whether our comment was seen.
-pub(super) fn is_told(dossier: &Dossier) -> bool {
-    let known = dossier.record.comment.as_ref();
+pub(super) fn is_told(inputs: &PublishInputs) -> bool {
+    let known = inputs.record.comment.as_ref();
     known.is_some_and(|known| known.state == CommentState::Posted)
 }
 
@@ -436,8 +438,8 @@ fn rank(state: PullState) -> u8 {
     }
 }
 
-fn of_tracker(error: OutsideError) -> PublishError {
-    if matches!(error, OutsideError::Interrupted) {
+fn of_tracker(error: ForgeError) -> PublishError {
+    if matches!(error, ForgeError::Interrupted) {
         return PublishError::Interrupted;
     }
     PublishError::Tracker(error)

@@ -7,21 +7,21 @@ use crate::config::WorkspaceConfig;
 use crate::run_bundle::Driver;
 
 use super::PublishError;
-use super::dossier::Dossier;
+use super::inputs::PublishInputs;
 
-/// The files of the texts, in the order of [`Texts`].
+/// The files of the texts, in the order of [`Messages`].
 pub(super) const TEXTS: [Artifact; 3] =
     [Artifact::CommitMessage, Artifact::PrDescription, Artifact::TrackerComment];
 
 /// The texts that go with a change, as the bundle has them.
 #[derive(Debug, Clone)]
-pub(super) struct Texts {
+pub(super) struct Messages {
     pub(super) message: String,
     pub(super) description: String,
     pub(super) comment: String,
 }
 
-impl Texts {
+impl Messages {
     /// Reads them. Each must be there, and say something.
     pub(super) fn load(bundle: &Bundle) -> Result<Self, PublishError> {
         let [message, description, comment] = TEXTS;
@@ -59,10 +59,10 @@ pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
 
 impl Driver<'_> {
     /// Fills the texts that are not there; says whether there were any. What is there stays as it is.
-    pub(super) fn fill_texts(
+    pub(super) fn fill_messages(
         &self,
         bundle: &Bundle,
-        dossier: &Dossier,
+        inputs: &PublishInputs,
     ) -> Result<bool, PublishError> {
         let absent = absent(bundle)?;
         if absent.is_empty() {
@@ -77,7 +77,7 @@ impl Driver<'_> {
             let of_leaf = said.as_ref().and_then(|said| said.get(Output::Artifact(artifact)));
             let text = match of_leaf {
                 Some(text) => text.to_vec(),
-                None => dossier.stand_in(bundle, artifact)?.into_bytes(),
+                None => inputs.stand_in(bundle, artifact)?.into_bytes(),
             };
             self.publish(bundle, artifact, &text)?;
         }

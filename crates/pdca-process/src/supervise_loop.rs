@@ -13,16 +13,16 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use crate::capture::Capture;
 use crate::control::{Control, Demand};
-use crate::ending::{Ending, Held};
+use crate::ending::{Ending, SandboxKind};
 use crate::launch::{Refusal, Streams, launch};
 use crate::limit::{LONGEST, Limits};
 use crate::log::printed_path;
 use crate::poll::{nonblocking, poll_until};
-use crate::protocol::News;
+use crate::protocol::SupervisorMessage;
 use crate::spec::{Spec, Stdin};
 use crate::tree;
 use crate::tree::Process;
-use crate::verdict::Verdict;
+use crate::verdict::ChildVerdict;
 
 /// The grace of a child whose driver died: nobody waits for it any more.
 const GRACE_ALONE: Duration = Duration::from_millis(500);
@@ -40,13 +40,13 @@ const CHUNK: usize = 256 << 10;
 const PIPE: usize = 1 << 20;
 
 /// The result of a duty.
-pub(crate) enum Done {
-    Ended(Verdict),
+pub(crate) enum Supervised {
+    Ended(ChildVerdict),
     NoSandbox { why: String },
 }
 
 /// A child under supervision, and everything that happens around it.
-pub(crate) struct Duty {
+pub(crate) struct SuperviseLoop {
     spec: Spec,
     control: Control,
     ended_children: UnixStream,
@@ -83,7 +83,7 @@ struct Input {
     written: usize,
 }
 
-impl Duty {
+impl SuperviseLoop {
     pub(crate) fn new(
         spec: Spec,
         log: fs::File,
@@ -109,11 +109,11 @@ impl Duty {
         }
     }
 
-    pub(crate) fn perform(mut self, inherited: Vec<OwnedFd>) -> (Done, Control) {
+    pub(crate) fn perform(mut self, inherited: Vec<OwnedFd>) -> (Supervised, Control) {
         self.control.exchange();
         if self.control.demand() > Demand::Run {
-            let verdict = Verdict::bare(Ending::Cancelled);
-            return (Done::Ended(verdict), self.control);
+            let verdict = ChildVerdict::bare(Ending::Cancelled);
+            return (Supervised::Ended(verdict), self.control);
         }
         let started = Instant::now();
         let launched = self
@@ -125,9 +125,9 @@ impl Duty {
         let held = match launched {
             Ok(launched) => {
                 self.child = Some(launched.pid);
-                let is_wall = matches!(launched.held, Held::Bwrap { .. });
+                let is_wall = matches!(launched.held, SandboxKind::Bwrap { .. });
                 self.wall = is_wall.then_some(launched.pid);
-                self.control.report(&News::Started { pid: launched.pid });
+                self.control.report(&SupervisorMessage::Started { pid: launched.pid });
                 launched.held
             }
             Err(refusal) => return (refused(refusal), self.control),
@@ -143,8 +143,8 @@ impl Duty {
         self.drain_rest();
         let (output, marked, _log) = self.capture.finish();
         let printed = self.printed.map(|printed| Box::new(printed.capture.finish().0));
-        let verdict = Verdict { ending, duration, output, printed, marked, held, stragglers };
-        (Done::Ended(verdict), self.control)
+        let verdict = ChildVerdict { ending, duration, output, printed, marked, held, stragglers };
+        (Supervised::Ended(verdict), self.control)
     }
 
     /// Makes the child's ends of its three streams and keeps ours.
@@ -412,7 +412,7 @@ impl Duty {
         let now = Instant::now();
         if self.progress_due(now).is_some_and(|due| now >= due) {
             self.mentioned = Some((now, self.capture.bytes()));
-            self.control.mention(&News::Output {
+            self.control.mention(&SupervisorMessage::Output {
                 bytes: self.capture.bytes(),
                 last_line: self.capture.last_line(),
             });
@@ -454,11 +454,11 @@ fn ending_of(status: WaitStatus) -> Ending {
     }
 }
 
-fn refused(refusal: Refusal) -> Done {
+fn refused(refusal: Refusal) -> Supervised {
     let (ending, held) = match refusal {
-        Refusal::NoSandbox { why } => return Done::NoSandbox { why },
+        Refusal::NoSandbox { why } => return Supervised::NoSandbox { why },
         Refusal::Obstacle { kind, why, held } => (Ending::NotStarted { kind, why }, held),
-        Refusal::Infra { why } => (Ending::Infra { why }, Held::Off),
+        Refusal::Infra { why } => (Ending::Infra { why }, SandboxKind::Off),
     };
-    Done::Ended(Verdict { held, ..Verdict::bare(ending) })
+    Supervised::Ended(ChildVerdict { held, ..ChildVerdict::bare(ending) })
 }
