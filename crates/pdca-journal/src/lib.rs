@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use pdca_journal::{
-//!     Activity, Admission, Admitted, Effect, Epoch, Journal, Moment, Place, Process, Record, RunId,
+//!     Activity, Admission, Admitted, Effect, Epoch, HostScope, Journal, Moment, Process, Record, RunId,
 //!     Runs, Target,
 //! };
 //! # use std::time::Duration;
