@@ -3,14 +3,14 @@
 //! The driver works on its own thread and sends events; this thread owns the writer, so output of
 //! several lanes never mixes. Off a terminal there is no live line and no escape sequence.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use pdca_driver::{Event, Halt, Step, What};
+use pdca_events::{Event, EventKind, Halt, Scope, Step};
 use pdca_journal::RecoveryAction;
-use pdca_state::{BundleId, Reentry};
+use pdca_state::Reentry;
 
 use crate::style::{Palette, one_line};
 
@@ -35,14 +35,12 @@ pub(crate) struct Progress {
     detail: Detail,
     live: Option<Screen>,
     width: usize,
-    /// Notices that have been read already.
-    noticed: BTreeSet<String>,
 }
 
 /// The lines that are drawn again and again on a terminal, one per lane at work.
 #[derive(Debug, Default)]
 struct Screen {
-    lines: BTreeMap<(Option<u32>, BundleId), Live>,
+    lines: BTreeMap<(Option<u32>, String), Live>,
     drawn: usize,
 }
 
@@ -59,7 +57,7 @@ impl Progress {
     pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
-        Self { palette, detail, live, width, noticed: BTreeSet::new() }
+        Self { palette, detail, live, width }
     }
 
     /// Shows events until nobody is left who could send one; `record` sees each of them first.
@@ -85,11 +83,6 @@ impl Progress {
 
     fn show(&mut self, event: &Event, err: &mut dyn Write) -> io::Result<()> {
         self.note(event);
-        if let What::Notice { text } = &event.what
-            && !self.noticed.insert(text.clone())
-        {
-            return Ok(());
-        }
         if let Some(line) = self.line(event) {
             self.wipe(err)?;
             writeln!(err, "{line}")?;
@@ -100,38 +93,38 @@ impl Progress {
     /// Keeps the live lines in step with what is going on.
     fn note(&mut self, event: &Event) {
         let Some(screen) = &mut self.live else { return };
-        let at = (event.lane, event.id.clone());
-        let now = match &event.what {
-            What::Dispatched { .. } => "starts".to_owned(),
-            What::Began { step, .. } => word(*step).to_owned(),
-            What::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
-            What::LeafBegan { role, attempt: 1 } => role.clone(),
-            What::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
-            What::Alive { line, .. } => {
+        let at = (event.lane, name(&event.scope));
+        let now = match &event.kind {
+            EventKind::Dispatched { .. } => "starts".to_owned(),
+            EventKind::Began { step, .. } => word(*step).to_owned(),
+            EventKind::GateBegan { rule_id, k, n } => format!("gate {k}/{n} {rule_id}"),
+            EventKind::LeafBegan { role, attempt: 1 } => role.clone(),
+            EventKind::LeafBegan { role, attempt } => format!("{role}, attempt {attempt}"),
+            EventKind::Alive { line, .. } => {
                 if let Some(live) = screen.lines.get_mut(&at) {
                     live.sign.clone_from(line);
                 }
                 return;
             }
-            What::Halted { .. } | What::Failed { .. } => {
+            EventKind::Halted { .. } | EventKind::Failed { .. } => {
                 screen.lines.remove(&at);
                 return;
             }
-            What::Held { .. }
-            | What::Freed { .. }
-            | What::Reopened
-            | What::Recovered { .. }
-            | What::Drifted { .. }
-            | What::Finished { .. }
-            | What::Checkout { .. }
-            | What::Hydrated { .. }
-            | What::Rescued { .. }
-            | What::GateEnded { .. }
-            | What::LeafThrottled { .. }
-            | What::LeafEnded { .. }
-            | What::Warning { .. }
-            | What::Integration { .. }
-            | What::Notice { .. } => return,
+            EventKind::Held { .. }
+            | EventKind::Freed { .. }
+            | EventKind::Reopened
+            | EventKind::Recovered { .. }
+            | EventKind::Drifted { .. }
+            | EventKind::Finished { .. }
+            | EventKind::Checkout { .. }
+            | EventKind::Hydrated { .. }
+            | EventKind::Rescued { .. }
+            | EventKind::GateEnded { .. }
+            | EventKind::LeafThrottled { .. }
+            | EventKind::LeafEnded { .. }
+            | EventKind::Warning { .. }
+            | EventKind::Integration { .. }
+            | EventKind::Notice { .. } => return,
         };
         let live = Live { text: now, sign: String::new(), since: Instant::now() };
         screen.lines.insert(at, live);
@@ -140,102 +133,116 @@ impl Progress {
     /// The line that stays, if the event is worth one.
     fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
-        let said = match &event.what {
-            What::Warning { text } => format!("{} {text}", p.warn("warning")),
-            What::Notice { text } => return Some(format!("{} {text}", p.warn("warning:"))),
-            What::Failed { error } => format!("{} {error}", p.bad("failed")),
-            What::Integration { .. } if self.detail == Detail::Quiet => return None,
-            What::Integration { text } => text.clone(),
-            What::Drifted { outside } => {
-                let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
-                let more = outside.len().saturating_sub(first.len());
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                format!(
-                    "{} changes {}{more}, which `Touches` does not name",
-                    p.warn("drifts"),
-                    first.join(", ")
-                )
+        if let EventKind::Notice { text, repeated } = &event.kind {
+            return (!repeated).then(|| format!("{} {text}", p.warn("warning:")));
+        }
+        let said = self.words(event)?;
+        let name = p.accent(name(&event.scope));
+        Some(match event.lane {
+            Some(lane) => format!("{}  {name}  {said}", p.faint(format_args!("lane {lane}"))),
+            None => format!("{name}  {said}"),
+        })
+    }
+
+    /// The words for a fact, if it is worth a line.
+    fn words(&self, event: &Event) -> Option<String> {
+        if self.detail == Detail::Quiet && !is_grave(&event.kind) {
+            return None;
+        }
+        let p = self.palette;
+        Some(match &event.kind {
+            EventKind::Warning { text } => format!("{} {text}", p.warn("warning")),
+            EventKind::Failed { error } => format!("{} {error}", p.bad("failed")),
+            EventKind::Drifted { outside } => {
+                let paths = drifted(outside);
+                format!("{} changes {paths}, which `Touches` does not name", p.warn("drifts"))
             }
-            What::Rescued { commit, checkout } => {
+            EventKind::Rescued { commit, checkout } => {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
-            _ if self.detail == Detail::Quiet => return None,
-            What::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
+            EventKind::Integration { text } => text.clone(),
+            EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
             }
-            What::Dispatched { chain, resumed } => {
-                let why = match (resumed, chain) {
-                    (true, _) => "where its work lies".to_owned(),
-                    (false, 0 | 1) => String::new(),
-                    (false, chain) => format!("first of a chain of {chain}"),
-                };
-                format!("{:<9} {}", "starts", p.faint(why)).trim_end().to_owned()
+            EventKind::Dispatched { chain, resumed } => {
+                let why = p.faint(dispatched(*chain, *resumed));
+                format!("{:<9} {why}", "starts").trim_end().to_owned()
             }
-            What::Held { by } => {
+            EventKind::Held { by } => {
                 let by: Vec<String> =
                     by.iter().map(|hold| format!("{} ({})", hold.id, hold.why)).collect();
                 format!("{} {}", p.warn("held by  "), by.join(", "))
             }
-            What::Recovered { was, action } => {
+            EventKind::Recovered { was, action } => {
                 // Only a driver that died leaves something running behind.
                 let ended = if was == "running" { "died" } else { "stopped" };
                 format!(
                     "{} was {was} when its driver {ended}: {}",
                     p.warn("recovered"),
-                    decided(*action)
+                    known_action(action).map_or(action.as_str(), |action| decided(action))
                 )
             }
-            What::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
-            What::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
-            What::Finished { step, duration, .. } => match step {
+            EventKind::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
+            EventKind::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
+            EventKind::Finished { step, duration_ms, .. } => match step {
                 // Its rows have been told one by one.
                 Step::Gate | Step::Halt(_) => return None,
                 Step::Close | Step::Build | Step::Review | Step::Assemble | Step::Archive(_) => {
                     format!(
                         "{} {}",
                         p.good(format_args!("{:<9}", done_word(*step))),
-                        took(*duration)
+                        took(*duration_ms)
                     )
                 }
             },
-            What::GateEnded { rule_id, result, evidence, gating, reused, duration, proof: _ } => {
+            EventKind::GateEnded {
+                rule_id,
+                result,
+                evidence,
+                gating,
+                reused,
+                duration_ms,
+                proof: _,
+            } => {
                 let result = self.result(result, *gating);
                 let kept = if *reused { ", verdict kept from before" } else { "" };
                 let evidence = one_line(evidence, 60);
                 let gap = if evidence.is_empty() { "" } else { "  " };
-                format!("gate      {rule_id}  {result}{gap}{evidence} {}{kept}", took(*duration))
+                format!("gate      {rule_id}  {result}{gap}{evidence} {}{kept}", took(*duration_ms))
             }
-            What::LeafEnded { role, ending, guard, reused } => {
+            EventKind::LeafEnded { role, ending, guard, reused } => {
                 let kept = if *reused { ", kept from before" } else { "" };
                 format!("{role:<9} {ending} · {guard}{kept}")
             }
-            What::LeafThrottled { role, wait } => {
-                format!("{} {role} again in {}", p.warn("throttled"), span(*wait))
+            EventKind::LeafThrottled { role, wait_ms } => {
+                format!(
+                    "{} {role} again in {}",
+                    p.warn("throttled"),
+                    span(Duration::from_millis(*wait_ms))
+                )
             }
-            What::LeafBegan { role, attempt } if *attempt > 1 => {
+            EventKind::LeafBegan { role, attempt } if *attempt > 1 => {
                 format!("{role:<9} attempt {attempt}")
             }
-            What::Halted { halt } => self.halted(*halt),
-            What::Checkout { path, base } if self.detail == Detail::More => {
+            EventKind::Halted { halt } => self.halted(*halt),
+            EventKind::Checkout { path, base } if self.detail == Detail::More => {
                 format!("{:<9} {path} at {base}", "checkout")
             }
-            What::Hydrated { files } if self.detail == Detail::More => {
+            EventKind::Hydrated { files } if self.detail == Detail::More => {
                 format!("{:<9} {files} files", "hydrated")
             }
-            What::Alive { what, line } if self.detail == Detail::More && self.live.is_none() => {
+            EventKind::Alive { what, line }
+                if self.detail == Detail::More && self.live.is_none() =>
+            {
                 format!("{} {what}: {line}", p.faint("…"))
             }
-            What::Began { .. }
-            | What::Checkout { .. }
-            | What::Hydrated { .. }
-            | What::GateBegan { .. }
-            | What::LeafBegan { .. }
-            | What::Alive { .. } => return None,
-        };
-        let name = p.accent(name(&event.id));
-        Some(match event.lane {
-            Some(lane) => format!("{}  {name}  {said}", p.faint(format_args!("lane {lane}"))),
-            None => format!("{name}  {said}"),
+            EventKind::Began { .. }
+            | EventKind::Checkout { .. }
+            | EventKind::Hydrated { .. }
+            | EventKind::GateBegan { .. }
+            | EventKind::LeafBegan { .. }
+            | EventKind::Alive { .. }
+            | EventKind::Notice { .. } => return None,
         })
     }
 
@@ -262,10 +269,10 @@ impl Progress {
     fn draw(&mut self, err: &mut dyn Write) -> io::Result<()> {
         self.wipe(err)?;
         let Some(screen) = &mut self.live else { return Ok(()) };
-        for ((lane, id), live) in &screen.lines {
+        for ((lane, name), live) in &screen.lines {
             let passed = span(live.since.elapsed());
             let lane = lane.map_or_else(String::new, |lane| format!("lane {lane}  "));
-            let now = format!("{lane}{}  {}  {passed}  {}", name(id), live.text, live.sign);
+            let now = format!("{lane}{name}  {}  {passed}  {}", live.text, live.sign);
             writeln!(err, "{}", one_line(&now, self.width.saturating_sub(1)))?;
         }
         screen.drawn = screen.lines.len();
@@ -281,13 +288,42 @@ impl Progress {
     }
 }
 
-/// What a bundle goes by; what is no single bundle's goes by what it is.
-fn name(id: &BundleId) -> String {
-    match id.as_str() {
-        pdca_driver::integrate::SCOPE => "integrate".to_owned(),
-        pdca_driver::integrate::BASE_SCOPE => "base".to_owned(),
-        _ => id.dir_name(),
+/// The name at the head of a line.
+fn name(scope: &Scope) -> String {
+    match scope {
+        Scope::Workspace => "workspace".to_owned(),
+        Scope::Bundle(id) => id.dir_name(),
+        Scope::Integration { .. } => "integrate".to_owned(),
+        Scope::Base { .. } => "base".to_owned(),
     }
+}
+
+/// Whether a fact is shown however little was asked for.
+fn is_grave(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Warning { .. }
+            | EventKind::Failed { .. }
+            | EventKind::Drifted { .. }
+            | EventKind::Rescued { .. }
+    )
+}
+
+/// Why it is this bundle's turn.
+fn dispatched(chain: u64, resumed: bool) -> String {
+    match (resumed, chain) {
+        (true, _) => "where its work lies".to_owned(),
+        (false, 0 | 1) => String::new(),
+        (false, chain) => format!("first of a chain of {chain}"),
+    }
+}
+
+/// The first paths of a change that its brief does not declare.
+fn drifted(outside: &[String]) -> String {
+    let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
+    let more = outside.len().saturating_sub(first.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
 }
 
 fn word(step: Step) -> &'static str {
@@ -315,6 +351,18 @@ fn done_word(step: Step) -> &'static str {
     }
 }
 
+/// The fact that a bundle of a driver that ended was taken up.
+pub(crate) fn recovered(was: &str, action: RecoveryAction) -> EventKind {
+    let action = serde_json::to_value(action).unwrap_or_default();
+    let action = action.as_str().unwrap_or_default().to_owned();
+    EventKind::Recovered { was: was.to_owned(), action }
+}
+
+/// The action of a recorded event; none where a newer version wrote it.
+fn known_action(name: &str) -> Option<RecoveryAction> {
+    serde_json::from_value(name.into()).ok()
+}
+
 /// What was decided about a bundle whose driver died.
 pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     match action {
@@ -338,8 +386,8 @@ pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     }
 }
 
-fn took(duration: Duration) -> String {
-    format!("({})", span(duration))
+fn took(millis: u64) -> String {
+    format!("({})", span(Duration::from_millis(millis)))
 }
 
 /// A span of time, short.
@@ -356,14 +404,15 @@ pub(crate) fn span(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pdca_driver::Proof;
+    use pdca_events::{Proof, Stream};
 
-    fn shown(detail: Detail, terminal: bool, events: Vec<What>) -> String {
+    fn shown(detail: Detail, terminal: bool, events: Vec<EventKind>) -> String {
         let (to, from) = crossbeam_channel::unbounded();
-        for what in events {
-            to.send(Event { id: "7".parse().unwrap(), lane: None, what }).unwrap();
+        let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+        for kind in events {
+            stream.emit(Scope::Bundle("7".parse().unwrap()), None, kind);
         }
-        drop(to);
+        drop(stream);
         let mut err = Vec::new();
         let mut seen = 0;
         Progress::new(Palette::PLAIN, detail, terminal, 80)
@@ -375,15 +424,15 @@ mod tests {
         String::from_utf8(err).unwrap()
     }
 
-    fn gate(result: &str, gating: bool) -> What {
-        What::GateEnded {
+    fn gate(result: &str, gating: bool) -> EventKind {
+        EventKind::GateEnded {
             rule_id: "T3-tests".into(),
             result: result.into(),
             evidence: "12 passed".into(),
             proof: Proof::default(),
             gating,
             reused: false,
-            duration: Duration::from_millis(1500),
+            duration_ms: 1500,
         }
     }
 
@@ -393,11 +442,11 @@ mod tests {
             Detail::Usual,
             false,
             vec![
-                What::Began { step: Step::Gate, from: pdca_state::State::Built },
-                What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
+                EventKind::Began { step: Step::Gate, from: pdca_state::State::Built },
+                EventKind::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
                 gate("pass", true),
                 gate("fail", false),
-                What::Halted { halt: Halt::AwaitingSignoff },
+                EventKind::Halted { halt: Halt::AwaitingSignoff },
             ],
         );
         insta::assert_snapshot!(text, @r"
@@ -414,8 +463,8 @@ mod tests {
             true,
             vec![
                 gate("pass", true),
-                What::Warning { text: "nothing real was checked".into() },
-                What::Failed { error: "the builder failed".into() },
+                EventKind::Warning { text: "nothing real was checked".into() },
+                EventKind::Failed { error: "the builder failed".into() },
             ],
         );
         insta::assert_snapshot!(text, @r"
@@ -426,7 +475,7 @@ mod tests {
 
     #[test]
     fn what_is_true_of_the_whole_workspace_is_said_once() {
-        let notice = || What::Notice { text: "no gate is configured".into() };
+        let notice = || EventKind::notice("no gate is configured");
         let text = shown(Detail::Usual, false, vec![notice(), notice()]);
         assert_eq!(text, "warning: no gate is configured\n");
     }
@@ -437,9 +486,9 @@ mod tests {
             Detail::Usual,
             true,
             vec![
-                What::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
+                EventKind::GateBegan { rule_id: "T3-tests".into(), k: 1, n: 2 },
                 gate("pass", true),
-                What::Halted { halt: Halt::AwaitingSignoff },
+                EventKind::Halted { halt: Halt::AwaitingSignoff },
             ],
         );
         assert!(text.starts_with("issue_7  gate 1/2 T3-tests  "), "{text:?}");

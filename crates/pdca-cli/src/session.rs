@@ -15,9 +15,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
-    Author, Batch, Begun, Dates, Driver, Errand, Event, Fit, LaneCount, LaneSettings, Pause, Run,
-    RunLimits, TargetSpec, What, WorkspaceConfig,
+    Author, Batch, Begun, Dates, Driver, Errand, Fit, LaneCount, LaneSettings, Pause, Run,
+    RunLimits, TargetSpec, WorkspaceConfig,
 };
+use pdca_events::{Event, Scope, Stream};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_leaves::{Mode, Role};
 use pdca_process::{Cancel, Supervisor};
@@ -30,7 +31,7 @@ use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
-use crate::progress::{Detail, Progress};
+use crate::progress::{self, Detail, Progress};
 use crate::workspace::Workspace;
 
 pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
@@ -257,10 +258,11 @@ pub(crate) fn run_bundles(
     let site = WorkspaceConfig { run: begun.run.id().to_string(), ..site.clone() };
     work(cx, &site, events, err, |driver| {
         let driver = Driver { run: Some(&begun.run), ..*driver };
+        driver.events.record(begun.run.id().as_str(), &begun.run.dir());
         for recovered in &begun.recovered {
-            let (was, action) = (recovered.was.to_owned(), recovered.action);
-            let what = What::Recovered { was, action };
-            (driver.report)(Event { id: recovered.id.clone(), lane: recovered.slot, what });
+            let scope = Scope::Bundle(recovered.id.clone());
+            let kind = progress::recovered(recovered.was, recovered.action);
+            driver.events.emit(scope, recovered.slot, kind);
         }
         driver.run_batch(batch, plan, groups, lanes)
     })
@@ -369,14 +371,14 @@ pub(crate) fn work<T: Send>(
     let (done, shown) = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
-            let report = move |event| {
-                // Nobody listens any more: the work goes on all the same.
-                drop(to.send(event));
-            };
+            // The work goes on also where the terminal is gone.
+            let events = Stream::new(|| ambient::moment().wall, move |event| drop(to.send(event)));
             job(&Driver {
                 config: site,
                 effects: effects.as_ref(),
-                report: &report,
+                events: &events,
+                scope: None,
+                drifts: None,
                 cancel,
                 lane_env: None,
                 run: None,

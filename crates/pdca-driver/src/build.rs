@@ -30,7 +30,7 @@ impl Driver<'_> {
         let checkout = self.claim_checkout(bundle, snapshot, true)?;
         if checkout.is_none() {
             let text = "no target is configured: the builder has no checkout".to_owned();
-            self.tell(bundle, What::Notice { text });
+            self.tell(bundle, What::notice(text));
         }
         let checkout = checkout.as_ref();
         let inputs = match Inputs::gather(Role::Builder, bundle) {

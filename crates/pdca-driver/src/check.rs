@@ -10,7 +10,7 @@ use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::checkout::{Checkout, Patched};
 use crate::effect::{Point, When};
-use crate::event::{Proof, What};
+use crate::event::{Proof, What, millis};
 use crate::integrate::Shared;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
@@ -94,7 +94,7 @@ impl Driver<'_> {
             self.tell(
                 bundle,
                 match warning {
-                    Warning::NothingConfigured => What::Notice { text },
+                    Warning::NothingConfigured => What::notice(text),
                     Warning::NothingApplies => What::Warning { text },
                 },
             );
@@ -261,7 +261,7 @@ impl Driver<'_> {
                         proof: Proof { failing, failing_more, log, reproduce },
                         gating,
                         reused,
-                        duration,
+                        duration_ms: millis(duration),
                     }
                 }
             },

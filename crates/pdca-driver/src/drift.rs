@@ -1,12 +1,10 @@
 //! Declared against actual: what a change writes beside what its brief says it touches.
 
-use std::time::Duration;
-
 use pdca_dag::{Case, Pattern};
 use pdca_gates::{DRIFT_ROW, GatesOutcome, harmless};
 use pdca_lanes::{PatchError, footprint};
 use pdca_state::{
-    Artifact, Brief, Bundle, Element, GateResult, GateRow, LoadError, Snapshot, State,
+    Artifact, Brief, Bundle, BundleId, Element, GateResult, GateRow, LoadError, Snapshot, State,
 };
 
 use crate::config::WorkspaceConfig;
@@ -16,6 +14,9 @@ use crate::schedule::Drift;
 
 /// How many paths the note of a row names.
 const NAMED: usize = 20;
+
+/// A bundle whose change writes more than its brief declares, and the paths.
+pub type Drifted = (BundleId, Vec<String>);
 
 impl Driver<'_> {
     /// Tells what a change writes that its brief did not declare, if anything. Says whether there is
@@ -67,7 +68,7 @@ impl Driver<'_> {
                 proof: Proof::default(),
                 gating: row.gating,
                 reused: false,
-                duration: Duration::ZERO,
+                duration_ms: 0,
             },
         );
         GatesOutcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
@@ -78,6 +79,10 @@ impl Driver<'_> {
         if let Ok(outside) = outside(brief, patch)
             && !outside.is_empty()
         {
+            if let Some(drifts) = self.drifts {
+                // The other end is gone only where the pool is over.
+                drop(drifts.send((bundle.id().clone(), outside.clone())));
+            }
             self.tell(bundle, What::Drifted { outside });
         }
     }

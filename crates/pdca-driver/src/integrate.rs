@@ -46,14 +46,14 @@ use pdca_integrate::{
 use pdca_state::BundleId;
 
 use crate::config::WorkspaceConfig;
-use crate::event::What;
+use crate::event::{Scope, What};
 use crate::run::Clock;
 use crate::run_bundle::{BeatError, Driver};
 
 use landing_base::LandingBase;
 
 pub use age::{MaxAge, MaxAgeError};
-pub use base::{BASE_SCOPE, Base, BaseVerdict, GateBase};
+pub use base::{Base, BaseVerdict, GateBase};
 pub use conflict::attempts::{ConflictEnd, ConflictRecord, Due, FailedAttempt, MOST_ATTEMPTS};
 pub use conflict::resolve::{ConflictOutcome, ConflictReport, ResolveError, ResolveRequest};
 pub use dry_run::DryRun;
@@ -63,7 +63,6 @@ pub use forecast::{BranchForecast, PairForecast};
 pub use gate::FIRST_SLOT;
 pub use gc_refs::{GcRef, GcRefError, KeepReason};
 pub use held::{Held, HeldBack, Reason};
-pub use integration::SCOPE;
 pub use journal::JournalError;
 pub(crate) use landing::has_pending_certificate;
 pub use reopen::{MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal};
@@ -306,14 +305,17 @@ impl Driver<'_> {
         order: &IntegrationRequest<'_>,
     ) -> Result<Integrated, IntegrateError> {
         self.config.require_landable(front, order.settings.land)?;
-        let said = |text| self.tell(&integration::told(self.config), What::Integration { text });
+        let (target, branch) = (front.target.name.clone(), front.branch.clone());
+        let scope = Scope::Integration { target, branch };
+        let driver = Driver { scope: Some(&scope), ..*self };
+        let said = |text| driver.tell(&integration::told(self.config), What::Integration { text });
         let tip = LandingBase::to_land_on(front, order.settings, self.cancel, &said)?;
         let skipped = self.config.skipped(front, tip.at)?;
         let chosen = integration::choose(front, order, &tip, &skipped)?;
         let drivers: Drivers = order.settings.drivers()?;
         let engine = Engine::new(&front.store, drivers);
         let mut work =
-            integration::Integration::begin(*self, front, order, engine, &chosen.entries, tip)?;
+            integration::Integration::begin(driver, front, order, engine, &chosen.entries, tip)?;
         work.done.present = order.wanted(skipped);
         let ended = work.run(chosen);
         let kept = work.keep(&ended);

@@ -6,7 +6,7 @@ use pdca_state::{Bundle, WriteError, chain};
 
 use crate::checkout::{Checkout, CheckoutError};
 use crate::effect::{Point, When};
-use crate::event::What;
+use crate::event::{What, millis};
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
@@ -65,7 +65,7 @@ impl Driver<'_> {
         self.effects.reached(Point { name: role.as_str(), when: When::After });
         if !outcome.guard.is_enforced() {
             let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
-            self.tell(bundle, What::Notice { text });
+            self.tell(bundle, What::notice(text));
         }
         Ok(outcome)
     }
@@ -112,7 +112,9 @@ impl Driver<'_> {
                 LeafEvent::Output { bytes: _, last_line } => {
                     What::Alive { what: role, line: last_line }
                 }
-                LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait },
+                LeafEvent::Throttled { wait } => {
+                    What::LeafThrottled { role, wait_ms: millis(wait) }
+                }
                 LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
                     role,
                     ending: ending.to_string(),

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! # Invariants
-//! - It prints nothing and reads neither environment nor clock; what happens is told as [`Event`]s.
+//! - It prints nothing and reads neither environment nor clock; what happens is emitted as [`pdca_events::Event`]s.
 //! - It keeps no state that the disk does not already say: killed anywhere, the next driver goes on
 //!   from the files, and nothing that produced its artifact, or only ended, runs again.
 //! - What a later driver looks at is changed through [`Effects`], so a test can stop it at each change.
@@ -74,8 +74,8 @@ pub use config::{
     AtWork, Errand, LaneOwner, LaneSettings, RunLimits, TargetChoiceError, TargetSpec,
     WorkspaceConfig,
 };
+pub use drift::Drifted;
 pub use effect::{Effects, Point, Unwatched, When};
-pub use event::{Event, Hold, Proof, Report, What};
 pub use failures::BeatFailure;
 pub use job::Jobs;
 pub use lane_count::{LaneCount, LaneCountError};

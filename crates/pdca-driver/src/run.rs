@@ -150,7 +150,7 @@ impl Run {
             WorkstreamStatus::Running => return Ok(()),
             // A person sent it back, or runs it again: it goes on from where it waited.
             WorkstreamStatus::Blocked { .. } => {
-                records.push(Record::Unblocked { bundle: Some(id.clone()) })
+                records.push(Record::Unblocked { bundle: Some(id.clone()) });
             }
             WorkstreamStatus::Ready
             | WorkstreamStatus::Interrupted

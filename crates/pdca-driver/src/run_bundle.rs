@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Instant;
 
+use crossbeam_channel::Sender;
 use pdca_process::Cancel;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError, archive_plan,
@@ -13,8 +14,9 @@ use crate::admission::AdmissionError;
 use crate::base::BaseError;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
+use crate::drift::Drifted;
 use crate::effect::Effects;
-use crate::event::{Event, Report, What};
+use crate::event::{Scope, Stream, What, millis};
 use crate::lane_env::LaneEnv;
 use crate::run::{RecordError, Run};
 use crate::step::{Halt, Position, Reviewed, Step, step};
@@ -26,8 +28,12 @@ pub struct Driver<'a> {
     pub config: &'a WorkspaceConfig,
     /// Who is told of every effect.
     pub effects: &'a dyn Effects,
-    /// Who is told what happens.
-    pub report: Report<'a>,
+    /// Where facts are emitted.
+    pub events: &'a Stream,
+    /// The integration or base that facts are about, in place of the bundle.
+    pub scope: Option<&'a Scope>,
+    /// Where the dispatcher hears that a change writes more than its brief declares.
+    pub drifts: Option<&'a Sender<Drifted>>,
     /// What stops the driver.
     pub cancel: &'a Cancel,
     /// The lane it is pinned to, where there are several.
@@ -192,11 +198,11 @@ impl Driver<'_> {
                     && let Err(error) = self.config.pace().store(bundle.id(), begun.elapsed())
                 {
                     let text = format!("how long bundles take cannot be noted: {error}");
-                    self.tell(bundle, What::Notice { text });
+                    self.tell(bundle, What::notice(text));
                 }
                 if let Err(error) = self.config.forget_failures(bundle.id()) {
                     let text = format!("that it failed before cannot be forgotten: {error}");
-                    self.tell(bundle, What::Notice { text });
+                    self.tell(bundle, What::notice(text));
                 }
                 self.tell(bundle, What::Halted { halt: drive.halt });
             }
@@ -249,8 +255,8 @@ impl Driver<'_> {
                 return Err(BeatError::NoProgress { step: next });
             }
             steps += 1;
-            let duration = begun.elapsed();
-            self.tell(bundle, What::Finished { step: next, to: snapshot.state, duration });
+            let duration_ms = millis(begun.elapsed());
+            self.tell(bundle, What::Finished { step: next, to: snapshot.state, duration_ms });
         }
     }
 
@@ -336,7 +342,8 @@ impl Driver<'_> {
     }
 
     pub(crate) fn tell(&self, bundle: &Bundle, what: What) {
-        (self.report)(Event { id: bundle.id().clone(), lane: self.slot(), what });
+        let scope = self.scope.cloned().unwrap_or_else(|| Scope::Bundle(bundle.id().clone()));
+        self.events.emit(scope, self.slot(), what);
     }
 
     /// The slot it is pinned to; none where there is one lane only.

@@ -4,8 +4,9 @@
 //! what the driver does about it. Everything the decision looks at is in [`Position`], which is
 //! read from the bundle's files, so a driver that was killed decides the same again.
 
-use pdca_state::{Reentry, State};
-use serde::Serialize;
+use pdca_state::State;
+
+pub use pdca_events::{Halt, Step};
 
 /// Where a bundle stands, as far as the next step depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,52 +34,6 @@ pub enum Reviewed {
     Failed,
 }
 
-/// What the driver does next with one bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// Nothing: the bundle waits for a person, or is finished.
-    Halt(Halt),
-    /// Record that Plan closed the issue without a fix.
-    Close,
-    /// Do: have the builder change the code.
-    Build,
-    /// Check: run the gates over the change.
-    Gate,
-    /// Check: have the change reviewed.
-    Review,
-    /// Check: write the result document.
-    Assemble,
-    /// Put an attempt that a person sent back into the archive.
-    Archive(Reentry),
-}
-
-/// Why the driver leaves a bundle alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Halt {
-    /// It has no brief yet: Plan is a person's beat.
-    Unplanned,
-    /// The tracker resolved it before any cycle ran.
-    Resolved,
-    /// It waits for a person's sign-off.
-    AwaitingSignoff,
-    /// It is accepted and frozen.
-    Complete,
-    /// A person stopped it for good.
-    Discontinued,
-}
-
-impl Halt {
-    /// Whether a person has to act before the bundle can go on.
-    pub fn waits_for_a_person(self) -> bool {
-        match self {
-            Halt::Unplanned | Halt::AwaitingSignoff => true,
-            Halt::Resolved | Halt::Complete | Halt::Discontinued => false,
-        }
-    }
-}
-
 /// What comes next for a bundle at `position`.
 pub fn step(position: Position) -> Step {
     match position.state {
@@ -104,24 +59,13 @@ pub fn step(position: Position) -> Step {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use pdca_state::Reentry;
 
-    const STATES: [State; 10] = [
-        State::Unplanned,
-        State::Resolved,
-        State::Planned,
-        State::Built,
-        State::Checked,
-        State::AwaitingSignoff,
-        State::Complete,
-        State::Iterate(Reentry::Do),
-        State::Iterate(Reentry::Plan),
-        State::Discontinued,
-    ];
+    use super::*;
 
     /// Every position there is, in a fixed order.
     fn positions() -> impl Iterator<Item = Position> {
-        STATES.into_iter().flat_map(|state| {
+        State::ALL.into_iter().flat_map(|state| {
             [false, true].into_iter().flat_map(move |close| {
                 [false, true].into_iter().flat_map(move |closing| {
                     [false, true].into_iter().flat_map(move |outdated| {

@@ -191,7 +191,7 @@ impl SupervisorClient {
                         watch(Sign::Started { pid });
                     }
                     SupervisorMessage::Output { bytes, last_line } => {
-                        watch(Sign::Output { bytes, last_line })
+                        watch(Sign::Output { bytes, last_line });
                     }
                     SupervisorMessage::Ended { verdict } => {
                         return Ok((Some(FinalMessage::Ended(*verdict)), true));

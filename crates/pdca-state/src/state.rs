@@ -74,6 +74,20 @@ pub struct Facts {
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [State; 10] = [
+        State::Unplanned,
+        State::Resolved,
+        State::Planned,
+        State::Built,
+        State::Checked,
+        State::AwaitingSignoff,
+        State::Complete,
+        State::Iterate(Reentry::Do),
+        State::Iterate(Reentry::Plan),
+        State::Discontinued,
+    ];
+
     /// Derives the state. Pure and total.
     pub fn of(facts: &Facts) -> State {
         if let Some(reentry) = facts.pending {
@@ -145,6 +159,14 @@ impl fmt::Display for State {
 impl serde::Serialize for State {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for State {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let found = State::ALL.into_iter().find(|state| state.as_str() == name);
+        found.ok_or_else(|| serde::de::Error::custom(format_args!("no state is called `{name}`")))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::session;
 
 use super::run::{DriveArgs, drive_all};
 
-/// BundleOutcome all bundles that are not finished
+/// Run all bundles that are not finished
 ///
 /// Without ids: every bundle of the workspace that is neither complete nor discontinued nor resolved. One bundle's failure
 /// does not stop the others. A bundle whose `Depends on` is not complete is named and left alone, unless it is signed off

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
 use crate::config::WorkspaceConfig;
-use crate::event::What;
+use crate::event::{Scope, What};
 use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
@@ -33,7 +33,7 @@ use super::gate::{FIRST_SLOT, bench};
 use super::target_branch::TargetBranch;
 
 /// What stands for the branch by itself in what is told. It looks like no id that people give.
-pub const BASE_SCOPE: &str = "base+";
+const BASE_SCOPE: &str = "base+";
 /// How often a base must be red to stop a batch.
 const REDS: u32 = 2;
 
@@ -174,7 +174,10 @@ impl Driver<'_> {
 
     /// What is known about one branch, after asking where it is not known.
     fn gate_base(&self, front: &TargetBranch, slot: u32) -> Result<Base, BeatError> {
-        let base = match self.ask_about_base(front, slot) {
+        let (target, branch) = (front.target.name.clone(), front.branch.clone());
+        let scope = Scope::Base { target, branch };
+        let driver = Driver { scope: Some(&scope), ..*self };
+        let base = match driver.ask_about_base(front, slot) {
             Ok(base) => base,
             Err(IntegrateError::Interrupted) => return Err(BeatError::Interrupted),
             // A checkout that cannot be had or the like is no fault of the branch.
@@ -200,7 +203,7 @@ impl Driver<'_> {
                 ),
             },
         };
-        self.tell(&told, what);
+        driver.tell(&told, what);
         Ok(base)
     }
 

@@ -25,7 +25,7 @@ use super::target_branch::{ChangeState, TargetBranch};
 use super::{IntegrateError, Integrated, IntegrationRequest};
 
 /// What stands for all bundles together in what is told. It looks like no id that people give.
-pub const SCOPE: &str = "integrate+";
+const SCOPE: &str = "integrate+";
 /// More anchors than any integration needs.
 const MAX_ANCHORS: u32 = 100_000;
 /// How often a branch that moves while it is gated is followed.
@@ -89,6 +89,8 @@ impl<'w> Integration<'w> {
             || IntegrationJournal::begin(driver.config, front, &tip, entries, terms, order.clock);
         let journal = driver.effects.perform("journal", begin)?;
         let run = journal.run();
+        let dir = driver.config.private().join("integrations").join(run.as_str());
+        driver.events.record(run.as_str(), &dir);
         let take = || Fence::take(&front.store, &run, journal.epoch());
         let fence = driver.effects.perform("fence", take)?;
         let tree = front.store.tree_of(tip.at)?;

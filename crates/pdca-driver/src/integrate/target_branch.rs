@@ -205,7 +205,7 @@ impl WorkspaceConfig {
                     }
                 }
                 Err(error) => {
-                    unplaceable.push(Unplaceable { ids: vec![bundle.id().clone()], error })
+                    unplaceable.push(Unplaceable { ids: vec![bundle.id().clone()], error });
                 }
             }
         }

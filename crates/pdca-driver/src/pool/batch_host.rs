@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, unbounded};
 use pdca_dag::{Awaits, Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
 use pdca_journal::Request;
 use pdca_process::Cancel;
@@ -12,7 +12,8 @@ use pdca_state::{Bundle, BundleId, Reentry, State, chain};
 
 use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
-use crate::event::{Event, Hold, What};
+use crate::drift::Drifted;
+use crate::event::{Hold, Scope, What};
 use crate::integrate::{Base, GateBase};
 use crate::lane_env::LaneEnv;
 use crate::preflight::Short;
@@ -78,8 +79,7 @@ impl Driver<'_> {
     ) -> Batched {
         let lane_envs: Vec<LaneEnv> = (0..lanes.get()).map(LaneEnv::new).collect();
         let (drifts, heard) = unbounded();
-        let report = |event: Event| self.relay(event, &drifts);
-        let driver = Driver { report: &report, ..*self };
+        let driver = Driver { drifts: Some(&drifts), ..*self };
         let work = |id: &BundleId, lane: Option<u32>| {
             let lane_env = lane.and_then(|lane| lane_envs.get(usize::try_from(lane).ok()?));
             let bundle =
@@ -148,15 +148,6 @@ impl Driver<'_> {
         batched
     }
 
-    /// Passes an event on; what a bundle does outside its claims is the dispatcher's business too.
-    fn relay(&self, event: Event, drifts: &Sender<(BundleId, Vec<String>)>) {
-        if let What::Drifted { outside } = &event.what {
-            // Nobody listens where there is no pool.
-            drop(drifts.send((event.id.clone(), outside.clone())));
-        }
-        (self.report)(event);
-    }
-
     /// What there is to say of a bundle that waits for a person or is finished, without taking it:
     /// the person may be about to sign it.
     fn look(&self, bundle: &Bundle) -> Result<Option<BundleOutcome>, BeatError> {
@@ -188,7 +179,7 @@ struct BatchHost<'d> {
     chains: BTreeMap<BundleId, u64>,
     results: BTreeMap<BundleId, Result<BundleOutcome, BeatError>>,
     watched: BTreeMap<BundleId, Watched>,
-    heard: Receiver<(BundleId, Vec<String>)>,
+    heard: Receiver<Drifted>,
     ticks: u32,
     /// The disk is below its floor, as far as was seen.
     short: Option<Short>,
@@ -430,7 +421,7 @@ impl BatchHost<'_> {
                 }
                 (Some(_), None) => {
                     let text = "there is room on the disk again".to_owned();
-                    self.driver.tell(bundle, What::Notice { text });
+                    self.driver.tell(bundle, What::notice(text));
                 }
                 (None, None) | (Some(_), Some(_)) => {}
             }
@@ -439,7 +430,7 @@ impl BatchHost<'_> {
     }
 
     fn tell(&self, id: &BundleId, lane: Option<u32>, what: What) {
-        (self.driver.report)(Event { id: id.clone(), lane, what });
+        self.driver.events.emit(Scope::Bundle(id.clone()), lane, what);
     }
 }
 
@@ -474,7 +465,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
     fn short_of_lanes(&mut self, lanes: usize) {
         let text = format!("the system gives no more threads: going on with {lanes} lanes");
         if let Some(bundle) = self.batch.bundles.first() {
-            self.driver.tell(bundle, What::Notice { text });
+            self.driver.tell(bundle, What::notice(text));
         }
     }
 

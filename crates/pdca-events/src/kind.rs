@@ -1,0 +1,267 @@
+//! The facts, one variant each.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use pdca_state::{BundleId, Reentry, State};
+use serde::{Deserialize, Serialize};
+
+/// A fact. What a person reads is rendered from the fields; `text` is there where the words are the fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EventKind {
+    /// A driver before this one ended while it had the bundle, and this was decided about it.
+    Recovered {
+        /// The phase in that driver's journal.
+        was: String,
+        /// The action of the recovery table, in kebab case.
+        action: String,
+    },
+    /// The pool starts the bundle.
+    Dispatched {
+        /// The number of bundles with work left on the longest chain of dependants that starts with
+        /// it, itself included: the longest goes first.
+        chain: u64,
+        /// Set if it goes on in the lane that has its work.
+        resumed: bool,
+    },
+    /// It is its turn, and it waits because rivals are in flight.
+    Held {
+        /// The rivals.
+        by: Vec<Hold>,
+    },
+    /// Its last prerequisite is complete: it may start.
+    Freed {
+        /// The prerequisite.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        by: BundleId,
+    },
+    /// A person sent it back to Do while the pool ran: it goes again.
+    Reopened,
+    /// The change writes paths that the brief does not declare.
+    Drifted {
+        /// The paths that no `Touches` covers.
+        outside: Vec<String>,
+    },
+    /// A step begins.
+    Began {
+        /// The step.
+        step: Step,
+        /// The state before it.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        from: State,
+    },
+    /// A step is done.
+    Finished {
+        /// The step.
+        step: Step,
+        /// The state after it.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        to: State,
+        /// The time it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// The private checkout is at the base.
+    Checkout {
+        /// The checkout.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        path: Utf8PathBuf,
+        /// The commit it is at.
+        base: String,
+    },
+    /// The private checkout has what it needs beyond what git tracks.
+    Hydrated {
+        /// The number of files that were copied or linked.
+        files: usize,
+    },
+    /// Work of an unfinished attempt was kept before the checkout was reset.
+    Rescued {
+        /// The commit that holds it.
+        commit: String,
+        /// The checkout whose repository has the commit.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        checkout: Utf8PathBuf,
+    },
+    /// A gate row begins.
+    GateBegan {
+        /// The row.
+        rule_id: String,
+        /// Its place among the rows, from 1.
+        k: usize,
+        /// The number of rows.
+        n: usize,
+    },
+    /// A gate row has its result.
+    GateEnded {
+        /// The row.
+        rule_id: String,
+        /// The result as in the report.
+        result: String,
+        /// One line of evidence.
+        evidence: String,
+        /// The failing tests and where to look.
+        #[serde(flatten)]
+        proof: Proof,
+        /// Set if a red row blocks.
+        gating: bool,
+        /// Set if the verdict is that of an earlier driver.
+        reused: bool,
+        /// The time it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A leaf begins.
+    LeafBegan {
+        /// The role.
+        role: String,
+        /// The attempt, from 1.
+        attempt: u32,
+    },
+    /// A leaf was told to come back later. That is no attempt.
+    LeafThrottled {
+        /// The role.
+        role: String,
+        /// The time until it is called again, in milliseconds.
+        wait_ms: u64,
+    },
+    /// A leaf has ended.
+    LeafEnded {
+        /// The role.
+        role: String,
+        /// The ending, in words.
+        ending: String,
+        /// What kept it to its inputs.
+        guard: String,
+        /// Set if the ending is that of an earlier driver.
+        reused: bool,
+    },
+    /// The last sign of life of a child. Not stored in the log of a run.
+    Alive {
+        /// The row, role or phase.
+        what: String,
+        /// Its last line of output, made printable.
+        line: String,
+    },
+    /// A finding that does not stop the bundle.
+    Warning {
+        /// The sentence.
+        text: String,
+    },
+    /// A step of an integration, or of resolving the conflict of one bundle.
+    Integration {
+        /// The sentence.
+        text: String,
+    },
+    /// As a warning, but about the workspace: emitted for every bundle that meets it.
+    Notice {
+        /// The sentence.
+        text: String,
+        /// Set if this process has said it before. A renderer shows it once.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        repeated: bool,
+    },
+    /// The driver leaves the bundle alone.
+    Halted {
+        /// The reason.
+        halt: Halt,
+    },
+    /// The bundle could not go on.
+    Failed {
+        /// The error with its causes.
+        error: String,
+    },
+}
+
+impl EventKind {
+    /// A finding about the workspace.
+    pub fn notice(text: impl Into<String>) -> Self {
+        Self::Notice { text: text.into(), repeated: false }
+    }
+}
+
+/// The next thing the driver does with a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Step {
+    /// Nothing: the bundle waits for a person, or is finished.
+    Halt(Halt),
+    /// Record that Plan closed the issue without a fix.
+    Close,
+    /// Do: have the builder change the code.
+    Build,
+    /// Check: run the gates over the change.
+    Gate,
+    /// Check: have the change reviewed.
+    Review,
+    /// Check: write the result document.
+    Assemble,
+    /// Put an attempt that a person sent back into the archive.
+    Archive(#[cfg_attr(feature = "schema", schemars(with = "String"))] Reentry),
+}
+
+/// Why the driver leaves a bundle alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Halt {
+    /// It has no brief yet: Plan is a person's beat.
+    Unplanned,
+    /// The tracker resolved it before any cycle ran.
+    Resolved,
+    /// It waits for a person's sign-off.
+    AwaitingSignoff,
+    /// It is accepted and frozen.
+    Complete,
+    /// A person stopped it for good.
+    Discontinued,
+}
+
+impl Halt {
+    /// Whether a person has to act before the bundle can go on.
+    pub fn waits_for_a_person(self) -> bool {
+        match self {
+            Halt::Unplanned | Halt::AwaitingSignoff => true,
+            Halt::Resolved | Halt::Complete | Halt::Discontinued => false,
+        }
+    }
+}
+
+/// A rival in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hold {
+    /// The rival.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub id: BundleId,
+    /// Why the two are never in flight together, in words.
+    pub why: String,
+}
+
+/// The evidence of a red row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Proof {
+    /// The tests that failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
+    /// The number of further tests that failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failing_more: usize,
+    /// The log, relative to the bundle where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The command that runs the row again on the same tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+/// A duration as events have it. Rounded before it is shown, so that a replay shows the same.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

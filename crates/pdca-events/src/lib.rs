@@ -1,0 +1,34 @@
+//! One versioned stream of facts about runs, bundles and integrations.
+//!
+//! The driver emits into a [`Stream`], which stamps each event with time and sequence, appends it to the
+//! log of its run and hands it to one listener. The terminal, `--events` and `pdca replay` render the
+//! same [`Event`]; a [`Reader`] reads a log again, also while it grows.
+//!
+//! ```
+//! use pdca_events::{Event, EventKind, Scope, Stream};
+//!
+//! let (to, events) = std::sync::mpsc::channel();
+//! let stream = Stream::new(jiff::Timestamp::now, move |event| drop(to.send(event)));
+//! stream.emit(Scope::Bundle("7".parse().unwrap()), None, EventKind::Reopened);
+//! let event: Event = events.recv().unwrap();
+//! assert_eq!((event.schema, event.seq), (1, 1));
+//! let line = serde_json::to_string(&event).unwrap();
+//! assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+//! ```
+//!
+//! # Invariants
+//! - The stream is a projection for people and tools: nothing is decided from it, so no line is synced.
+//! - Sequence numbers of a log only grow. A crash leaves a prefix; a line that cannot be read is skipped
+//!   and named.
+//! - A field is added, never renamed or removed under the same schema number, and a reader ignores fields
+//!   it does not know.
+
+mod event;
+mod kind;
+mod log;
+mod stream;
+
+pub use event::{Event, SCHEMA, Scope};
+pub use kind::{EventKind, Halt, Hold, Proof, Step, millis};
+pub use log::{FILE, Line, Reader};
+pub use stream::Stream;

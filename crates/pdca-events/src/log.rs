@@ -1,0 +1,126 @@
+//! The events of a run on disk, one JSON object per line.
+//!
+//! 1. A writer appends whole lines with one call each and syncs none: the log decides nothing, and the
+//!    journal is the durable record.
+//! 2. A writer that was killed may leave a torn last line. The next one begins a line of its own, so what
+//!    it writes is never glued to the torn one.
+//! 3. A reader skips a line that it cannot read, and names it.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+
+use camino::Utf8Path;
+use fs_err::{File, OpenOptions};
+
+use crate::event::Event;
+
+/// The name of the log in the directory of a run or an integration.
+pub const FILE: &str = "events.jsonl";
+
+/// A log does not grow beyond this.
+pub(crate) const LARGEST: u64 = 64 << 20;
+
+/// The end of a log in which its last whole line is looked for.
+const TAIL: u64 = 1 << 20;
+
+/// A log that is written.
+#[derive(Debug)]
+pub(crate) struct Log {
+    file: File,
+    len: u64,
+}
+
+impl Log {
+    /// Opens the log of a run for appending, and returns its last sequence number, 0 where there is none.
+    pub(crate) fn open(dir: &Utf8Path) -> io::Result<(Self, u64)> {
+        let path = dir.join(FILE);
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail)?;
+        if tail.last().is_some_and(|last| *last != b'\n') {
+            file.write_all(b"\n")?;
+            len += 1;
+        }
+        let mut lines = tail.split(|byte| *byte == b'\n').rev();
+        let last = lines.find_map(|line| serde_json::from_slice::<Event>(line).ok());
+        Ok((Self { file, len }, last.map_or(0, |event| event.seq)))
+    }
+
+    /// Whether so many more bytes fit.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.len.saturating_add(bytes as u64) <= LARGEST
+    }
+
+    pub(crate) fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file.write_all(line)?;
+        self.len += line.len() as u64;
+        Ok(())
+    }
+}
+
+/// A line of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// An event, with its text as it was written.
+    Event(Box<Event>, String),
+    /// A line that cannot be read: torn by a crash, damaged, or of a newer version.
+    Unreadable {
+        /// Its number, from 1.
+        number: u64,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Reads a log, also one that still grows.
+#[derive(Debug)]
+pub struct Reader {
+    file: File,
+    rest: Vec<u8>,
+    number: u64,
+}
+
+impl Reader {
+    /// Opens the log in the directory of a run; `None` where there is none.
+    pub fn open(dir: &Utf8Path) -> io::Result<Option<Self>> {
+        match File::open(dir.join(FILE)) {
+            Ok(file) => Ok(Some(Self { file, rest: Vec::new(), number: 0 })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the lines that were finished since the last call.
+    pub fn read(&mut self) -> io::Result<Vec<Line>> {
+        self.file.read_to_end(&mut self.rest)?;
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(Vec::new());
+        };
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        let whole = &whole[..end];
+        Ok(whole.split(|byte| *byte == b'\n').map(|line| self.line(line)).collect())
+    }
+
+    /// Returns the unfinished last line, if there is one. Where nothing writes any more it is torn.
+    pub fn torn(&self) -> Option<Line> {
+        let torn = || Line::Unreadable {
+            number: self.number + 1,
+            why: "the writer was stopped in the middle of it".to_owned(),
+        };
+        (!self.rest.is_empty()).then(torn)
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Line {
+        self.number += 1;
+        let number = self.number;
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => return Line::Unreadable { number, why: error.to_string() },
+        };
+        match serde_json::from_str(text) {
+            Ok(event) => Line::Event(Box::new(event), text.to_owned()),
+            Err(error) => Line::Unreadable { number, why: error.to_string() },
+        }
+    }
+}

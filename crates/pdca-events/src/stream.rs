@@ -1,0 +1,134 @@
+//! Emission: one place that numbers, stores and passes on.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8Path;
+use jiff::Timestamp;
+
+use crate::event::{Event, SCHEMA, Scope};
+use crate::kind::EventKind;
+use crate::log::{LARGEST, Log};
+
+/// The number of events before a run that are kept for its log.
+const EARLY: usize = 100;
+
+/// Stamps events, appends them to the log of the run, and hands them to a listener, in one order.
+///
+/// Emitting never fails: a log that cannot be written is given up with a warning in the stream.
+pub struct Stream {
+    clock: fn() -> Timestamp,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    listener: Box<dyn FnMut(Event) + Send>,
+    seq: u64,
+    run: Option<String>,
+    log: Option<Log>,
+    /// Events from before the run was known.
+    early: Vec<Event>,
+    /// Notices that have been emitted.
+    noticed: BTreeSet<String>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// A stream of its own, without a run.
+    pub fn new(clock: fn() -> Timestamp, listener: impl FnMut(Event) + Send + 'static) -> Self {
+        let inner = Inner {
+            listener: Box::new(listener),
+            seq: 0,
+            run: None,
+            log: None,
+            early: Vec::new(),
+            noticed: BTreeSet::new(),
+        };
+        Self { clock, inner: Mutex::new(inner) }
+    }
+
+    /// Emits a fact.
+    pub fn emit(&self, scope: Scope, lane: Option<u32>, kind: EventKind) {
+        // The lock is held until the listener has it, so that the order of the numbers is that of the lines.
+        self.lock().emit(self.clock, scope, lane, kind);
+    }
+
+    /// From now on events are those of a run, and are appended to the log in its directory. A run that is
+    /// taken up goes on with the numbers of its log.
+    pub fn record(&self, run: &str, dir: &Utf8Path) {
+        let mut inner = self.lock();
+        inner.run = Some(run.to_owned());
+        match Log::open(dir) {
+            Ok((log, last)) => {
+                inner.log = Some(log);
+                inner.seq += last;
+                let run = inner.run.clone();
+                let mut early = std::mem::take(&mut inner.early).into_iter();
+                let stored = early.try_for_each(|event| {
+                    inner.store(&Event { seq: event.seq + last, run: run.clone(), ..event })
+                });
+                if let Err(why) = stored {
+                    inner.give_up(self.clock, &why);
+                }
+            }
+            Err(error) => inner.give_up(self.clock, &error.to_string()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn emit(
+        &mut self,
+        clock: fn() -> Timestamp,
+        scope: Scope,
+        lane: Option<u32>,
+        mut kind: EventKind,
+    ) {
+        if let EventKind::Notice { text, repeated } = &mut kind {
+            *repeated = !self.noticed.insert(text.clone());
+        }
+        self.seq += 1;
+        let at = clock();
+        // A replay reads milliseconds, so nothing finer is ever shown.
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        let (seq, run) = (self.seq, self.run.clone());
+        let event = Event { schema: SCHEMA, seq, at, run, scope, lane, kind };
+        let is_alive = matches!(event.kind, EventKind::Alive { .. });
+        if !is_alive && self.run.is_none() && self.early.len() < EARLY {
+            self.early.push(event.clone());
+        }
+        let stored = if is_alive { Ok(()) } else { self.store(&event) };
+        (self.listener)(event);
+        if let Err(why) = stored {
+            self.give_up(clock, &why);
+        }
+    }
+
+    /// Appends an event to the log, if there is one.
+    fn store(&mut self, event: &Event) -> Result<(), String> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let mut line = serde_json::to_vec(event).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        if !log.has_room(line.len()) {
+            return Err(format!("the log has reached {} MiB", LARGEST >> 20));
+        }
+        log.append(&line).map_err(|error| error.to_string())
+    }
+
+    /// Stops storing. The run goes on: the log decides nothing.
+    fn give_up(&mut self, clock: fn() -> Timestamp, why: &str) {
+        self.log = None;
+        let text = format!("the events of this run are not stored any more: {why}");
+        self.emit(clock, Scope::Workspace, None, EventKind::Warning { text });
+    }
+}
