@@ -124,43 +124,13 @@ impl Attempts {
     }
 }
 
-/// Work that lies in a checkout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OwnerNote {
-    /// The job that did it, or the change that it is.
-    pub(crate) job: String,
-    /// The commit that holds all of it. Without one the work is unfinished, and exists nowhere else.
-    pub(crate) head: Option<String>,
-}
-
-impl OwnerNote {
-    /// Unfinished work of `job`.
-    pub(crate) fn unfinished(job: &str) -> Self {
-        Self { job: job.to_owned(), head: None }
-    }
-
-    /// The note that is kept beside the checkout.
-    pub(crate) fn to_note(&self) -> Vec<u8> {
-        format!("{}\n{}\n", self.job, self.head.as_deref().unwrap_or_default()).into_bytes()
-    }
-
-    /// Reads the note. One that says nothing is nobody's.
-    pub(crate) fn from_note(note: &[u8]) -> Option<Self> {
-        let text = String::from_utf8_lossy(note);
-        let mut lines = text.lines();
-        let job = lines.next().filter(|job| !job.is_empty())?.to_owned();
-        let head = lines.next().filter(|head| !head.is_empty()).map(str::to_owned);
-        Some(Self { job, head })
-    }
-}
-
 impl WorkspaceConfig {
     /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
     /// Whoever calls this is admitted to the workspace.
     pub fn forget_lost_checkout(&self, id: &BundleId) -> io::Result<()> {
         let (lanes, workspace) = (self.lent(), self.mark());
         for note in lanes.notes()? {
-            let job = OwnerNote::from_note(&note.text).map(|owner_note| owner_note.job);
+            let job = pdca_lanes::OwnerNote::from_note(&note.text).map(|owner| owner.job);
             if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
                 lanes.forget_lost(&note)?;
             }
@@ -172,20 +142,6 @@ impl WorkspaceConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn whose_work_it_is_is_read_as_it_was_written() {
-        for head in [None, Some("abc".to_owned())] {
-            let owner_note = OwnerNote { job: "7-builder-00ff".to_owned(), head };
-            assert_eq!(OwnerNote::from_note(&owner_note.to_note()), Some(owner_note));
-        }
-    }
-
-    #[test]
-    fn a_note_that_says_nothing_is_nobodys() {
-        assert_eq!(OwnerNote::from_note(b""), None);
-        assert_eq!(OwnerNote::from_note(b"\nabc\n"), None);
-    }
 
     #[test]
     fn a_record_that_is_gone_is_none_and_one_that_cannot_be_read_is_an_error() {

@@ -1,11 +1,10 @@
 //! Do: the builder changes the code in a private checkout, and the patch is what came of it.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::{ApplyError, LaneError, Reset};
+use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::attempt::OwnerNote;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::commits::message_for;
 use crate::event::What;
@@ -116,7 +115,7 @@ impl Driver<'_> {
         let owner = checkout
             .map_or(String::new(), |checkout| checkout.work_name(bundle, Role::Builder, &key));
         if let Some(checkout) = checkout
-            && !checkout.is_of(&owner)?
+            && !checkout.is_owned_by(&owner).map_err(CheckoutError::from)?
         {
             // The end of a builder whose work is no longer in the checkout is worth nothing.
             jobs.remove(&dir).map_err(BeatError::Own)?;

@@ -6,25 +6,23 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
 use pdca_lanes::{
-    ApplyError, ArmError, ClaimError, Hydrate, HydrateError, Hydrated, Lane, LaneError, Private,
-    PrivateError, Reset, ResolveError, Saved, Target, TargetError, Tripwire, WorkspaceId,
+    ApplyError, Hydrate, LaneError, Observer, OwnerNote, Reset, ResolveError, Setup, Target,
+    TargetError, Tripwire, Workbench, WorkbenchError, WorkbenchEvent, WorkspaceId,
 };
 use pdca_leaves::Role;
 use pdca_process::Env;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
-use crate::attempt::{Attempt, OwnerNote};
+use crate::attempt::Attempt;
 use crate::base::TargetTip;
 use crate::commits::{commit_id, message_for, signature};
 use crate::config::TargetSpec;
+use crate::effect::{Point, When};
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
-
-/// The name of a checkout that is being reset: whatever lies there is nobody's, and rescued already.
-pub(crate) const CLEARING: &str = "clearing";
 
 /// How many slots are tried for a commit that stands for several bundles, and how far they lie apart.
 const SPARES: u32 = 4;
@@ -33,20 +31,25 @@ const SPARE_STEP: u32 = FIRST_SLOT / SPARES;
 /// The message of a commit that holds what the fixes of gate rows changed.
 const FIXES: &str = "Apply automatic fixes\n";
 
-/// A claimed checkout and what it is claimed for.
+/// A workbench, and the attempt that it is claimed for.
 #[derive(Debug)]
 pub(crate) struct Checkout {
-    pub(crate) target: Target,
-    pub(crate) lane: Lane,
+    bench: Workbench,
     pub(crate) attempt: Attempt,
     /// Whether it is for a commit that stands for several bundles: what is judged here may land.
     is_common: bool,
-    /// What goes by the lane's own names; none where there is one lane only.
+    /// The names of the lane; none where there is one lane only.
     pub(crate) lane_env: Option<LaneEnv>,
-    /// The ports behind those names, held as long as the checkout is.
-    _private: Option<Private>,
     /// Tells the work of this workspace from that of another with the same lanes.
     workspace: String,
+}
+
+impl std::ops::Deref for Checkout {
+    type Target = Workbench;
+
+    fn deref(&self) -> &Workbench {
+        &self.bench
+    }
 }
 
 /// Why there is no usable checkout. None of these is the bundle's fault.
@@ -68,30 +71,9 @@ pub enum CheckoutError {
         /// Why not.
         source: ResolveError,
     },
-    /// The checkout is not to be had.
-    #[error("no private checkout of `{name}`")]
-    Claim {
-        /// The target's name.
-        name: String,
-        /// Why not.
-        source: ClaimError,
-    },
-    /// The checkout has no names of its own.
-    #[error("lane {slot} gets no names of its own")]
-    Names {
-        /// The slot.
-        slot: u32,
-        /// Why not.
-        source: PrivateError,
-    },
-    /// The checkout lacks what it needs beyond what git tracks.
-    #[error("the private checkout of `{name}` cannot be hydrated")]
-    Hydrate {
-        /// The target's name.
-        name: String,
-        /// Why not.
-        source: Box<HydrateError>,
-    },
+    /// The workbench cannot be used.
+    #[error(transparent)]
+    Workbench(#[from] WorkbenchError),
     /// The checkout does not do as it is told.
     #[error("the private checkout fails")]
     Lane(#[from] LaneError),
@@ -122,9 +104,6 @@ pub enum CheckoutError {
     /// The merged tree of a conflict cannot be put into the checkout.
     #[error("the merged tree cannot be put into the checkout")]
     Conflicted(#[source] ApplyError),
-    /// The primary checkout cannot be watched.
-    #[error("the primary checkout cannot be watched")]
-    Watch(#[from] ArmError),
     /// What is known of the checkout cannot be written down.
     #[error("the record of the checkout cannot be written")]
     Record(#[source] io::Error),
@@ -167,39 +146,24 @@ impl Driver<'_> {
             self.begin_attempt(bundle, snapshot.iterations, digest, &spec, &found)?
         };
         let slot = self.slot_for(bundle);
-        let lane = self
-            .config
-            .lent()
-            .ended_by(self.cancel)
-            .claim(slot, &target)
-            .map_err(|source| CheckoutError::Claim { name: name(), source })?;
+        let lanes = self.config.lent().ended_by(self.cancel);
+        let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
         if let Some(run) = self.run {
             let claim = || run.claim(bundle.id(), slot, &attempt.base);
             self.effects.perform("claim", claim)?;
         }
-        if let Some(aside) = lane.moved_aside() {
+        if let Some(aside) = bench.lane.moved_aside() {
             self.warn(
                 bundle,
                 format!("the checkout was no repository any more; it was kept as {aside}"),
             );
         }
-        let private = self.slot().map(|slot| self.names(&lane, slot)).transpose()?;
-        let lane_env = private.as_ref().map(|private| LaneEnv::named(private.names()));
+        // With one lane only there is nothing to keep its names apart from.
+        let lane_env = self.slot().map(|_| self.take_names(&mut bench)).transpose()?;
+        let path = bench.lane.path().to_owned();
+        self.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
         let workspace = self.config.mark();
-        self.tell(
-            bundle,
-            What::Checkout { path: lane.path().to_owned(), base: attempt.base.clone() },
-        );
-        let is_common = false;
-        Ok(Some(Checkout {
-            target,
-            lane,
-            attempt,
-            is_common,
-            lane_env,
-            _private: private,
-            workspace,
-        }))
+        Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
     }
 
     /// Computes the base of an attempt that starts now, has a ref keep it, and records it.
@@ -248,21 +212,9 @@ impl Driver<'_> {
             .map_err(|source| CheckoutError::Target { name: name(), source })?;
         // A batch that gates a branch, an integration and a publication may be at work side by side.
         let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
-        let mut claimed = Err(ClaimError::Held { slot, holder: None });
-        for slot in spares {
-            claimed = self
-                .config
-                .lent()
-                .ended_by(self.cancel)
-                .claim(slot, &target)
-                .map(|lane| (slot, lane));
-            if !matches!(claimed, Err(ClaimError::Held { .. })) {
-                break;
-            }
-        }
-        let (slot, lane) =
-            claimed.map_err(|source| CheckoutError::Claim { name: name(), source })?;
-        let private = self.names(&lane, slot)?;
+        let lanes = self.config.lent().ended_by(self.cancel);
+        let mut bench = Workbench::claim(&lanes, spares, target)?;
+        let lane_env = Some(self.take_names(&mut bench)?);
         let attempt = Attempt {
             iterations: 0,
             brief: String::new(),
@@ -275,18 +227,15 @@ impl Driver<'_> {
             changes: Vec::new(),
             refolded: None,
         };
-        let lane_env = Some(LaneEnv::named(private.names()));
         let workspace = self.config.mark();
-        let (is_common, private) = (true, Some(private));
-        Ok(Checkout { target, lane, attempt, is_common, lane_env, _private: private, workspace })
+        Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
     }
 
     /// Takes the names that the lane goes by while it is held.
-    fn names(&self, lane: &Lane, slot: u32) -> Result<Private, CheckoutError> {
+    fn take_names(&self, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
         let real = self.config.workspace.canonicalize_utf8();
         let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| self.config.workspace.clone()));
-        lane.take_names(&workspace, self.config.lanes.ports)
-            .map_err(|source| CheckoutError::Names { slot, source })
+        Ok(LaneEnv::named(bench.take_names(&workspace, self.config.lanes.ports)?))
     }
 
     /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
@@ -314,73 +263,29 @@ impl Driver<'_> {
         job: &str,
         commit: &str,
     ) -> Result<(), CheckoutError> {
-        let before = checkout.owner_note()?;
-        let settled =
-            before.as_ref().is_some_and(|before| before.head.is_some() || before.job == CLEARING);
-        if !settled {
-            let name = before.map_or_else(|| "unknown".to_owned(), |before| before.job);
-            self.save(bundle, checkout, &name)?;
-        }
-        // From here until it is whole again, what lies in the checkout is nobody's.
-        self.set_owner(checkout, &OwnerNote::unfinished(CLEARING))?;
         let reset = match self.config.lanes.reset {
             // A verdict that lands never rests on what another tree left.
             Reset::Tracked if checkout.is_common => Reset::Clean,
             configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
         };
         let branch = self.run.and_then(|run| run.branch(bundle.id()));
-        let stand = || match &branch {
-            Some(branch) => checkout.lane.reset_on(commit, branch, reset),
-            None => checkout.lane.reset_with(commit, reset),
-        };
-        match self.effects.perform("reset", stand) {
-            // A lane that cannot be cleared would fail everybody who comes after; so it is replaced, once.
-            Err(why) if why.is_of_the_lane() && !self.cancel.is_cancelled() => {
-                let aside = self.effects.perform("renew", || checkout.lane.renew());
-                let name = || checkout.attempt.target.clone();
-                let aside =
-                    aside.map_err(|source| CheckoutError::Claim { name: name(), source })?;
-                self.tell_aside(bundle, aside.as_deref(), &why);
-                self.set_owner(checkout, &OwnerNote::unfinished(CLEARING))?;
-                self.effects.perform("reset", stand)?;
-            }
-            stood => stood?,
-        }
-        self.hydrate(bundle, checkout)?;
-        self.set_owner(checkout, &OwnerNote::unfinished(job))
+        let children = self.config.children();
+        let hydrate = self.hydration(checkout, &children);
+        let setup = Setup { job, commit, branch: branch.as_deref(), reset, hydrate };
+        Ok(checkout.prepare(&setup, self.cancel, &Observed { driver: self, bundle, checkout })?)
     }
 
-    /// Keeps the work that lies in the checkout and in no commit: under a ref, or, where it cannot be committed, as it
-    /// is, in a checkout that is moved aside.
+    /// Keeps the work that lies in the checkout and in no commit.
     pub(crate) fn save(
         &self,
         bundle: &Bundle,
         checkout: &Checkout,
         name: &str,
     ) -> Result<(), CheckoutError> {
-        let saved = self.effects.perform("rescue", || checkout.lane.save(name));
-        let target = || checkout.attempt.target.clone();
-        match saved.map_err(|source| CheckoutError::Claim { name: target(), source })? {
-            Saved::Nothing => {}
-            Saved::Commit(commit) => {
-                let checkout = checkout.lane.path().to_owned();
-                self.tell(bundle, What::Rescued { commit, checkout });
-            }
-            Saved::Aside { path, why } => self.tell_aside(bundle, path.as_deref(), &why),
-        }
-        Ok(())
+        Ok(checkout.bench.save(name, &Observed { driver: self, bundle, checkout })?)
     }
 
-    fn tell_aside(&self, bundle: &Bundle, aside: Option<&Utf8Path>, why: &LaneError) {
-        let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));
-        let why = pdca_state::chain(why);
-        let text = format!("the lane was replaced: {why}{}", kept.unwrap_or_default());
-        self.warn(bundle, text);
-    }
-
-    /// Brings what the checkout needs beyond what git tracks, unless it is there. Until that has
-    /// passed nothing runs in it.
-    fn hydrate(&self, bundle: &Bundle, checkout: &Checkout) -> Result<(), CheckoutError> {
+    fn hydration<'h>(&'h self, checkout: &'h Checkout, children: &'h Utf8Path) -> Hydrate<'h> {
         let own = checkout.lane_env.iter().flat_map(|lane_env| &lane_env.variables);
         let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
         let places = [
@@ -389,87 +294,76 @@ impl Driver<'_> {
             ("PDCA_TARGET", checkout.attempt.target.as_str()),
         ];
         let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
-        let children = self.config.children();
-        let how = Hydrate {
+        Hydrate {
             env: Env { set, ..Env::default() },
             sandbox: Some(self.gate_sandbox(checkout)),
-            hold: Some(&children),
+            hold: Some(children),
             max_memory: self.config.limits.leaf_memory,
             supervisor: self.config.supervisor.clone(),
             ..Hydrate::new(&checkout.target, &self.config.lanes.hydrate)
-        };
-        let mut watch = |phase: pdca_lanes::Phase, sign: pdca_process::Sign| {
-            if let pdca_process::Sign::Output { last_line, .. } = sign {
-                self.tell(bundle, What::Alive { what: phase.to_string(), line: last_line });
-            }
-        };
-        let hydrated = || checkout.lane.hydrate(&how, self.cancel, &mut watch);
-        let hydrated = self.effects.perform("hydrate", hydrated).map_err(|source| {
-            let name = checkout.attempt.target.clone();
-            CheckoutError::Hydrate { name, source: Box::new(source) }
-        })?;
-        if let Hydrated::Fresh(placed) = hydrated {
-            self.tell(bundle, What::Hydrated { files: placed.files });
         }
-        Ok(())
     }
 
-    /// Writes down whose work lies in the checkout now.
+    /// Records the owner of the work in the checkout.
     pub(crate) fn set_owner(
         &self,
         checkout: &Checkout,
-        owner_note: &OwnerNote,
+        owner: &OwnerNote,
     ) -> Result<(), CheckoutError> {
-        let note = || checkout.lane.set_owner(&owner_note.to_note());
-        self.effects.perform("occupy", note).map_err(CheckoutError::Record)
+        Ok(self.effects.perform("occupy", || checkout.bench.set_owner(owner))?)
     }
 
-    /// Watches the primary checkout of a checkout while gates run.
+    /// Watches the primary checkout while gates run.
     pub(crate) fn watch(&self, checkout: &Checkout) -> Result<Tripwire, CheckoutError> {
-        Ok(Tripwire::arm(&checkout.target, &self.config.own())?)
+        Ok(checkout.arm(&self.config.own())?)
     }
 
-    /// Watches the primary checkout while a leaf runs. How it was is kept in the leaf's job, so that a
-    /// driver that takes over compares with what was before the leaf, not with what it did.
+    /// Watches the primary checkout while a leaf runs.
     pub(crate) fn watch_from(
         &self,
         checkout: &Checkout,
         job: &Utf8Path,
     ) -> Result<Tripwire, CheckoutError> {
-        let file = job.join("primary.json");
-        let own = self.config.own();
-        if let Some(armed) =
-            Tripwire::load(&checkout.target, &own, &file).map_err(CheckoutError::Record)?
-        {
-            return Ok(armed);
-        }
-        let armed = Tripwire::arm(&checkout.target, &own)?;
-        fs_err::create_dir_all(job).map_err(CheckoutError::Record)?;
-        armed.save(&file).map_err(CheckoutError::Record)?;
-        Ok(armed)
+        Ok(checkout.arm_for(&self.config.own(), job)?)
+    }
+}
+
+/// Announces what a workbench does as the driver's own effects and events.
+struct Observed<'a> {
+    driver: &'a Driver<'a>,
+    bundle: &'a Bundle,
+    checkout: &'a Checkout,
+}
+
+impl Observer for Observed<'_> {
+    fn reached(&self, name: &'static str, done: bool) {
+        let when = if done { When::After } else { When::Before };
+        self.driver.effects.reached(Point { name, when });
+    }
+
+    fn event(&self, event: WorkbenchEvent) {
+        let what = match event {
+            WorkbenchEvent::Rescued { commit } => {
+                What::Rescued { commit, checkout: self.checkout.lane.path().to_owned() }
+            }
+            WorkbenchEvent::Replaced { aside, why } => {
+                let kept = aside.map(|aside| format!("; the old one is kept as {aside}"));
+                let (why, kept) = (pdca_state::chain(&why), kept.unwrap_or_default());
+                What::Warning { text: format!("the lane was replaced: {why}{kept}") }
+            }
+            WorkbenchEvent::Hydrating { phase, line } => {
+                What::Alive { what: phase.to_string(), line }
+            }
+            WorkbenchEvent::Hydrated { files } => What::Hydrated { files },
+        };
+        self.driver.tell(self.bundle, what);
     }
 }
 
 impl Checkout {
-    /// Whether the checkout differs from where the attempt began. What cannot be told counts as work: whoever
-    /// harvests it says what is wrong.
+    /// Whether the checkout differs from where the attempt began.
     pub(crate) fn has_work(&self) -> bool {
-        let base = &self.attempt.base;
-        match (self.lane.tree(), self.lane.tree_of(base)) {
-            (Ok(now), Ok(before)) => now != before,
-            (Err(_), _) | (_, Err(_)) => true,
-        }
-    }
-
-    /// Whose work lies in the checkout, if anybody's does.
-    pub(crate) fn owner_note(&self) -> Result<Option<OwnerNote>, CheckoutError> {
-        let note = self.lane.owner().map_err(CheckoutError::Record)?;
-        Ok(note.as_deref().and_then(OwnerNote::from_note))
-    }
-
-    /// Whether the work of `job` lies in the checkout.
-    pub(crate) fn is_of(&self, job: &str) -> Result<bool, CheckoutError> {
-        Ok(self.owner_note()?.is_some_and(|owner_note| owner_note.job == job))
+        self.differs_from(&self.attempt.base)
     }
 
     /// The name under which the work of a leaf lies in the checkout.
@@ -517,9 +411,10 @@ impl<'d> Patched<'d> {
     ) -> Result<Self, BeatError> {
         let name = checkout.change_name(bundle, &patch);
         let stands = checkout
-            .owner_note()?
-            .filter(|owner_note| owner_note.job == name)
-            .and_then(|owner_note| owner_note.head);
+            .owner()
+            .map_err(CheckoutError::from)?
+            .filter(|owner| owner.job == name)
+            .and_then(|owner| owner.head);
         let (head, as_left) = match stands {
             Some(head) if checkout.head()? == head => (head, true),
             Some(_) | None => (Self::build(driver, bundle, checkout, &patch, &name)?, false),
@@ -541,8 +436,8 @@ impl<'d> Patched<'d> {
         // The commits that Do left, where they are still to be had; else the patch becomes one commit.
         if let Some(head) = known.filter(|head| checkout.lane.tree_of(head).is_ok()) {
             driver.clear_at(bundle, checkout, name, head)?;
-            let owner_note = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
-            driver.set_owner(checkout, &owner_note)?;
+            let owner = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
+            driver.set_owner(checkout, &owner)?;
             return Ok(head.to_owned());
         }
         driver.clear(bundle, checkout, name)?;

@@ -8,16 +8,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
 use pdca_gates::Checks;
 use pdca_journal::Runs;
-use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, PortRange, Reset};
+use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, OwnerNote, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{Sandbox, SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::admission::{AdmissionError, Held, admit, holder};
-use crate::attempt::{Attempts, OwnerNote};
+use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
-use crate::checkout::CLEARING;
 use crate::integrate::FIRST_SLOT;
 use crate::job::Jobs;
 use crate::schedule::Schedule;
@@ -276,13 +275,13 @@ impl WorkspaceConfig {
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
         let workspace = self.mark();
         let of = |note: Note| {
-            let owner_note = OwnerNote::from_note(&note.text)?;
+            let noted = OwnerNote::from_note(&note.text)?;
             // The slots above are those of integrations and resolvers, which keep their own.
             let is_unfinished =
-                owner_note.head.is_none() && owner_note.job != CLEARING && note.slot < FIRST_SLOT;
-            let bundle = owner(&owner_note.job, &workspace).filter(|_| is_unfinished)?;
+                noted.head.is_none() && !noted.is_clearing() && note.slot < FIRST_SLOT;
+            let bundle = owner(&noted.job, &workspace).filter(|_| is_unfinished)?;
             let (slot, target) = (note.slot, note.target);
-            Some(Unfinished { bundle, slot, target, job: owner_note.job })
+            Some(Unfinished { bundle, slot, target, job: noted.job })
         };
         self.lent().notes().unwrap_or_default().into_iter().filter_map(of).collect()
     }
@@ -293,14 +292,12 @@ impl WorkspaceConfig {
         let note = notes.into_iter().find(|note| note.slot == slot && note.target == target);
         match note.and_then(|note| OwnerNote::from_note(&note.text)) {
             None => LaneOwner::Nobody,
-            Some(owner_note) if owner_note.job == CLEARING => LaneOwner::Nobody,
-            Some(owner_note)
-                if owner_note.job.starts_with(&format!("{COMBINED}{}-", self.mark())) =>
-            {
+            Some(owned) if owned.is_clearing() => LaneOwner::Nobody,
+            Some(owned) if owned.job.starts_with(&format!("{COMBINED}{}-", self.mark())) => {
                 LaneOwner::Combination
             }
-            Some(owner_note) => {
-                owner(&owner_note.job, &self.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
+            Some(owned) => {
+                owner(&owned.job, &self.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
             }
         }
     }

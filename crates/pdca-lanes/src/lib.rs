@@ -66,6 +66,7 @@ mod target;
 mod toplevel;
 mod tripwire;
 mod walk;
+mod workbench;
 mod worktree;
 
 pub use branch::attempt_branch;
@@ -80,6 +81,7 @@ pub use hydrate::{
 pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
 pub use lane::{Lane, Reset, Saved, Signature};
 pub use names::{PrivateNames, WorkspaceId};
+pub use owner::OwnerNote;
 pub use patch::{PatchError, PatchFault, footprint};
 pub use ports::{
     MOST_PORT_BLOCKS, PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError,
@@ -91,3 +93,4 @@ pub use sweep::{Decision, Reason, Stays, SweepItem, SweepPlan, SweepPolicy};
 pub use target::{Base, ResolveError, Target, TargetError, repository_trees};
 pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};
+pub use workbench::{Observer, Setup, Workbench, WorkbenchError, WorkbenchEvent};

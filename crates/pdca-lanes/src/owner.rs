@@ -1,4 +1,4 @@
-//! A note beside a checkout about what lies in it, written by whoever put it there.
+//! The owner of the work in a checkout, in a note beside it.
 
 use std::io::{self, Read as _};
 
@@ -66,5 +66,75 @@ impl OwnerFile {
 
     fn told(&self, source: &io::Error) -> io::Error {
         io::Error::new(source.kind(), format!("{}: {source}", self.path))
+    }
+}
+
+/// The owner of the work in a checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerNote {
+    /// The job that did the work, or the change that it is.
+    pub job: String,
+    /// The commit that holds all of it. Work without one is unfinished, and exists nowhere else.
+    pub head: Option<String>,
+}
+
+impl OwnerNote {
+    /// The owner of a checkout that is being cleared: its work is saved already.
+    pub(crate) const CLEARING: &str = "clearing";
+
+    /// Unfinished work of `job`.
+    pub fn unfinished(job: &str) -> Self {
+        Self { job: job.to_owned(), head: None }
+    }
+
+    /// Whether the checkout is being cleared, or was when its driver died.
+    pub fn is_clearing(&self) -> bool {
+        self.job == Self::CLEARING
+    }
+
+    /// Whether nothing in the checkout has to be saved.
+    pub fn is_settled(&self) -> bool {
+        self.head.is_some() || self.is_clearing()
+    }
+
+    /// The text that is kept beside the checkout.
+    pub fn to_note(&self) -> Vec<u8> {
+        format!("{}\n{}\n", self.job, self.head.as_deref().unwrap_or_default()).into_bytes()
+    }
+
+    /// Parses the text; an empty one names no owner.
+    pub fn from_note(note: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(note);
+        let mut lines = text.lines();
+        let job = lines.next().filter(|job| !job.is_empty())?.to_owned();
+        let head = lines.next().filter(|head| !head.is_empty()).map(str::to_owned);
+        Some(Self { job, head })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_read_as_it_was_written() {
+        for head in [None, Some("abc".to_owned())] {
+            let owner = OwnerNote { job: "7-builder-00ff".to_owned(), head };
+            assert_eq!(OwnerNote::from_note(&owner.to_note()), Some(owner));
+        }
+    }
+
+    #[test]
+    fn a_note_without_a_job_names_no_owner() {
+        assert_eq!(OwnerNote::from_note(b""), None);
+        assert_eq!(OwnerNote::from_note(b"\nabc\n"), None);
+    }
+
+    #[test]
+    fn only_unfinished_work_has_to_be_saved() {
+        assert!(!OwnerNote::unfinished("7-builder-00ff").is_settled());
+        assert!(OwnerNote::unfinished(OwnerNote::CLEARING).is_settled());
+        let committed = OwnerNote { job: "7-builder-00ff".into(), head: Some("abc".into()) };
+        assert!(committed.is_settled());
     }
 }

@@ -3,7 +3,7 @@
 use pdca_driver::{
     AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
 };
-use pdca_lanes::HydrateError;
+use pdca_lanes::{HydrateError, WorkbenchError};
 use pdca_state::{Artifact, Bundle};
 
 use crate::exit::Exit;
@@ -132,11 +132,11 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
             }
             CheckoutError::Base { .. } => told(Exit::Usage)
                 .hint("name a branch that exists: in the brief, or as `branch` of its [[targets]]"),
-            CheckoutError::Claim { .. } => told(Exit::Usage)
+            CheckoutError::Workbench(WorkbenchError::Claim { .. }) => told(Exit::Usage)
                 .hint("[lanes] root in pdca.toml names another place, outside every repository"),
-            CheckoutError::Names { .. } => told(Exit::Usage)
+            CheckoutError::Workbench(WorkbenchError::Names { .. }) => told(Exit::Usage)
                 .hint("`ports` in [lanes] names another range; `pdca lanes doctor` looks at every lane"),
-            CheckoutError::Hydrate { source, .. } => {
+            CheckoutError::Workbench(WorkbenchError::Hydrate { source, .. }) => {
                 let told = told(Exit::Usage).hint("mend [lanes.hydrate] in pdca.toml, and run it again");
                 if let HydrateError::Command { log, last_lines, .. } = *source {
                     last_lines.into_iter().fold(told, Failure::detail).at(Place::file(log))
@@ -147,13 +147,15 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
             CheckoutError::Lost { .. } => told(Exit::RecoveryBlocked).hint(format!(
                 "nothing else was touched; `pdca unblock {id}` lets it begin again in a checkout that is made anew"
             )),
-            CheckoutError::Lane(_)
+            CheckoutError::Workbench(
+                WorkbenchError::Lane(_) | WorkbenchError::Watch(_) | WorkbenchError::Record(_),
+            )
+            | CheckoutError::Lane(_)
             | CheckoutError::Objects(_)
             | CheckoutError::Ref(_)
             | CheckoutError::Unconfigured { .. }
             | CheckoutError::NoCommit { .. }
             | CheckoutError::Conflicted(_)
-            | CheckoutError::Watch(_)
             | CheckoutError::Record(_) => told(Exit::Unexpected).hint(again),
         },
         BeatError::Base(error) => {

@@ -7,10 +7,10 @@ use pdca_gates::{
     Change, GateContext, GatesError, Purpose, Scope, Surroundings, Tree, TreeFault, run_checks,
 };
 use pdca_integrate::{Answer, Candidate, GateSetId, Light};
+use pdca_lanes::OwnerNote;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
 
-use crate::attempt::OwnerNote;
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{COMBINED, WorkspaceConfig};
 use crate::run_bundle::{BeatError, Driver};
 
@@ -235,7 +235,7 @@ impl<'g> CombinationTree<'g> {
     ) -> Result<Self, BeatError> {
         let digest = sha256_hex(bench.jobs.as_str().as_bytes());
         let name = format!("{COMBINED}{}-{digest}", driver.config.mark());
-        let left = checkout.owner_note()?.filter(|left| left.job == name);
+        let left = checkout.owner().map_err(CheckoutError::from)?.filter(|left| left.job == name);
         let as_left = left.is_some_and(|left| left.head.as_ref() == Some(&bench.commit))
             && checkout.head()? == bench.commit;
         if !as_left {

@@ -20,7 +20,7 @@ use pdca_state::{
 };
 
 use crate::admission::{AdmissionError, Held, admit};
-use crate::attempt::{Attempt, OwnerNote};
+use crate::attempt::Attempt;
 use crate::authorship::Author;
 use crate::base::{BaseError, stale_sentence};
 use crate::commits::message_for;
@@ -324,7 +324,8 @@ impl WorkspaceConfig {
         let name = format!("{}-{}-{base}-{}", self.mark(), bundle.id(), &patch[..16]);
         let notes = self.lent().notes().unwrap_or_default();
         let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
-            let left = OwnerNote::from_note(&note.text).filter(|left| left.job == name)?;
+            let left =
+                pdca_lanes::OwnerNote::from_note(&note.text).filter(|left| left.job == name)?;
             Some((note.slot, left.head?))
         });
         let same = made.to_string();

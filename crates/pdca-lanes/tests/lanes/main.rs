@@ -28,4 +28,5 @@ mod scene;
 mod target;
 mod traps;
 mod tripwire;
+mod workbench;
 mod worktree;

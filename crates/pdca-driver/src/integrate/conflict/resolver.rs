@@ -5,11 +5,10 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{Ingredients, StoreError};
-use pdca_lanes::{ClaimError, Signature};
+use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
 use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
 use pdca_state::{Artifact, Bundle, chain};
 
-use crate::attempt::OwnerNote;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
@@ -99,7 +98,7 @@ impl Driver<'_> {
         };
         let job = ask.file.job(&key);
         let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
-        if !checkout.is_of(&owner)? {
+        if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
             // The end of a resolver whose work is no longer in the checkout is worth nothing.
             self.config.jobs().remove(&job).map_err(BeatError::Own)?;
         }
@@ -139,9 +138,10 @@ impl Driver<'_> {
         let mut slot = FIRST_RESOLVER_SLOT;
         loop {
             match self.claim_for_combination(target, branch, &tip, slot) {
-                Err(CheckoutError::Claim { source: ClaimError::Held { .. }, .. })
-                    if slot < FIRST_RESOLVER_SLOT + SLOTS =>
-                {
+                Err(CheckoutError::Workbench(WorkbenchError::Claim {
+                    source: ClaimError::Held { .. },
+                    ..
+                })) if slot < FIRST_RESOLVER_SLOT + SLOTS => {
                     slot += 1;
                 }
                 answer => return answer,
@@ -255,8 +255,8 @@ impl Driver<'_> {
 
     /// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
     fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), CheckoutError> {
-        let owner_note = OwnerNote { job: bench.owner.clone(), head: Some(head) };
-        self.set_owner(bench.checkout, &owner_note)
+        let owner = OwnerNote { job: bench.owner.clone(), head: Some(head) };
+        self.set_owner(bench.checkout, &owner)
     }
 
     /// What a call without an answer is: a failed attempt, or nothing that the resolver did.
