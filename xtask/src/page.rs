@@ -5,7 +5,9 @@ use camino::Utf8Path;
 use crate::{Outcome, Stopped};
 
 /// Whether the page is written or only compared.
+// The commands that flatten this have a group `Args` of their own.
 #[derive(clap::Args, Debug, Default)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Write the page
     #[arg(long, conflicts_with = "check")]
