@@ -9,7 +9,7 @@ use std::{
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{LaneCount, LaneNeeds, RunLimits};
 use pdca_lanes::{
-    Kind, Lanes, MOST_PORT_BLOCKS, PortRange, Provision, ProvisionEvent, Provisioned, Target,
+    LaneKind, Lanes, MOST_PORT_BLOCKS, PortRange, Provision, ProvisionEvent, Provisioned, Target,
 };
 
 use crate::{Outcome, Stopped};
@@ -58,8 +58,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
         None => beside(&repo),
     };
     let kind = match args.kind {
-        KindArg::Reference => Kind::Reference,
-        KindArg::Worktree => Kind::Worktree,
+        KindArg::Reference => LaneKind::Reference,
+        KindArg::Worktree => LaneKind::Worktree,
     };
     for note in target.notes() {
         eprintln!("note: {note}");

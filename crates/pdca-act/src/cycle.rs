@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{
-    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, LoadError, Outcome, State,
-    Summary, files,
+    Artifact, Brief, Bundle, BundleId, Element, GateReport, GateResult, LoadError, SignoffOutcome,
+    State, Summary, files,
 };
 use serde::{Serialize, Serializer};
 
@@ -66,7 +66,7 @@ pub struct NeedsHuman {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Signoff {
     /// What was decided.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<SignoffOutcome>,
     /// By whom.
     pub by: String,
     /// When.

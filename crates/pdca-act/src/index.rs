@@ -10,7 +10,7 @@ use crate::records::Records;
 
 /// Which cycles are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum IndexScope {
     /// Those that no review has considered.
     SinceLastReview,
     /// All that have ended.
@@ -54,11 +54,11 @@ pub struct Unreadable {
 /// Looks at bundles in whatever order they are given.
 ///
 /// A cycle has ended when its bundle is frozen or was discontinued; the others are left out.
-pub fn index(bundles: &[Bundle], records: &Records, scope: Scope) -> Index {
+pub fn index(bundles: &[Bundle], records: &Records, scope: IndexScope) -> Index {
     let covered = records.covered();
     let mut wanted: Vec<Bundle> = bundles
         .iter()
-        .filter(|bundle| scope == Scope::All || !covered.contains(bundle.id()))
+        .filter(|bundle| scope == IndexScope::All || !covered.contains(bundle.id()))
         .cloned()
         .collect();
     wanted.sort_unstable_by(|a, b| a.id().cmp(b.id()).then_with(|| a.dir().cmp(b.dir())));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn what_two_cycles_share_is_a_pattern() {
         let scene = scene();
-        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
         insta::assert_snapshot!(shown(&index), @r"
         12 COMPLETE 2
         36 COMPLETE 2
@@ -167,7 +167,7 @@ mod tests {
         let scene = Scene::new();
         scene.frozen("1", &["C4 Verification (red→green) — one thing or other"], &[]);
         scene.frozen("2", &["C4 Verification (red→green) — something else entirely"], &[]);
-        let index = index(&scene.bundles(), &Records::default(), Scope::All);
+        let index = index(&scene.bundles(), &Records::default(), IndexScope::All);
         assert_eq!(index.patterns, []);
     }
 
@@ -181,8 +181,8 @@ mod tests {
             let index = index(&scene.bundles(), &records, scope);
             index.cycles.iter().map(|cycle| cycle.id.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(ids(Scope::SinceLastReview), ["9"]);
-        assert_eq!(ids(Scope::All), ["12", "36", "9"]);
+        assert_eq!(ids(IndexScope::SinceLastReview), ["9"]);
+        assert_eq!(ids(IndexScope::All), ["12", "36", "9"]);
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         let scene = scene();
         scene.write("results/issue_12/brief.md", b"caf\xe9");
         scene.write("results/issue_13/SUMMARY.md/x", "");
-        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
         let bad: Vec<&str> = index.unreadable.iter().map(|row| row.id.as_ref()).collect();
         assert_eq!(bad, ["12", "13"]);
         assert_eq!(index.cycles.len(), 2);
@@ -217,7 +217,7 @@ mod tests {
             "results/issue_36/iteration-v1/SUMMARY.md",
             "## 9. Check sign-off\n- Outcome: iterated-to-Do\n- Iteration delta (if iterating): the success criterion was unclear\n",
         );
-        let index = index(&scene.bundles(), &Records::default(), Scope::SinceLastReview);
+        let index = index(&scene.bundles(), &Records::default(), IndexScope::SinceLastReview);
         let cycle = &index.cycles[0];
         assert_eq!((cycle.iterations, cycle.gates.ms, cycle.gates.timed), (1, 300, 2));
         assert_eq!(cycle.failed_checks, ["C4 verified"]);
@@ -238,12 +238,12 @@ mod tests {
              - Signal: T3 gate leaked /tmp/z/c.md (seen in 1, 2)\n- Signal: the moon is made of cheese\n\
              - Watch the next five cycles.\n",
         );
-        let index = index(&scene.bundles(), &scene.records(), Scope::SinceLastReview);
+        let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
         let fates: Vec<&Fate> = index.signals.iter().map(|judged| &judged.fate).collect();
         let back = Fate::Back { cycles: vec!["12".parse().unwrap(), "36".parse().unwrap()] };
         assert_eq!(fates, [&back, &Fate::NotSeen, &Fate::Unclear]);
         scene.write("process/.act-reviewed", "issue_9\nissue_12\nissue_36\n");
-        let all = super::index(&scene.bundles(), &scene.records(), Scope::All);
+        let all = super::index(&scene.bundles(), &scene.records(), IndexScope::All);
         assert_eq!(all.cycles.len(), 3);
         let is_unclear = |judged: &JudgedSignal| judged.fate == Fate::Unclear;
         assert!(all.signals.iter().all(is_unclear), "no cycle ended since: {:?}", all.signals);
@@ -257,7 +257,7 @@ mod tests {
             let bundles = scene.bundles();
             let shuffled: Vec<Bundle> = order.iter().map(|at| bundles[*at].clone()).collect();
             let records = Records::default();
-            prop_assert_eq!(index(&shuffled, &records, Scope::All), index(&bundles, &records, Scope::All));
+            prop_assert_eq!(index(&shuffled, &records, IndexScope::All), index(&bundles, &records, IndexScope::All));
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Ledger {
 
 /// One review in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Review {
+pub struct LedgerReview {
     /// The heading of its entry in the log, by which the two belong together.
     pub review: String,
     /// Its date.
@@ -73,8 +73,8 @@ impl Ledger {
     }
 
     /// The reviews, in the order they were recorded.
-    pub fn reviews(&self) -> Vec<Review> {
-        let review = |item: &Value| Review::deserialize(item).ok();
+    pub fn reviews(&self) -> Vec<LedgerReview> {
+        let review = |item: &Value| LedgerReview::deserialize(item).ok();
         self.items.iter().filter_map(review).collect()
     }
 
@@ -96,7 +96,7 @@ impl Ledger {
     }
 
     /// The file with these reviews in it too.
-    pub fn with(&self, reviews: &[Review]) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn with(&self, reviews: &[LedgerReview]) -> Result<Vec<u8>, serde_json::Error> {
         let mut items = self.items.clone();
         for review in reviews {
             items.push(serde_json::to_value(review)?);
@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    fn review() -> Review {
-        Review {
+    fn review() -> LedgerReview {
+        LedgerReview {
             review: "# Act review — 2026-11-16 — cycles considered: 36".to_owned(),
             date: "2026-11-16".to_owned(),
             cycles: vec!["36".parse().unwrap()],

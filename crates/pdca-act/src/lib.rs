@@ -4,12 +4,12 @@
 //! crate gathers what their records show; which change follows from it is for people to decide.
 //!
 //! ```
-//! use pdca_act::{Records, Scope, index};
+//! use pdca_act::{Records, IndexScope, index};
 //!
 //! # let dir = tempfile::tempdir()?;
 //! # let path = camino::Utf8Path::from_path(dir.path()).ok_or("not UTF-8")?;
 //! let records = Records::load(&path.join("process"))?;
-//! let index = index(&[], &records, Scope::SinceLastReview);
+//! let index = index(&[], &records, IndexScope::SinceLastReview);
 //! assert!(index.cycles.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -42,13 +42,13 @@ mod testing;
 
 pub use baseline::{Baseline, Change, Changes, Source};
 pub use cycle::{Cycle, GateCost, NeedsHuman, Signoff};
-pub use index::{Index, Scope, Unreadable, index};
-pub use ledger::{Ledger, LedgerError, Review};
-pub use log::{ActLog, Entry, Signal, append};
+pub use index::{Index, IndexScope, Unreadable, index};
+pub use ledger::{Ledger, LedgerError, LedgerReview};
+pub use log::{ActLog, LogEntry, Signal, append};
 pub use patch::changed_paths;
 pub use pattern::{BlamedField, Class, Fate, JudgedSignal, Pattern};
 pub use records::{LEDGER, LOG, REVIEWED, Records, RecordsError, Step};
 pub use reviewed::Reviewed;
-pub use scaffold::{Places, scaffold};
+pub use scaffold::{ScaffoldPaths, scaffold};
 pub use touches::Touches;
 pub use wording::normalise;

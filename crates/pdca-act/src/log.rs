@@ -23,12 +23,12 @@ pub(crate) const SEEN_IN: &str = " (seen in ";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActLog {
     /// Its entries, in file order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
 }
 
 /// One review of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     /// Its heading as written, without the line end.
     pub heading: String,
     /// Its date as written; empty where the heading has none.
@@ -63,7 +63,7 @@ impl ActLog {
         for line in text.lines() {
             if line.starts_with(HEADING) {
                 log.judge(judged.take());
-                log.entries.push(Entry::open(line));
+                log.entries.push(LogEntry::open(line));
             } else if line.starts_with("## ") || line.starts_with("# ") {
                 log.judge(judged.take());
                 judged = line.starts_with(JUDGED).then(String::new);
@@ -97,7 +97,7 @@ impl ActLog {
     }
 }
 
-impl Entry {
+impl LogEntry {
     fn open(heading: &str) -> Self {
         let heading = heading.trim_end();
         let (before, ids) = heading.split_once(CYCLES).unwrap_or((heading, ""));

@@ -200,7 +200,7 @@ pub(crate) fn blamed_fields(cycles: &[Cycle]) -> Vec<BlamedField> {
 }
 
 /// Whether a text names a field. A label of one word is a common word too, so it counts only where it is
-/// said to be a field: `the brief's scope`, `Scope field`, or the label in quotes.
+/// said to be a field: `the brief's scope`, `IndexScope field`, or the label in quotes.
 fn names_field(text: &str, label: Label) -> bool {
     let lower = text.to_lowercase();
     let words = normalise(text);

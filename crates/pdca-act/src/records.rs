@@ -12,8 +12,8 @@ use pdca_state::BundleId;
 use pdca_state::files::{ReadError, read_bounded};
 
 use crate::baseline::Baseline;
-use crate::ledger::{Ledger, LedgerError, Review};
-use crate::log::{ActLog, Entry, append};
+use crate::ledger::{Ledger, LedgerError, LedgerReview};
+use crate::log::{ActLog, LogEntry, append};
 use crate::reviewed::Reviewed;
 
 /// The log of the reviews.
@@ -99,7 +99,7 @@ impl Records {
     }
 
     /// The reviews that are in the log and were not recorded to the end.
-    pub fn unfinished(&self) -> Vec<&Entry> {
+    pub fn unfinished(&self) -> Vec<&LogEntry> {
         let is_listed = |id: &BundleId| self.reviewed.ids().contains(id);
         let entries = self.log.entries.iter();
         entries.filter(|entry| !entry.cycles.iter().all(is_listed)).collect()
@@ -115,7 +115,8 @@ impl Records {
             return Ok(Vec::new());
         }
         let missing = unfinished.iter().filter(|entry| !self.ledger.has(&entry.heading));
-        let reviews: Vec<Review> = missing.map(|entry| review(entry, baseline, true)).collect();
+        let reviews: Vec<LedgerReview> =
+            missing.map(|entry| review(entry, baseline, true)).collect();
         let ids = unfinished.iter().flat_map(|entry| &entry.cycles);
         self.last_steps(&reviews, &self.reviewed.with(ids, date))
     }
@@ -129,7 +130,7 @@ impl Records {
         date: &str,
     ) -> Result<Vec<Step>, RecordsError> {
         let added = ActLog::parse(entry.as_bytes()).entries;
-        let reviews: Vec<Review> =
+        let reviews: Vec<LedgerReview> =
             added.iter().map(|entry| review(entry, baseline, false)).collect();
         let ids = added.iter().flat_map(|entry| &entry.cycles);
         let mut steps = vec![Step {
@@ -140,7 +141,11 @@ impl Records {
         Ok(steps)
     }
 
-    fn last_steps(&self, reviews: &[Review], reviewed: &[u8]) -> Result<Vec<Step>, RecordsError> {
+    fn last_steps(
+        &self,
+        reviews: &[LedgerReview],
+        reviewed: &[u8],
+    ) -> Result<Vec<Step>, RecordsError> {
         let ledger = Step { path: self.dir.join(LEDGER), bytes: self.ledger.with(reviews)? };
         let reviewed = Step { path: self.dir.join(REVIEWED), bytes: reviewed.to_vec() };
         Ok(if reviews.is_empty() { vec![reviewed] } else { vec![ledger, reviewed] })
@@ -155,8 +160,8 @@ impl Records {
     }
 }
 
-fn review(entry: &Entry, baseline: &Baseline, late: bool) -> Review {
-    Review {
+fn review(entry: &LogEntry, baseline: &Baseline, late: bool) -> LedgerReview {
+    LedgerReview {
         review: entry.heading.clone(),
         date: entry.date.clone(),
         cycles: entry.cycles.clone(),

@@ -17,7 +17,7 @@ const MAX_QUOTE: usize = 240;
 
 /// Where the parts of the process are, so that each delta can be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Places<'a> {
+pub struct ScaffoldPaths<'a> {
     /// The template of the brief.
     pub template: &'a str,
     /// The config, which has the gates and the leaves.
@@ -29,7 +29,7 @@ pub struct Places<'a> {
 /// The dated entry: what the index found filled in, the deltas left to people.
 ///
 /// Every line that quotes something is a bullet, so nothing in it can open an entry or a section.
-pub fn scaffold(index: &Index, date: &str, places: &Places<'_>) -> String {
+pub fn scaffold(index: &Index, date: &str, places: &ScaffoldPaths<'_>) -> String {
     let ids: Vec<&str> = index.cycles.iter().map(|cycle| cycle.id.as_ref()).collect();
     let mut entry =
         format!("# Act review — {} — cycles considered: {}\n", one_line(date), ids.join(", "));
@@ -171,12 +171,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::index::{Scope, index};
+    use crate::index::{IndexScope, index};
     use crate::log::ActLog;
     use crate::testing::Scene;
 
-    const PLACES: Places<'static> =
-        Places { template: "templates/brief.md.tpl", config: "pdca.toml", agents: &[] };
+    const PLACES: ScaffoldPaths<'static> =
+        ScaffoldPaths { template: "templates/brief.md.tpl", config: "pdca.toml", agents: &[] };
 
     #[test]
     fn the_entry_has_its_four_parts_filled_with_what_was_found() {
@@ -187,7 +187,7 @@ mod tests {
             &["a preflight is missing"],
         );
         scene.frozen("41", &["T5 Judgment — the network was out of reach"], &[]);
-        let index = index(&scene.bundles(), &scene.records(), Scope::SinceLastReview);
+        let index = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
         insta::assert_snapshot!(scaffold(&index, "2026-11-16", &PLACES), @r"
         # Act review — 2026-11-16 — cycles considered: 36, 41
 
@@ -217,10 +217,10 @@ mod tests {
         let scene = Scene::new();
         scene.frozen("36", &["T5 — the network was out of reach"], &[]);
         scene.frozen("41", &["T5 — the network was out of reach"], &[]);
-        let first = index(&scene.bundles(), &scene.records(), Scope::SinceLastReview);
+        let first = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
         scene.write("process/act-log.md", scaffold(&first, "2026-11-16", &PLACES));
         scene.frozen("50", &["T5 — the network was out of reach"], &[]);
-        let second = index(&scene.bundles(), &scene.records(), Scope::SinceLastReview);
+        let second = index(&scene.bundles(), &scene.records(), IndexScope::SinceLastReview);
         assert_eq!(second.cycles.len(), 1);
         assert_eq!(second.signals[0].fate, Fate::Back { cycles: vec!["50".parse().unwrap()] });
     }
@@ -233,7 +233,7 @@ mod tests {
         ) {
             let scene = Scene::new();
             scene.frozen("36", &[&text], &[&text]);
-            let index = index(&scene.bundles(), &scene.records(), Scope::All);
+            let index = index(&scene.bundles(), &scene.records(), IndexScope::All);
             let entry = scaffold(&index, "2026-11-16", &PLACES);
             let log = ActLog::parse(entry.as_bytes());
             prop_assert_eq!(log.entries.len(), 1);

@@ -155,7 +155,7 @@ pub struct LaneRoot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Utf8PathBuf>,
     /// What a lane is to its target: `reference` or `worktree`.
-    pub kind: pdca_lanes::Kind,
+    pub kind: pdca_lanes::LaneKind,
     /// What a reset between bundles leaves beside the commit: `clean` the caches, `tracked` everything
     /// ignored, `pristine` nothing.
     pub reset: pdca_lanes::Reset,

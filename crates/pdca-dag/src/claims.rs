@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::item::Place;
+use crate::item::SourceLocation;
 use crate::pattern::{Pattern, Route};
 
 /// Why two bundles are rivals.
@@ -15,7 +15,7 @@ pub enum Rivalry {
     /// One names the other.
     Conflict {
         /// Where.
-        place: Place,
+        place: SourceLocation,
     },
     /// Both can write one path.
     Overlap {
@@ -30,7 +30,7 @@ pub enum Rivalry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     patterns: Vec<Vec<Pattern>>,
-    conflicts: BTreeMap<(usize, usize), Place>,
+    conflicts: BTreeMap<(usize, usize), SourceLocation>,
     /// The claims of each bundle.
     of: Vec<Vec<usize>>,
     /// The bundles that hold each claim, in name order.
@@ -44,7 +44,7 @@ impl Claims {
     /// The claims of bundles `0..n`, with conflicts between `(lower, higher)`.
     pub(crate) fn new(
         patterns: Vec<Vec<Pattern>>,
-        conflicts: BTreeMap<(usize, usize), Place>,
+        conflicts: BTreeMap<(usize, usize), SourceLocation>,
     ) -> Self {
         let mut claims = Self { of: vec![Vec::new(); patterns.len()], ..Self::default() };
         for &(a, b) in conflicts.keys() {

@@ -43,7 +43,7 @@ pub enum Whereabouts {
 
 /// What a bundle has to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Result {
+pub enum BundleResult {
     /// No result that anybody could stand on.
     None,
     /// It is complete without a change, or its change is of another branch: there is nothing to fold.
@@ -118,13 +118,13 @@ pub enum Changed {
 /// The results of all bundles of one target branch.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
-    known: BTreeMap<BundleId, Result>,
+    known: BTreeMap<BundleId, BundleResult>,
     stale: BTreeMap<BundleId, Stale>,
 }
 
 impl Results {
     /// Takes the results, and finds those that are stale.
-    pub fn new(known: BTreeMap<BundleId, Result>) -> Self {
+    pub fn new(known: BTreeMap<BundleId, BundleResult>) -> Self {
         let mut results = Self { known, stale: BTreeMap::new() };
         // A result becomes stale with what it stands on, so this settles after at most one round for
         // each link of the longest chain.
@@ -140,19 +140,19 @@ impl Results {
         }
     }
 
-    fn staleness_of(&self, result: &Result) -> Option<Stale> {
-        let Result::Change(finished) = result else { return None };
+    fn staleness_of(&self, result: &BundleResult) -> Option<Stale> {
+        let BundleResult::Change(finished) = result else { return None };
         // What is in the branch stays there, whatever becomes of what it was built on.
         if finished.place == Whereabouts::Landed {
             return None;
         }
         let changed = |on: &BundleId, how| Some(Stale { on: on.clone(), how });
         finished.stands_on.iter().find_map(|(on, version)| match self.known.get(on) {
-            None | Some(Result::None | Result::Nothing) => changed(on, Changed::Gone),
-            Some(Result::Change(now)) if now.version != *version => {
+            None | Some(BundleResult::None | BundleResult::Nothing) => changed(on, Changed::Gone),
+            Some(BundleResult::Change(now)) if now.version != *version => {
                 changed(on, Changed::Superseded)
             }
-            Some(Result::Change(now)) => match now.place {
+            Some(BundleResult::Change(now)) => match now.place {
                 Whereabouts::Held => changed(on, Changed::Held),
                 Whereabouts::Reverted => changed(on, Changed::Reverted),
                 Whereabouts::Pending if self.stale.contains_key(on) => changed(on, Changed::Stale),
@@ -173,8 +173,8 @@ impl Results {
 
     /// What the result of a bundle stands on and is not accepted: it must be accepted first.
     pub fn unsigned_below(&self, id: &BundleId) -> Vec<&BundleId> {
-        let Some(Result::Change(finished)) = self.known.get(id) else { return Vec::new() };
-        let is_open = |on: &&BundleId| !matches!(self.known.get(*on), Some(Result::Change(now)) if now.accepted);
+        let Some(BundleResult::Change(finished)) = self.known.get(id) else { return Vec::new() };
+        let is_open = |on: &&BundleId| !matches!(self.known.get(*on), Some(BundleResult::Change(now)) if now.accepted);
         finished.stands_on.iter().map(|(on, _)| on).filter(is_open).collect()
     }
 
@@ -188,7 +188,7 @@ impl Results {
         needs: &[BundleId],
         rivals: &BTreeSet<BundleId>,
         speculation: Speculation,
-    ) -> std::result::Result<Vec<BundleId>, Vec<Lacks>> {
+    ) -> Result<Vec<BundleId>, Vec<Lacks>> {
         let mut lacking = Vec::new();
         let mut open: Vec<&BundleId> = Vec::new();
         for on in needs {
@@ -206,7 +206,7 @@ impl Results {
         open.extend(rivals.filter_map(|on| self.usable(on, speculation.on_rivals).ok().flatten()));
         let mut chosen: BTreeSet<&BundleId> = BTreeSet::new();
         while let Some(on) = open.pop() {
-            let Some((on, Result::Change(finished))) = self.known.get_key_value(on) else {
+            let Some((on, BundleResult::Change(finished))) = self.known.get_key_value(on) else {
                 continue;
             };
             if finished.place == Whereabouts::Landed || !chosen.insert(on) {
@@ -222,14 +222,14 @@ impl Results {
         &'a self,
         on: &BundleId,
         unsigned: bool,
-    ) -> std::result::Result<Option<&'a BundleId>, LacksWhy> {
+    ) -> Result<Option<&'a BundleId>, LacksWhy> {
         let Some((on, result)) = self.known.get_key_value(on) else {
             return Err(LacksWhy::NoResult);
         };
         match result {
-            Result::None => Err(LacksWhy::NoResult),
-            Result::Nothing => Ok(None),
-            Result::Change(finished) => match finished.place {
+            BundleResult::None => Err(LacksWhy::NoResult),
+            BundleResult::Nothing => Ok(None),
+            BundleResult::Change(finished) => match finished.place {
                 Whereabouts::Landed => Ok(None),
                 Whereabouts::Held => Err(LacksWhy::Held),
                 Whereabouts::Reverted => Err(LacksWhy::Reverted),
@@ -243,7 +243,7 @@ impl Results {
     /// What is stood on comes first, and otherwise what was completed first.
     fn ordered(&self, chosen: BTreeSet<&BundleId>) -> Vec<BundleId> {
         let finished = |id: &BundleId| match self.known.get(id) {
-            Some(Result::Change(finished)) => Some(finished),
+            Some(BundleResult::Change(finished)) => Some(finished),
             _ => None,
         };
         let mut waiting = chosen;

@@ -23,18 +23,18 @@ use std::collections::BTreeSet;
 use pdca_state::{Awaits, BundleId};
 
 use crate::claims::Claims;
-use crate::item::Standing;
+use crate::item::ItemState;
 use crate::pattern::Pattern;
 use crate::plan::Plan;
 
-pub use why::{Holder, Unmet, Why};
+pub use why::{ClaimHolder, Unmet, Why};
 
 /// How many lesser rivals may be started before a bundle that is ready.
 pub const PATIENCE: u32 = 8;
 
 /// How a bundle ended for the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Completion {
     /// It is complete: what depends on it may start.
     Complete,
     /// It is green and waits for its sign-off.
@@ -50,7 +50,7 @@ pub enum Outcome {
 
 /// What became of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum ItemStatus {
     /// A prerequisite is not complete.
     Open,
     /// It may start, unless a rival is in flight.
@@ -112,7 +112,7 @@ type Turn = (Reverse<u64>, usize);
 pub struct Frontier<'p> {
     plan: &'p Plan,
     claims: Cow<'p, Claims>,
-    status: Vec<Status>,
+    status: Vec<ItemStatus>,
     /// How far each bundle has come, for what depends on it.
     reached: Vec<Option<Awaits>>,
     /// The bundles that are not in flight and whose result keeps rivals from starting.
@@ -150,10 +150,10 @@ impl<'p> Frontier<'p> {
     pub(crate) fn waiving(plan: &'p Plan, waiver: Option<Waiver>) -> Self {
         let bundles = plan.items.len();
         let status = plan.items.iter().map(|item| match item.standing {
-            Standing::Active => Status::Open,
-            Standing::Waiting | Standing::Built | Standing::Red => Status::Halted,
-            Standing::Complete | Standing::Landed => Status::Complete,
-            Standing::Ended => Status::Ended,
+            ItemState::Active => ItemStatus::Open,
+            ItemState::Waiting | ItemState::Built | ItemState::Red => ItemStatus::Halted,
+            ItemState::Complete | ItemState::Landed => ItemStatus::Complete,
+            ItemState::Ended => ItemStatus::Ended,
         });
         let reached = plan.items.iter().map(|item| item.standing.reached());
         let mut frontier = Self {
@@ -200,7 +200,7 @@ impl<'p> Frontier<'p> {
     /// was in flight when an earlier pool was stopped. Says whether it was started.
     pub fn start_first(&mut self, id: &BundleId) -> Result<bool, FrontierError> {
         let bundle = self.find(id)?;
-        let may = self.status[bundle] == Status::Ready && !self.is_held(bundle);
+        let may = self.status[bundle] == ItemStatus::Ready && !self.is_held(bundle);
         if may {
             self.begin(bundle);
         }
@@ -209,11 +209,11 @@ impl<'p> Frontier<'p> {
 
     /// The bundles whose turn it was since this was last asked, and which had to wait because a
     /// rival was in flight, with those rivals. One is named again only after a rival ended.
-    pub fn take_passed_over(&mut self) -> Vec<(BundleId, Vec<Holder>)> {
+    pub fn take_passed_over(&mut self) -> Vec<(BundleId, Vec<ClaimHolder>)> {
         let mut passed = std::mem::take(&mut self.passed_over);
         passed.sort_unstable();
         passed.dedup();
-        passed.retain(|bundle| self.status[*bundle] == Status::Ready);
+        passed.retain(|bundle| self.status[*bundle] == ItemStatus::Ready);
         let named = |bundle: usize| (self.plan.items[bundle].id.clone(), self.holders(bundle));
         passed.into_iter().map(named).filter(|(_, holders)| !holders.is_empty()).collect()
     }
@@ -222,10 +222,10 @@ impl<'p> Frontier<'p> {
     pub fn ended(
         &mut self,
         id: &BundleId,
-        outcome: Outcome,
+        outcome: Completion,
     ) -> Result<Vec<BundleId>, FrontierError> {
         let bundle = self.find(id)?;
-        if self.status[bundle] != Status::InFlight {
+        if self.status[bundle] != ItemStatus::InFlight {
             return Err(FrontierError::NotInFlight { id: id.clone() });
         }
         let freed = self.end(bundle, outcome);
@@ -248,12 +248,16 @@ impl<'p> Frontier<'p> {
     fn settle(&mut self, id: &BundleId, level: Awaits) -> Result<Vec<BundleId>, FrontierError> {
         let bundle = self.find(id)?;
         match self.status[bundle] {
-            Status::Complete => {}
-            Status::InFlight => drop(self.settled.insert(bundle)),
-            Status::Open | Status::Ready | Status::Halted | Status::Failed | Status::Ended => {
+            ItemStatus::Complete => {}
+            ItemStatus::InFlight => drop(self.settled.insert(bundle)),
+            ItemStatus::Open
+            | ItemStatus::Ready
+            | ItemStatus::Halted
+            | ItemStatus::Failed
+            | ItemStatus::Ended => {
                 self.pass_on(bundle);
                 self.leave_ready(bundle);
-                self.status[bundle] = Status::Complete;
+                self.status[bundle] = ItemStatus::Complete;
             }
         }
         let freed = self.reach(bundle, level);
@@ -263,11 +267,11 @@ impl<'p> Frontier<'p> {
     /// A bundle that halted or failed has work to do again. What it had come to no longer counts.
     pub fn reopened(&mut self, id: &BundleId) -> Result<(), FrontierError> {
         let bundle = self.find(id)?;
-        if !matches!(self.status[bundle], Status::Halted | Status::Failed) {
+        if !matches!(self.status[bundle], ItemStatus::Halted | ItemStatus::Failed) {
             return Err(FrontierError::NotHalted { id: id.clone() });
         }
         self.take_back(bundle);
-        self.status[bundle] = Status::Open;
+        self.status[bundle] = ItemStatus::Open;
         self.make_ready(bundle);
         Ok(())
     }
@@ -276,7 +280,7 @@ impl<'p> Frontier<'p> {
     /// more, and what depends on it waits on.
     pub fn withdrawn(&mut self, id: &BundleId) -> Result<(), FrontierError> {
         let bundle = self.find(id)?;
-        if !matches!(self.status[bundle], Status::Halted | Status::Failed) {
+        if !matches!(self.status[bundle], ItemStatus::Halted | ItemStatus::Failed) {
             return Err(FrontierError::NotHalted { id: id.clone() });
         }
         self.take_back(bundle);
@@ -289,11 +293,11 @@ impl<'p> Frontier<'p> {
         &mut self,
         id: &BundleId,
         patterns: Vec<Pattern>,
-    ) -> Result<Vec<Holder>, FrontierError> {
+    ) -> Result<Vec<ClaimHolder>, FrontierError> {
         let bundle = self.find(id)?;
         self.claims.to_mut().widen(bundle, patterns);
         self.recount();
-        let is_in_flight = self.status[bundle] == Status::InFlight;
+        let is_in_flight = self.status[bundle] == ItemStatus::InFlight;
         Ok(if is_in_flight { self.holders(bundle) } else { Vec::new() })
     }
 
@@ -301,18 +305,18 @@ impl<'p> Frontier<'p> {
     pub fn why(&self, id: &BundleId) -> Option<Why> {
         let bundle = self.plan.find(id)?;
         Some(match self.status[bundle] {
-            Status::Open => Why::Waits { on: self.unmet(bundle) },
-            Status::Ready => self.why_ready(bundle),
-            Status::InFlight => Why::InFlight,
-            Status::Halted => Why::Halted,
-            Status::Failed => Why::Failed,
-            Status::Complete => Why::Complete,
-            Status::Ended => Why::Ended,
+            ItemStatus::Open => Why::Waits { on: self.unmet(bundle) },
+            ItemStatus::Ready => self.why_ready(bundle),
+            ItemStatus::InFlight => Why::InFlight,
+            ItemStatus::Halted => Why::Halted,
+            ItemStatus::Failed => Why::Failed,
+            ItemStatus::Complete => Why::Complete,
+            ItemStatus::Ended => Why::Ended,
         })
     }
 
     /// What became of a bundle so far; `None` where there is none of this id.
-    pub fn status(&self, id: &BundleId) -> Option<Status> {
+    pub fn status(&self, id: &BundleId) -> Option<ItemStatus> {
         self.plan.find(id).map(|bundle| self.status[bundle])
     }
 

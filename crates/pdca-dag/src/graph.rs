@@ -13,12 +13,12 @@ use petgraph::visit::EdgeRef;
 
 use pdca_state::Awaits;
 
-use crate::item::Place;
+use crate::item::SourceLocation;
 
 /// Why there is an edge: where it is declared, and how far the prerequisite must be.
 #[derive(Debug, Clone)]
 pub(crate) struct Tie {
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) awaits: Awaits,
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use pdca_state::BundleId;
 use petgraph::unionfind::UnionFind;
 
-pub use file::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
+pub use file::{Group, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
 
 use crate::claims::Rivalry;
 use crate::graph::Graph;
@@ -106,18 +106,18 @@ impl Plan {
         let (a, b) = pull.bundles;
         let bundles = (self.items[a].id.clone(), self.items[b].id.clone());
         let (evidence, witness) = match pull.rule {
-            Rule::Conflict | Rule::Overlap => match self.claims.rivalry(a, b) {
+            JoinRule::Conflict | JoinRule::Overlap => match self.claims.rivalry(a, b) {
                 Some(Rivalry::Overlap { globs: (of_a, of_b), witness }) => {
                     (format!("`{of_a}` meets `{of_b}`"), Some(witness))
                 }
                 Some(Rivalry::Conflict { place }) => (format!("declared in {place}"), None),
                 None => (String::new(), None),
             },
-            Rule::Dependency => (self.dependency(a, b), None),
-            Rule::Cycle => {
+            JoinRule::Dependency => (self.dependency(a, b), None),
+            JoinRule::Cycle => {
                 (format!("{}, and their groups wait for each other", self.dependency(a, b)), None)
             }
-            Rule::Previous => ("they shared a group before".to_owned(), None),
+            JoinRule::Previous => ("they shared a group before".to_owned(), None),
         };
         Join { bundles, rule: pull.rule, evidence, witness }
     }

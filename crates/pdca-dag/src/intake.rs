@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::claims::Claims;
 use crate::graph::{Graph, Link, Tie};
-use crate::item::{Declared, Item, Options, Outside, Place, Standing, Untouched};
+use crate::item::{Declared, Item, ItemState, Options, Outside, SourceLocation, Untouched};
 use crate::pattern::{Case, Pattern};
 use crate::plan::Plan;
 use crate::problem::{Edge, Notice, Problem, Rejection};
@@ -98,7 +98,7 @@ impl<'a> Intake<'a> {
         left.sort_by(|a, b| (a.id(), a.place()).cmp(&(b.id(), b.place())));
         let known =
             self.outside.ids().filter_map(|id| Some((id.clone(), self.outside.standing(id)?)));
-        let mut outside: BTreeMap<BundleId, Standing> = known.collect();
+        let mut outside: BTreeMap<BundleId, ItemState> = known.collect();
         let mut rest = Vec::new();
         for (item, is_left) in self.items.into_iter().zip(is_left) {
             if is_left {
@@ -150,7 +150,7 @@ impl<'a> Intake<'a> {
                         self.problems.push(Problem::NoSuchPrerequisite { id, on, place, near });
                     }
                     (Some(standing), None) if standing.reached() >= Some(awaits) => {}
-                    (Some(standing), Some(index)) if standing != Standing::Ended => {
+                    (Some(standing), Some(index)) if standing != ItemState::Ended => {
                         links.push((index, dependant, Tie { place, awaits }));
                     }
                     (Some(standing), inside) => {
@@ -171,7 +171,7 @@ impl<'a> Intake<'a> {
     }
 
     /// The declared conflicts between bundles of the batch, each pair once.
-    fn conflicts(&mut self) -> BTreeMap<(usize, usize), Place> {
+    fn conflicts(&mut self) -> BTreeMap<(usize, usize), SourceLocation> {
         let mut conflicts = BTreeMap::new();
         for index in 0..self.items.len() {
             let item = &self.items[index];

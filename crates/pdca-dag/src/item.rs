@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 /// Where something was declared, so that it can be found and changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as the operator should see it.
     pub file: Utf8PathBuf,
     /// The line in it, from 1.
     pub line: usize,
 }
 
-impl Place {
+impl SourceLocation {
     /// A line of a file.
     pub fn new(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
         Self { file: file.into(), line }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -36,7 +36,7 @@ pub struct Declared {
     /// The bundle that is named.
     pub id: BundleId,
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
     /// How far a prerequisite must be; [`Awaits::Landed`] where the brief says so itself. Otherwise
     /// [`Options::dependants`] decides.
     pub awaits: Awaits,
@@ -44,7 +44,7 @@ pub struct Declared {
 
 impl Declared {
     /// A bundle that is named without saying how far it must be.
-    pub fn new(id: BundleId, place: Place) -> Self {
+    pub fn new(id: BundleId, place: SourceLocation) -> Self {
         Self { id, place, awaits: Awaits::Accepted }
     }
 }
@@ -55,7 +55,7 @@ pub struct Touch {
     /// The glob as written.
     pub glob: String,
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Whether the caller knows that this is a file of the tree and no directory. A plain path
     /// otherwise stands for all below it as well, and so meets `**/x` in `src/lib.rs/x`. On a
     /// glob that has a wildcard it changes nothing.
@@ -64,7 +64,7 @@ pub struct Touch {
 
 /// Where a bundle stands, as far as what may start is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum ItemState {
     /// There is work to do.
     Active,
     /// It waits for a person before anything can be built. It is not started; what depends on it
@@ -82,7 +82,7 @@ pub enum Standing {
     Ended,
 }
 
-impl Standing {
+impl ItemState {
     /// Whether a batch still has to do with it.
     pub(crate) fn is_live(self) -> bool {
         match self {
@@ -117,9 +117,9 @@ pub struct Item {
     /// Its id.
     pub id: BundleId,
     /// Its brief.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: ItemState,
     /// Whether work on it has begun. Such a bundle is never moved to another group.
     pub started: bool,
     /// What must be complete before it.
@@ -139,11 +139,11 @@ pub struct Item {
 
 impl Item {
     /// An active bundle that declares nothing.
-    pub fn new(id: BundleId, place: Place) -> Self {
+    pub fn new(id: BundleId, place: SourceLocation) -> Self {
         Self {
             id,
             place,
-            standing: Standing::Active,
+            standing: ItemState::Active,
             started: false,
             depends_on: Vec::new(),
             conflicts_with: Vec::new(),
@@ -170,12 +170,12 @@ impl Item {
 /// The bundles that are known but not in the batch. One that is not here does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
-    bundles: BTreeMap<BundleId, Standing>,
+    bundles: BTreeMap<BundleId, ItemState>,
 }
 
 impl Outside {
     /// Where a bundle stands; `None` where there is none of this id.
-    pub fn standing(&self, id: &BundleId) -> Option<Standing> {
+    pub fn standing(&self, id: &BundleId) -> Option<ItemState> {
         self.bundles.get(id).copied()
     }
 
@@ -185,8 +185,8 @@ impl Outside {
     }
 }
 
-impl FromIterator<(BundleId, Standing)> for Outside {
-    fn from_iter<T: IntoIterator<Item = (BundleId, Standing)>>(bundles: T) -> Self {
+impl FromIterator<(BundleId, ItemState)> for Outside {
+    fn from_iter<T: IntoIterator<Item = (BundleId, ItemState)>>(bundles: T) -> Self {
         Self { bundles: bundles.into_iter().collect() }
     }
 }

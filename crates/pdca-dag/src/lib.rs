@@ -7,9 +7,11 @@
 //! is told what ended and says what to start next, and why the rest has to wait.
 //!
 //! ```
-//! use pdca_dag::{Declared, Frontier, Item, Options, Outcome, Outside, Place, Plan, Touch};
+//! use pdca_dag::{
+//!     Completion, Declared, Frontier, Item, Options, Outside, Plan, SourceLocation, Touch,
+//! };
 //!
-//! let brief = |id: &str, line| Place::new(format!("results/issue_{id}/brief.md"), line);
+//! let brief = |id: &str, line| SourceLocation::new(format!("results/issue_{id}/brief.md"), line);
 //! let item = |id: &str, glob: &str| Item {
 //!     touches: vec![Touch { glob: glob.to_owned(), place: brief(id, 9), is_file: false }],
 //!     ..Item::new(id.parse().unwrap(), brief(id, 1))
@@ -23,7 +25,7 @@
 //! let first = frontier.start_next().unwrap();
 //! assert_eq!(first.as_str(), "1"); // It has the longest chain behind it.
 //! assert_eq!(frontier.start_next(), None); // Both 1 and 2 can write `src/a.py`.
-//! frontier.ended(&first, Outcome::Complete)?;
+//! frontier.ended(&first, Completion::Complete)?;
 //! assert_eq!(frontier.start_next().unwrap().as_str(), "2");
 //! assert_eq!(frontier.start_next().unwrap().as_str(), "3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,10 +56,12 @@ mod simulate;
 mod testing;
 
 pub use claims::Rivalry;
-pub use frontier::{Frontier, FrontierError, Holder, Outcome, PATIENCE, Status, Unmet, Why};
-pub use groups::{Group, GroupId, GroupIdError, Join, LanesFile, LanesFileError, Rule};
+pub use frontier::{
+    ClaimHolder, Completion, Frontier, FrontierError, ItemStatus, PATIENCE, Unmet, Why,
+};
+pub use groups::{Group, GroupId, GroupIdError, Join, JoinRule, LanesFile, LanesFileError};
 pub use intake::slips;
-pub use item::{Declared, Item, Options, Outside, Place, Standing, Touch, Untouched};
+pub use item::{Declared, Item, ItemState, Options, Outside, SourceLocation, Touch, Untouched};
 pub use pattern::{Case, Pattern, PatternError, PatternFlaw, drift};
 pub use pdca_state::Awaits;
 pub use plan::{Plan, Rivals};

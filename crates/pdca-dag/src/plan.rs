@@ -11,7 +11,7 @@ use pdca_state::BundleId;
 
 use crate::claims::{Claims, Rivalry};
 use crate::graph::Graph;
-use crate::item::{Item, Options, Standing};
+use crate::item::{Item, ItemState, Options};
 use crate::problem::{Edge, Notice, Problem};
 
 /// A batch whose bundles can all be started at some time, provided that people sign off what
@@ -205,7 +205,7 @@ impl Plan {
     }
 
     pub(crate) fn is_active(&self, bundle: usize) -> bool {
-        self.items[bundle].standing == Standing::Active && !self.items[bundle].guest
+        self.items[bundle].standing == ItemState::Active && !self.items[bundle].guest
     }
 
     pub(crate) fn names(&self, bundles: &[usize]) -> Vec<&BundleId> {
@@ -238,14 +238,14 @@ fn weights(items: &[Item]) -> Vec<u64> {
     known.sort_unstable();
     let usual = known.get(known.len() / 2).copied().unwrap_or(1);
     let weight = |item: &Item| match item.standing {
-        Standing::Active if !item.guest => millis(item).unwrap_or(usual),
-        Standing::Active
-        | Standing::Waiting
-        | Standing::Built
-        | Standing::Red
-        | Standing::Complete
-        | Standing::Landed
-        | Standing::Ended => 0,
+        ItemState::Active if !item.guest => millis(item).unwrap_or(usual),
+        ItemState::Active
+        | ItemState::Waiting
+        | ItemState::Built
+        | ItemState::Red
+        | ItemState::Complete
+        | ItemState::Landed
+        | ItemState::Ended => 0,
     };
     items.iter().map(weight).collect()
 }

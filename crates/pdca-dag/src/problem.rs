@@ -4,7 +4,7 @@ use std::fmt;
 
 use pdca_state::{Awaits, BundleId};
 
-use crate::item::{Place, Standing};
+use crate::item::{ItemState, SourceLocation};
 use crate::pattern::PatternError;
 
 /// A batch that cannot be carried out, with everything that is wrong with it.
@@ -24,9 +24,9 @@ pub enum Problem {
         /// The id.
         id: BundleId,
         /// The first that has it.
-        first: Place,
+        first: SourceLocation,
         /// Another one.
-        again: Place,
+        again: SourceLocation,
     },
     /// A bundle waits for itself.
     #[error("{id} depends on itself")]
@@ -34,7 +34,7 @@ pub enum Problem {
         /// The bundle.
         id: BundleId,
         /// Where it says so.
-        place: Place,
+        place: SourceLocation,
     },
     /// Bundles wait for each other.
     #[error("cycle: {}", edges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
@@ -52,7 +52,7 @@ pub enum Problem {
         /// What it names.
         on: BundleId,
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// Bundles of nearly this name, nearest first.
         near: Vec<BundleId>,
     },
@@ -64,7 +64,7 @@ pub enum Problem {
         /// What it names.
         with: BundleId,
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// Bundles of nearly this name, nearest first.
         near: Vec<BundleId>,
     },
@@ -76,13 +76,13 @@ pub enum Problem {
         /// What it names.
         on: BundleId,
         /// Where that stands.
-        standing: Standing,
+        standing: ItemState,
         /// Whether that is part of the batch.
         in_batch: bool,
         /// How far it must be.
         awaits: Awaits,
         /// Where it is named.
-        place: Place,
+        place: SourceLocation,
     },
     /// Its brief cannot be read.
     #[error("{id} cannot be read: {why}")]
@@ -90,7 +90,7 @@ pub enum Problem {
         /// The bundle.
         id: BundleId,
         /// Its brief.
-        place: Place,
+        place: SourceLocation,
         /// Why not.
         why: String,
     },
@@ -102,7 +102,7 @@ pub enum Problem {
         /// What it depends on.
         on: BundleId,
         /// Where.
-        place: Place,
+        place: SourceLocation,
     },
     /// A glob that says nothing, or nothing inside the tree.
     #[error("{id} touches `{}`", glob.escape_debug())]
@@ -112,16 +112,16 @@ pub enum Problem {
         /// The glob as written.
         glob: String,
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// What is wrong with it.
         source: PatternError,
     },
 }
 
-fn standing_words(standing: Standing, in_batch: bool, awaits: Awaits) -> &'static str {
+fn standing_words(standing: ItemState, in_batch: bool, awaits: Awaits) -> &'static str {
     match (standing, in_batch) {
-        (Standing::Ended, _) => "given up",
-        (Standing::Complete, _) if awaits == Awaits::Landed => "accepted and has not landed",
+        (ItemState::Ended, _) => "given up",
+        (ItemState::Complete, _) if awaits == Awaits::Landed => "accepted and has not landed",
         (_, true) => "not complete",
         (_, false) => "not complete and not in the batch",
     }
@@ -175,7 +175,7 @@ impl Problem {
     }
 
     /// Where to start looking.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SourceLocation {
         match self {
             Self::DuplicateId { again: place, .. }
             | Self::DependsOnItself { place, .. }
@@ -198,7 +198,7 @@ pub struct Edge {
     /// The one it waits for.
     pub prerequisite: BundleId,
     /// Where the dependant says so.
-    pub place: Place,
+    pub place: SourceLocation,
     /// How far the prerequisite must be.
     pub awaits: Awaits,
 }
@@ -218,7 +218,7 @@ pub enum Notice {
         /// The bundle.
         id: BundleId,
         /// Its brief.
-        place: Place,
+        place: SourceLocation,
     },
     /// A conflict with a bundle that does not exist holds nothing apart.
     #[error("{id} conflicts with {with}, which does not exist")]
@@ -228,7 +228,7 @@ pub enum Notice {
         /// What it names.
         with: BundleId,
         /// Where.
-        place: Place,
+        place: SourceLocation,
         /// Bundles of nearly this name, nearest first.
         near: Vec<BundleId>,
     },
@@ -238,6 +238,6 @@ pub enum Notice {
         /// The bundle.
         id: BundleId,
         /// Where it says so.
-        place: Place,
+        place: SourceLocation,
     },
 }

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use pdca_state::Awaits;
 
 use crate::claims::Rivalry;
-use crate::frontier::{Frontier, Outcome, Status, Waiver};
+use crate::frontier::{Completion, Frontier, ItemStatus, Waiver};
 use crate::plan::{Plan, Rivals};
 use crate::problem::Edge;
 
@@ -75,11 +75,11 @@ impl Plan {
     /// bundle ended with the most lanes.
     pub fn simulate(&self, lanes: RangeInclusive<usize>) -> Simulation {
         let mut makespans: Vec<Makespan> = Vec::new();
-        let mut run: Option<Run> = None;
+        let mut run: Option<Timeline> = None;
         for lanes in lanes.clone() {
             // A run that never had all lanes busy is the same with one more.
             run = run.filter(|run| run.busiest < run.lanes);
-            let run = run.get_or_insert_with(|| Run::of(self, lanes, None));
+            let run = run.get_or_insert_with(|| Timeline::of(self, lanes, None));
             makespans.push(Makespan { lanes, time: run.time() });
         }
         let best = makespans.iter().map(|span| span.time).min().unwrap_or(0);
@@ -96,11 +96,12 @@ impl Plan {
     }
 
     fn costliest(&self, lanes: usize) -> Option<Costliest> {
-        let run = Run::of(self, lanes, None);
+        let run = Timeline::of(self, lanes, None);
         let tried = run.decisive();
         let step = tried.len().div_ceil(MAX_TRIED).max(1);
-        let gain =
-            |waiver: &Waiver| run.time().saturating_sub(Run::of(self, lanes, Some(*waiver)).time());
+        let gain = |waiver: &Waiver| {
+            run.time().saturating_sub(Timeline::of(self, lanes, Some(*waiver)).time())
+        };
         let tried = tried.iter().step_by(step).map(|waiver| (gain(waiver), *waiver));
         // The first of those that save the most.
         let best = tried.rev().max_by_key(|(saves, _)| *saves).filter(|(saves, _)| *saves > 0);
@@ -132,7 +133,7 @@ enum Cause {
     Lane(usize),
 }
 
-struct Run {
+struct Timeline {
     /// When each bundle ended, in the order they did.
     ends: Vec<(u64, usize)>,
     cause: Vec<Option<Cause>>,
@@ -141,11 +142,12 @@ struct Run {
     busiest: usize,
 }
 
-impl Run {
+impl Timeline {
     fn of(plan: &Plan, lanes: usize, waiver: Option<Waiver>) -> Self {
         let mut frontier = Frontier::waiving(plan, waiver);
         for item in &plan.items {
-            if matches!(frontier.status(&item.id), Some(Status::Halted | Status::Complete)) {
+            if matches!(frontier.status(&item.id), Some(ItemStatus::Halted | ItemStatus::Complete))
+            {
                 frontier.landed_elsewhere(&item.id).expect("it is in the plan");
             }
         }
@@ -170,7 +172,7 @@ impl Run {
                 }
                 busy.pop();
                 // People are taken to sign off and to land without delay.
-                frontier.end(bundle, Outcome::Complete);
+                frontier.end(bundle, Completion::Complete);
                 frontier.reach(bundle, Awaits::Landed);
                 run.ends.push((now, bundle));
                 just_ended.push(bundle);
@@ -267,12 +269,12 @@ mod tests {
             let active = plan.order().len();
             let simulation = plan.simulate(1..=6);
             for Makespan { lanes, time } in &simulation.makespans {
-                let run = Run::of(&plan, *lanes, None);
+                let run = Timeline::of(&plan, *lanes, None);
                 prop_assert_eq!((run.ends.len(), run.time()), (active, *time));
                 let least = simulation.work.div_ceil(*lanes as u64).max(simulation.critical_path);
                 prop_assert!(*time >= least && *time <= simulation.work);
                 for waiver in run.decisive() {
-                    prop_assert_eq!(Run::of(&plan, *lanes, Some(waiver)).ends.len(), active);
+                    prop_assert_eq!(Timeline::of(&plan, *lanes, Some(waiver)).ends.len(), active);
                 }
             }
         }

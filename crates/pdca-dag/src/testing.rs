@@ -29,16 +29,16 @@ fn item(line: &str) -> Item {
         None => (name.trim(), None),
     };
     let bare = name.trim_end_matches(['*', '?', '=', '-', '+', '^', '!']);
-    let mut item = Item::new(id(bare), Place::new(bare, 1));
+    let mut item = Item::new(id(bare), SourceLocation::new(bare, 1));
     item.started = name != bare;
     item.standing = match &name[bare.len()..] {
-        "" | "*" => Standing::Active,
-        "?" => Standing::Waiting,
-        "=" => Standing::Built,
-        "-" => Standing::Red,
-        "^" => Standing::Landed,
-        "+" => Standing::Complete,
-        "!" => Standing::Ended,
+        "" | "*" => ItemState::Active,
+        "?" => ItemState::Waiting,
+        "=" => ItemState::Built,
+        "-" => ItemState::Red,
+        "^" => ItemState::Landed,
+        "+" => ItemState::Complete,
+        "!" => ItemState::Ended,
         mark => panic!("{mark} is no mark"),
     };
     item.duration = millis.map(Duration::from_millis);
@@ -48,14 +48,17 @@ fn item(line: &str) -> Item {
                 Some(other) => (other, Awaits::Landed),
                 None => (other, Awaits::Accepted),
             };
-            Declared { awaits, ..Declared::new(id(other), Place::new(bare, line)) }
+            Declared { awaits, ..Declared::new(id(other), SourceLocation::new(bare, line)) }
         };
         ids.split_whitespace().map(at).collect()
     };
     item.depends_on = declared(depends, 1);
     item.conflicts_with = declared(conflicts, 2);
-    let touch =
-        |glob: &str| Touch { glob: glob.to_owned(), place: Place::new(bare, 3), is_file: false };
+    let touch = |glob: &str| Touch {
+        glob: glob.to_owned(),
+        place: SourceLocation::new(bare, 3),
+        is_file: false,
+    };
     item.touches = touches.split_whitespace().map(touch).collect();
     item
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Slot};
 
 use pdca_dag::foundation::{
-    Changed, Finished, Lacks, LacksWhy, Result as Outcome, Results, Speculation, Stale, Whereabouts,
+    BundleResult, Changed, Finished, Lacks, LacksWhy, Results, Speculation, Stale, Whereabouts,
 };
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
@@ -292,7 +292,7 @@ impl WorkspaceConfig {
         at: TargetTip<'_>,
         without: Option<&BundleId>,
     ) -> Result<Landscape, BaseError> {
-        let mut known: BTreeMap<BundleId, Outcome> = BTreeMap::new();
+        let mut known: BTreeMap<BundleId, BundleResult> = BTreeMap::new();
         let mut sources = BTreeMap::new();
         let mut records = Vec::new();
         let put_away = match self.bundles.list_completed() {
@@ -307,12 +307,12 @@ impl WorkspaceConfig {
         for bundle in put_away.into_iter().chain(open) {
             let id = bundle.id().clone();
             if without == Some(&id) {
-                known.insert(id, Outcome::None);
+                known.insert(id, BundleResult::None);
                 continue;
             }
             // One that cannot be read has no result, and is reported where it is driven itself.
             let (outcome, source) =
-                self.result_of(store, at, &bundle).unwrap_or((Outcome::None, None));
+                self.result_of(store, at, &bundle).unwrap_or((BundleResult::None, None));
             sources.remove(&id);
             if let Some(source) = source {
                 if let Change::Accepted(record) = &source.change {
@@ -326,7 +326,7 @@ impl WorkspaceConfig {
         let landed = present_in(store, at.tip, &records)?;
         let held = self.held_back();
         for (id, outcome) in &mut known {
-            let (Outcome::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
+            let (BundleResult::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
                 continue;
             };
             let Change::Accepted(record) = &source.change else { continue };
@@ -351,7 +351,7 @@ impl WorkspaceConfig {
         store: &Store,
         at: TargetTip<'_>,
         bundle: &Bundle,
-    ) -> Result<(Outcome, Option<Source>), BaseError> {
+    ) -> Result<(BundleResult, Option<Source>), BaseError> {
         let glance = bundle.glance()?;
         let is_complete = match glance.state {
             State::Complete => true,
@@ -362,9 +362,9 @@ impl WorkspaceConfig {
             | State::Built
             | State::Checked
             | State::Iterate(_)
-            | State::Discontinued => return Ok((Outcome::None, None)),
+            | State::Discontinued => return Ok((BundleResult::None, None)),
         };
-        let nothing = if is_complete { Outcome::Nothing } else { Outcome::None };
+        let nothing = if is_complete { BundleResult::Nothing } else { BundleResult::None };
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
         let brief = Brief::parse(&String::from_utf8_lossy(&brief));
         if !self.is_of(&brief, at) {
@@ -382,7 +382,7 @@ impl WorkspaceConfig {
         if is_complete {
             let Some(text) = bundle.read(Artifact::Seal)? else { return Ok((nothing, None)) };
             let Ok(record) = serde_json::from_slice::<SealRecord>(&text) else {
-                return Ok((Outcome::None, None));
+                return Ok((BundleResult::None, None));
             };
             let files = record.footprint.iter().map(ToString::to_string).collect();
             let finished = Finished {
@@ -395,7 +395,7 @@ impl WorkspaceConfig {
             let claims = claims(files);
             let change = Change::Accepted(Box::new(record));
             return Ok((
-                Outcome::Change(finished),
+                BundleResult::Change(finished),
                 Some(Source { change, claims, conflicts_with }),
             ));
         }
@@ -417,7 +417,7 @@ impl WorkspaceConfig {
         };
         let claims = claims(footprint(&patch).unwrap_or_default());
         let change = Change::Checked { attempt: Box::new(attempt), head, patch };
-        Ok((Outcome::Change(finished), Some(Source { change, claims, conflicts_with })))
+        Ok((BundleResult::Change(finished), Some(Source { change, claims, conflicts_with })))
     }
 
     /// The attempt, the last commit and the patch of a change that was checked, where its commits are here.

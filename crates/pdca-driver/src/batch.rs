@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::{
-    Awaits, Case, Declared, Item, Options, Outside, Pattern, Place, Plan, Rejection, Standing,
-    Touch, slips,
+    Awaits, Case, Declared, Item, ItemState, Options, Outside, Pattern, Plan, Rejection,
+    SourceLocation, Touch, slips,
 };
 use pdca_state::{
     Artifact, Brief, Bundle, BundleId, Coverage, Glance, Label, LoadError, Overall, Reentry,
@@ -54,7 +54,7 @@ pub struct Exhausted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The brief.
-    pub place: Place,
+    pub place: SourceLocation,
     /// One sentence.
     pub text: String,
 }
@@ -85,7 +85,7 @@ impl Batch {
         let ids: BTreeSet<BundleId> =
             known.iter().chain(&put_away).map(|bundle| bundle.id().clone()).collect();
         let rivals = Awaits::from(config.schedule.rivals);
-        let mut outside: BTreeMap<BundleId, Standing> = survey_bundles(&put_away)
+        let mut outside: BTreeMap<BundleId, ItemState> = survey_bundles(&put_away)
             .iter()
             .map(|row| (row.id.clone(), standing(&row.result)))
             .collect();
@@ -117,7 +117,7 @@ impl Batch {
                 batch.take(config, bundle, &row.result, &ids);
                 // What is stale is folded anew and checked again.
                 if let Some(item) = batch.items.last_mut().filter(|_| is_stale) {
-                    item.standing = Standing::Active;
+                    item.standing = ItemState::Active;
                 }
                 batch.look_at_failures(config, &row.result, chosen.is_none());
             } else {
@@ -149,7 +149,7 @@ impl Batch {
         let Some(failure) = failure else { return };
         let one = Exhausted { id: item.id.clone(), failure };
         if unasked && config.has_failed_enough(&one.failure) {
-            item.standing = Standing::Waiting;
+            item.standing = ItemState::Waiting;
             self.exhausted.push(one);
         } else {
             self.failed.push(one);
@@ -163,7 +163,7 @@ impl Batch {
         }
         for item in &mut self.items {
             let Some(Pause { attempts, left }) = pauses.get(&item.id) else { continue };
-            item.standing = Standing::Waiting;
+            item.standing = ItemState::Waiting;
             let failure = BeatFailure {
                 beat: "machine".to_owned(),
                 times: *attempts,
@@ -178,7 +178,7 @@ impl Batch {
     fn mark_landed(
         &mut self,
         config: &WorkspaceConfig,
-        outside: &mut BTreeMap<BundleId, Standing>,
+        outside: &mut BTreeMap<BundleId, ItemState>,
     ) {
         let mut asked: BTreeSet<BundleId> = self.awaited_landings();
         if self.options.rivals == Awaits::Landed {
@@ -188,17 +188,17 @@ impl Batch {
         asked.retain(|id| {
             let inside = self.items.binary_search_by(|item| item.id.cmp(id)).ok();
             let inside = inside.map(|at| self.items[at].standing);
-            inside.or_else(|| outside.get(id).copied()) == Some(Standing::Complete)
+            inside.or_else(|| outside.get(id).copied()) == Some(ItemState::Complete)
         });
         let landed = if asked.is_empty() { asked } else { config.landed_of(&asked) };
         for item in self.items.iter_mut().chain(&mut self.guests) {
             if landed.contains(&item.id) {
-                item.standing = Standing::Landed;
+                item.standing = ItemState::Landed;
             }
         }
         self.guests.retain(|guest| guest.standing.holds(self.options.rivals));
         for id in landed {
-            outside.entry(id).and_modify(|standing| *standing = Standing::Landed);
+            outside.entry(id).and_modify(|standing| *standing = ItemState::Landed);
         }
     }
 
@@ -242,7 +242,7 @@ impl Batch {
     /// The bundles that are signed off and not known to have landed, guests included.
     pub(crate) fn accepted(&self) -> BTreeSet<BundleId> {
         let all = self.items.iter().chain(&self.guests);
-        let accepted = all.filter(|item| item.standing == Standing::Complete);
+        let accepted = all.filter(|item| item.standing == ItemState::Complete);
         accepted.map(|item| item.id.clone()).collect()
     }
 
@@ -303,7 +303,7 @@ impl Reading {
     ) -> Self {
         let file = bundle.path(Artifact::Brief);
         let file = file.strip_prefix(&config.workspace).unwrap_or(&file).to_owned();
-        let mut item = Item::new(bundle.id().clone(), Place::new(&*file, 1));
+        let mut item = Item::new(bundle.id().clone(), SourceLocation::new(&*file, 1));
         item.standing = standing(glance);
         item.unreadable = glance.as_ref().err().map(|error| chain(error));
         item.started = has_started(config, bundle.id(), glance);
@@ -344,7 +344,7 @@ impl Reading {
                 Some(target) if is_sound => format!("@{target}/{glob}"),
                 Some(_) | None => glob,
             };
-            Touch { glob, place: Place::new(file, field.line), is_file }
+            Touch { glob, place: SourceLocation::new(file, field.line), is_file }
         };
         self.item.touches = brief.touches().into_iter().map(touch).collect();
     }
@@ -360,7 +360,7 @@ impl Reading {
         let mut declared: Vec<Declared> = Vec::new();
         for &spelling in label.spellings() {
             let Some(field) = brief.field(spelling) else { continue };
-            let place = Place::new(file, field.line);
+            let place = SourceLocation::new(file, field.line);
             let named = field.ids().among(&|id| ids.contains(id));
             for text in named.warnings {
                 self.remarks.push(Remark { place: place.clone(), text });
@@ -381,22 +381,22 @@ impl Reading {
 }
 
 /// What a bundle's state means for what may start.
-fn standing(glance: &Result<Glance, LoadError>) -> Standing {
+fn standing(glance: &Result<Glance, LoadError>) -> ItemState {
     // One that cannot be read is tried, so that it is told.
-    let Ok(glance) = glance else { return Standing::Active };
+    let Ok(glance) = glance else { return ItemState::Active };
     match glance.state {
         State::Planned | State::Built | State::Checked | State::Iterate(Reentry::Do) => {
-            Standing::Active
+            ItemState::Active
         }
         // Back to Plan is back to a person: the pool has no part in it.
-        State::Unplanned | State::Iterate(Reentry::Plan) => Standing::Waiting,
+        State::Unplanned | State::Iterate(Reentry::Plan) => ItemState::Waiting,
         State::AwaitingSignoff => {
             let is_green =
                 glance.overall == Some(Overall::Pass) && glance.coverage != Coverage::Changed;
-            if is_green { Standing::Built } else { Standing::Red }
+            if is_green { ItemState::Built } else { ItemState::Red }
         }
-        State::Complete => Standing::Complete,
-        State::Discontinued | State::Resolved => Standing::Ended,
+        State::Complete => ItemState::Complete,
+        State::Discontinued | State::Resolved => ItemState::Ended,
     }
 }
 

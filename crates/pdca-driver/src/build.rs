@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
-use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
+use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::checkout::{Checkout, CheckoutError};
@@ -80,7 +80,7 @@ impl Driver<'_> {
         inputs: &'a Inputs,
         kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
-        let places = Places {
+        let places = CallPaths {
             workspace: &self.config.workspace,
             bundle_root: self.config.bundles.path(),
             worktree: checkout.map(|checkout| checkout.lane.path()),

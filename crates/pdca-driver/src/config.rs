@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
 use pdca_gates::Checks;
 use pdca_journal::Runs;
-use pdca_lanes::{HydrateConfig, Kind, Lanes, Note, OwnerNote, PortRange, Reset};
+use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{Sandbox, SandboxMode, Supervisor, wait_until_free};
 use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
@@ -149,7 +149,7 @@ pub struct LaneSettings {
     /// Where they are.
     pub root: Utf8PathBuf,
     /// What they are.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// What is left in one when another bundle begins there.
     pub reset: Reset,
     /// What outlives a clean reset: caches that the project trusts.
@@ -165,7 +165,7 @@ impl LaneSettings {
     pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
         Self {
             root: root.into(),
-            kind: Kind::default(),
+            kind: LaneKind::default(),
             reset: Reset::default(),
             cache: Vec::new(),
             hydrate: HydrateConfig::default(),

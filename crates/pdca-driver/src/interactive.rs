@@ -1,7 +1,7 @@
 //! Leaves that work beside a person: the planner fills the brief, the sign-off leaf talks a decision
 //! through. Both are asked when the person says so, never by a step.
 
-use pdca_leaves::{Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
+use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle};
 
 use crate::leaf::Guarded;
@@ -52,7 +52,7 @@ impl Driver<'_> {
         let job = jobs.of(bundle.id()).join(role.as_str());
         jobs.remove(&job).map_err(BeatError::Own)?;
         let kept = self.config.kept();
-        let places = Places {
+        let places = CallPaths {
             workspace: &self.config.workspace,
             bundle_root: self.config.bundles.path(),
             worktree: None,

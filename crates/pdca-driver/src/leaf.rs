@@ -1,7 +1,7 @@
 //! What calling a leaf is like from the driver's side, whatever its role.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_leaves::{Call, Facts, LeafError, LeafEvent, LeafOutcome, Role, call};
+use pdca_leaves::{Call, CallFacts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError, chain};
 
 use crate::checkout::{Checkout, CheckoutError};
@@ -85,15 +85,15 @@ impl Driver<'_> {
     }
 
     /// What every leaf is told about the change.
-    pub(crate) fn facts<'a>(&'a self, checkout: Option<&'a Checkout>) -> Facts<'a> {
-        Facts {
+    pub(crate) fn facts<'a>(&'a self, checkout: Option<&'a Checkout>) -> CallFacts<'a> {
+        CallFacts {
             base: checkout.map(|checkout| checkout.attempt.base.as_str()),
             brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
             target: checkout.map(|checkout| checkout.attempt.target.as_str()),
             run: Some(&self.config.run),
             lane: self
                 .lane_env_of(checkout)
-                .map_or(Facts::default().lane, |lane_env| &lane_env.variables),
+                .map_or(CallFacts::default().lane, |lane_env| &lane_env.variables),
         }
     }
 

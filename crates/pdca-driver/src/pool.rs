@@ -22,7 +22,7 @@ use std::thread::Scope;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use pdca_dag::{Frontier, Holder, Outcome, Pattern, Plan};
+use pdca_dag::{ClaimHolder, Completion, Frontier, Pattern, Plan};
 use pdca_state::BundleId;
 
 pub use batch_host::{Batched, Stop};
@@ -46,19 +46,19 @@ pub trait PoolHost<T> {
     fn starting(&mut self, _id: &BundleId, _lane: Option<u32>, _resumed: bool) {}
 
     /// A bundle's turn came while rivals of it were in flight.
-    fn held(&mut self, _id: &BundleId, _by: &[Holder]) {}
+    fn held(&mut self, _id: &BundleId, _by: &[ClaimHolder]) {}
 
     /// A bundle may start, because `by` is complete.
     fn freed(&mut self, _id: &BundleId, _by: &BundleId) {}
 
     /// A bundle in flight touches more than it declared, and these in flight are its rivals now.
-    fn met(&mut self, _id: &BundleId, _rivals: &[Holder]) {}
+    fn met(&mut self, _id: &BundleId, _rivals: &[ClaimHolder]) {}
 
     /// A lane is not to be had: the system gives no more threads.
     fn short_of_lanes(&mut self, _lanes: usize) {}
 
     /// A bundle's worker is done with it. Says what that means for the others.
-    fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Outcome;
+    fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Completion;
 
     /// Returns what happened outside the pool since the last call. `last` is set when the pool is about to end.
     fn external_events(&mut self, _last: bool) -> Vec<ExternalEvent> {
@@ -298,7 +298,7 @@ impl<T> Dispatcher<'_, '_, T> {
             return;
         }
         // It is ready again, and in its turn as it was.
-        self.end(id, Outcome::Halted);
+        self.end(id, Completion::Halted);
         self.frontier.reopened(id).expect("it has just halted");
     }
 
@@ -308,7 +308,7 @@ impl<T> Dispatcher<'_, '_, T> {
         self.end(&done.id, outcome);
     }
 
-    fn end(&mut self, id: &BundleId, outcome: Outcome) {
+    fn end(&mut self, id: &BundleId, outcome: Completion) {
         if let Some(groups) = &mut self.groups {
             groups.ended(id);
         }

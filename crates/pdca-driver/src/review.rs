@@ -1,7 +1,7 @@
 //! Check: the reviewer, and advisers beside it, judge the change without its builder's notes.
 
 use camino::Utf8Path;
-use pdca_leaves::{BoxError, Call, Inputs, LeafConfig, LeafError, LeafOutcome, Places, Role};
+use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
 use crate::checkout::{Checkout, CheckoutError, Patched};
@@ -87,7 +87,7 @@ impl Driver<'_> {
         let kept = self.config.kept();
         // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
         let hidden = [self.config.lanes.root.clone()];
-        let places = Places {
+        let places = CallPaths {
             workspace: &self.config.workspace,
             bundle_root: self.config.bundles.path(),
             worktree: None,
@@ -118,7 +118,7 @@ impl Driver<'_> {
             checkout.map_or(Ok(String::new()), |checkout| Ok(checkout.lane.tree()?))
         };
         let has_copy = checkout.is_some() && !request.is_stub();
-        let places = Places { worktree: has_copy.then_some(copy.as_path()), ..places };
+        let places = CallPaths { worktree: has_copy.then_some(copy.as_path()), ..places };
         let request = Call {
             job: &job,
             places,

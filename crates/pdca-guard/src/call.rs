@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Refusal};
-use crate::scope::Scope;
+use crate::scope::GuardScope;
 use crate::walk::{AliasLookup, Walk};
 
 /// An agent whose calls are understood.
@@ -86,12 +86,12 @@ pub struct ToolCall {
     /// The directory the tool starts in, where the agent says so.
     pub cwd: Option<Utf8PathBuf>,
     /// What it does.
-    pub action: Action,
+    pub action: ToolAction,
 }
 
 /// What a tool call does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum ToolAction {
     /// Runs shell text.
     Shell(String),
     /// Writes these files.
@@ -128,14 +128,14 @@ impl ToolCall {
     }
 
     /// Judges the call of a builder.
-    pub fn judge(&self, scope: &Scope, git_alias: AliasLookup<'_>) -> Answer {
+    pub fn judge(&self, scope: &GuardScope, git_alias: AliasLookup<'_>) -> Answer {
         let cwd = match &self.cwd {
             Some(cwd) => crate::scope::normal(&scope.lane().join(cwd)),
             None => scope.lane().to_owned(),
         };
         match &self.action {
-            Action::Shell(text) => crate::judge_shell(text, scope, &cwd, git_alias),
-            Action::Write(paths) => {
+            ToolAction::Shell(text) => crate::judge_shell(text, scope, &cwd, git_alias),
+            ToolAction::Write(paths) => {
                 let mut walk = Walk::new(scope, git_alias, cwd);
                 let part = |path: &String| format!("{} {path}", self.tool);
                 let result: Result<(), Refusal> = paths
@@ -143,7 +143,7 @@ impl ToolCall {
                     .try_for_each(|path| crate::rule::files::write(path, &part(path), &mut walk));
                 Answer { refusal: result.err(), unseen: walk.unseen }
             }
-            Action::Other => Answer::default(),
+            ToolAction::Other => Answer::default(),
         }
     }
 }
@@ -162,7 +162,7 @@ fn guess(value: &Value) -> Agent {
 }
 
 /// What a tool does, by its name and input.
-fn action(tool: &str, input: &Value) -> Result<Action, CallError> {
+fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
     let missing = |missing: &'static str| CallError::Shape { missing };
     let file = |names: &[&str]| {
         names.iter().find_map(|name| input.get(name)).and_then(Value::as_str).map(str::to_owned)
@@ -171,7 +171,7 @@ fn action(tool: &str, input: &Value) -> Result<Action, CallError> {
         "Bash" | "bash" | "run_shell_command" | "shell" | "local_shell" | "exec_command"
         | "unified_exec" | "Monitor" => {
             match input.get("command").or_else(|| input.get("cmd")) {
-                Some(Value::String(text)) => Ok(Action::Shell(text.clone())),
+                Some(Value::String(text)) => Ok(ToolAction::Shell(text.clone())),
                 // An argument list: quoted so that it is read back as exactly that list.
                 Some(Value::Array(cmdline)) => {
                     let cmdline: Option<Vec<&str>> = cmdline.iter().map(Value::as_str).collect();
@@ -180,7 +180,7 @@ fn action(tool: &str, input: &Value) -> Result<Action, CallError> {
                         .iter()
                         .map(|arg| format!("'{}'", arg.replace('\'', "'\\''")))
                         .collect();
-                    Ok(Action::Shell(quoted.join(" ")))
+                    Ok(ToolAction::Shell(quoted.join(" ")))
                 }
                 _ => Err(missing("`command`")),
             }
@@ -190,14 +190,14 @@ fn action(tool: &str, input: &Value) -> Result<Action, CallError> {
                 .as_str()
                 .map(str::to_owned)
                 .or_else(|| file(&["command", "patchText", "input", "patch"]));
-            Ok(Action::Write(patched(&text.ok_or(missing("patch text"))?)))
+            Ok(ToolAction::Write(patched(&text.ok_or(missing("patch text"))?)))
         }
         "Write" | "Edit" | "MultiEdit" | "NotebookEdit" | "write" | "edit" | "multiedit"
         | "write_file" | "replace" => {
             let path = file(&["file_path", "filePath", "notebook_path", "absolute_path", "path"]);
-            Ok(Action::Write(vec![path.ok_or(missing("file path"))?]))
+            Ok(ToolAction::Write(vec![path.ok_or(missing("file path"))?]))
         }
-        _ => Ok(Action::Other),
+        _ => Ok(ToolAction::Other),
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
             ("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned()),
             ("PDCA_WORKSPACE".to_owned(), "/w".to_owned()),
         ]);
-        let scope = Scope::from_env(env).expect("a builder's environment");
+        let scope = GuardScope::from_env(env).expect("a builder's environment");
         ToolCall::parse(text, agent).unwrap().judge(&scope, &|_| None)
     }
 

@@ -8,10 +8,10 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use pdca_guard::{Scope, judge_shell};
+//! use pdca_guard::{GuardScope, judge_shell};
 //!
 //! let env = BTreeMap::from([("PDCA_WORKTREE".to_owned(), "/w.lanes/lane-0/repo".to_owned())]);
-//! let scope = Scope::from_env(env).expect("a builder's environment");
+//! let scope = GuardScope::from_env(env).expect("a builder's environment");
 //! let judge = |line: &str| judge_shell(line, &scope, scope.lane(), &|_| None);
 //! assert!(judge("git commit -m 'explain git push'").is_allowed());
 //! assert!(!judge("cd src && timeout 60 git -c x.y=z push origin HEAD").is_allowed());
@@ -34,14 +34,14 @@ mod walk;
 use camino::Utf8Path;
 
 pub use answer::{Answer, Refusal};
-pub use call::{Action, Agent, CallError, ToolCall, decision, reason};
-pub use scope::Scope;
+pub use call::{Agent, CallError, ToolAction, ToolCall, decision, reason};
+pub use scope::GuardScope;
 pub use walk::AliasLookup;
 
 /// Judges shell text that a builder is about to run in `cwd`.
 pub fn judge_shell(
     text: &str,
-    scope: &Scope,
+    scope: &GuardScope,
     cwd: &Utf8Path,
     git_alias: AliasLookup<'_>,
 ) -> Answer {

@@ -13,7 +13,7 @@ const OWN_ARTIFACTS: [Artifact; 2] = [Artifact::BuildNotes, Artifact::Patch];
 
 /// Where a builder is at home, and which places are not its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
+pub struct GuardScope {
     lane: Utf8PathBuf,
     view: Option<Utf8PathBuf>,
     tmp: Option<Utf8PathBuf>,
@@ -24,7 +24,7 @@ pub struct Scope {
     pub(crate) env: BTreeMap<String, String>,
 }
 
-impl Scope {
+impl GuardScope {
     /// Reads the scope from the environment that the driver gives to a leaf; `None` where it is no builder's.
     pub fn from_env(env: BTreeMap<String, String>) -> Option<Self> {
         if env.get("PDCA_ROLE").is_some_and(|role| !BUILDERS.contains(&role.as_str())) {

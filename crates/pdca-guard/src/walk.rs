@@ -23,7 +23,7 @@ use crate::answer::Refusal;
 use crate::lexer::{Operator, Piece, Redirect, RedirectKind, Token, Word, lex};
 use crate::nested::{Nested, nested};
 use crate::rule;
-use crate::scope::Scope;
+use crate::scope::GuardScope;
 
 /// Stands for text that only the run would know. It is no character of any file name or option.
 pub(crate) const UNKNOWN: char = '\u{FFFC}';
@@ -45,7 +45,7 @@ pub type AliasLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// What is known while walking.
 #[derive(Clone)]
 pub(crate) struct Walk<'a> {
-    pub(crate) scope: &'a Scope,
+    pub(crate) scope: &'a GuardScope,
     pub(crate) git_alias: AliasLookup<'a>,
     /// The directory commands start in, as long as it is known.
     pub(crate) cwd: Option<Utf8PathBuf>,
@@ -72,7 +72,7 @@ const STEPPED_OVER: [&str; 16] = [
 ];
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(scope: &'a Scope, git_alias: AliasLookup<'a>, cwd: Utf8PathBuf) -> Self {
+    pub(crate) fn new(scope: &'a GuardScope, git_alias: AliasLookup<'a>, cwd: Utf8PathBuf) -> Self {
         Self {
             scope,
             git_alias,

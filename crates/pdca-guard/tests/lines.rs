@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use pdca_guard::{Answer, Scope, judge_shell};
+use pdca_guard::{Answer, GuardScope, judge_shell};
 
 const LANE: &str = "/w/flow.lanes/lane-2/repo";
 
-fn scope() -> Scope {
+fn scope() -> GuardScope {
     let env = [
         ("PDCA_ROLE", "builder"),
         ("PDCA_WORKTREE", LANE),
@@ -20,7 +20,7 @@ fn scope() -> Scope {
     ];
     let env: BTreeMap<String, String> =
         env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Scope::from_env(env).expect("a builder's environment")
+    GuardScope::from_env(env).expect("a builder's environment")
 }
 
 /// Aliases of a user's git configuration.

@@ -12,7 +12,7 @@ use pdca_state::files;
 use crate::{
     dir,
     failure::LaneError,
-    fanout::{self, Image, Plan},
+    fanout::{self, Image, WritePlan},
     room::Room,
     stage::{self, Stage, missing_from},
     walk::{Spare, Walk},
@@ -36,7 +36,7 @@ pub(crate) fn reset(
         stage::distrust_racy(&mut known);
         (known, None)
     } else {
-        let plan = Plan::of(repo, tree)?;
+        let plan = WritePlan::of(repo, tree)?;
         let mut index = plan.index();
         stage::carry(memory.as_ref(), &mut index);
         (index, Some(plan))
@@ -45,7 +45,7 @@ pub(crate) fn reset(
     let mut before: Vec<BString> =
         memory.iter().flat_map(|memory| missing_from(&index, memory)).collect();
     if let Some(left) = left {
-        before.extend(missing_from(&index, &Plan::of(repo, left)?.index()));
+        before.extend(missing_from(&index, &WritePlan::of(repo, left)?.index()));
     }
     let in_place = stage.is_lent(room);
     if !in_place && let Ok(Some(theirs)) = repo.try_index() {
@@ -66,7 +66,7 @@ pub(crate) fn reset(
     if !found.different.is_empty() {
         write_files(repo, room, &mut index, &found.different)?;
     }
-    let place = Place { room, stage: Some(stage) };
+    let place = CheckoutPlace { room, stage: Some(stage) };
     place.put_index(&match plan {
         Some(plan) => Image::of(&plan)?.with(&stage::stats(&index))?,
         None => bytes_of(&index)?,
@@ -85,12 +85,12 @@ fn bytes_of(index: &gix::index::State) -> Result<Vec<u8>, LaneError> {
 
 /// A checkout that is to be filled, and where what is known of its files is kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CheckoutPlace<'a> {
     pub(crate) room: &'a Room,
     pub(crate) stage: Option<&'a Stage>,
 }
 
-impl Place<'_> {
+impl CheckoutPlace<'_> {
     /// Whether nothing but the repository is there.
     pub(crate) fn is_fresh(&self) -> Result<bool, LaneError> {
         let root = dir::open_root(self.room.checkout()).map_err(LaneError::walking)?;
@@ -115,11 +115,11 @@ impl Place<'_> {
 pub(crate) fn fill(
     repo: &gix::Repository,
     tree: ObjectId,
-    places: &[Place<'_>],
+    places: &[CheckoutPlace<'_>],
     tell: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<(), LaneError> {
     let Some(first) = places.first() else { return Ok(()) };
-    let plan = Plan::of(repo, tree)?;
+    let plan = WritePlan::of(repo, tree)?;
     let rewrites = stage::check_attributes(repo, plan.attributes())?;
     let able = repo
         .filesystem_options()
@@ -131,7 +131,7 @@ pub(crate) fn fill(
             fill_converted(repo, &plan, place)?;
         }
     } else {
-        let open = |place: &Place<'_>| dir::open_root(place.room.checkout());
+        let open = |place: &CheckoutPlace<'_>| dir::open_root(place.room.checkout());
         let roots = places.iter().map(open).collect::<io::Result<Vec<_>>>();
         let roots = roots.map_err(LaneError::walking)?;
         let stats = fanout::write(&plan, repo, &roots, &|done| tell(done, total))?;
@@ -144,14 +144,14 @@ pub(crate) fn fill(
 
 /// Refuses a tree that a checkout here would get wrong.
 pub(crate) fn refuse_attributes(repo: &gix::Repository, tree: ObjectId) -> Result<(), LaneError> {
-    let plan = Plan::of(repo, tree)?;
+    let plan = WritePlan::of(repo, tree)?;
     stage::check_attributes(repo, plan.attributes()).map(drop)
 }
 
 /// Writes all indices, each in a thread of its own: they are large.
 fn put_indices(
     image: &Image,
-    places: &[Place<'_>],
+    places: &[CheckoutPlace<'_>],
     stats: &[Vec<gix::index::entry::Stat>],
 ) -> Result<(), LaneError> {
     std::thread::scope(|scope| {
@@ -166,7 +166,11 @@ fn put_indices(
 }
 
 /// Fills one checkout by way of gix, which knows how content changes on its way out.
-fn fill_converted(repo: &gix::Repository, plan: &Plan, place: &Place<'_>) -> Result<(), LaneError> {
+fn fill_converted(
+    repo: &gix::Repository,
+    plan: &WritePlan,
+    place: &CheckoutPlace<'_>,
+) -> Result<(), LaneError> {
     let mut index = plan.index();
     let all: Vec<usize> = (0..index.entries().len()).collect();
     write_files(repo, place.room, &mut index, &all)?;

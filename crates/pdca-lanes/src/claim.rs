@@ -18,7 +18,7 @@ use crate::{
     lane::Lane,
     marker::{FORMAT, Marker, Progress},
     owner::OwnerFile,
-    provision::Kind,
+    provision::LaneKind,
     room::Room,
     stage::Stage,
     target::Target,
@@ -40,7 +40,7 @@ pub(crate) const OWNER: &str = ".occupant";
 #[derive(Debug, Clone)]
 pub struct Lanes {
     root: Utf8PathBuf,
-    kind: Kind,
+    kind: LaneKind,
     cache: Vec<Pattern>,
     cancel: Option<Cancel>,
 }
@@ -107,7 +107,7 @@ pub enum ClaimError {
         /// The directory.
         path: Utf8PathBuf,
         /// What it is.
-        kind: Kind,
+        kind: LaneKind,
     },
     /// The lane was made by a newer version.
     #[error("{path} has format {format}, and this version knows {FORMAT}")]
@@ -136,12 +136,12 @@ pub enum ClaimError {
 impl Lanes {
     /// Lanes below `root`, which need not exist yet and must be absolute.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
-        Self { root: root.into(), kind: Kind::default(), cache: Vec::new(), cancel: None }
+        Self { root: root.into(), kind: LaneKind::default(), cache: Vec::new(), cancel: None }
     }
 
     /// What a new lane is to be; one that is there stays what it is.
     #[must_use]
-    pub fn of_kind(self, kind: Kind) -> Self {
+    pub fn of_kind(self, kind: LaneKind) -> Self {
         Self { kind, ..self }
     }
 

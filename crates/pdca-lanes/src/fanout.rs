@@ -16,7 +16,7 @@ use gix::index::entry::Stat;
 
 pub(crate) use self::{
     image::{Image, seal},
-    plan::Plan,
+    plan::WritePlan,
 };
 use crate::failure::LaneError;
 
@@ -24,7 +24,7 @@ use crate::failure::LaneError;
 ///
 /// Says for each root what the stat data of each file is; `tell` hears how many are written.
 pub(crate) fn write(
-    plan: &Plan,
+    plan: &WritePlan,
     repo: &gix::Repository,
     roots: &[OwnedFd],
     tell: &(dyn Fn(usize) + Sync),

@@ -57,7 +57,7 @@ pub(crate) struct Git<'a> {
 
 /// What git said.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct GitOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
@@ -97,7 +97,7 @@ impl Git<'_> {
     /// Applies a patch to working tree and index, all of it or nothing.
     ///
     /// Through git because gix does not apply patches.
-    pub(crate) fn apply(&self, patch: &[u8]) -> Result<Said, LaneError> {
+    pub(crate) fn apply(&self, patch: &[u8]) -> Result<GitOutput, LaneError> {
         self.run(
             &["apply", "--index", "--binary", "-p1", "--whitespace=nowarn", "-"],
             patch.to_vec(),
@@ -166,7 +166,7 @@ impl Git<'_> {
     ///
     /// Where a file is missing in the working tree, git takes its attributes from the index. So it
     /// gets an index of that commit, and a working tree in which everything is missing.
-    fn with_attributes_of(&self, commit: &str, args: &[&str]) -> Result<Said, LaneError> {
+    fn with_attributes_of(&self, commit: &str, args: &[&str]) -> Result<GitOutput, LaneError> {
         let name = self.index.as_str();
         let dir = format!("{}{ATTRIBUTES}", name.strip_suffix(NEW_INDEX).unwrap_or(name));
         let dir = Utf8Path::new(&dir);
@@ -180,7 +180,7 @@ impl Git<'_> {
         fs::create_dir_all(&top).map_err(io)?;
         let git_dir = self.room.git_dir();
         let (checkout, cancel) = (top.as_path(), self.cancel);
-        let place = Where { git_dir: &git_dir, checkout, index: &index, cancel };
+        let place = GitLocation { git_dir: &git_dir, checkout, index: &index, cancel };
         let read = place.run(self.room.muted(), &["read-tree", commit], Vec::new(), &[])?;
         succeeded("read the attributes", read)?;
         let said = place.run(self.room.muted(), args, Vec::new(), &[])?;
@@ -214,28 +214,38 @@ impl Git<'_> {
         Ok(Some(heads.stdout.lines().map(|line| line.to_str_lossy().into_owned()).collect()))
     }
 
-    fn must(&self, doing: &'static str, args: &[&str], stdin: Vec<u8>) -> Result<Said, LaneError> {
+    fn must(
+        &self,
+        doing: &'static str,
+        args: &[&str],
+        stdin: Vec<u8>,
+    ) -> Result<GitOutput, LaneError> {
         succeeded(doing, self.run(args, stdin, &[])?)
     }
 
-    fn run(&self, args: &[&str], stdin: Vec<u8>, env: &[(&str, &str)]) -> Result<Said, LaneError> {
+    fn run(
+        &self,
+        args: &[&str],
+        stdin: Vec<u8>,
+        env: &[(&str, &str)],
+    ) -> Result<GitOutput, LaneError> {
         let git_dir = self.room.git_dir();
         let (checkout, index, cancel) = (self.room.checkout(), self.index, self.cancel);
-        let place = Where { git_dir: &git_dir, checkout, index, cancel };
+        let place = GitLocation { git_dir: &git_dir, checkout, index, cancel };
         place.run(self.room.muted(), args, stdin, env)
     }
 }
 
 /// A repository by its parts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Where<'a> {
+pub(crate) struct GitLocation<'a> {
     pub(crate) git_dir: &'a Utf8Path,
     pub(crate) checkout: &'a Utf8Path,
     pub(crate) index: &'a Utf8Path,
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
-impl Where<'_> {
+impl GitLocation<'_> {
     /// The untracked files that the patterns in a file match, sorted; a repository among them ends
     /// in `/`.
     ///
@@ -255,7 +265,7 @@ impl Where<'_> {
         args: &[&str],
         stdin: Vec<u8>,
         env: &[(&str, &str)],
-    ) -> Result<Said, LaneError> {
+    ) -> Result<GitOutput, LaneError> {
         let checkout = self.checkout;
         let fixed = [
             ("GIT_DIR", self.git_dir.as_str()),
@@ -283,11 +293,11 @@ impl Where<'_> {
         }
         let output = tool.run().map_err(|source| LaneError::Tool { source })?;
         let stderr = output.stderr.to_str_lossy().into_owned();
-        Ok(Said { code: output.code, stdout: output.stdout, stderr })
+        Ok(GitOutput { code: output.code, stdout: output.stdout, stderr })
     }
 }
 
-fn succeeded(doing: &'static str, said: Said) -> Result<Said, LaneError> {
+fn succeeded(doing: &'static str, said: GitOutput) -> Result<GitOutput, LaneError> {
     match said.code {
         0 => Ok(said),
         code => Err(LaneError::Git { doing, code, said: said.stderr.trim().to_owned() }),

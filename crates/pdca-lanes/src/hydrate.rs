@@ -32,17 +32,17 @@ use fs_err as fs;
 use pdca_process::{Cancel, Ending, Env, Sandbox, Sign, Spec, Supervisor, log_path, read_log};
 use pdca_state::files;
 
-pub use config::{HydrateConfig, HydrateFault, HydrateProblem, Program};
-pub use failure::{HydrateError, Phase, Place, Sharer};
+pub use config::{HydrateConfig, HydrateFault, HydrateProblem, HydrateProgram};
+pub use failure::{HydrateError, HydratePhase, Sharer, TreeSide};
 pub use place::Placed;
 
 use crate::{
-    checkout, claim::MARKER, failure::LaneError, git::Where, history, lane::Lane, target::Target,
-    walk::Spare,
+    checkout, claim::MARKER, failure::LaneError, git::GitLocation, history, lane::Lane,
+    target::Target, walk::Spare,
 };
 use place::Placer;
 use select::{INCLUDE, Rules, Selection};
-use stamp::{Left, Progress, Stamp};
+use stamp::{HydrateProgress, Left, Stamp};
 
 /// What follows the name of the target in the name of the directory of its hydration.
 pub(crate) const HYDRATION: &str = ".hydration";
@@ -120,7 +120,7 @@ impl Lane {
         &self,
         how: &Hydrate<'_>,
         cancel: &Cancel,
-        watch: &mut dyn FnMut(Phase, Sign),
+        watch: &mut dyn FnMut(HydratePhase, Sign),
     ) -> Result<Hydrated, HydrateError> {
         if let Some(problem) = how.config.validate().into_iter().next() {
             return Err(problem.into());
@@ -143,12 +143,15 @@ impl Lane {
         if !dirt.is_empty() {
             return Err(HydrateError::Unclean { paths: dirt });
         }
-        if earlier.as_ref().is_some_and(|stamp| stamp.progress == Progress::Begun) {
+        if earlier.as_ref().is_some_and(|stamp| stamp.progress == HydrateProgress::Begun) {
             self.remove_ignored()?;
         }
         fs::create_dir_all(self.hydration_dir()).map_err(io("make the directory of"))?;
-        let begun =
-            Stamp::new(Progress::Begun, digest.clone(), coming(&selection, earlier.as_ref()));
+        let begun = Stamp::new(
+            HydrateProgress::Begun,
+            digest.clone(),
+            coming(&selection, earlier.as_ref()),
+        );
         begun.save(&stamp_path).map_err(io("write"))?;
         let placed = self.put_in_place(from, &selection, earlier.as_ref())?;
         self.run_commands(how, cancel, watch)?;
@@ -157,7 +160,7 @@ impl Lane {
             return Err(HydrateError::Dirtied { paths: dirt });
         }
         let left = paths(&selection).map(|path| Left::see(self.path(), path)).collect();
-        Stamp::new(Progress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
+        Stamp::new(HydrateProgress::Passed, digest, left).save(&stamp_path).map_err(io("write"))?;
         Ok(Hydrated::Fresh(placed))
     }
 
@@ -190,12 +193,12 @@ impl Lane {
             Utf8PathBuf::from_path_buf(path).map_err(|path| failed("use", primary)(not_utf8(&path)))
         };
         let (git_dir, index) = (utf8(theirs.git_dir().to_owned())?, utf8(theirs.index_path())?);
-        let git = Where { git_dir: &git_dir, checkout: primary, index: &index, cancel: None };
+        let git = GitLocation { git_dir: &git_dir, checkout: primary, index: &index, cancel: None };
         select::select(
             how.config,
             primary,
-            &mut Rules::new(Place::Primary, &theirs, &their_index)?,
-            &mut Rules::new(Place::Lane, &own, &own_index)?,
+            &mut Rules::new(TreeSide::Primary, &theirs, &their_index)?,
+            &mut Rules::new(TreeSide::Lane, &own, &own_index)?,
             || self.sharer(),
             included.then_some(git),
         )
@@ -256,9 +259,12 @@ impl Lane {
         &self,
         how: &Hydrate<'_>,
         cancel: &Cancel,
-        watch: &mut dyn FnMut(Phase, Sign),
+        watch: &mut dyn FnMut(HydratePhase, Sign),
     ) -> Result<(), HydrateError> {
-        let commands = [(Phase::Install, &how.config.install), (Phase::Verify, &how.config.verify)];
+        let commands = [
+            (HydratePhase::Install, &how.config.install),
+            (HydratePhase::Verify, &how.config.verify),
+        ];
         for (phase, program) in commands {
             let Some(program) = program else { continue };
             let job = self.hydration_dir().join(phase.to_string());
@@ -320,7 +326,9 @@ impl Lane {
     pub(crate) fn doubt_hydration(&self) -> io::Result<()> {
         let path = self.hydration_dir().join(STAMP);
         match Stamp::load(&path)? {
-            Some(stamp) => Stamp::new(Progress::Begun, stamp.digest, stamp.placed).save(&path),
+            Some(stamp) => {
+                Stamp::new(HydrateProgress::Begun, stamp.digest, stamp.placed).save(&path)
+            }
             None => Ok(()),
         }
     }
@@ -342,7 +350,7 @@ impl Lane {
 pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
     match Stamp::load(&dir.join(STAMP)) {
         Ok(None) => HydrationState::None,
-        Ok(Some(stamp)) if stamp.progress == Progress::Passed => HydrationState::Passed,
+        Ok(Some(stamp)) if stamp.progress == HydrateProgress::Passed => HydrationState::Passed,
         Ok(Some(_)) | Err(_) => HydrationState::Begun,
     }
 }

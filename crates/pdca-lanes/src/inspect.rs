@@ -25,7 +25,7 @@ use crate::{
     hydrate::{self, HYDRATION, HydrationState},
     marker::{Marker, Progress},
     names::TMP,
-    provision::Kind,
+    provision::LaneKind,
     stage::{self, Stage},
     target::open_repository,
     walk::Walk,
@@ -41,7 +41,7 @@ pub struct LaneReport {
     /// The checkout.
     pub path: Utf8PathBuf,
     /// What it is to the primary.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The common directory of the repository it was made from, where that was at the time.
     pub primary: Utf8PathBuf,
     /// How far its making got.
@@ -54,7 +54,7 @@ pub struct LaneReport {
     /// cannot be told by looking.
     pub dirty: Option<bool>,
     /// Who works in the slot.
-    pub holder: Option<Holder>,
+    pub holder: Option<LaneHolder>,
     /// Whether what it needs beyond what git tracks is there.
     pub hydration: HydrationState,
     /// Bytes on disk: the checkout, and what belongs to it beside it.
@@ -76,7 +76,7 @@ pub enum LaneState {
 
 /// Who works in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
+pub struct LaneHolder {
     /// The process, by its own word.
     pub pid: Option<u32>,
 }
@@ -145,7 +145,7 @@ impl Lanes {
     }
 
     /// Who works in a slot, if anybody does.
-    pub fn holder(&self, slot: u32) -> Result<Option<Holder>, InspectError> {
+    pub fn holder(&self, slot: u32) -> Result<Option<LaneHolder>, InspectError> {
         let path = self.slot_path(slot).join(LOCK);
         holder(&path).map_err(|source| failed(&path, source))
     }
@@ -206,7 +206,7 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
 }
 
 /// Who holds the lock at `path`. To ask is to share it for a moment, which whoever takes it allows for.
-fn holder(path: &Utf8Path) -> io::Result<Option<Holder>> {
+fn holder(path: &Utf8Path) -> io::Result<Option<LaneHolder>> {
     let mut lock = match File::open(path) {
         Ok(lock) => lock,
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -217,7 +217,7 @@ fn holder(path: &Utf8Path) -> io::Result<Option<Holder>> {
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
             let pid = lock.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            Ok(Some(Holder { pid }))
+            Ok(Some(LaneHolder { pid }))
         }
         Err(TryLockError::Error(source)) => Err(source),
     }

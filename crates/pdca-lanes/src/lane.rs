@@ -15,7 +15,7 @@ use pdca_process::Cancel;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    checkout::{self, Place},
+    checkout::{self, CheckoutPlace},
     claim::ClaimError,
     dir,
     failure::{ApplyError, LaneError},
@@ -24,7 +24,7 @@ use crate::{
     marker::Marker,
     owner::OwnerFile,
     patch,
-    provision::Kind,
+    provision::LaneKind,
     room::Room,
     stage::{self, Stage},
     walk::{Found, Spare, Walk},
@@ -119,7 +119,7 @@ impl Lane {
     }
 
     /// What the checkout is to the primary.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> LaneKind {
         self.room.kind()
     }
 
@@ -184,7 +184,7 @@ impl Lane {
     /// works there finds an ordinary checkout.
     ///
     /// The branch is the lane's until the next reset or until the lane is removed, which remove it:
-    /// in the lane's own repository, or in the primary's for a lane of [`Kind::Worktree`]. Commits on
+    /// in the lane's own repository, or in the primary's for a lane of [`LaneKind::Worktree`]. Commits on
     /// it that are to stay must be kept before, as by [`rescue`](Self::rescue). A branch of this name
     /// that is there already and is not the lane's is never taken over.
     pub fn reset_on(&self, base: &str, branch: &str, what: Reset) -> Result<(), LaneError> {
@@ -378,7 +378,7 @@ impl Lane {
         room.create()?;
         let copy = room.enter()?;
         history::move_ref(&copy, "HEAD", head, PreviousValue::Any, false)?;
-        let place = Place { room: &room, stage: None };
+        let place = CheckoutPlace { room: &room, stage: None };
         checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
     }
 
@@ -431,8 +431,8 @@ impl Lane {
     }
 
     /// As a place to be filled.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place { room: &self.room, stage: Some(&self.stage) }
+    pub(crate) fn place(&self) -> CheckoutPlace<'_> {
+        CheckoutPlace { room: &self.room, stage: Some(&self.stage) }
     }
 
     pub(crate) fn git(&self) -> Git<'_> {

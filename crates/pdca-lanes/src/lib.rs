@@ -26,7 +26,7 @@
 //! # Invariants
 //! - Only directories below the root given to [`Lanes`], and the destination of
 //!   [`Lane::copy_to`], are written. Never the primary: no ref, no config, no index refresh. A lane
-//!   of [`Kind::Worktree`] is the exception that one asks for: its registration, its objects,
+//!   of [`LaneKind::Worktree`] is the exception that one asks for: its registration, its objects,
 //!   what it rescues and the branches started in it are in the primary's repository.
 //! - What runs in a lane may write anything in it, its `.git` included, and is not believed:
 //!   the configuration is put back before every operation, and what is known about files is
@@ -75,10 +75,10 @@ pub use dir::discard;
 pub use failure::{ApplyError, LaneError};
 pub use feature::Feature;
 pub use hydrate::{
-    Hydrate, HydrateConfig, HydrateError, HydrateFault, HydrateProblem, Hydrated, HydrationState,
-    Phase, Place, Placed, Program, Sharer,
+    Hydrate, HydrateConfig, HydrateError, HydrateFault, HydratePhase, HydrateProblem,
+    HydrateProgram, Hydrated, HydrationState, Placed, Sharer, TreeSide,
 };
-pub use inspect::{Finding, Holder, InspectError, LaneReport, LaneState, Remedy};
+pub use inspect::{Finding, InspectError, LaneHolder, LaneReport, LaneState, Remedy};
 pub use lane::{Lane, Reset, Saved, Signature};
 pub use names::{PrivateNames, WorkspaceId};
 pub use owner::OwnerNote;
@@ -87,9 +87,9 @@ pub use ports::{
     MOST_PORT_BLOCKS, PORTS_PER_LANE, PortBlock, PortError, PortRange, PortRangeError,
 };
 pub use private::{Private, PrivateError};
-pub use provision::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
-pub use remove::{Kept, RemovalStep, RemoveError, Removed};
-pub use sweep::{Decision, Reason, Stays, SweepItem, SweepPlan, SweepPolicy};
+pub use provision::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
+pub use remove::{RemovalStep, RemoveError, Removed, RescuedWork};
+pub use sweep::{Stays, SweepDecision, SweepItem, SweepPlan, SweepPolicy, SweepReason};
 pub use target::{Base, ResolveError, Target, TargetError, repository_trees};
 pub use toplevel::Toplevel;
 pub use tripwire::{ArmError, Tripwire};

@@ -8,7 +8,7 @@ use pdca_state::files;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    provision::Kind,
+    provision::LaneKind,
     target::{Identity, Target},
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct Marker {
     pub(crate) primary_path: Utf8PathBuf,
     /// What the checkout is to the primary; markers from before there were two kinds say nothing.
     #[serde(default)]
-    pub(crate) kind: Kind,
+    pub(crate) kind: LaneKind,
     /// The commit that the checkout was last reset to.
     pub(crate) base: Option<String>,
     /// The branch that was made for the work in it, noted before it is made and until it is removed.
@@ -46,7 +46,7 @@ pub(crate) enum Progress {
 }
 
 impl Marker {
-    pub(crate) fn new(slot: u32, target: &Target, kind: Kind) -> Self {
+    pub(crate) fn new(slot: u32, target: &Target, kind: LaneKind) -> Self {
         Self {
             format: FORMAT,
             progress: Progress::Preparing,

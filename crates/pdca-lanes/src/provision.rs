@@ -33,7 +33,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// What a lane is to the repository it is a checkout of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum LaneKind {
     /// A repository of its own that only borrows objects. Nothing of the primary is written.
     #[default]
     Reference,
@@ -41,7 +41,7 @@ pub enum Kind {
     Worktree,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for LaneKind {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::Reference => "reference",
@@ -60,7 +60,7 @@ pub struct Provision<'a> {
     /// The commit to check out, in full, as [`Target::resolve`] gives it.
     pub base: &'a str,
     /// What to make where there is no lane yet. One of the other kind is an error.
-    pub kind: Kind,
+    pub kind: LaneKind,
 }
 
 /// What happens meanwhile, told from whichever thread it happens in.
@@ -99,7 +99,7 @@ pub struct Provisioned {
     /// The checkout.
     pub path: Utf8PathBuf,
     /// What it is to the primary.
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The commit that it was last reset to, which in a lane that was there already is its own.
     pub base: String,
     /// Whether it was made just now. One that was there was left as it is.

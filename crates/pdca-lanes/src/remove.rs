@@ -29,7 +29,7 @@ use crate::{
     lane::{Lane, Saved},
     marker::Marker,
     names::TMP,
-    provision::Kind,
+    provision::LaneKind,
     stage::{ATTRIBUTES, INDEX, NEW_INDEX},
     target::{Target, open_repository},
     worktree,
@@ -49,7 +49,7 @@ pub struct Removed {
     /// bundle; of a linked worktree it is in the primary itself, as a rescue ref.
     pub rescued: Option<String>,
     /// What was in it that the primary does not have.
-    pub kept: Option<Kept>,
+    pub kept: Option<RescuedWork>,
     /// Where the claim moved a checkout that was broken; it is there as it was.
     pub moved_aside: Option<Utf8PathBuf>,
 }
@@ -71,7 +71,7 @@ pub enum RemovalStep {
 
 /// Work that outlives its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct RescuedWork {
     /// The bundle.
     pub bundle: Utf8PathBuf,
     /// The refs in the bundle.
@@ -170,8 +170,8 @@ impl Lanes {
             return untouched.then_some(false);
         }
         match lane.kind {
-            Kind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
-            Kind::Reference | Kind::Worktree => lane.dirty,
+            LaneKind::Reference if has_unlanded(&lane.path, target).ok()? => Some(true),
+            LaneKind::Reference | LaneKind::Worktree => lane.dirty,
         }
     }
 
@@ -199,11 +199,11 @@ impl Lane {
         slot: u32,
         root: &Utf8Path,
         target: &Target,
-    ) -> Result<Option<Kept>, RemoveError> {
+    ) -> Result<Option<RescuedWork>, RemoveError> {
         match self.kind() {
-            Kind::Reference => {}
+            LaneKind::Reference => {}
             // Its refs are the primary's, and stay.
-            Kind::Worktree => return Ok(None),
+            LaneKind::Worktree => return Ok(None),
         }
         let repo = self.room.enter()?;
         if history::head(&repo)?.is_none() {
@@ -230,7 +230,7 @@ impl Lane {
             fs::File::open(&rescued)?.sync_all()
         };
         put().map_err(failed("keep", &bundle))?;
-        Ok(Some(Kept { bundle, refs }))
+        Ok(Some(RescuedWork { bundle, refs }))
     }
 
     /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
@@ -251,13 +251,13 @@ impl Lane {
 
     /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
     fn leave(self, left: &Utf8Path, tell: &dyn Fn(RemovalStep)) -> Result<(), RemoveError> {
-        if self.kind() == Kind::Worktree {
+        if self.kind() == LaneKind::Worktree {
             // What was on it is rescued; in the primary it would be in everybody's way.
             self.drop_branch(&self.room.enter()?)?;
         }
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
         tell(RemovalStep::Renamed);
-        if self.kind() == Kind::Worktree {
+        if self.kind() == LaneKind::Worktree {
             let registered = self.room.git_dir();
             worktree::forget(&registered).map_err(failed("remove", &registered))?;
         }

@@ -21,7 +21,7 @@ use crate::{
     failure::LaneError,
     history,
     inherited::Inherited,
-    provision::Kind,
+    provision::LaneKind,
     settings,
     target::{Target, open_repository},
     worktree,
@@ -84,7 +84,7 @@ impl Room {
     pub(crate) fn describe(
         target: &Target,
         checkout: &Utf8Path,
-        kind: Kind,
+        kind: LaneKind,
     ) -> Result<Self, LaneError> {
         let primary = target.repository();
         let lenders = alternates::resolve(&target.common_dir().join("objects"))?;
@@ -110,8 +110,8 @@ impl Room {
             ("shallow", None),
         ];
         let linked = match kind {
-            Kind::Reference => None,
-            Kind::Worktree => Some(Linked::of(target, checkout)?),
+            LaneKind::Reference => None,
+            LaneKind::Worktree => Some(Linked::of(target, checkout)?),
         };
         let refs = Inherited::of(target);
         Ok(Self { checkout: checkout.to_owned(), files, refs, linked, converts })
@@ -132,8 +132,8 @@ impl Room {
     }
 
     /// What the checkout is to the primary.
-    pub(crate) fn kind(&self) -> Kind {
-        if self.linked.is_some() { Kind::Worktree } else { Kind::Reference }
+    pub(crate) fn kind(&self) -> LaneKind {
+        if self.linked.is_some() { LaneKind::Worktree } else { LaneKind::Reference }
     }
 
     /// Settings without which git would start programs that the primary's configuration names.

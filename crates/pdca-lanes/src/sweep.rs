@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     claim::Lanes,
-    inspect::{Holder, InspectError, LaneReport},
+    inspect::{InspectError, LaneHolder, LaneReport},
     remove::{RemoveError, Removed},
     target::Target,
 };
@@ -40,21 +40,21 @@ pub struct SweepItem {
     /// How long ago somebody took it; none where that cannot be told.
     pub age: Option<Duration>,
     /// What becomes of it.
-    pub decision: Decision,
+    pub decision: SweepDecision,
 }
 
 /// What becomes of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum SweepDecision {
     /// It goes.
-    Remove(Reason),
+    Remove(SweepReason),
     /// It stays.
     Keep(Stays),
 }
 
 /// Why a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum SweepReason {
     /// Nobody took it for too long.
     Old,
     /// The disk has too little room.
@@ -65,7 +65,7 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stays {
     /// Somebody works in it.
-    InUse(Holder),
+    InUse(LaneHolder),
     /// Its target is not configured, so what is in it cannot be compared.
     UnknownTarget,
     /// Nothing asks for it to go.
@@ -111,7 +111,7 @@ fn decide(
         .into_iter()
         .map(|lane| {
             let age = lane.used.and_then(|used| policy.now.duration_since(used).ok());
-            let decision = Decision::Keep(match lane.holder {
+            let decision = SweepDecision::Keep(match lane.holder {
                 Some(holder) => Stays::InUse(holder),
                 None if !known(&lane) => Stays::UnknownTarget,
                 None => Stays::NoNeed,
@@ -125,28 +125,28 @@ fn decide(
     });
     let mut free = free;
     for item in &mut items {
-        if item.decision != Decision::Keep(Stays::NoNeed) {
+        if item.decision != SweepDecision::Keep(Stays::NoNeed) {
             continue;
         }
         let old = policy.max_age.is_some_and(|most| item.age.is_some_and(|age| age > most));
         let full = policy.min_free.is_some_and(|floor| free < floor);
         let reason = match (old, full) {
-            (true, _) => Reason::Old,
-            (false, true) => Reason::DiskFloor,
+            (true, _) => SweepReason::Old,
+            (false, true) => SweepReason::DiskFloor,
             (false, false) => continue,
         };
-        item.decision = Decision::Remove(reason);
+        item.decision = SweepDecision::Remove(reason);
         free = free.saturating_add(item.lane.size);
     }
     // Stable, so those that go keep their order.
-    items.sort_by_key(|item| matches!(item.decision, Decision::Keep(_)));
+    items.sort_by_key(|item| matches!(item.decision, SweepDecision::Keep(_)));
     items
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{hydrate::HydrationState, inspect::LaneState, provision::Kind};
+    use crate::{hydrate::HydrationState, inspect::LaneState, provision::LaneKind};
 
     const DAY: u64 = 24 * 3600;
 
@@ -160,7 +160,7 @@ mod tests {
             slot,
             target: "app".to_owned(),
             path: format!("/lanes/lane-{slot}/app").into(),
-            kind: Kind::Reference,
+            kind: LaneKind::Reference,
             primary: "/app/.git".into(),
             state: LaneState::Ready,
             base: None,
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_in_use_or_unknown_stays_however_old() {
         let mut lanes = vec![lane(0, Some(9), 1), lane(1, Some(9), 1), lane(2, None, 1)];
-        lanes[0].holder = Some(Holder { pid: Some(7) });
+        lanes[0].holder = Some(LaneHolder { pid: Some(7) });
         lanes[1].target = "other".to_owned();
         assert_eq!(
             shown(lanes, 0, None, Some(1)),

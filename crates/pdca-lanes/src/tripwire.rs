@@ -50,7 +50,7 @@ type State = BTreeMap<BString, BString>;
 /// An armed tripwire as it is kept. Bytes that are no text are escaped; names and values need not
 /// be any.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptState {
     repository: Utf8PathBuf,
     state: BTreeMap<String, String>,
 }
@@ -87,7 +87,7 @@ impl Tripwire {
     pub fn save(&self, file: &Utf8Path) -> io::Result<()> {
         let escaped = |bytes: &BString| bytes.escape_bytes().to_string();
         let state = self.before.iter().map(|(name, value)| (escaped(name), escaped(value)));
-        let kept = Kept { repository: self.path.clone(), state: state.collect() };
+        let kept = KeptState { repository: self.path.clone(), state: state.collect() };
         files::replace_unsynced(file, &serde_json::to_vec_pretty(&kept)?)
     }
 
@@ -108,7 +108,7 @@ impl Tripwire {
         else {
             return Ok(None);
         };
-        let kept: Kept = serde_json::from_slice(&bytes)
+        let kept: KeptState = serde_json::from_slice(&bytes)
             .map_err(|source| invalid(format!("{file} is damaged: {source}").into()))?;
         let path = target.path().canonicalize_utf8()?;
         if kept.repository != path {

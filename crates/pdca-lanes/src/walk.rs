@@ -41,12 +41,12 @@ pub(crate) struct Found {
 /// A pass over the working tree, by as many threads as there are cores.
 pub(crate) struct Walk<'a> {
     repo: &'a gix::Repository,
-    rules: Rules<'a>,
+    rules: IgnoreRules<'a>,
 }
 
 /// What holds in every thread.
 #[derive(Clone, Copy)]
-struct Rules<'a> {
+struct IgnoreRules<'a> {
     index: &'a gix::index::File,
     source: Source,
     /// Whether what differs or is untracked is removed on the way.
@@ -72,7 +72,7 @@ pub(crate) enum Spare<'a> {
 /// What one thread does.
 struct Pass<'a> {
     repo: &'a gix::Repository,
-    rules: Rules<'a>,
+    rules: IgnoreRules<'a>,
     /// Read when the first file is met that nobody tracks.
     ignored: Option<gix::AttributeStack<'a>>,
     /// Tracked directories that are left for later, where that is wanted.
@@ -116,7 +116,8 @@ impl<'a> Walk<'a> {
     ) -> gix::Result<Self> {
         let source = Source::WorktreeThenIdMappingIfNotSkipped;
         let able = repo.filesystem_options()?;
-        let rules = Rules { index, source, clears: false, spares: Spare::Ignored, plain, able };
+        let rules =
+            IgnoreRules { index, source, clears: false, spares: Spare::Ignored, plain, able };
         Ok(Self { repo, rules })
     }
 
@@ -128,7 +129,7 @@ impl<'a> Walk<'a> {
         spares: Spare<'a>,
     ) -> gix::Result<Self> {
         let walk = Self::looking(repo, index, plain)?;
-        let rules = Rules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
+        let rules = IgnoreRules { source: Source::IdMapping, clears: true, spares, ..walk.rules };
         Ok(Self { rules, ..walk })
     }
 
@@ -194,7 +195,7 @@ impl Found {
 }
 
 impl<'a> Pass<'a> {
-    fn new(repo: &'a gix::Repository, rules: Rules<'a>) -> Self {
+    fn new(repo: &'a gix::Repository, rules: IgnoreRules<'a>) -> Self {
         Self { repo, rules, ignored: None, later: None, found: Found::default() }
     }
 

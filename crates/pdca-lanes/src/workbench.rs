@@ -25,7 +25,7 @@ use pdca_process::{Cancel, Sign};
 use crate::{
     claim::{ClaimError, Lanes},
     failure::LaneError,
-    hydrate::{Hydrate, HydrateError, Hydrated, Phase},
+    hydrate::{Hydrate, HydrateError, HydratePhase, Hydrated},
     lane::{Lane, Reset, Saved},
     names::{PrivateNames, WorkspaceId},
     owner::OwnerNote,
@@ -92,7 +92,7 @@ pub enum WorkbenchEvent {
     /// A command of hydration printed a line.
     Hydrating {
         /// The command's phase.
-        phase: Phase,
+        phase: HydratePhase,
         /// Its last line.
         line: String,
     },

@@ -9,7 +9,7 @@ use crate::{
     call::Call,
     config::Throttled,
     error::LeafError,
-    outcome::{Found, Produced},
+    outcome::{FoundIn, Produced},
     role::{Output, Role},
     stage::Inputs,
 };
@@ -112,8 +112,8 @@ fn says_so(throttled: &Throttled, log: &Log) -> bool {
 /// output may be a message about a limit; a review that talks about limits has verdicts.
 fn says_nothing(produced: &[Produced]) -> bool {
     produced.iter().all(|one| match one.found {
-        Found::File | Found::Stub => false,
-        Found::Printed => {
+        FoundIn::File | FoundIn::Stub => false,
+        FoundIn::Printed => {
             let review = Review::parse(&String::from_utf8_lossy(&one.bytes));
             review.rows.is_empty() && review.items.is_empty()
         }
@@ -127,7 +127,7 @@ fn collect(call: &Call<'_>, view: &Utf8Path, stdout: Option<Log>) -> Result<Vec<
     let mut flaws = Vec::new();
     for output in role.outputs() {
         match take(call.inputs, view, *output) {
-            Ok(bytes) => produced.push(Produced { output: *output, bytes, found: Found::File }),
+            Ok(bytes) => produced.push(Produced { output: *output, bytes, found: FoundIn::File }),
             Err(flaw @ Flaw::Unfit { .. }) => return Err(flaw),
             Err(flaw) => flaws.push((*output, flaw)),
         }
@@ -166,7 +166,7 @@ fn printed(output: Output, flaw: Flaw, stdout: Option<Log>) -> Result<Produced, 
     if is_blank(&stdout.bytes) {
         return Err(flaw);
     }
-    Ok(Produced { output, bytes: stdout.bytes, found: Found::Printed })
+    Ok(Produced { output, bytes: stdout.bytes, found: FoundIn::Printed })
 }
 
 /// Reads one output from the view, which the leaf could do with as it liked.

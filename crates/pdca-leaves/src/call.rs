@@ -30,9 +30,9 @@ pub struct Call<'a> {
     /// it once the result is published, or to have a finished failure tried afresh.
     pub job: &'a Utf8Path,
     /// Where things are.
-    pub places: Places<'a>,
+    pub places: CallPaths<'a>,
     /// What the leaf is told about the change.
-    pub facts: Facts<'a>,
+    pub facts: CallFacts<'a>,
     /// Start nothing, whatever the configuration says.
     pub force_stub: bool,
     /// The model that the brief asks for, in place of the configured one.
@@ -61,14 +61,14 @@ impl<'a> Call<'a> {
         config: &'a LeafConfig,
         inputs: &'a Inputs,
         job: &'a Utf8Path,
-        places: Places<'a>,
+        places: CallPaths<'a>,
     ) -> Self {
         Self {
             config,
             inputs,
             job,
             places,
-            facts: Facts::default(),
+            facts: CallFacts::default(),
             force_stub: false,
             model: None,
             hold: None,
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
 
 /// Where things are, and which of them are out of bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct CallPaths<'a> {
     /// The directory of `pdca.toml`. No leaf writes there, `writable` apart.
     pub workspace: &'a Utf8Path,
     /// Where the bundles are. No leaf writes there; an independent one cannot read it.
@@ -134,7 +134,7 @@ pub struct Places<'a> {
 
 /// What a leaf is told about the change, as environment.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct CallFacts<'a> {
     /// `PDCA_BASE`: the commit the change starts from.
     pub base: Option<&'a str>,
     /// `PDCA_BRIEF_BASE`: the branch the brief names.
@@ -147,7 +147,7 @@ pub struct Facts<'a> {
     pub lane: &'a BTreeMap<String, String>,
 }
 
-impl Default for Facts<'_> {
+impl Default for CallFacts<'_> {
     fn default() -> Self {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         Self { base: None, brief_base: None, target: None, run: None, lane: &NONE }

@@ -6,7 +6,7 @@
 //! returns the result as bytes; the bundle itself is the driver's to write.
 //!
 //! ```
-//! use pdca_leaves::{Call, Guard, Inputs, LeafConfig, Output, Places, Role, call};
+//! use pdca_leaves::{Call, Guard, Inputs, LeafConfig, Output, CallPaths, Role, call};
 //! use pdca_process::Cancel;
 //! use pdca_state::{Artifact, Bundle, BundleRoot, Review};
 //!
@@ -22,7 +22,7 @@
 //!
 //! let config = LeafConfig::default(); // a stub
 //! let job = workspace.join(".pdca/jobs/36/reviewer");
-//! let places = Places {
+//! let places = CallPaths {
 //!     workspace,
 //!     bundle_root: root.path(),
 //!     worktree: None,
@@ -77,12 +77,12 @@ mod proposal;
 
 pub use agent_config::is_agent_config;
 pub use attempt::Flaw;
-pub use call::{BoxError, Call, Facts, Places, call};
+pub use call::{BoxError, Call, CallFacts, CallPaths, call};
 pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home};
-pub use outcome::{Found, Guard, LeafEvent, LeafOutcome, Produced};
-pub use problem::{ConfigFlaw, Problem};
+pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
+pub use problem::{ConfigFlaw, LeafConfigProblem};
 pub use proposal::{Proposal, ProposalError};
 pub use role::{CONFLICT, Output, Role, inputs};
 pub use stage::{Inputs, StageError};

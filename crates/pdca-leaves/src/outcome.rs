@@ -49,12 +49,12 @@ pub struct Produced {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Where they were found.
-    pub found: Found,
+    pub found: FoundIn,
 }
 
 /// Where an artifact was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundIn {
     /// In its file in the staged view.
     File,
     /// In what the leaf printed.

@@ -13,7 +13,7 @@ use crate::{
 /// One thing that is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{key}: {flaw}")]
-pub struct Problem {
+pub struct LeafConfigProblem {
     /// The key, such as `leaves.builder.argv[1]`.
     pub key: String,
     /// What is wrong with it.
@@ -77,7 +77,7 @@ const MAX_RETRIES: u32 = 100;
 
 impl Leaves {
     /// Everything that is wrong, in the order of the file's tables.
-    pub fn validate(&self) -> Vec<Problem> {
+    pub fn validate(&self) -> Vec<LeafConfigProblem> {
         let mut problems = Problems::default();
         for role in Role::ALL {
             if let Some(leaf) = self.of(*role) {
@@ -111,11 +111,11 @@ pub(crate) fn is_adviser_name(name: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Problems(Vec<Problem>);
+struct Problems(Vec<LeafConfigProblem>);
 
 impl Problems {
     fn add(&mut self, key: fmt::Arguments<'_>, flaw: ConfigFlaw) {
-        self.0.push(Problem { key: key.to_string(), flaw });
+        self.0.push(LeafConfigProblem { key: key.to_string(), flaw });
     }
 
     fn leaf(&mut self, role: Role, table: &str, leaf: &LeafConfig) {

@@ -1,6 +1,6 @@
 //! What a sign-off leaf proposes. It grants, so it is read strictly.
 
-use pdca_state::Action;
+use pdca_state::SignoffAction;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -11,17 +11,17 @@ use thiserror::Error;
 ///
 /// ```
 /// use pdca_leaves::Proposal;
-/// use pdca_state::Action;
+/// use pdca_state::SignoffAction;
 ///
 /// let proposal = Proposal::parse(br#"{"action": "iterate-do", "note": "test the empty list"}"#)?;
-/// assert_eq!(proposal.action, Action::IterateDo);
+/// assert_eq!(proposal.action, SignoffAction::IterateDo);
 /// assert!(Proposal::parse(b"I accept").is_err());
 /// # Ok::<(), pdca_leaves::ProposalError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// What to record.
-    pub action: Action,
+    pub action: SignoffAction,
     /// The person's reason, literally.
     pub note: Option<String>,
 }
@@ -49,7 +49,7 @@ impl Proposal {
     /// Reads the file that the leaf left.
     pub fn parse(bytes: &[u8]) -> Result<Self, ProposalError> {
         let File { action, note } = serde_json::from_slice(bytes)?;
-        let known = Action::ALL.into_iter().find(|known| known.as_str() == action);
+        let known = SignoffAction::ALL.into_iter().find(|known| known.as_str() == action);
         let action = known.ok_or(ProposalError::UnknownAction(action))?;
         Ok(Self { action, note })
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn every_decision_can_be_proposed() {
-        for action in Action::ALL {
+        for action in SignoffAction::ALL {
             let text = format!(r#"{{"action": "{action}"}}"#);
             assert_eq!(Proposal::parse(text.as_bytes()).unwrap().action, action);
         }

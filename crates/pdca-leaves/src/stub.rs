@@ -14,7 +14,7 @@ use pdca_state::{Artifact, BundleId, Element};
 use crate::{
     call::Call,
     error::LeafError,
-    outcome::{Found, Guard, LeafOutcome, Produced},
+    outcome::{FoundIn, Guard, LeafOutcome, Produced},
     role::{Output, Role},
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn fill(call: &Call<'_>) -> Result<LeafOutcome, LeafError> {
     let produced = made.into_iter().map(|(output, text)| Produced {
         output,
         bytes: text.into_bytes(),
-        found: Found::Stub,
+        found: FoundIn::Stub,
     });
     Ok(LeafOutcome {
         role,

@@ -106,11 +106,11 @@ pub struct ArchivePlan {
 pub struct ArchiveStep {
     bundle: Bundle,
     number: u32,
-    action: Action,
+    action: StepAction,
 }
 
 #[derive(Debug)]
-enum Action {
+enum StepAction {
     Begin { manifest: Manifest, beside: Vec<(String, Vec<u8>)> },
     Fold(String),
     Seed(String),
@@ -121,19 +121,19 @@ enum Action {
 
 /// Plans the archive of the attempt that lies in the bundle; one that was begun is resumed.
 pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, reentry, Why::SentBack)
+    plan(bundle, reentry, StepReason::SentBack)
 }
 
 /// As [`archive_plan`], for an attempt that was built on a result that changed since. `said` is what
 /// changed; the next attempt is told so. It goes on from Do.
 pub fn archive_stale(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, Reentry::Do, Why::Stale(said))
+    plan(bundle, Reentry::Do, StepReason::Stale(said))
 }
 
 /// As [`archive_plan`], for an attempt that was accepted and does not fit what landed since. `said` is
 /// what conflicts with what; the next attempt is told so. It goes on from Do.
 pub fn archive_superseded(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, Reentry::Do, Why::Superseded(said))
+    plan(bundle, Reentry::Do, StepReason::Superseded(said))
 }
 
 /// As [`archive_plan`], for an attempt that was accepted, has not landed, and is sent back. `partners`
@@ -144,12 +144,12 @@ pub fn archive_returned(
     record: &Returned,
     partners: &[(BundleId, Vec<u8>)],
 ) -> Result<ArchivePlan, ArchiveError> {
-    plan(bundle, reentry, Why::Returned { record, partners })
+    plan(bundle, reentry, StepReason::Returned { record, partners })
 }
 
 /// Why an attempt goes into the archive.
 #[derive(Clone, Copy)]
-enum Why<'a> {
+enum StepReason<'a> {
     /// A person sent it back at its sign-off.
     SentBack,
     /// It was accepted and conflicts with what landed since.
@@ -160,7 +160,11 @@ enum Why<'a> {
     Returned { record: &'a Returned, partners: &'a [(BundleId, Vec<u8>)] },
 }
 
-fn plan(bundle: &Bundle, reentry: Reentry, why: Why<'_>) -> Result<ArchivePlan, ArchiveError> {
+fn plan(
+    bundle: &Bundle,
+    reentry: Reentry,
+    why: StepReason<'_>,
+) -> Result<ArchivePlan, ArchiveError> {
     let contents = bundle.contents()?;
     if let Some(pending) = contents.pending()? {
         return Ok(ArchivePlan::new(bundle, pending, Vec::new()));
@@ -184,12 +188,12 @@ fn plan(bundle: &Bundle, reentry: Reentry, why: Why<'_>) -> Result<ArchivePlan, 
         .map(|text| BTreeSet::from_iter(Brief::parse(&text).test_files()))
         .unwrap_or_default();
     let (carry_forward, beside) = match why {
-        Why::SentBack => {
+        StepReason::SentBack => {
             (carry_forward::section(number, reentry, summary.as_ref(), gates.as_ref()), Vec::new())
         }
-        Why::Superseded(said) => (carry_forward::superseded(number, said), Vec::new()),
-        Why::Stale(said) => (carry_forward::stale(number, said), Vec::new()),
-        Why::Returned { record, partners } => {
+        StepReason::Superseded(said) => (carry_forward::superseded(number, said), Vec::new()),
+        StepReason::Stale(said) => (carry_forward::stale(number, said), Vec::new()),
+        StepReason::Returned { record, partners } => {
             let section = carry_forward::returned(number, reentry, record);
             (section, returned::files(record, partners))
         }
@@ -257,15 +261,16 @@ impl ArchivePlan {
     ) -> Self {
         let section = manifest.carry_forward.clone();
         let moves = manifest.moves.clone();
-        let mut actions = vec![Action::Begin { manifest, beside }, Action::Fold(section.clone())];
+        let mut actions =
+            vec![StepAction::Begin { manifest, beside }, StepAction::Fold(section.clone())];
         if reentry == Reentry::Plan {
-            actions.push(Action::Seed(section));
+            actions.push(StepAction::Seed(section));
         }
-        actions.extend(moves.iter().cloned().map(Action::Move));
+        actions.extend(moves.iter().cloned().map(StepAction::Move));
         if reentry == Reentry::Plan {
-            actions.push(Action::Draft);
+            actions.push(StepAction::Draft);
         }
-        actions.push(Action::Finish(moves));
+        actions.push(StepAction::Finish(moves));
         let steps = actions
             .into_iter()
             .map(|action| ArchiveStep { bundle: bundle.clone(), number, action })
@@ -283,25 +288,25 @@ impl ArchiveStep {
     /// A name for the kind of step, for logs and fault injection.
     pub fn name(&self) -> &'static str {
         match self.action {
-            Action::Begin { .. } => "archive-begin",
-            Action::Fold(_) => "archive-fold",
-            Action::Seed(_) => "archive-seed",
-            Action::Move(_) => "archive-move",
-            Action::Draft => "archive-draft",
-            Action::Finish(_) => "archive-finish",
+            StepAction::Begin { .. } => "archive-begin",
+            StepAction::Fold(_) => "archive-fold",
+            StepAction::Seed(_) => "archive-seed",
+            StepAction::Move(_) => "archive-move",
+            StepAction::Draft => "archive-draft",
+            StepAction::Finish(_) => "archive-finish",
         }
     }
 
     /// Does it, or finds that it is done.
     pub fn apply(&self) -> Result<(), ArchiveError> {
         match &self.action {
-            Action::Begin { manifest, beside } => self.begin(manifest, beside),
-            Action::Fold(section) => self.append(Artifact::Brief, section, false),
-            Action::Seed(section) => self.append(Artifact::CarryForward, section, true),
-            Action::Move(relative) if self.is_draft(relative)? => Ok(()),
-            Action::Move(relative) => self.move_one(relative),
-            Action::Draft => self.draft(),
-            Action::Finish(moves) => self.finish(moves),
+            StepAction::Begin { manifest, beside } => self.begin(manifest, beside),
+            StepAction::Fold(section) => self.append(Artifact::Brief, section, false),
+            StepAction::Seed(section) => self.append(Artifact::CarryForward, section, true),
+            StepAction::Move(relative) if self.is_draft(relative)? => Ok(()),
+            StepAction::Move(relative) => self.move_one(relative),
+            StepAction::Draft => self.draft(),
+            StepAction::Finish(moves) => self.finish(moves),
         }
     }
 
@@ -425,14 +430,14 @@ impl fmt::Display for ArchiveStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir = dir_of(self.number);
         match &self.action {
-            Action::Begin { .. } => write!(f, "begin {dir}"),
-            Action::Fold(_) => {
+            StepAction::Begin { .. } => write!(f, "begin {dir}"),
+            StepAction::Fold(_) => {
                 write!(f, "fold what was learned into {}", Artifact::Brief.file_name())
             }
-            Action::Seed(_) => write!(f, "keep it as {}", Artifact::CarryForward.file_name()),
-            Action::Move(path) => write!(f, "move {path} to {dir}"),
-            Action::Draft => write!(f, "begin the next {}", Artifact::Brief.file_name()),
-            Action::Finish(_) => write!(f, "finish {dir}"),
+            StepAction::Seed(_) => write!(f, "keep it as {}", Artifact::CarryForward.file_name()),
+            StepAction::Move(path) => write!(f, "move {path} to {dir}"),
+            StepAction::Draft => write!(f, "begin the next {}", Artifact::Brief.file_name()),
+            StepAction::Finish(_) => write!(f, "finish {dir}"),
         }
     }
 }

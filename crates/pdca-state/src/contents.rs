@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use crate::archive::{self, Pending};
 use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG};
 use crate::files::{self, ReadError};
-use crate::state::{BriefFact, Facts};
+use crate::state::{BriefFact, StateFacts};
 
 /// Why a bundle cannot be read. It makes one bad row, never a failed listing.
 #[derive(Debug, thiserror::Error)]
@@ -217,16 +217,16 @@ impl<'a> Contents<'a> {
     }
 
     /// The facts that presence alone decides; the caller adds what only reading tells.
-    pub(crate) fn facts(&self, brief: BriefFact) -> Facts {
+    pub(crate) fn facts(&self, brief: BriefFact) -> StateFacts {
         let has = |artifact| self.artifacts.contains(artifact);
-        Facts {
+        StateFacts {
             brief,
             change: has(Artifact::Patch) || has(Artifact::CloseDisposition),
             cycle_ran: brief == BriefFact::Authored
                 || self.artifacts.iter().any(Artifact::shows_a_cycle)
                 || self.archived
                 || !(self.advisories.is_empty() && self.leftovers.is_empty()),
-            ..Facts::default()
+            ..StateFacts::default()
         }
     }
 }

@@ -26,7 +26,7 @@
 //!   it is moved into `iteration-v<N>/`, and an interrupted move is finished into the same N.
 //! - No path is built from an id that was not parsed as a [`BundleId`], and nothing that a bundle
 //!   says makes this crate read or write outside of it.
-//! - One bad bundle is one bad [`Row`], never a failed survey.
+//! - One bad bundle is one bad [`SurveyRow`], never a failed survey.
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
 mod artifact;
@@ -82,14 +82,14 @@ pub use returned::Returned;
 pub use review::{MissingReview, Review, ReviewRow, declared_dependencies};
 pub use root::{BundleRoot, Listing, RootError, Strangeness, Stranger};
 pub use signoff::{
-    Accepted, Action, Decision, Outcome, Override, SignoffError, UnknownOutcome, overrule, record,
-    require_accepted,
+    Accepted, Override, SignoffAction, SignoffDecision, SignoffError, SignoffOutcome,
+    UnknownOutcome, overrule, record, require_accepted,
 };
-pub use snapshot::{Coverage, Problem, Snapshot};
-pub use state::{BriefFact, Facts, Reentry, State};
+pub use snapshot::{Coverage, Snapshot, SnapshotProblem};
+pub use state::{BriefFact, Reentry, State, StateFacts};
 pub use summary::{
     Advisory, NeedsHuman, RecordedSignoff, Summary, SummaryFlaw, SummaryInputs, assemble, given_up,
     protected_item,
 };
-pub use survey::{Glance, Row, survey, survey_bundles};
+pub use survey::{Glance, SurveyRow, survey, survey_bundles};
 pub use title::title_of;

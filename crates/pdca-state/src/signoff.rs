@@ -14,7 +14,7 @@ const OVERRIDE: &str = "- Gate overridden:";
 
 /// What §9 says was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum SignoffOutcome {
     /// Accepted, as we record it.
     #[serde(rename = "merged-wider")]
     MergedWider,
@@ -34,7 +34,7 @@ pub enum Outcome {
 
 /// What a person can decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum SignoffAction {
     /// Freeze it as done.
     Accept,
     /// Build it again.
@@ -47,9 +47,9 @@ pub enum Action {
 
 /// A decision to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct SignoffDecision {
     /// What was decided.
-    pub action: Action,
+    pub action: SignoffAction,
     /// Who decided.
     pub by: String,
     /// When, as it is to be written: `2026-11-16`.
@@ -95,7 +95,7 @@ pub enum SignoffError {
     #[error("already decided: {outcome}")]
     AlreadyDecided {
         /// How.
-        outcome: Outcome,
+        outcome: SignoffOutcome,
     },
     /// §9 does not say that it was accepted.
     #[error("§9 does not say that it was accepted")]
@@ -121,7 +121,7 @@ pub enum SignoffError {
     #[error("{action} needs a note")]
     NoteRequired {
         /// The action.
-        action: Action,
+        action: SignoffAction,
     },
     /// The summary has no list of open decisions, so nobody can know that there are none.
     #[error("the summary has no `## 6. NEEDS-HUMAN` section")]
@@ -139,43 +139,46 @@ pub enum SignoffError {
     },
 }
 
-impl Outcome {
+impl SignoffOutcome {
     /// Every outcome.
-    pub const ALL: [Outcome; 5] = [
-        Outcome::MergedWider,
-        Outcome::Accepted,
-        Outcome::IteratedToDo,
-        Outcome::IteratedToPlan,
-        Outcome::Discontinued,
+    pub const ALL: [SignoffOutcome; 5] = [
+        SignoffOutcome::MergedWider,
+        SignoffOutcome::Accepted,
+        SignoffOutcome::IteratedToDo,
+        SignoffOutcome::IteratedToPlan,
+        SignoffOutcome::Discontinued,
     ];
 
     /// The token in §9.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::MergedWider => "merged-wider",
-            Outcome::Accepted => "accepted",
-            Outcome::IteratedToDo => "iterated-to-Do",
-            Outcome::IteratedToPlan => "iterated-to-Plan",
-            Outcome::Discontinued => "discontinued",
+            SignoffOutcome::MergedWider => "merged-wider",
+            SignoffOutcome::Accepted => "accepted",
+            SignoffOutcome::IteratedToDo => "iterated-to-Do",
+            SignoffOutcome::IteratedToPlan => "iterated-to-Plan",
+            SignoffOutcome::Discontinued => "discontinued",
         }
     }
 
     /// The field of §9 that says why.
     pub(crate) fn note_field(self) -> SignoffField {
         match self {
-            Outcome::IteratedToDo | Outcome::IteratedToPlan => SignoffField::Delta,
-            Outcome::MergedWider | Outcome::Accepted | Outcome::Discontinued => {
-                SignoffField::Disposition
-            }
+            SignoffOutcome::IteratedToDo | SignoffOutcome::IteratedToPlan => SignoffField::Delta,
+            SignoffOutcome::MergedWider
+            | SignoffOutcome::Accepted
+            | SignoffOutcome::Discontinued => SignoffField::Disposition,
         }
     }
 }
 
-impl FromStr for Outcome {
+impl FromStr for SignoffOutcome {
     type Err = UnknownOutcome;
 
     fn from_str(text: &str) -> Result<Self, UnknownOutcome> {
-        Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == text).ok_or(UnknownOutcome)
+        SignoffOutcome::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == text)
+            .ok_or(UnknownOutcome)
     }
 }
 
@@ -184,39 +187,43 @@ impl FromStr for Outcome {
 #[error("not a known outcome")]
 pub struct UnknownOutcome;
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for SignoffOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl Action {
+impl SignoffAction {
     /// Every action.
-    pub const ALL: [Action; 4] =
-        [Action::Accept, Action::IterateDo, Action::IteratePlan, Action::Discontinue];
+    pub const ALL: [SignoffAction; 4] = [
+        SignoffAction::Accept,
+        SignoffAction::IterateDo,
+        SignoffAction::IteratePlan,
+        SignoffAction::Discontinue,
+    ];
 
     /// The outcome it records.
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> SignoffOutcome {
         match self {
-            Action::Accept => Outcome::MergedWider,
-            Action::IterateDo => Outcome::IteratedToDo,
-            Action::IteratePlan => Outcome::IteratedToPlan,
-            Action::Discontinue => Outcome::Discontinued,
+            SignoffAction::Accept => SignoffOutcome::MergedWider,
+            SignoffAction::IterateDo => SignoffOutcome::IteratedToDo,
+            SignoffAction::IteratePlan => SignoffOutcome::IteratedToPlan,
+            SignoffAction::Discontinue => SignoffOutcome::Discontinued,
         }
     }
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
-            Action::Accept => "accept",
-            Action::IterateDo => "iterate-do",
-            Action::IteratePlan => "iterate-plan",
-            Action::Discontinue => "discontinue",
+            SignoffAction::Accept => "accept",
+            SignoffAction::IterateDo => "iterate-do",
+            SignoffAction::IteratePlan => "iterate-plan",
+            SignoffAction::Discontinue => "discontinue",
         }
     }
 }
 
-impl std::fmt::Display for Action {
+impl std::fmt::Display for SignoffAction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.as_str())
     }
@@ -229,7 +236,7 @@ impl std::fmt::Display for Action {
 pub fn record(
     summary: &str,
     gates: Option<&GateReport>,
-    decision: &Decision,
+    decision: &SignoffDecision,
 ) -> Result<String, SignoffError> {
     let parsed = Summary::parse(summary);
     require_recordable(&parsed)?;
@@ -239,15 +246,17 @@ pub fn record(
     }
     let note = folded(decision.note.as_deref().unwrap_or(""));
     let overrides = match decision.action {
-        Action::Accept => named_overrides(gates, &decision.overrides)?,
-        Action::Discontinue | Action::IterateDo | Action::IteratePlan => Vec::new(),
+        SignoffAction::Accept => named_overrides(gates, &decision.overrides)?,
+        SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan => {
+            Vec::new()
+        }
     };
     match decision.action {
-        Action::Accept => require_acceptable(&parsed, gates, &overrides)?,
-        Action::Discontinue if note.is_empty() => {
+        SignoffAction::Accept => require_acceptable(&parsed, gates, &overrides)?,
+        SignoffAction::Discontinue if note.is_empty() => {
             return Err(SignoffError::NoteRequired { action: decision.action });
         }
-        Action::Discontinue | Action::IterateDo | Action::IteratePlan => {}
+        SignoffAction::Discontinue | SignoffAction::IterateDo | SignoffAction::IteratePlan => {}
     }
     let outcome = decision.action.outcome();
     let mut values = vec![
@@ -273,8 +282,10 @@ pub fn require_accepted(
         return Err(SignoffError::Unrecordable { flaw: flaw.clone() });
     }
     let recorded = parsed.signoff().filter(|recorded| match recorded.outcome {
-        Outcome::MergedWider | Outcome::Accepted => true,
-        Outcome::IteratedToDo | Outcome::IteratedToPlan | Outcome::Discontinued => false,
+        SignoffOutcome::MergedWider | SignoffOutcome::Accepted => true,
+        SignoffOutcome::IteratedToDo
+        | SignoffOutcome::IteratedToPlan
+        | SignoffOutcome::Discontinued => false,
     });
     let recorded = recorded.ok_or(SignoffError::NotAccepted)?;
     let by = folded(&recorded.by);
@@ -290,16 +301,17 @@ pub fn require_accepted(
 /// The summary with a decision in place of the acceptance that it has, or why not.
 ///
 /// For an accepted change that has not landed. Who accepted it stays in the note.
-pub fn overrule(summary: &str, decision: &Decision) -> Result<String, SignoffError> {
+pub fn overrule(summary: &str, decision: &SignoffDecision) -> Result<String, SignoffError> {
     let parsed = Summary::parse(summary);
     if let Some(flaw) = parsed.unrecordable() {
         return Err(SignoffError::Unrecordable { flaw: flaw.clone() });
     }
     match (parsed.outcome(), decision.action) {
-        (Some(Outcome::MergedWider | Outcome::Accepted), Action::Accept) | (None, _) => {
+        (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), SignoffAction::Accept)
+        | (None, _) => {
             return record(summary, None, decision);
         }
-        (Some(Outcome::MergedWider | Outcome::Accepted), _) => {}
+        (Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted), _) => {}
         (Some(outcome), _) => return Err(SignoffError::AlreadyDecided { outcome }),
     }
     let by = folded(&decision.by);

@@ -16,7 +16,7 @@ use crate::gates::GateReport;
 use crate::id::BundleId;
 use crate::notes;
 use crate::review::Review;
-use crate::state::{BriefFact, Facts, State};
+use crate::state::{BriefFact, State, StateFacts};
 use crate::summary::Summary;
 
 /// What a bundle held at one moment, parsed.
@@ -52,7 +52,7 @@ pub struct Snapshot {
     /// The archive that was begun and not finished.
     pub pending: Option<Pending>,
     /// What could not be used, and did not keep the bundle from being read.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SnapshotProblem>,
     /// What judges the change, in the order in which it is to be set aside.
     verdicts: Vec<Utf8PathBuf>,
 }
@@ -60,7 +60,7 @@ pub struct Snapshot {
 /// Something in a bundle that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}")]
-pub struct Problem {
+pub struct SnapshotProblem {
     /// The file.
     pub file: Utf8PathBuf,
     /// The artifact, where it has a fixed name.
@@ -84,7 +84,7 @@ impl Bundle {
     /// Reads everything but the patch.
     ///
     /// A brief or a summary that cannot be read is an error: the state hangs on them, and only
-    /// what is read strictly may grant. Everything else is a [`Problem`] and counts as absent.
+    /// what is read strictly may grant. Everything else is a [`SnapshotProblem`] and counts as absent.
     pub fn load(&self) -> Result<Snapshot, LoadError> {
         let contents = self.contents()?;
         contents.require_change_is_a_file()?;
@@ -93,7 +93,7 @@ impl Bundle {
         let summary = reader.text(Artifact::Summary)?.map(|text| Summary::parse(&text));
         let gates = reader.gates();
         let pending = contents.pending()?;
-        let facts = Facts {
+        let facts = StateFacts {
             gates: gates.is_some(),
             summary: summary.is_some(),
             outcome: summary.as_ref().and_then(Summary::outcome),
@@ -202,7 +202,7 @@ pub(crate) fn brief_fact(brief: Option<&Brief>) -> BriefFact {
 struct Reader<'a> {
     bundle: &'a Bundle,
     contents: &'a Contents<'a>,
-    problems: Vec<Problem>,
+    problems: Vec<SnapshotProblem>,
 }
 
 impl Reader<'_> {
@@ -296,7 +296,7 @@ impl Reader<'_> {
 
     fn problem(&mut self, name: &str, what: String) {
         let artifact = Artifact::from_file_name(name);
-        self.problems.push(Problem { file: self.bundle.dir().join(name), artifact, what });
+        self.problems.push(SnapshotProblem { file: self.bundle.dir().join(name), artifact, what });
     }
 }
 

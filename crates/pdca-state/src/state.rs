@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::signoff::Outcome;
+use crate::signoff::SignoffOutcome;
 
 /// Where a bundle stands in the cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +54,7 @@ pub enum BriefFact {
 /// All that the derivation looks at. The default is an empty bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of them yes or no")]
-pub struct Facts {
+pub struct StateFacts {
     /// The brief.
     pub brief: BriefFact,
     /// A patch or a close disposition is there.
@@ -64,7 +64,7 @@ pub struct Facts {
     /// The result document is there.
     pub summary: bool,
     /// What its sign-off says, where that is a known token.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<SignoffOutcome>,
     /// The tracker's thread says that the issue is resolved.
     pub resolved: bool,
     /// Something shows that a cycle ran.
@@ -89,12 +89,12 @@ impl State {
     ];
 
     /// Derives the state. Pure and total.
-    pub fn of(facts: &Facts) -> State {
+    pub fn of(facts: &StateFacts) -> State {
         if let Some(reentry) = facts.pending {
             return State::Iterate(reentry);
         }
         // A person may give a bundle up wherever it stands, so this says it without what comes before.
-        if facts.summary && facts.outcome == Some(Outcome::Discontinued) {
+        if facts.summary && facts.outcome == Some(SignoffOutcome::Discontinued) {
             return State::Discontinued;
         }
         match facts.brief {
@@ -107,10 +107,10 @@ impl State {
             BriefFact::Authored if !facts.summary => State::Checked,
             BriefFact::Authored => match facts.outcome {
                 None => State::AwaitingSignoff,
-                Some(Outcome::MergedWider | Outcome::Accepted) => State::Complete,
-                Some(Outcome::IteratedToDo) => State::Iterate(Reentry::Do),
-                Some(Outcome::IteratedToPlan) => State::Iterate(Reentry::Plan),
-                Some(Outcome::Discontinued) => State::Discontinued,
+                Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted) => State::Complete,
+                Some(SignoffOutcome::IteratedToDo) => State::Iterate(Reentry::Do),
+                Some(SignoffOutcome::IteratedToPlan) => State::Iterate(Reentry::Plan),
+                Some(SignoffOutcome::Discontinued) => State::Discontinued,
             },
         }
     }
@@ -174,17 +174,17 @@ impl<'de> serde::Deserialize<'de> for State {
 mod tests {
     use super::*;
 
-    const OUTCOMES: [Option<Outcome>; 6] = [
+    const OUTCOMES: [Option<SignoffOutcome>; 6] = [
         None,
-        Some(Outcome::MergedWider),
-        Some(Outcome::Accepted),
-        Some(Outcome::IteratedToDo),
-        Some(Outcome::IteratedToPlan),
-        Some(Outcome::Discontinued),
+        Some(SignoffOutcome::MergedWider),
+        Some(SignoffOutcome::Accepted),
+        Some(SignoffOutcome::IteratedToDo),
+        Some(SignoffOutcome::IteratedToPlan),
+        Some(SignoffOutcome::Discontinued),
     ];
 
     /// Every combination of facts.
-    fn all() -> Vec<Facts> {
+    fn all() -> Vec<StateFacts> {
         let bools = [false, true];
         let mut all = Vec::new();
         for brief in [BriefFact::Absent, BriefFact::Placeholder, BriefFact::Authored] {
@@ -193,7 +193,7 @@ mod tests {
                     [0, 1, 2, 3, 4].map(|bit| bools[usize::from(flags >> bit & 1)]);
                 for outcome in OUTCOMES {
                     for pending in [None, Some(Reentry::Do), Some(Reentry::Plan)] {
-                        all.push(Facts {
+                        all.push(StateFacts {
                             brief,
                             change,
                             gates,
@@ -224,41 +224,57 @@ mod tests {
 
     #[test]
     fn each_row_of_the_table_in_order() {
-        let authored = Facts { brief: BriefFact::Authored, cycle_ran: true, ..Facts::default() };
-        let built = Facts { change: true, ..authored };
-        let checked = Facts { gates: true, ..built };
-        let summed = Facts { summary: true, ..checked };
-        let decided = |outcome| Facts { outcome: Some(outcome), ..summed };
+        let authored =
+            StateFacts { brief: BriefFact::Authored, cycle_ran: true, ..StateFacts::default() };
+        let built = StateFacts { change: true, ..authored };
+        let checked = StateFacts { gates: true, ..built };
+        let summed = StateFacts { summary: true, ..checked };
+        let decided = |outcome| StateFacts { outcome: Some(outcome), ..summed };
         for (facts, state) in [
-            (Facts::default(), "UNPLANNED"),
-            (Facts { resolved: true, ..Facts::default() }, "RESOLVED"),
-            (Facts { resolved: true, cycle_ran: true, ..Facts::default() }, "UNPLANNED"),
-            (Facts { brief: BriefFact::Placeholder, ..summed }, "UNPLANNED"),
+            (StateFacts::default(), "UNPLANNED"),
+            (StateFacts { resolved: true, ..StateFacts::default() }, "RESOLVED"),
+            (StateFacts { resolved: true, cycle_ran: true, ..StateFacts::default() }, "UNPLANNED"),
+            (StateFacts { brief: BriefFact::Placeholder, ..summed }, "UNPLANNED"),
             (
-                Facts { brief: BriefFact::Placeholder, resolved: true, ..Facts::default() },
+                StateFacts {
+                    brief: BriefFact::Placeholder,
+                    resolved: true,
+                    ..StateFacts::default()
+                },
                 "RESOLVED",
             ),
-            (Facts { resolved: true, ..authored }, "PLANNED"),
+            (StateFacts { resolved: true, ..authored }, "PLANNED"),
             (authored, "PLANNED"),
             (built, "BUILT"),
             (checked, "CHECKED"),
             (summed, "AWAITING_SIGNOFF"),
-            (decided(Outcome::MergedWider), "COMPLETE"),
-            (decided(Outcome::Accepted), "COMPLETE"),
-            (decided(Outcome::IteratedToDo), "ITERATE_DO"),
-            (decided(Outcome::IteratedToPlan), "ITERATE_PLAN"),
-            (decided(Outcome::Discontinued), "DISCONTINUED"),
+            (decided(SignoffOutcome::MergedWider), "COMPLETE"),
+            (decided(SignoffOutcome::Accepted), "COMPLETE"),
+            (decided(SignoffOutcome::IteratedToDo), "ITERATE_DO"),
+            (decided(SignoffOutcome::IteratedToPlan), "ITERATE_PLAN"),
+            (decided(SignoffOutcome::Discontinued), "DISCONTINUED"),
             (
-                Facts { summary: true, outcome: Some(Outcome::Discontinued), ..authored },
+                StateFacts {
+                    summary: true,
+                    outcome: Some(SignoffOutcome::Discontinued),
+                    ..authored
+                },
                 "DISCONTINUED",
             ),
             (
-                Facts { summary: true, outcome: Some(Outcome::Discontinued), ..Facts::default() },
+                StateFacts {
+                    summary: true,
+                    outcome: Some(SignoffOutcome::Discontinued),
+                    ..StateFacts::default()
+                },
                 "DISCONTINUED",
             ),
-            (Facts { summary: true, outcome: Some(Outcome::MergedWider), ..built }, "BUILT"),
-            (Facts { pending: Some(Reentry::Plan), ..Facts::default() }, "ITERATE_PLAN"),
-            (Facts { pending: Some(Reentry::Do), ..authored }, "ITERATE_DO"),
+            (
+                StateFacts { summary: true, outcome: Some(SignoffOutcome::MergedWider), ..built },
+                "BUILT",
+            ),
+            (StateFacts { pending: Some(Reentry::Plan), ..StateFacts::default() }, "ITERATE_PLAN"),
+            (StateFacts { pending: Some(Reentry::Do), ..authored }, "ITERATE_DO"),
         ] {
             assert_eq!(State::of(&facts).to_string(), state, "{facts:?}");
         }
@@ -269,13 +285,13 @@ mod tests {
         for facts in all() {
             let before = rank(State::of(&facts));
             let mut steps = vec![
-                Facts { brief: BriefFact::Authored, cycle_ran: true, ..facts },
-                Facts { change: true, cycle_ran: true, ..facts },
-                Facts { gates: true, cycle_ran: true, ..facts },
-                Facts { summary: true, cycle_ran: true, ..facts },
+                StateFacts { brief: BriefFact::Authored, cycle_ran: true, ..facts },
+                StateFacts { change: true, cycle_ran: true, ..facts },
+                StateFacts { gates: true, cycle_ran: true, ..facts },
+                StateFacts { summary: true, cycle_ran: true, ..facts },
             ];
             if facts.outcome.is_none() {
-                steps.extend(OUTCOMES.map(|outcome| Facts { outcome, ..facts }));
+                steps.extend(OUTCOMES.map(|outcome| StateFacts { outcome, ..facts }));
             }
             for next in steps {
                 assert!(rank(State::of(&next)) >= before, "{facts:?} -> {next:?}");
@@ -299,12 +315,14 @@ mod tests {
                 facts.brief == BriefFact::Authored && facts.change && facts.gates && facts.summary;
             match State::of(&facts) {
                 State::Complete => {
-                    let accepted =
-                        matches!(facts.outcome, Some(Outcome::MergedWider | Outcome::Accepted));
+                    let accepted = matches!(
+                        facts.outcome,
+                        Some(SignoffOutcome::MergedWider | SignoffOutcome::Accepted)
+                    );
                     assert!(whole && accepted && facts.pending.is_none(), "{facts:?}");
                 }
                 State::Discontinued => {
-                    let given_up = facts.outcome == Some(Outcome::Discontinued);
+                    let given_up = facts.outcome == Some(SignoffOutcome::Discontinued);
                     assert!(facts.summary && given_up && facts.pending.is_none(), "{facts:?}");
                 }
                 State::Unplanned

@@ -15,7 +15,7 @@ pub use assemble::{Advisory, NeedsHuman, SummaryInputs, assemble, given_up, prot
 
 use crate::lines::{Line, lines};
 use crate::review::is_standing_text;
-use crate::signoff::Outcome;
+use crate::signoff::SignoffOutcome;
 
 /// The ten sections: what their heading starts with, and the heading in full.
 const SECTIONS: [(&str, &str); 10] = [
@@ -129,7 +129,7 @@ pub enum SummaryFlaw {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedSignoff {
     /// What was decided.
-    pub outcome: Outcome,
+    pub outcome: SignoffOutcome,
     /// Who decided; empty where it is not said.
     pub by: String,
     /// When; empty where it is not said.
@@ -218,7 +218,7 @@ impl Summary {
     }
 
     /// What §9 decided; `None` where it is undecided, unknown, missing or ambiguous.
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub fn outcome(&self) -> Option<SignoffOutcome> {
         self.outcome_token().parse().ok()
     }
 

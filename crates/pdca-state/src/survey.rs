@@ -23,7 +23,7 @@ use crate::summary::Summary;
 
 /// One bundle of a survey.
 #[derive(Debug)]
-pub struct Row {
+pub struct SurveyRow {
     /// Its id.
     pub id: BundleId,
     /// Its directory.
@@ -64,12 +64,12 @@ pub struct Glance {
 }
 
 /// Looks at every active bundle of a root. One bad bundle is one bad row.
-pub fn survey(root: &BundleRoot) -> Result<Vec<Row>, RootError> {
+pub fn survey(root: &BundleRoot) -> Result<Vec<SurveyRow>, RootError> {
     Ok(survey_bundles(&root.list()?))
 }
 
 /// Looks at these bundles, and keeps their order.
-pub fn survey_bundles(bundles: &[Bundle]) -> Vec<Row> {
+pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
     /// Enough work for a thread to be worth starting.
     const CHUNK: usize = 64;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -104,7 +104,11 @@ pub fn survey_bundles(bundles: &[Bundle]) -> Vec<Row> {
     bundles
         .iter()
         .zip(results)
-        .map(|(bundle, result)| Row { id: bundle.id().clone(), dir: bundle.dir().into(), result })
+        .map(|(bundle, result)| SurveyRow {
+            id: bundle.id().clone(),
+            dir: bundle.dir().into(),
+            result,
+        })
         .collect()
 }
 
@@ -195,7 +199,7 @@ mod tests {
     use super::*;
     use crate::testing::{BRIEF, GATES, Scene, summary};
 
-    fn only(scene: &Scene) -> Row {
+    fn only(scene: &Scene) -> SurveyRow {
         let mut rows = survey(&scene.root()).unwrap();
         assert_eq!(rows.len(), 1);
         rows.remove(0)

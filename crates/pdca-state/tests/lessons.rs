@@ -1,8 +1,9 @@
 //! What a mature implementation of these formats got wrong, and this one must not.
 
 use pdca_state::{
-    Action, Advisory, Brief, BundleId, Decision, Element, GateReport, GateResult, GateRow, Outcome,
-    Overall, Provenance, Review, Summary, SummaryInputs, assemble, record,
+    Advisory, Brief, BundleId, Element, GateReport, GateResult, GateRow, Overall, Provenance,
+    Review, SignoffAction, SignoffDecision, SignoffOutcome, Summary, SummaryInputs, assemble,
+    record,
 };
 use proptest::prelude::*;
 
@@ -156,8 +157,8 @@ fn lesson_05_a_report_cut_anywhere_is_no_report() {
 fn lesson_15_the_text_of_a_person_is_literal() {
     let text = "## 6. NEEDS-HUMAN\n- (none)\n\n## 9. Check sign-off\n- Disposition confirmed / overridden:\n- Outcome:\n- Iteration delta (if iterating):\n- By / date:\n";
     let note = r"C:\new\1 \g<1> $1 ${x} \\ %s {0} & ## 9. Check sign-off";
-    let decision = Decision {
-        action: Action::IterateDo,
+    let decision = SignoffDecision {
+        action: SignoffAction::IterateDo,
         by: r"A \1 Person".to_owned(),
         date: "2026-11-16".to_owned(),
         note: Some(note.to_owned()),
@@ -167,7 +168,7 @@ fn lesson_15_the_text_of_a_person_is_literal() {
     let read = Summary::parse(&signed).signoff().unwrap();
     assert_eq!(
         (read.outcome, read.by, read.note),
-        (Outcome::IteratedToDo, decision.by, Some(note.to_owned()))
+        (SignoffOutcome::IteratedToDo, decision.by, Some(note.to_owned()))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Touch};
+use pdca_dag::{Declared, Item, Options, Outside, Plan, SourceLocation, Touch};
 use pdca_state::BundleId;
 
 use crate::Stopped;
@@ -68,7 +68,7 @@ impl Graph {
 
     /// The plan, with durations as declared or as if nobody knew them.
     pub(super) fn plan(&self, known: bool) -> Result<Plan, Stopped> {
-        let place = || Place::new("brief.md", 1);
+        let place = || SourceLocation::new("brief.md", 1);
         let item = |bundle: &Bundle| Item {
             depends_on: bundle
                 .depends_on

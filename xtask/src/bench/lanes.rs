@@ -11,7 +11,7 @@ mod rivals;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_lanes::{Kind, Lanes, Provision, Target};
+use pdca_lanes::{LaneKind, Lanes, Provision, Target};
 
 use super::{
     measure::median,
@@ -103,7 +103,7 @@ impl Bench<'_> {
         let mut least = Vec::new();
         for round in 1..=self.repeat {
             eprintln!("{count} lanes, round {round} of {}", self.repeat);
-            for (times, kind) in ours.iter_mut().zip([Kind::Reference, Kind::Worktree]) {
+            for (times, kind) in ours.iter_mut().zip([LaneKind::Reference, LaneKind::Worktree]) {
                 let name = format!("provision, {kind:?}").to_lowercase();
                 times.push(self.timed(&name, |dir| self.provision(dir, count, kind))?);
             }
@@ -133,7 +133,7 @@ impl Bench<'_> {
         Ok(lines)
     }
 
-    fn provision(&self, dir: &Utf8Path, count: u32, kind: Kind) -> Result<(), Stopped> {
+    fn provision(&self, dir: &Utf8Path, count: u32, kind: LaneKind) -> Result<(), Stopped> {
         let target = Target::open("app", &self.primary)?;
         let request = Provision { slots: 0..count, target: &target, base: &self.base, kind };
         Lanes::new(dir.join("lanes")).provision(&request, &|_| {})?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Touch};
+use pdca_dag::{Declared, Item, Options, Outside, Plan, SourceLocation, Touch};
 
 use super::graphs::Dice;
 use super::measure::median;
@@ -78,7 +78,7 @@ fn timed(args: &Args, items: &[Item], sound: bool) -> Result<Duration, Stopped> 
 }
 
 fn item(number: usize) -> Result<Item, Stopped> {
-    let place = Place::new(format!("results/issue_{number:06}/brief.md"), 1);
+    let place = SourceLocation::new(format!("results/issue_{number:06}/brief.md"), 1);
     Ok(Item::new(format!("{number:06}").parse()?, place))
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use pdca_dag::{Outcome, Plan};
+use pdca_dag::{Completion, Plan};
 use pdca_driver::pool::{Panicked, PoolHost, carry_out};
 use pdca_process::{Cancel, Ending, Spec, run};
 use pdca_state::BundleId;
@@ -140,12 +140,12 @@ struct Obliging {
 }
 
 impl PoolHost<Result<(), String>> for Obliging {
-    fn ended(&mut self, id: &BundleId, result: Result<Result<(), String>, Panicked>) -> Outcome {
+    fn ended(&mut self, id: &BundleId, result: Result<Result<(), String>, Panicked>) -> Completion {
         match result {
-            Ok(Ok(())) => Outcome::Complete,
+            Ok(Ok(())) => Completion::Complete,
             Ok(Err(said)) | Err(Panicked(said)) => {
                 self.failed = Some(format!("{id}: {said}"));
-                Outcome::Failed
+                Completion::Failed
             }
         }
     }

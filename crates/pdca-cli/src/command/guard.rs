@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pdca_guard::{Agent, Answer, Refusal, Scope, ToolCall, decision, judge_shell, reason};
+use pdca_guard::{Agent, Answer, GuardScope, Refusal, ToolCall, decision, judge_shell, reason};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -87,7 +87,7 @@ pub(crate) fn run(
     if let Some(line) = &args.explain {
         return explain(line, env, cx, out);
     }
-    let Some(scope) = Scope::from_env(env) else {
+    let Some(scope) = GuardScope::from_env(env) else {
         return Ok(Exit::Done);
     };
     let mut input = Vec::new();
@@ -148,13 +148,13 @@ fn explain(
     cx: &Context<'_>,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let here = Scope::from_env(env.clone());
+    let here = GuardScope::from_env(env.clone());
     let is_builder = here.is_some();
     let scope = here.or_else(|| {
         // What a builder would be told whose checkout is this directory.
         env.retain(|name, _| !name.starts_with("PDCA_"));
         env.insert("PDCA_WORKTREE".to_owned(), cx.ambient.cwd.to_string());
-        Scope::from_env(env)
+        GuardScope::from_env(env)
     });
     let Some(scope) = scope else {
         return Err(

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_state::Action;
+use pdca_state::SignoffAction;
 
 use super::signoff;
 use crate::context::{Context, IdArg};
@@ -45,8 +45,8 @@ pub(crate) fn run(
     let bundle = cx.require_bundle(&args.id)?;
     let by = signoff::signer(args.by.as_deref(), cx)?;
     let date = cx.ambient.today();
-    let decision = pdca_state::Decision {
-        action: Action::IterateDo,
+    let decision = pdca_state::SignoffDecision {
+        action: SignoffAction::IterateDo,
         by,
         date,
         note: args.note.clone(),

@@ -239,7 +239,7 @@ fn tell_plan(
             Some(_) | None => told.order.push(id),
         }
     }
-    let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::Standing::Active;
+    let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::ItemState::Active;
     let is_left = |id: &BundleId| told.left_alone.iter().any(|left| left.id == *id);
     let waits = |item: &&pdca_dag::Item| !has_work(item) && !is_left(&item.id);
     told.waiting = batch.items.iter().filter(waits).map(|item| &item.id).collect();

@@ -12,8 +12,8 @@ use pdca_driver::Effects;
 use pdca_driver::integrate::{Hand, Sealing};
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
-    Action, Artifact, Bundle, Coverage, Decision, Override, Reentry, SignoffError, Snapshot, State,
-    archive_plan, given_up, record, sha256_hex,
+    Artifact, Bundle, Coverage, Override, Reentry, SignoffAction, SignoffDecision, SignoffError,
+    Snapshot, State, archive_plan, given_up, record, sha256_hex,
 };
 use serde::Serialize;
 
@@ -154,10 +154,10 @@ pub(crate) fn run(
         Verb::Show => boxes::show(cx, &snapshot, out),
         Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref(), out),
         Verb::Ask => case.ask(out, err),
-        Verb::Accept => typed(Action::Accept),
-        Verb::IterateDo => typed(Action::IterateDo),
-        Verb::IteratePlan => typed(Action::IteratePlan),
-        Verb::Discontinue => typed(Action::Discontinue),
+        Verb::Accept => typed(SignoffAction::Accept),
+        Verb::IterateDo => typed(SignoffAction::IterateDo),
+        Verb::IteratePlan => typed(SignoffAction::IteratePlan),
+        Verb::Discontinue => typed(SignoffAction::Discontinue),
     }
 }
 
@@ -241,21 +241,21 @@ impl Case<'_> {
     /// Records a decision, and archives the attempt where it is sent back.
     fn decide(
         &self,
-        action: Action,
+        action: SignoffAction,
         note: Option<String>,
         out: &mut dyn Write,
         err: &mut dyn Write,
     ) -> Result<Exit, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
-        let is_taken_back = snapshot.state == State::Complete && action != Action::Accept;
+        let is_taken_back = snapshot.state == State::Complete && action != SignoffAction::Accept;
         if is_taken_back {
             // It was decided, and may be decided again until it has landed.
-        } else if action == Action::Discontinue {
+        } else if action == SignoffAction::Discontinue {
             require_unfinished(bundle, snapshot)?;
         } else {
             require_awaiting(bundle, snapshot)?;
         }
-        let decision = Decision {
+        let decision = SignoffDecision {
             action,
             by: signer(args.by.as_deref(), cx)?,
             date: date(args, cx)?,
@@ -265,7 +265,7 @@ impl Case<'_> {
         if is_taken_back {
             return take_back(cx, bundle, &decision, out, err);
         }
-        if action == Action::Accept {
+        if action == SignoffAction::Accept {
             require_same_patch(bundle, snapshot)?;
         }
         let text = summary_text(bundle, snapshot)?;
@@ -284,7 +284,7 @@ impl Case<'_> {
         }
         let effects = crate::faults::effects(cx)?;
         let effects: &dyn Effects = effects.as_ref();
-        if action == Action::Accept {
+        if action == SignoffAction::Accept {
             self.seal(&signed, effects, err)?;
         }
         // What was sent back is put away first, or the decision would go into the archive with it.
@@ -298,9 +298,9 @@ impl Case<'_> {
         effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
         // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
         let archived = match action {
-            Action::Accept | Action::Discontinue => None,
-            Action::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),
-            Action::IteratePlan => Some(archive(bundle, Reentry::Plan, effects)?),
+            SignoffAction::Accept | SignoffAction::Discontinue => None,
+            SignoffAction::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),
+            SignoffAction::IteratePlan => Some(archive(bundle, Reentry::Plan, effects)?),
         };
         let state = bundle.load()?.state;
         if cx.globals.json {
@@ -322,7 +322,7 @@ impl Case<'_> {
             cx.out.strong(bundle.id()),
             super::status::paint(cx.out, Some(state), state.as_str())
         )?;
-        if action == Action::Discontinue {
+        if action == SignoffAction::Discontinue {
             tell_dependants(cx, bundle, err)?;
         }
         if let Some(archived) = archived {
@@ -390,8 +390,8 @@ fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Re
 }
 
 /// The rows that are to be accepted in spite of their failure.
-fn overrides(args: &Args, action: Action) -> Result<Vec<Override>, Failure> {
-    if action != Action::Accept && !args.overridden.is_empty() {
+fn overrides(args: &Args, action: SignoffAction) -> Result<Vec<Override>, Failure> {
+    if action != SignoffAction::Accept && !args.overridden.is_empty() {
         return Err(Failure::usage(format!("{action} overrides nothing"))
             .hint("`--override ROW --reason TEXT` goes with `accept`"));
     }

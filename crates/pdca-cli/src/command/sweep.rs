@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
-use pdca_lanes::{Decision, Reason, Stays, SweepItem, SweepPolicy, Target};
+use pdca_lanes::{Stays, SweepDecision, SweepItem, SweepPolicy, SweepReason, Target};
 use serde::Serialize;
 
 use super::lanes::{self, Place, TargetArg, explain, remove, size, span};
@@ -92,18 +92,18 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
 /// The target of a lane that goes.
 fn target_to_sweep<'a>(item: &SweepItem, targets: &'a [Target]) -> Option<&'a Target> {
     match item.decision {
-        Decision::Remove(_) => targets.iter().find(|target| target.name() == item.lane.target),
-        Decision::Keep(_) => None,
+        SweepDecision::Remove(_) => targets.iter().find(|target| target.name() == item.lane.target),
+        SweepDecision::Keep(_) => None,
     }
 }
 
 fn row(item: &SweepItem, lane: remove::Row) -> Row {
     let (decision, reason) = match item.decision {
-        Decision::Remove(Reason::Old) => ("remove", "it is old"),
-        Decision::Remove(Reason::DiskFloor) => ("remove", "the disk is short of room"),
-        Decision::Keep(Stays::InUse(_)) => ("keep", "somebody works in it"),
-        Decision::Keep(Stays::UnknownTarget) => ("keep", "its target is not configured"),
-        Decision::Keep(Stays::NoNeed) => ("keep", "nothing asks for it to go"),
+        SweepDecision::Remove(SweepReason::Old) => ("remove", "it is old"),
+        SweepDecision::Remove(SweepReason::DiskFloor) => ("remove", "the disk is short of room"),
+        SweepDecision::Keep(Stays::InUse(_)) => ("keep", "somebody works in it"),
+        SweepDecision::Keep(Stays::UnknownTarget) => ("keep", "its target is not configured"),
+        SweepDecision::Keep(Stays::NoNeed) => ("keep", "nothing asks for it to go"),
     };
     let age = item.age.map(|age| age.as_secs());
     Row { decision, reason: reason.to_owned(), size: item.lane.size, age, lane }

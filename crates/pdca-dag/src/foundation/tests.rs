@@ -3,34 +3,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use pdca_state::BundleId;
 use proptest::prelude::*;
 
-use super::{Changed, Finished, Lacks, LacksWhy, Result, Results, Speculation, Whereabouts};
+use super::{BundleResult, Changed, Finished, Lacks, LacksWhy, Results, Speculation, Whereabouts};
 
 fn id(name: &str) -> BundleId {
     name.parse().unwrap()
 }
 
-fn change(version: &str, on: &[(&str, &str)], order: u64, accepted: bool) -> Result {
+fn change(version: &str, on: &[(&str, &str)], order: u64, accepted: bool) -> BundleResult {
     let stands_on = on.iter().map(|(on, version)| (id(on), (*version).to_owned())).collect();
     let place = Whereabouts::Pending;
-    Result::Change(Finished { version: version.to_owned(), stands_on, order, accepted, place })
+    BundleResult::Change(Finished {
+        version: version.to_owned(),
+        stands_on,
+        order,
+        accepted,
+        place,
+    })
 }
 
-fn at(result: Result, place: Whereabouts) -> Result {
+fn at(result: BundleResult, place: Whereabouts) -> BundleResult {
     match result {
-        Result::Change(finished) => Result::Change(Finished { place, ..finished }),
-        other @ (Result::None | Result::Nothing) => other,
+        BundleResult::Change(finished) => BundleResult::Change(Finished { place, ..finished }),
+        other @ (BundleResult::None | BundleResult::Nothing) => other,
     }
 }
 
-fn results(known: &[(&str, Result)]) -> Results {
+fn results(known: &[(&str, BundleResult)]) -> Results {
     Results::new(known.iter().map(|(name, result)| (id(name), result.clone())).collect())
 }
 
-fn base(
-    results: &Results,
-    needs: &[&str],
-    rivals: &[&str],
-) -> std::result::Result<Vec<String>, Vec<Lacks>> {
+fn base(results: &Results, needs: &[&str], rivals: &[&str]) -> Result<Vec<String>, Vec<Lacks>> {
     let needs: Vec<BundleId> = needs.iter().copied().map(id).collect();
     let rivals = rivals.iter().copied().map(id).collect();
     let found = results.foundation(&id("x"), &needs, &rivals, Speculation::default());
@@ -53,7 +55,7 @@ fn what_landed_is_in_the_branch_and_is_not_folded_again() {
     let known = results(&[
         ("1", at(change("a", &[], 1, true), Whereabouts::Landed)),
         ("2", change("b", &[("1", "a")], 2, true)),
-        ("3", Result::Nothing),
+        ("3", BundleResult::Nothing),
     ]);
     assert_eq!(base(&known, &["1", "2", "3"], &[]).unwrap(), ["2"]);
 }
@@ -77,7 +79,7 @@ fn everything_that_is_wrong_with_prerequisites_is_said_at_once() {
     let known = results(&[
         ("1", at(change("a", &[], 1, true), Whereabouts::Held)),
         ("2", at(change("b", &[], 2, true), Whereabouts::Reverted)),
-        ("3", Result::None),
+        ("3", BundleResult::None),
         ("4", change("d", &[("1", "a")], 4, true)),
     ]);
     let lacks = |name, why| Lacks { on: id(name), why };
@@ -100,7 +102,7 @@ fn a_result_is_stale_when_anything_below_it_changed() {
         (change("a", &[], 1, false), None),
         (at(change("a", &[], 1, true), Whereabouts::Landed), None),
         (change("other", &[], 1, true), Some(Changed::Superseded)),
-        (Result::None, Some(Changed::Gone)),
+        (BundleResult::None, Some(Changed::Gone)),
         (at(change("a", &[], 1, true), Whereabouts::Held), Some(Changed::Held)),
         (at(change("a", &[], 1, true), Whereabouts::Reverted), Some(Changed::Reverted)),
     ] {
@@ -118,7 +120,7 @@ fn a_result_is_stale_when_anything_below_it_changed() {
 
 #[test]
 fn a_rival_that_was_built_on_an_earlier_result_of_the_bundle_itself_is_not_stood_on() {
-    let known = results(&[("x", Result::None), ("1", change("a", &[("x", "old")], 1, true))]);
+    let known = results(&[("x", BundleResult::None), ("1", change("a", &[("x", "old")], 1, true))]);
     assert_eq!(base(&known, &[], &["1"]).unwrap(), [""; 0]);
 }
 
@@ -145,8 +147,8 @@ struct Bundle {
 impl World {
     fn results(&self) -> Results {
         let result = |bundle: &Bundle| match &bundle.result {
-            Some(finished) => Result::Change(finished.clone()),
-            None => Result::None,
+            Some(finished) => BundleResult::Change(finished.clone()),
+            None => BundleResult::None,
         };
         let known: BTreeMap<_, _> =
             self.bundles.iter().map(|bundle| (bundle.id.clone(), result(bundle))).collect();

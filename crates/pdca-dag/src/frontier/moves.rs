@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use pdca_state::Awaits;
 
-use super::{Frontier, Outcome, PATIENCE, Status, Turn, Waiver};
+use super::{Completion, Frontier, ItemStatus, PATIENCE, Turn, Waiver};
 
 impl Frontier<'_> {
     /// Starts the first bundle in order that may start.
@@ -40,30 +40,31 @@ impl Frontier<'_> {
     /// Puts a ready bundle in flight.
     pub(super) fn begin(&mut self, bundle: usize) {
         self.leave_ready(bundle);
-        self.status[bundle] = Status::InFlight;
+        self.status[bundle] = ItemStatus::InFlight;
         self.in_flight.push(bundle);
         self.keep_claims(bundle);
         self.make_others_older(bundle);
     }
 
-    pub(crate) fn end(&mut self, bundle: usize, outcome: Outcome) -> Vec<usize> {
+    pub(crate) fn end(&mut self, bundle: usize, outcome: Completion) -> Vec<usize> {
         self.in_flight.retain(|other| *other != bundle);
         self.free_claims(bundle);
         if self.settled.remove(&bundle) {
-            self.status[bundle] = Status::Complete;
+            self.status[bundle] = ItemStatus::Complete;
             if self.reached[bundle] < Some(self.plan.options.rivals) {
                 self.hold(bundle);
             }
             return Vec::new();
         }
         let (status, level) = match outcome {
-            Outcome::Complete => (Status::Complete, Some(Awaits::Accepted)),
-            Outcome::Built => (Status::Halted, Some(Awaits::Built)),
-            Outcome::Red | Outcome::Halted => (Status::Halted, None),
-            Outcome::Failed => (Status::Failed, None),
+            Completion::Complete => (ItemStatus::Complete, Some(Awaits::Accepted)),
+            Completion::Built => (ItemStatus::Halted, Some(Awaits::Built)),
+            Completion::Red | Completion::Halted => (ItemStatus::Halted, None),
+            Completion::Failed => (ItemStatus::Failed, None),
         };
         self.status[bundle] = status;
-        let has_result = matches!(outcome, Outcome::Complete | Outcome::Built | Outcome::Red);
+        let has_result =
+            matches!(outcome, Completion::Complete | Completion::Built | Completion::Red);
         // Even what is red waits for a person, who may find the gate at fault.
         let far = level.unwrap_or(Awaits::Built);
         if has_result && far < self.plan.options.rivals {
@@ -191,8 +192,8 @@ impl Frontier<'_> {
     }
 
     pub(super) fn make_ready(&mut self, bundle: usize) {
-        if self.status[bundle] == Status::Open && self.unmet[bundle] == 0 {
-            self.status[bundle] = Status::Ready;
+        if self.status[bundle] == ItemStatus::Open && self.unmet[bundle] == 0 {
+            self.status[bundle] = ItemStatus::Ready;
             let turn = self.turn(bundle);
             self.ready.insert(turn);
             self.candidates.insert(turn);
@@ -234,7 +235,7 @@ impl Frontier<'_> {
             self.unmet[dependant] -= 1;
             self.make_ready(dependant);
         }
-        released.retain(|dependant| self.status[*dependant] == Status::Ready);
+        released.retain(|dependant| self.status[*dependant] == ItemStatus::Ready);
         released.sort_unstable();
         released
     }
@@ -245,10 +246,10 @@ impl Frontier<'_> {
         let before = self.reached[bundle].take();
         for dependant in self.dependants_between(bundle, None, before) {
             self.unmet[dependant] += 1;
-            if self.status[dependant] == Status::Ready {
+            if self.status[dependant] == ItemStatus::Ready {
                 self.pass_on(dependant);
                 self.leave_ready(dependant);
-                self.status[dependant] = Status::Open;
+                self.status[dependant] = ItemStatus::Open;
             }
         }
     }

@@ -13,7 +13,7 @@ fn start_all(frontier: &mut Frontier<'_>) -> String {
     words(&std::iter::from_fn(|| frontier.start_next()).collect::<Vec<_>>())
 }
 
-fn end(frontier: &mut Frontier<'_>, bundle: &str, outcome: Outcome) -> String {
+fn end(frontier: &mut Frontier<'_>, bundle: &str, outcome: Completion) -> String {
     words(&frontier.ended(&id(bundle), outcome).unwrap())
 }
 
@@ -28,9 +28,9 @@ fn one_slow_bundle_holds_nobody_but_its_dependants() {
     let plan = plan("1\n2\n3: 1\n4: 2\n5: 4");
     let mut frontier = Frontier::new(&plan);
     assert_eq!(start_all(&mut frontier), "2 1");
-    assert_eq!(end(&mut frontier, "2", Outcome::Complete), "4");
+    assert_eq!(end(&mut frontier, "2", Completion::Complete), "4");
     assert_eq!(start_all(&mut frontier), "4");
-    assert_eq!(end(&mut frontier, "4", Outcome::Complete), "5");
+    assert_eq!(end(&mut frontier, "4", Completion::Complete), "5");
     assert_eq!(words(frontier.in_flight()), "1");
 }
 
@@ -45,7 +45,7 @@ fn a_halted_bundle_lets_its_rivals_go_on_and_its_dependants_wait() {
     let plan = plan("1 @ x\n2 @ x\n3: 1");
     let mut frontier = Frontier::new(&plan);
     assert_eq!(start_all(&mut frontier), "1");
-    assert_eq!(end(&mut frontier, "1", Outcome::Halted), "");
+    assert_eq!(end(&mut frontier, "1", Completion::Halted), "");
     assert_eq!(start_all(&mut frontier), "2");
     assert_eq!(words(&frontier.completed_elsewhere(&id("1")).unwrap()), "3");
     assert_eq!(start_all(&mut frontier), "3");
@@ -67,11 +67,11 @@ fn one_that_fails_stops_nobody_but_its_dependants() {
     let plan = plan("1\n2: 1\n3");
     let mut frontier = Frontier::new(&plan);
     assert_eq!(start_all(&mut frontier), "1 3");
-    end(&mut frontier, "1", Outcome::Failed);
-    end(&mut frontier, "3", Outcome::Complete);
+    end(&mut frontier, "1", Completion::Failed);
+    end(&mut frontier, "3", Completion::Complete);
     assert!(frontier.is_exhausted());
     let Some(Why::Waits { on }) = frontier.why(&id("2")) else { panic!("it waits") };
-    assert_eq!((on[0].id.as_str(), on[0].status), ("1", Status::Failed));
+    assert_eq!((on[0].id.as_str(), on[0].status), ("1", ItemStatus::Failed));
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_bundle_that_is_taken_up_again_is_started_again() {
     let plan = plan("1\n2: 1");
     let mut frontier = Frontier::new(&plan);
     start_all(&mut frontier);
-    end(&mut frontier, "1", Outcome::Halted);
+    end(&mut frontier, "1", Completion::Halted);
     frontier.reopened(&id("1")).unwrap();
     assert_eq!(start_all(&mut frontier), "1");
-    assert_eq!(end(&mut frontier, "1", Outcome::Complete), "2");
+    assert_eq!(end(&mut frontier, "1", Completion::Complete), "2");
     let again = frontier.reopened(&id("1")).unwrap_err();
     assert_eq!(again, FrontierError::NotHalted { id: id("1") });
 }
@@ -94,8 +94,8 @@ fn one_completed_from_outside_while_in_flight_keeps_its_rivals_waiting() {
     start_all(&mut frontier);
     assert_eq!(words(&frontier.completed_elsewhere(&id("1")).unwrap()), "3");
     assert_eq!(start_all(&mut frontier), "3");
-    assert_eq!(end(&mut frontier, "1", Outcome::Failed), "");
-    assert_eq!(frontier.status(&id("1")), Some(Status::Complete));
+    assert_eq!(end(&mut frontier, "1", Completion::Failed), "");
+    assert_eq!(frontier.status(&id("1")), Some(ItemStatus::Complete));
     assert_eq!(start_all(&mut frontier), "2");
 }
 
@@ -103,7 +103,7 @@ fn one_completed_from_outside_while_in_flight_keeps_its_rivals_waiting() {
 fn a_report_about_the_wrong_bundle_is_refused() {
     let plan = plan("1\n2: 1");
     let mut frontier = Frontier::new(&plan);
-    let not_in_flight = frontier.ended(&id("2"), Outcome::Complete).unwrap_err();
+    let not_in_flight = frontier.ended(&id("2"), Completion::Complete).unwrap_err();
     assert_eq!(not_in_flight, FrontierError::NotInFlight { id: id("2") });
     let unknown = frontier.completed_elsewhere(&id("9")).unwrap_err();
     assert_eq!(unknown, FrontierError::Unknown { id: id("9") });
@@ -121,11 +121,11 @@ fn every_bundle_that_is_not_running_says_why() {
         globs: ("src/a".to_owned(), "src/**".to_owned()),
         witness: "src/a".to_owned(),
     };
-    let by = vec![Holder { id: id("1"), rivalry, until: None }];
+    let by = vec![ClaimHolder { id: id("1"), rivalry, until: None }];
     assert_eq!(frontier.why(&id("2")), Some(Why::Held { by, aged: 0 }));
     let Some(Why::Waits { on }) = frontier.why(&id("3")) else { panic!("it waits") };
     assert_eq!(words(on.iter().map(|unmet| &unmet.id)), "1 2");
-    assert_eq!((on[0].status, on[1].status), (Status::InFlight, Status::Ready));
+    assert_eq!((on[0].status, on[1].status), (ItemStatus::InFlight, ItemStatus::Ready));
     assert_eq!(on[0].place.to_string(), "3:1");
     let settled = ["5", "6", "7"].map(|bundle| frontier.why(&id(bundle)).unwrap());
     assert_eq!(settled, [Why::Complete, Why::Ended, Why::Halted]);
@@ -150,7 +150,7 @@ fn a_wide_claim_is_not_starved_by_many_small_ones() {
             assert!(matches!(waiting, Why::Yields { to, .. } if to.id == id("b")));
         }
         let first = frontier.in_flight().next().unwrap().clone();
-        frontier.ended(&first, Outcome::Complete).unwrap();
+        frontier.ended(&first, Completion::Complete).unwrap();
     }
     // `a` and three others were started before `b` was ready.
     assert_eq!(started.len(), 4 + PATIENCE as usize + 1);
@@ -168,9 +168,9 @@ fn widening_tells_which_bundles_in_flight_are_rivals_now() {
     assert!(matches!(&clashes[0].rivalry, Rivalry::Overlap { witness, .. } if witness == "b/a"));
     // 3 was free to start; now it waits for 1.
     assert_eq!(frontier.start_next(), None);
-    end(&mut frontier, "2", Outcome::Complete);
+    end(&mut frontier, "2", Completion::Complete);
     assert_eq!(frontier.start_next(), None);
-    end(&mut frontier, "1", Outcome::Complete);
+    end(&mut frontier, "1", Completion::Complete);
     assert_eq!(frontier.start_next(), Some(id("3")));
 }
 
@@ -182,7 +182,7 @@ fn widening_a_bundle_that_waits_makes_it_wait_for_its_new_rivals() {
     let wider = vec![Pattern::parse("a", Case::Sensitive).unwrap()];
     assert_eq!(frontier.widen(&id("2"), wider).unwrap(), []);
     assert_eq!(frontier.start_next(), None);
-    end(&mut frontier, "1", Outcome::Halted);
+    end(&mut frontier, "1", Completion::Halted);
     assert_eq!(frontier.start_next(), Some(id("2")));
 }
 
@@ -214,7 +214,7 @@ impl<'a> Pool<'a> {
             items,
             rivals: rivals.collect(),
             rank: plan.rank.clone(),
-            complete: items.iter().map(|item| item.standing == Standing::Complete).collect(),
+            complete: items.iter().map(|item| item.standing == ItemState::Complete).collect(),
             in_flight: Vec::new(),
             started: Vec::new(),
             overtaken: vec![0; items.len()],
@@ -227,7 +227,7 @@ impl<'a> Pool<'a> {
 
     fn may_run(&self, bundle: usize) -> bool {
         let is_complete = |d: &crate::Declared| self.complete[self.find(&d.id)];
-        self.items[bundle].standing == Standing::Active
+        self.items[bundle].standing == ItemState::Active
             && self.items[bundle].depends_on.iter().all(is_complete)
     }
 
@@ -273,7 +273,7 @@ fn carry_out(seed: u64, bundles: usize, lanes: usize) -> Vec<usize> {
     let mut frontier = Frontier::new(&plan);
     let mut pool = Pool::new(&items, &plan);
     let mut halted: Vec<usize> = Vec::new();
-    halted.extend((0..items.len()).filter(|n| items[*n].standing == Standing::Waiting));
+    halted.extend((0..items.len()).filter(|n| items[*n].standing == ItemState::Waiting));
     loop {
         while pool.in_flight.len() < lanes {
             let first = pool.first_that_may_start(&frontier);
@@ -300,14 +300,14 @@ fn carry_out(seed: u64, bundles: usize, lanes: usize) -> Vec<usize> {
         } else {
             let bundle = pool.in_flight.swap_remove(dice.roll(pool.in_flight.len()));
             let outcome = match dice.roll(10) {
-                0 => Outcome::Failed,
-                1..=3 => Outcome::Halted,
-                _ => Outcome::Complete,
+                0 => Completion::Failed,
+                1..=3 => Completion::Halted,
+                _ => Completion::Complete,
             };
             match outcome {
-                Outcome::Complete => pool.complete[bundle] = true,
-                Outcome::Halted => halted.push(bundle),
-                Outcome::Built | Outcome::Red | Outcome::Failed => {}
+                Completion::Complete => pool.complete[bundle] = true,
+                Completion::Halted => halted.push(bundle),
+                Completion::Built | Completion::Red | Completion::Failed => {}
             }
             frontier.ended(&items[bundle].id, outcome).unwrap();
         }
@@ -354,7 +354,7 @@ proptest! {
                 log.push(next.to_string());
             }
             let busy: Vec<BundleId> = frontier.in_flight().cloned().collect();
-            frontier.ended(&busy[dice.roll(busy.len())], Outcome::Complete).unwrap();
+            frontier.ended(&busy[dice.roll(busy.len())], Completion::Complete).unwrap();
         }
         prop_assert_eq!(log, names.into_iter().collect::<Vec<_>>());
     }
@@ -387,10 +387,10 @@ fn a_bundle_that_had_to_let_a_rival_finish_is_named_once_for_each_wait() {
     let passed = frontier.take_passed_over();
     assert_eq!(passed.len(), 1);
     assert_eq!((passed[0].0.as_str(), passed[0].1[0].id.as_str()), ("2", "1"));
-    end(&mut frontier, "3", Outcome::Halted);
+    end(&mut frontier, "3", Completion::Halted);
     assert_eq!(start_all(&mut frontier), "");
     assert!(frontier.take_passed_over().is_empty(), "nothing changed for it");
-    end(&mut frontier, "1", Outcome::Halted);
+    end(&mut frontier, "1", Completion::Halted);
     assert_eq!(start_all(&mut frontier), "2");
     assert!(frontier.take_passed_over().is_empty());
 }

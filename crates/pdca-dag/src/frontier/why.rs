@@ -2,9 +2,9 @@
 
 use pdca_state::{Awaits, BundleId};
 
-use super::{Frontier, Status};
+use super::{Frontier, ItemStatus};
 use crate::claims::Rivalry;
-use crate::item::Place;
+use crate::item::SourceLocation;
 
 /// Why a bundle is not running, or that it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub enum Why {
     /// Rivals of it are in flight.
     Held {
         /// Which, in the order they were started.
-        by: Vec<Holder>,
+        by: Vec<ClaimHolder>,
         /// How many lesser rivals were started before it.
         aged: u32,
     },
     /// A rival has waited long enough and is let by.
     Yields {
         /// That rival and why it is one.
-        to: Holder,
+        to: ClaimHolder,
         /// How many lesser rivals were started before it.
         aged: u32,
     },
@@ -51,16 +51,16 @@ pub struct Unmet {
     /// The prerequisite.
     pub id: BundleId,
     /// What became of it so far.
-    pub status: Status,
+    pub status: ItemStatus,
     /// How far it must be.
     pub awaits: Awaits,
     /// Where it is declared.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A rival that keeps a bundle from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct ClaimHolder {
     /// The rival.
     pub id: BundleId,
     /// Why it is one; of two globs the first is of the one that waits.
@@ -97,14 +97,14 @@ impl Frontier<'_> {
     }
 
     /// The rivals of a bundle that are in flight, then those whose result keeps it waiting.
-    pub(super) fn holders(&self, bundle: usize) -> Vec<Holder> {
+    pub(super) fn holders(&self, bundle: usize) -> Vec<ClaimHolder> {
         let others = self.in_flight.iter().chain(&self.holding).filter(|other| **other != bundle);
         others.filter_map(|other| self.holder(bundle, *other)).collect()
     }
 
-    fn holder(&self, bundle: usize, other: usize) -> Option<Holder> {
+    fn holder(&self, bundle: usize, other: usize) -> Option<ClaimHolder> {
         let rivalry = self.claims.rivalry(bundle, other)?;
         let until = self.holding.contains(&other).then_some(self.plan.options.rivals);
-        Some(Holder { id: self.plan.items[other].id.clone(), rivalry, until })
+        Some(ClaimHolder { id: self.plan.items[other].id.clone(), rivalry, until })
     }
 }

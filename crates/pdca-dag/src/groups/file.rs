@@ -63,7 +63,7 @@ pub struct Join {
     /// The two, in name order.
     pub bundles: (BundleId, BundleId),
     /// What joined them.
-    pub rule: Rule,
+    pub rule: JoinRule,
     /// The declarations behind it, for people.
     pub evidence: String,
     /// A path that both can write.
@@ -73,7 +73,7 @@ pub struct Join {
 /// What puts two bundles into one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rule {
+pub enum JoinRule {
     /// One names the other in `Conflicts with`.
     Conflict,
     /// Both can write one path.

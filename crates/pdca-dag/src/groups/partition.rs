@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use petgraph::unionfind::UnionFind;
 
-use super::file::{LanesFile, Rule};
+use super::file::{JoinRule, LanesFile};
 use crate::graph::Graph;
 use crate::plan::Plan;
 
 /// Two bundles that a rule would put into one group, lower first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pull {
-    pub(super) rule: Rule,
+    pub(super) rule: JoinRule,
     pub(super) bundles: (usize, usize),
 }
 
@@ -32,13 +32,17 @@ impl<'p> Partition<'p> {
         let mut partition = Self { plan, sets, was: HashMap::new(), pulls: Vec::new() };
         let kept = partition.keep(previous);
         for bundles in plan.claims.links(&|bundle| partition.is_live(bundle)) {
-            let rule =
-                if plan.claims.is_conflict(bundles) { Rule::Conflict } else { Rule::Overlap };
+            let rule = if plan.claims.is_conflict(bundles) {
+                JoinRule::Conflict
+            } else {
+                JoinRule::Overlap
+            };
             partition.pulls.push(Pull { rule, bundles });
         }
         if plan.options.join_dependencies {
-            let joined =
-                partition.dependencies().map(|bundles| Pull { rule: Rule::Dependency, bundles });
+            let joined = partition
+                .dependencies()
+                .map(|bundles| Pull { rule: JoinRule::Dependency, bundles });
             let joined: Vec<Pull> = joined.collect();
             partition.pulls.extend(joined);
         }
@@ -81,7 +85,7 @@ impl<'p> Partition<'p> {
             for &other in &members[1..] {
                 self.sets.union(first, other);
                 let bundles = (first.min(other), first.max(other));
-                kept.push(Pull { rule: Rule::Previous, bundles });
+                kept.push(Pull { rule: JoinRule::Previous, bundles });
             }
             let begun = members.iter().any(|bundle| self.plan.items[*bundle].started);
             self.was.insert(self.sets.find(first), (group.id.index(), begun));
@@ -121,12 +125,12 @@ impl<'p> Partition<'p> {
         for (a, b) in between {
             let (of_a, of_b) = (tangle.get(&self.set(a)), tangle.get(&self.set(b)));
             if of_a.is_some() && of_a == of_b {
-                let pull = Pull { rule: Rule::Cycle, bundles: (a.min(b), a.max(b)) };
+                let pull = Pull { rule: JoinRule::Cycle, bundles: (a.min(b), a.max(b)) };
                 self.pulls.push(pull);
             }
         }
         for at in 0..self.pulls.len() {
-            if self.pulls[at].rule == Rule::Cycle {
+            if self.pulls[at].rule == JoinRule::Cycle {
                 self.join(self.pulls[at].bundles);
             }
         }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::testing::{id, items, plan, plan_with, words};
 use crate::{
-    Awaits, Notice, Options, Outside, Pattern, Plan, Problem, Rivalry, Standing, Untouched,
+    Awaits, ItemState, Notice, Options, Outside, Pattern, Plan, Problem, Rivalry, Untouched,
 };
 
 fn problems(batch: &str, outside: &Outside) -> Vec<Problem> {
@@ -52,9 +52,9 @@ fn two_knots_are_two_problems_and_a_shorter_way_round_is_shown() {
 #[test]
 fn a_prerequisite_outside_the_batch_must_be_complete() {
     let outside: Outside = [
-        (id("10"), Standing::Complete),
-        (id("11"), Standing::Waiting),
-        (id("12"), Standing::Ended),
+        (id("10"), ItemState::Complete),
+        (id("11"), ItemState::Waiting),
+        (id("12"), ItemState::Ended),
     ]
     .into_iter()
     .collect();
@@ -72,7 +72,7 @@ fn a_prerequisite_outside_the_batch_must_be_complete() {
 
 #[test]
 fn a_prerequisite_that_does_not_exist_comes_with_near_names() {
-    let outside: Outside = [(id("PROJ-123"), Standing::Complete)].into_iter().collect();
+    let outside: Outside = [(id("PROJ-123"), ItemState::Complete)].into_iter().collect();
     let near = |batch: &str| {
         let problem = &problems(batch, &outside)[0];
         let Problem::NoSuchPrerequisite { near, .. } = problem else { panic!("{problem}") };
@@ -174,7 +174,7 @@ fn every_two_rivals_are_told_once_with_the_reason() {
         .collect();
     assert_snapshot!(told.join("\n"), @r#"
     1 2 Overlap { globs: ("a", "a"), witness: "a" }
-    1 3 Conflict { place: Place { file: "3", line: 2 } }
+    1 3 Conflict { place: SourceLocation { file: "3", line: 2 } }
     "#);
 }
 
@@ -303,7 +303,7 @@ fn leaving_something_alone_does_not_change_the_digest() {
 
 #[test]
 fn a_prerequisite_outside_the_batch_must_be_as_far_as_asked_for() {
-    let outside: Outside = [(id("1"), Standing::Complete)].into_iter().collect();
+    let outside: Outside = [(id("1"), ItemState::Complete)].into_iter().collect();
     let with = |batch: &str, dependants| {
         let options = Options { dependants, ..Options::default() };
         Plan::new(items(batch), &outside, options)

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
-use pdca_dag::{Awaits, Holder, Item, Outcome, Plan, Rivalry, Standing, Why};
+use pdca_dag::{Awaits, ClaimHolder, Completion, Item, ItemState, Plan, Rivalry, Why};
 use pdca_journal::Request;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, BundleId, Reentry, State, chain};
@@ -212,7 +212,7 @@ impl BatchHost<'_> {
             plan.left_alone().iter().map(pdca_dag::Problem::id).collect();
         let rest = self.batch.items.iter().zip(&self.batch.bundles);
         for (Item { id, standing, .. }, bundle) in rest {
-            let is_left = *standing == Standing::Active || left.contains(id);
+            let is_left = *standing == ItemState::Active || left.contains(id);
             if is_left || driver.cancel.is_cancelled() {
                 continue;
             }
@@ -234,18 +234,18 @@ impl BatchHost<'_> {
     }
 
     /// Keeps what became of a bundle, and watches it if a person may change that.
-    fn keep(&mut self, id: &BundleId, result: Result<BundleOutcome, BeatError>) -> Outcome {
+    fn keep(&mut self, id: &BundleId, result: Result<BundleOutcome, BeatError>) -> Completion {
         let outcome = match &result {
-            Ok(BundleOutcome { halt: Halt::Complete, .. }) => Outcome::Complete,
+            Ok(BundleOutcome { halt: Halt::Complete, .. }) => Completion::Complete,
             Ok(BundleOutcome { halt: Halt::AwaitingSignoff, red, .. }) => {
                 self.watched.insert(id.clone(), Watched { seen: None });
-                if *red { Outcome::Red } else { Outcome::Built }
+                if *red { Completion::Red } else { Completion::Built }
             }
             Ok(BundleOutcome {
                 halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued,
                 ..
-            }) => Outcome::Halted,
-            Err(_) => Outcome::Failed,
+            }) => Completion::Halted,
+            Err(_) => Completion::Failed,
         };
         self.results.insert(id.clone(), result);
         outcome
@@ -444,7 +444,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
         self.tell(id, lane, What::Dispatched { chain, resumed });
     }
 
-    fn held(&mut self, id: &BundleId, by: &[Holder]) {
+    fn held(&mut self, id: &BundleId, by: &[ClaimHolder]) {
         self.tell(id, None, What::Held { by: by.iter().map(hold).collect() });
     }
 
@@ -452,7 +452,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
         self.tell(id, None, What::Freed { by: by.clone() });
     }
 
-    fn met(&mut self, id: &BundleId, rivals: &[Holder]) {
+    fn met(&mut self, id: &BundleId, rivals: &[ClaimHolder]) {
         for rival in rivals.iter().map(hold) {
             let text = format!(
                 "it now writes what {} is at work on ({}): the two may not fit together",
@@ -473,7 +473,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
         &mut self,
         id: &BundleId,
         result: Result<Result<BundleOutcome, BeatError>, Panicked>,
-    ) -> Outcome {
+    ) -> Completion {
         let result = result.unwrap_or_else(|Panicked(said)| {
             self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });
             Err(BeatError::Panicked { said })
@@ -509,7 +509,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
     }
 }
 
-fn hold(holder: &Holder) -> Hold {
+fn hold(holder: &ClaimHolder) -> Hold {
     let why = match &holder.rivalry {
         Rivalry::Conflict { place } => format!("a declared conflict, {place}"),
         Rivalry::Overlap { witness, .. } => format!("both can write `{witness}`"),

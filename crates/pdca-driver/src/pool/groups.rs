@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pdca_dag::{Frontier, Plan, Status, Why};
+use pdca_dag::{Frontier, ItemStatus, Plan, Why};
 use pdca_state::BundleId;
 
 /// Groups that are being carried out.
@@ -57,11 +57,11 @@ impl Groups {
             }
             for id in members {
                 match frontier.status(id) {
-                    Some(Status::Ready) => {
+                    Some(ItemStatus::Ready) => {
                         next.push((self.turn(id), id.clone(), self.slots.get(&group).copied()));
                         break;
                     }
-                    Some(Status::Open) => {
+                    Some(ItemStatus::Open) => {
                         let stuck = stuck.get_or_insert_with(|| stuck_in(plan, frontier));
                         // What can still become ready by itself is waited for.
                         if !stuck.contains(id) {
@@ -69,11 +69,11 @@ impl Groups {
                         }
                     }
                     Some(
-                        Status::InFlight
-                        | Status::Halted
-                        | Status::Failed
-                        | Status::Complete
-                        | Status::Ended,
+                        ItemStatus::InFlight
+                        | ItemStatus::Halted
+                        | ItemStatus::Failed
+                        | ItemStatus::Complete
+                        | ItemStatus::Ended,
                     )
                     | None => {}
                 }
@@ -86,7 +86,7 @@ impl Groups {
     /// The bundles that may start if the order of the groups is disregarded: groups in which work had
     /// begun before they were made may wait for each other.
     pub(super) fn any(&self, frontier: &Frontier<'_>) -> Vec<(BundleId, Option<usize>)> {
-        let is_ready = |id: &&BundleId| frontier.status(id) == Some(Status::Ready);
+        let is_ready = |id: &&BundleId| frontier.status(id) == Some(ItemStatus::Ready);
         let ready = self.of.iter().filter(|(id, _)| is_ready(id));
         let ready = ready.filter(|(_, group)| !self.in_flight.contains_key(group));
         let mut ready: Vec<_> = ready
@@ -126,9 +126,11 @@ fn stuck_in(plan: &Plan, frontier: &Frontier<'_>) -> BTreeSet<BundleId> {
     for id in plan.order() {
         let Some(Why::Waits { on }) = frontier.why(id) else { continue };
         let is_stuck = on.iter().any(|unmet| match unmet.status {
-            Status::Halted | Status::Failed | Status::Complete | Status::Ended => true,
-            Status::Open => stuck.contains(&unmet.id),
-            Status::Ready | Status::InFlight => false,
+            ItemStatus::Halted | ItemStatus::Failed | ItemStatus::Complete | ItemStatus::Ended => {
+                true
+            }
+            ItemStatus::Open => stuck.contains(&unmet.id),
+            ItemStatus::Ready | ItemStatus::InFlight => false,
         });
         if is_stuck {
             stuck.insert(id.clone());

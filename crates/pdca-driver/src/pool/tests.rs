@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroU32;
 use std::sync::Mutex;
 
-use pdca_dag::{Declared, Item, Options, Outside, Place, Plan, Status, Touch, Why};
+use pdca_dag::{Declared, Item, ItemStatus, Options, Outside, Plan, SourceLocation, Touch, Why};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,8 +13,8 @@ fn id(n: usize) -> BundleId {
     format!("{n:03}").parse().unwrap()
 }
 
-fn place() -> Place {
-    Place::new("brief.md", 1)
+fn place() -> SourceLocation {
+    SourceLocation::new("brief.md", 1)
 }
 
 /// What a bundle depends on, conflicts with, and touches.
@@ -25,7 +25,7 @@ type Brief = (Vec<usize>, Vec<usize>, Vec<usize>);
 struct Graph {
     bundles: Vec<Brief>,
     /// How each bundle ends.
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Completion>,
 }
 
 impl Graph {
@@ -66,9 +66,9 @@ fn graphs() -> impl Strategy<Value = Graph> {
             })
         };
         let outcome = prop_oneof![
-            6 => Just(Outcome::Complete),
-            1 => Just(Outcome::Halted),
-            1 => Just(Outcome::Failed),
+            6 => Just(Completion::Complete),
+            1 => Just(Completion::Halted),
+            1 => Just(Completion::Failed),
         ];
         let bundles_of: Vec<_> = (0..bundles).map(of).collect();
         (bundles_of, prop::collection::vec(outcome, bundles))
@@ -85,7 +85,7 @@ enum Seen {
 
 #[derive(Default)]
 struct Plain<'g> {
-    outcomes: &'g [Outcome],
+    outcomes: &'g [Completion],
     started: Vec<BundleId>,
     panics: usize,
 }
@@ -95,9 +95,9 @@ impl PoolHost<usize> for Plain<'_> {
         self.started.push(id.clone());
     }
 
-    fn ended(&mut self, _id: &BundleId, result: Result<usize, Panicked>) -> Outcome {
+    fn ended(&mut self, _id: &BundleId, result: Result<usize, Panicked>) -> Completion {
         self.panics += usize::from(result.is_err());
-        result.map_or(Outcome::Failed, |n| self.outcomes[n])
+        result.map_or(Completion::Failed, |n| self.outcomes[n])
     }
 }
 
@@ -106,7 +106,7 @@ fn number(id: &BundleId) -> usize {
 }
 
 /// Carries a graph out and gives what was seen, and what was started in which order.
-fn carried_out(graph: &Graph, lanes: u32) -> (Vec<Seen>, Vec<usize>, BTreeMap<usize, Status>) {
+fn carried_out(graph: &Graph, lanes: u32) -> (Vec<Seen>, Vec<usize>, BTreeMap<usize, ItemStatus>) {
     let plan = graph.plan();
     let seen = Mutex::new(Vec::new());
     let work = |id: &BundleId, lane: Option<u32>| {
@@ -150,7 +150,7 @@ proptest! {
                 }
                 Seen::End(n) => {
                     in_flight.remove(&n);
-                    if graph.outcomes[n] == Outcome::Complete {
+                    if graph.outcomes[n] == Completion::Complete {
                         complete.insert(n);
                     }
                 }
@@ -164,7 +164,7 @@ proptest! {
         let mut can: BTreeSet<usize> = BTreeSet::new();
         // Lower numbers first: prerequisites are always lower.
         for (n, (before, ..)) in graph.bundles.iter().enumerate() {
-            let free = |b: &usize| can.contains(b) && graph.outcomes[*b] == Outcome::Complete;
+            let free = |b: &usize| can.contains(b) && graph.outcomes[*b] == Completion::Complete;
             if before.iter().all(free) {
                 can.insert(n);
             }
@@ -174,7 +174,7 @@ proptest! {
         prop_assert_eq!(ran.len(), distinct.len(), "none runs twice");
         prop_assert_eq!(seen.len(), 2 * ran.len());
         for n in 0..graph.bundles.len() {
-            let ended = matches!(status[&n], Status::Complete | Status::Halted | Status::Failed);
+            let ended = matches!(status[&n], ItemStatus::Complete | ItemStatus::Halted | ItemStatus::Failed);
             prop_assert_eq!(ended, can.contains(&n), "{}", n);
         }
         prop_assert_eq!(distinct, can);
@@ -186,7 +186,7 @@ proptest! {
     ) {
         let graph = Graph {
             bundles: vec![(Vec::new(), Vec::new(), Vec::new()); bundles],
-            outcomes: vec![Outcome::Halted; bundles],
+            outcomes: vec![Completion::Halted; bundles],
         };
         let (_, started, _) = carried_out(&graph, lanes);
         prop_assert_eq!(started, (0..bundles).collect::<Vec<_>>());
@@ -196,7 +196,7 @@ proptest! {
 fn free(bundles: usize) -> Graph {
     Graph {
         bundles: vec![(Vec::new(), Vec::new(), Vec::new()); bundles],
-        outcomes: vec![Outcome::Complete; bundles],
+        outcomes: vec![Completion::Complete; bundles],
     }
 }
 
@@ -211,9 +211,10 @@ fn a_bundle_whose_work_panics_fails_alone() {
         n
     };
     let frontier = carry_out(&plan, &[], NonZeroU32::new(2).unwrap(), &work, &mut host);
-    let complete = plan.ids().filter(|id| frontier.status(id) == Some(Status::Complete)).count();
+    let complete =
+        plan.ids().filter(|id| frontier.status(id) == Some(ItemStatus::Complete)).count();
     assert_eq!((host.panics, complete), (1, 4));
-    assert_eq!(frontier.status(&id(2)), Some(Status::Failed));
+    assert_eq!(frontier.status(&id(2)), Some(ItemStatus::Failed));
 }
 
 /// A host at which something happens elsewhere, or work lies in lanes.
@@ -248,7 +249,7 @@ impl PoolHost<usize> for Lively {
         self.log.push(format!("{id}{lane}{again}"));
     }
 
-    fn held(&mut self, id: &BundleId, by: &[Holder]) {
+    fn held(&mut self, id: &BundleId, by: &[ClaimHolder]) {
         let by: Vec<&str> = by.iter().map(|holder| holder.id.as_str()).collect();
         self.log.push(format!("{id} held by {}", by.join(" ")));
     }
@@ -257,8 +258,8 @@ impl PoolHost<usize> for Lively {
         self.log.push(format!("{id} freed by {by}"));
     }
 
-    fn ended(&mut self, _id: &BundleId, _result: Result<usize, Panicked>) -> Outcome {
-        Outcome::Halted
+    fn ended(&mut self, _id: &BundleId, _result: Result<usize, Panicked>) -> Completion {
+        Completion::Halted
     }
 
     fn external_events(&mut self, last: bool) -> Vec<ExternalEvent> {
@@ -329,7 +330,7 @@ fn a_worker_is_made_when_a_bundle_needs_it() {
     for n in 1..40 {
         chain.bundles[n].0.push(n - 1);
     }
-    let outcomes = vec![Outcome::Complete; 40];
+    let outcomes = vec![Completion::Complete; 40];
     let mut host = Plain { outcomes: &outcomes, ..Plain::default() };
     carry_out(&chain.plan(), &[], NonZeroU32::new(8).unwrap(), &work, &mut host);
     assert_eq!(threads.lock().unwrap().len(), 1);
@@ -351,9 +352,9 @@ impl PoolHost<()> for Full {
         self.started.push(id.clone());
     }
 
-    fn ended(&mut self, id: &BundleId, _result: Result<(), Panicked>) -> Outcome {
+    fn ended(&mut self, id: &BundleId, _result: Result<(), Panicked>) -> Completion {
         self.ended.push(id.clone());
-        Outcome::Complete
+        Completion::Complete
     }
 
     fn is_stopped(&self) -> bool {
@@ -364,7 +365,7 @@ impl PoolHost<()> for Full {
 #[test]
 fn f12_when_there_is_no_more_room_nothing_starts_and_what_runs_comes_to_its_end() {
     let bundles = (0..6).map(|_| (Vec::new(), Vec::new(), Vec::new())).collect();
-    let graph = Graph { bundles, outcomes: vec![Outcome::Complete; 6] };
+    let graph = Graph { bundles, outcomes: vec![Completion::Complete; 6] };
     let plan = graph.plan();
     for room_for in [0, 1, 2, 3] {
         let mut host = Full { room_for, started: Vec::new(), ended: Vec::new() };

@@ -2,7 +2,7 @@
 
 use gix::index::entry::Stat;
 
-use super::plan::Plan;
+use super::plan::WritePlan;
 use crate::failure::LaneError;
 
 /// An index of version 2 without stat data and without its checksum.
@@ -22,7 +22,7 @@ const FIXED: usize = 40;
 
 impl Image {
     /// The index of what a plan makes.
-    pub(crate) fn of(plan: &Plan) -> Result<Self, LaneError> {
+    pub(crate) fn of(plan: &WritePlan) -> Result<Self, LaneError> {
         let entry = FIXED + plan.hash.len_in_bytes() + 10;
         let mut bytes = Vec::with_capacity(plan.files.len() * (entry + 40) + plan.trees.len());
         bytes.extend_from_slice(b"DIRC");

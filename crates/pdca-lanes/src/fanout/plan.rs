@@ -21,7 +21,7 @@ const NAMES: component::Options =
 
 /// Everything that a checkout of one tree consists of, in the order of an index.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WritePlan {
     pub(super) hash: gix::hash::Kind,
     pub(crate) files: Vec<File>,
     /// Each directory after the one it is in; the first is the root.
@@ -47,7 +47,7 @@ pub(super) struct Dir {
     pub(super) files: Vec<usize>,
 }
 
-impl Plan {
+impl WritePlan {
     /// Reads a tree and all below it.
     pub(crate) fn of(repo: &gix::Repository, tree: ObjectId) -> Result<Self, LaneError> {
         let mut plan = Self {

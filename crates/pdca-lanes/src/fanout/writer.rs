@@ -18,7 +18,7 @@ use gix::{
 };
 use rustix::fs::{self as sys, AtFlags, OFlags, Timespec, Timestamps};
 
-use super::plan::{Dir, File, Plan};
+use super::plan::{Dir, File, WritePlan};
 use crate::{failure::LaneError, walk::stat_of};
 
 /// By how much file times are set back, in seconds.
@@ -29,7 +29,7 @@ const PORTION: usize = 1024;
 
 /// A plan, the places, and what is done so far.
 pub(super) struct Writer<'a> {
-    plan: &'a Plan,
+    plan: &'a WritePlan,
     objects: gix::ThreadSafeRepository,
     roots: &'a [OwnedFd],
     times: Timestamps,
@@ -44,7 +44,7 @@ type Written = (usize, Vec<Stat>);
 
 impl<'a> Writer<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
+        plan: &'a WritePlan,
         repo: &gix::Repository,
         roots: &'a [OwnedFd],
         tell: &'a (dyn Fn(usize) + Sync),

@@ -39,10 +39,10 @@ pub struct HydrateConfig {
     pub seed: Vec<String>,
     /// What installs the dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub install: Option<Program>,
+    pub install: Option<HydrateProgram>,
     /// What says whether the lane can be used, by its exit status.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Program>,
+    pub verify: Option<HydrateProgram>,
     /// Files of the lane that, when they change, make it hydrate again; well-known lock files if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Vec<String>>,
@@ -54,7 +54,7 @@ pub struct HydrateConfig {
 /// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a command in quotes, or a list of a program and its arguments")]
-pub enum Program {
+pub enum HydrateProgram {
     /// A text for `sh -c`.
     Shell(String),
     /// A program and its arguments.
@@ -127,7 +127,7 @@ impl HydrateConfig {
             }
         }
         for (key, program) in [("install", &self.install), ("verify", &self.verify)] {
-            if program.as_ref().is_some_and(Program::says_nothing) {
+            if program.as_ref().is_some_and(HydrateProgram::says_nothing) {
                 problems.push(HydrateProblem { key, fault: HydrateFault::Empty });
             }
         }
@@ -152,7 +152,7 @@ impl HydrateConfig {
     }
 }
 
-impl Program {
+impl HydrateProgram {
     /// What is started.
     pub(crate) fn argv(&self) -> Vec<OsString> {
         match self {
@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn a_command_must_say_something_and_a_bound_must_bound() {
         let config = HydrateConfig {
-            install: Some(Program::Shell("  ".to_owned())),
-            verify: Some(Program::Argv(Vec::new())),
+            install: Some(HydrateProgram::Shell("  ".to_owned())),
+            verify: Some(HydrateProgram::Argv(Vec::new())),
             timeout_secs: Some(0),
             ..HydrateConfig::default()
         };

@@ -10,7 +10,7 @@ use crate::{failure::LaneError, hydrate::HydrateProblem};
 
 /// Which of two trees a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TreeSide {
     /// The user's checkout.
     Primary,
     /// The private one.
@@ -28,7 +28,7 @@ pub enum Sharer {
 
 /// Which command it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum HydratePhase {
     /// `install`
     Install,
     /// `verify`
@@ -66,7 +66,7 @@ pub enum HydrateError {
         /// The path.
         path: Utf8PathBuf,
         /// Where.
-        place: Place,
+        place: TreeSide,
     },
     /// What is named is not ignored: it would become part of a patch. Nothing was changed.
     #[error("`{key}` names {path}, which is not ignored in the {place}")]
@@ -76,7 +76,7 @@ pub enum HydrateError {
         /// The path.
         path: Utf8PathBuf,
         /// Where.
-        place: Place,
+        place: TreeSide,
     },
     /// Two would write to one directory. Nothing was changed.
     #[error("lane {lane} and {with} would share {directory}, which both can write")]
@@ -98,7 +98,7 @@ pub enum HydrateError {
     #[error("{phase} ended with {ending}")]
     Command {
         /// Which.
-        phase: Phase,
+        phase: HydratePhase,
         /// How it ended.
         ending: Ending,
         /// All that it said.
@@ -119,7 +119,7 @@ pub enum HydrateError {
     #[error("cannot run {phase}")]
     Run {
         /// Which.
-        phase: Phase,
+        phase: HydratePhase,
         /// Why not.
         #[source]
         source: RunError,
@@ -140,7 +140,7 @@ pub enum HydrateError {
     Lane(#[from] LaneError),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TreeSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Primary => "primary",
@@ -158,7 +158,7 @@ impl fmt::Display for Sharer {
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for HydratePhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Install => "install",

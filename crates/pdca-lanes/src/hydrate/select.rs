@@ -12,9 +12,9 @@ use gix::{
 
 use crate::{
     failure::LaneError,
-    git::Where,
+    git::GitLocation,
     hydrate::{
-        HydrateConfig, HydrateError, Place, Sharer, config::plain, shared::writable_directory,
+        HydrateConfig, HydrateError, Sharer, TreeSide, config::plain, shared::writable_directory,
     },
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct Selection {
 
 /// A tree with its rules: what is tracked in it, and what is ignored.
 pub(crate) struct Rules<'a> {
-    place: Place,
+    place: TreeSide,
     index: &'a gix::index::State,
     ignored: gix::AttributeStack<'a>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Rules<'a> {
 impl<'a> Rules<'a> {
     /// The rules of the files that are there, by the index given.
     pub(crate) fn new(
-        place: Place,
+        place: TreeSide,
         repo: &'a gix::Repository,
         index: &'a gix::index::State,
     ) -> Result<Self, LaneError> {
@@ -89,7 +89,7 @@ pub(crate) fn select(
     primary: &mut Rules<'_>,
     lane: &mut Rules<'_>,
     sharer: impl Fn() -> (u32, Sharer),
-    include: Option<Where<'_>>,
+    include: Option<GitLocation<'_>>,
 ) -> Result<Selection, HydrateError> {
     let mut selection = Selection::default();
     // How a path is there, and how it will be in the lane: a pattern may be for directories only.

@@ -29,7 +29,7 @@ const LARGEST_READ: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     format: u32,
-    pub(crate) progress: Progress,
+    pub(crate) progress: HydrateProgress,
     /// Over all that it was made from.
     pub(crate) digest: String,
     /// The files and links that were put there, and how each was left.
@@ -39,7 +39,7 @@ pub(crate) struct Stamp {
 /// How far it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Progress {
+pub(crate) enum HydrateProgress {
     Begun,
     Passed,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Left {
 }
 
 impl Stamp {
-    pub(crate) fn new(progress: Progress, digest: String, placed: Vec<Left>) -> Self {
+    pub(crate) fn new(progress: HydrateProgress, digest: String, placed: Vec<Left>) -> Self {
         Self { format: FORMAT, progress, digest, placed }
     }
 
@@ -66,7 +66,9 @@ impl Stamp {
         };
         let known =
             serde_json::from_slice(&bytes).ok().filter(|stamp: &Self| stamp.format == FORMAT);
-        Ok(Some(known.unwrap_or_else(|| Self::new(Progress::Begun, String::new(), Vec::new()))))
+        Ok(Some(
+            known.unwrap_or_else(|| Self::new(HydrateProgress::Begun, String::new(), Vec::new())),
+        ))
     }
 
     pub(crate) fn save(&self, path: &Utf8Path) -> io::Result<()> {
@@ -75,7 +77,7 @@ impl Stamp {
 
     /// Whether it passed, from just this, and what was put there is there untouched.
     pub(crate) fn holds(&self, digest: &str, lane: &Utf8Path) -> bool {
-        self.progress == Progress::Passed
+        self.progress == HydrateProgress::Passed
             && self.digest == digest
             && self.placed.iter().all(|left| *left == Left::see(lane, &left.path))
     }

@@ -13,7 +13,7 @@ use crate::{
     hydrate::{self, HYDRATION, HydrationState},
     marker::{FORMAT, Marker, Progress},
     names::TMP,
-    provision::Kind,
+    provision::LaneKind,
     remove::REMOVED,
     target::{Target, open_repository},
 };
@@ -273,7 +273,7 @@ fn examine(
                 findings.push(Finding::BaseMissing { path: checkout.clone(), base });
             }
         }
-        Ok(_) if marker.kind == Kind::Reference => {
+        Ok(_) if marker.kind == LaneKind::Reference => {
             let home = leads_to(&git_dir);
             findings.push(Finding::CopiedWorktree { path: checkout.clone(), home });
         }

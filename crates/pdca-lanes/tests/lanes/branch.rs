@@ -1,7 +1,7 @@
 //! Branches of attempts, and further checkouts of a lane.
 
 use fs_err as fs;
-use pdca_lanes::{Kind, LaneError, Reset, Tripwire, attempt_branch};
+use pdca_lanes::{LaneError, LaneKind, Reset, Tripwire, attempt_branch};
 
 use crate::scene::{BY, Scene, assert_sound, dirt, seen};
 
@@ -39,7 +39,7 @@ fn commits_go_to_the_branch_until_a_reset_leaves_it() {
 #[test]
 fn a_branch_that_another_worktree_has_is_refused_by_name() {
     let scene = Scene::new(&[("a", "a\n")]);
-    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lanes = scene.lanes().of_kind(LaneKind::Worktree);
     let [one, two] = [0, 1].map(|slot| {
         let lane = lanes.claim(slot, &scene.target()).unwrap();
         lane.reset(&scene.primary.head()).unwrap();
@@ -91,7 +91,7 @@ fn a_further_checkout_is_a_worktree_of_the_lane_and_not_of_the_primary() {
 #[test]
 fn a_further_checkout_whose_directory_vanished_is_made_again() {
     let scene = Scene::new(&[("a", "a\n")]);
-    for (slot, kind) in [(0, Kind::Reference), (1, Kind::Worktree)] {
+    for (slot, kind) in [(0, LaneKind::Reference), (1, LaneKind::Worktree)] {
         let lane = scene.lanes().of_kind(kind).claim(slot, &scene.target()).unwrap();
         lane.reset(&scene.primary.head()).unwrap();
         let extra = lane.add_worktree("x", &scene.primary.head()).unwrap();
@@ -124,7 +124,7 @@ const RUN: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
 #[test]
 fn work_is_done_on_a_branch_of_the_lane_that_the_next_reset_removes() {
-    for kind in [Kind::Reference, Kind::Worktree] {
+    for kind in [LaneKind::Reference, LaneKind::Worktree] {
         let scene = Scene::new(&[("a", "a\n")]);
         let lane = scene.lanes().of_kind(kind).claim(0, &scene.target()).unwrap();
         let (base, id) = (scene.primary.head(), "7".parse().unwrap());
@@ -158,7 +158,7 @@ fn work_is_done_on_a_branch_of_the_lane_that_the_next_reset_removes() {
 #[test]
 fn a_branch_that_is_not_the_lanes_is_neither_taken_over_nor_removed() {
     let scene = Scene::new(&[("a", "a\n")]);
-    let lane = scene.lanes().of_kind(Kind::Worktree).claim(0, &scene.target()).unwrap();
+    let lane = scene.lanes().of_kind(LaneKind::Worktree).claim(0, &scene.target()).unwrap();
     let base = scene.primary.head();
     let branch = attempt_branch(RUN, &"7".parse().unwrap(), 1).unwrap();
     scene.primary.git(&["branch", &branch]);
@@ -174,7 +174,7 @@ fn a_branch_that_is_not_the_lanes_is_neither_taken_over_nor_removed() {
 #[test]
 fn the_branch_of_a_worktree_goes_with_it_and_its_work_stays() {
     let scene = Scene::new(&[("a", "a\n")]);
-    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lanes = scene.lanes().of_kind(LaneKind::Worktree);
     let lane = lanes.claim(0, &scene.target()).unwrap();
     let branch = attempt_branch(RUN, &"7".parse().unwrap(), 1).unwrap();
     lane.reset_on(&scene.primary.head(), &branch, Reset::Tracked).unwrap();

@@ -5,7 +5,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use camino::Utf8Path;
 use fs_err as fs;
 use pdca_lanes::{
-    Hydrate, HydrateConfig, HydrateError, Hydrated, Kind, Lane, Place, Placed, Sharer, Target,
+    Hydrate, HydrateConfig, HydrateError, Hydrated, Lane, LaneKind, Placed, Sharer, Target,
+    TreeSide,
 };
 use pdca_process::Cancel;
 
@@ -99,7 +100,10 @@ fn what_the_lane_would_not_ignore_stays_out_of_it() {
     let lane = scene.claim();
     lane.reset(&old).unwrap();
     let done = hydrate(&lane, &scene.target(), &copy(&["secret"]));
-    assert!(matches!(done, Err(HydrateError::NotIgnored { place: Place::Lane, .. })), "{done:?}");
+    assert!(
+        matches!(done, Err(HydrateError::NotIgnored { place: TreeSide::Lane, .. })),
+        "{done:?}"
+    );
     let done = placed(hydrate(
         &lane,
         &scene.target(),
@@ -237,7 +241,7 @@ fn a_link_that_a_pattern_for_directories_would_miss_is_refused() {
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o555)).unwrap();
     let lane = scene.lane();
     let refused = hydrate(&lane, &scene.target(), &symlink(&["sdk"])).unwrap_err();
-    assert!(matches!(refused, HydrateError::NotIgnored { place: Place::Lane, .. }), "{refused}");
+    assert!(matches!(refused, HydrateError::NotIgnored { place: TreeSide::Lane, .. }), "{refused}");
     fs::set_permissions(&sdk, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -322,7 +326,7 @@ fn a_linked_worktree_is_hydrated_like_any_other_lane() {
     let scene = Scene::new(&[(".gitignore", "*.env\n"), (".worktreeinclude", "two.env\n")]);
     scene.primary.write("one.env", "1");
     scene.primary.write("two.env", "2");
-    let lane = scene.lanes().of_kind(Kind::Worktree).claim(0, &scene.target()).unwrap();
+    let lane = scene.lanes().of_kind(LaneKind::Worktree).claim(0, &scene.target()).unwrap();
     lane.reset(&scene.primary.head()).unwrap();
     assert_eq!(placed(hydrate(&lane, &scene.target(), &copy(&["one.env"]))).files, 2);
     assert_eq!(dirt(&lane), "");

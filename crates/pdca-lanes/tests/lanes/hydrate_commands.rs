@@ -5,8 +5,8 @@ use std::{process::Stdio, time::Duration};
 use camino::Utf8Path;
 use fs_err as fs;
 use pdca_lanes::{
-    Hydrate, HydrateConfig, HydrateError, Hydrated, HydrationState, Lanes, Phase, Program, Reset,
-    Target,
+    Hydrate, HydrateConfig, HydrateError, HydratePhase, HydrateProgram, Hydrated, HydrationState,
+    Lanes, Reset, Target,
 };
 use pdca_process::{Cancel, Ending, Env, Sign, testing, wait_until_free};
 
@@ -17,8 +17,8 @@ use crate::{
 
 pdca_process::supervisor_entry!();
 
-fn shell(text: &str) -> Program {
-    Program::Shell(text.to_owned())
+fn shell(text: &str) -> HydrateProgram {
+    HydrateProgram::Shell(text.to_owned())
 }
 
 /// A target whose dependencies are in `deps/`, and whose lock file is `deps.lock`.
@@ -106,7 +106,7 @@ fn the_commands_have_the_environment_they_are_given_and_run_in_the_lane() {
     let lane = scene.lane();
     let target = scene.target();
     let config = HydrateConfig {
-        install: Some(Program::Argv(list(&[
+        install: Some(HydrateProgram::Argv(list(&[
             "sh",
             "-c",
             "mkdir deps && echo $PDCA_LANE $(pwd) > deps/said",
@@ -130,7 +130,8 @@ fn a_failure_carries_the_log_and_the_next_attempt_begins_from_a_clean_tree() {
         ..HydrateConfig::default()
     };
     let error = hydrate(&lane, &scene.target(), &failing).unwrap_err();
-    let HydrateError::Command { phase: Phase::Verify, ending, log, last_lines } = error else {
+    let HydrateError::Command { phase: HydratePhase::Verify, ending, log, last_lines } = error
+    else {
         panic!("{error:?}");
     };
     assert_eq!(ending, Ending::Exited(3));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use camino::Utf8Path;
-use pdca_lanes::{Kind, Lanes, Provision, ProvisionEvent, Target};
+use pdca_lanes::{LaneKind, Lanes, Provision, ProvisionEvent, Target};
 
 use crate::scene::{Inventory, Scene, assert_sound, digest, dirt};
 
@@ -28,8 +28,8 @@ fn scene() -> Scene {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the child must be one that can be killed")]
-fn child(scene: &Scene, kind: Kind, lanes: u32, stop: usize, shell: &str) -> Child {
-    let kind = if kind == Kind::Worktree { "worktree" } else { "reference" };
+fn child(scene: &Scene, kind: LaneKind, lanes: u32, stop: usize, shell: &str) -> Child {
+    let kind = if kind == LaneKind::Worktree { "worktree" } else { "reference" };
     let root = scene.lanes().root().to_owned();
     let asked = [
         scene.primary.path().as_str(),
@@ -59,12 +59,12 @@ fn does_as_it_is_asked() {
     // Nobody asked: there is nothing to provision, and that is refused.
     let Ok(asked) = asked else {
         let scene = Scene::new(&[("a", "a\n")]);
-        assert!(scene.provision(0..0, Kind::Reference).is_err());
+        assert!(scene.provision(0..0, LaneKind::Reference).is_err());
         return;
     };
     let asked: Vec<&str> = asked.split('\n').collect();
     let target = Target::open("app", Utf8Path::new(asked[0])).unwrap();
-    let kind = if asked[3] == "worktree" { Kind::Worktree } else { Kind::Reference };
+    let kind = if asked[3] == "worktree" { LaneKind::Worktree } else { LaneKind::Reference };
     let slots: Range<u32> = 0..asked[4].parse().unwrap();
     let stop: usize = asked[5].parse().unwrap();
     let heard = std::sync::atomic::AtomicUsize::new(0);
@@ -98,7 +98,7 @@ fn kill_when_stopped(mut child: Child) -> bool {
     stopped
 }
 
-fn assert_completes(scene: &Scene, kind: Kind, lanes: u32, before: &Inventory) {
+fn assert_completes(scene: &Scene, kind: LaneKind, lanes: u32, before: &Inventory) {
     let all = scene.provision(0..lanes, kind).unwrap();
     assert_eq!(all.len(), lanes as usize);
     for lane in all {
@@ -109,13 +109,13 @@ fn assert_completes(scene: &Scene, kind: Kind, lanes: u32, before: &Inventory) {
         assert_sound(lane.path());
     }
     assert!(*before == digest(scene.primary.path(), kind), "the primary was changed");
-    if kind == Kind::Worktree {
+    if kind == LaneKind::Worktree {
         let listed = scene.primary.git(&["worktree", "list", "--porcelain"]);
         assert_eq!(listed.matches("\nlocked ").count(), lanes as usize, "{listed}");
     }
 }
 
-fn killed_at_every_step(kind: Kind) {
+fn killed_at_every_step(kind: LaneKind) {
     let mut steps = 0;
     for stop in 1.. {
         let scene = scene();
@@ -131,20 +131,20 @@ fn killed_at_every_step(kind: Kind) {
 
 #[test]
 fn a2_lanes_whose_making_was_killed_at_any_step_are_completed() {
-    killed_at_every_step(Kind::Reference);
+    killed_at_every_step(LaneKind::Reference);
 }
 
 #[test]
 fn a3_worktrees_whose_making_was_killed_at_any_step_are_completed() {
-    killed_at_every_step(Kind::Worktree);
+    killed_at_every_step(LaneKind::Worktree);
 }
 
 /// What is left when the system dies between two steps that nobody is told of.
 #[test]
 fn a3_a_worktree_that_is_half_registered_is_registered_once() {
     let scene = scene();
-    let before = digest(scene.primary.path(), Kind::Worktree);
-    scene.provision(0..2, Kind::Worktree).unwrap();
+    let before = digest(scene.primary.path(), LaneKind::Worktree);
+    scene.provision(0..2, LaneKind::Worktree).unwrap();
     let marker = scene.lanes().root().join("lane-0/app.lane.json");
     let ready = fs_err::read_to_string(&marker).unwrap();
     let keep: [&[&str]; 3] =
@@ -164,13 +164,13 @@ fn a3_a_worktree_that_is_half_registered_is_registered_once() {
             // A registration that names nobody is not ours to remove; git prunes it.
             fs_err::remove_dir_all(registration).unwrap();
         }
-        assert_completes(&scene, Kind::Worktree, 2, &before);
+        assert_completes(&scene, LaneKind::Worktree, 2, &before);
     }
 }
 
 #[test]
 fn e2_e3_files_that_may_not_grow_stop_it_and_it_completes_when_they_may() {
-    for kind in [Kind::Reference, Kind::Worktree] {
+    for kind in [LaneKind::Reference, LaneKind::Worktree] {
         let scene = scene();
         let before = digest(scene.primary.path(), kind);
         // As a full disk does: some files fit and some do not.
@@ -186,7 +186,7 @@ fn e2_e3_files_that_may_not_grow_stop_it_and_it_completes_when_they_may() {
 
 #[test]
 fn eight_processes_make_each_lane_once() {
-    for kind in [Kind::Reference, Kind::Worktree] {
+    for kind in [LaneKind::Reference, LaneKind::Worktree] {
         let scene = scene();
         let before = digest(scene.primary.path(), kind);
         let children: Vec<Child> = (0..8).map(|_| child(&scene, kind, 4, 0, "")).collect();
@@ -211,7 +211,7 @@ fn files_have_the_modes_that_the_mask_of_the_process_leaves() {
     let scene = scene();
     scene.primary.write_executable("run.sh", "#!/bin/sh\n");
     scene.primary.commit("with a program");
-    let output = child(&scene, Kind::Reference, 1, 0, "umask 027;").wait_with_output().unwrap();
+    let output = child(&scene, LaneKind::Reference, 1, 0, "umask 027;").wait_with_output().unwrap();
     assert!(output.status.success());
     let mode = |file: &str| {
         fs_err::metadata(scene.checkout().join(file)).unwrap().permissions().mode() & 0o777

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use fs_err as fs;
-use pdca_lanes::{Kind, Provision, ProvisionError, ProvisionEvent, Provisioned};
+use pdca_lanes::{LaneKind, Provision, ProvisionError, ProvisionEvent, Provisioned};
 
 use crate::scene::{Scene, assert_sound, dirt, seen};
 
@@ -11,7 +11,7 @@ fn provision(
     scene: &Scene,
     slots: std::ops::Range<u32>,
 ) -> Result<Vec<Provisioned>, ProvisionError> {
-    scene.provision(slots, Kind::Reference)
+    scene.provision(slots, LaneKind::Reference)
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn lanes_are_made_once_and_each_is_a_checkout_of_the_base() {
         [(0, true), (1, true), (2, true)]
     );
     for lane in &made {
-        assert_eq!((&lane.base, lane.kind), (&scene.primary.head(), Kind::Reference));
+        assert_eq!((&lane.base, lane.kind), (&scene.primary.head(), LaneKind::Reference));
         let lane = scene.lanes().claim(lane.slot, &scene.target()).unwrap();
         assert_eq!(lane.head().unwrap(), Some(scene.primary.head()));
         assert_eq!(dirt(&lane), "");
@@ -67,7 +67,8 @@ fn no_lane_is_no_request() {
 fn every_lane_is_told_of_when_it_is_begun_and_when_it_is_ready() {
     let scene = Scene::new(&[("a.txt", "a\n")]);
     let (target, base) = (scene.target(), scene.primary.head());
-    let request = Provision { slots: 0..2, target: &target, base: &base, kind: Kind::Reference };
+    let request =
+        Provision { slots: 0..2, target: &target, base: &base, kind: LaneKind::Reference };
     let told = Mutex::new(Vec::new());
     let lanes =
         scene.lanes().provision(&request, &|event| told.lock().unwrap().push(event)).unwrap();

@@ -1,7 +1,7 @@
 //! Remotes of the primary in a lane, and what git makes of them.
 
 use fs_err as fs;
-use pdca_lanes::Kind;
+use pdca_lanes::LaneKind;
 use pdca_testkit::Repo;
 
 use crate::scene::{Scene, assert_sound, digest, seen};
@@ -32,14 +32,14 @@ fn a_lane_fetches_from_upstream_as_the_primary_would() {
     let (scene, upstream) = with_upstream();
     upstream.write("a", "newer\n");
     let newer = upstream.commit("newer");
-    for (slot, kind) in [(0, Kind::Reference), (1, Kind::Worktree)] {
+    for (slot, kind) in [(0, LaneKind::Reference), (1, LaneKind::Worktree)] {
         scene.provision(slot..slot + 1, kind).unwrap();
         let lane = scene.lanes().claim(slot, &scene.target()).unwrap();
-        let before = digest(scene.primary.path(), Kind::Reference);
+        let before = digest(scene.primary.path(), LaneKind::Reference);
         seen(&lane).git(&["fetch", "-q", "upstream"]);
         assert_eq!(seen(&lane).git(&["rev-parse", "upstream/main"]).trim(), newer);
-        if kind == Kind::Reference {
-            assert!(before == digest(scene.primary.path(), Kind::Reference));
+        if kind == LaneKind::Reference {
+            assert!(before == digest(scene.primary.path(), LaneKind::Reference));
             // What was fetched is there for the next commands, the configuration unchanged.
             lane.reset(&newer).unwrap();
             seen(&lane).git(&["fetch", "-q", "mirror"]);
@@ -91,7 +91,7 @@ fn git_log_in_a_lane_tells_the_same_history() {
     scene.primary.write("a", "second\n");
     scene.primary.commit("second");
     let theirs = scene.primary.git(&["log", "--format=%H %s", "HEAD"]);
-    for (slot, kind) in [(0, Kind::Reference), (1, Kind::Worktree)] {
+    for (slot, kind) in [(0, LaneKind::Reference), (1, LaneKind::Worktree)] {
         let lane = scene.provision(slot..slot + 1, kind).unwrap().remove(0);
         assert_eq!(Repo::existing(&lane.path).git(&["log", "--format=%H %s"]), theirs);
     }
@@ -101,11 +101,11 @@ fn git_log_in_a_lane_tells_the_same_history() {
 fn a_stash_made_in_a_lane_is_the_lane_s_own() {
     let scene = Scene::new(&[("a", "a\n")]);
     let lane = scene.lane();
-    let before = digest(scene.primary.path(), Kind::Reference);
+    let before = digest(scene.primary.path(), LaneKind::Reference);
     fs::write(lane.path().join("a"), "mine\n").unwrap();
     seen(&lane).git(&["stash", "--quiet"]);
     assert_eq!(seen(&lane).git(&["stash", "list"]).lines().count(), 1);
-    assert!(before == digest(scene.primary.path(), Kind::Reference));
+    assert!(before == digest(scene.primary.path(), LaneKind::Reference));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fs_err as fs;
 use pdca_lanes::{
-    ClaimError, Decision, Kind, Reason, RemovalStep, RemoveError, Removed, Stays, SweepPolicy,
+    ClaimError, LaneKind, RemovalStep, RemoveError, Removed, Stays, SweepDecision, SweepPolicy,
+    SweepReason,
 };
 use pdca_testkit::Repo;
 
@@ -198,13 +199,13 @@ fn a_read_only_directory_that_a_build_left_is_removed_too() {
 #[test]
 fn a_linked_worktree_is_unregistered_and_its_work_is_a_ref_of_the_primary() {
     let scene = Scene::new(&[("a", "a\n")]);
-    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lanes = scene.lanes().of_kind(LaneKind::Worktree);
     let lane = lanes.claim(0, &scene.target()).unwrap();
     lane.reset(&scene.primary.head()).unwrap();
     fs::write(lane.path().join("a"), "changed\n").unwrap();
     drop(lane);
     let listed = lanes.list().unwrap();
-    assert_eq!((listed[0].kind, listed[0].dirty), (Kind::Worktree, Some(true)));
+    assert_eq!((listed[0].kind, listed[0].dirty), (LaneKind::Worktree, Some(true)));
     assert_eq!(lanes.doctor(&[scene.target()]).unwrap(), []);
     let removed = lanes.remove(0, &scene.target()).unwrap();
     let rescued = removed.rescued.unwrap();
@@ -280,20 +281,22 @@ fn a_sweep_does_what_its_plan_says() {
     let goes: Vec<u32> = plan
         .items
         .iter()
-        .filter(|item| item.decision == Decision::Remove(Reason::Old))
+        .filter(|item| item.decision == SweepDecision::Remove(SweepReason::Old))
         .map(|item| item.lane.slot)
         .collect();
     assert_eq!(goes, [0, 1]);
-    assert!(matches!(plan.items[2].decision, Decision::Keep(Stays::InUse(_))));
+    assert!(matches!(plan.items[2].decision, SweepDecision::Keep(Stays::InUse(_))));
     assert!(plan.free > 0 && plan.items.iter().all(|item| item.lane.size > 0));
-    for item in plan.items.iter().filter(|item| matches!(item.decision, Decision::Remove(_))) {
+    for item in plan.items.iter().filter(|item| matches!(item.decision, SweepDecision::Remove(_))) {
         lanes.sweep(item, &target).unwrap();
     }
     let left: Vec<u32> = lanes.list().unwrap().iter().map(|lane| lane.slot).collect();
     assert_eq!(left, [2]);
     let full = SweepPolicy { min_free: Some(u64::MAX), max_age: None, now: later };
     let plan = lanes.plan_sweep(std::slice::from_ref(&target), &full).unwrap();
-    assert!(matches!(plan.items[..], [ref item] if matches!(item.decision, Decision::Keep(_))));
+    assert!(
+        matches!(plan.items[..], [ref item] if matches!(item.decision, SweepDecision::Keep(_)))
+    );
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::{
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
-use pdca_lanes::{Kind, Lane, Lanes, Provision, ProvisionError, Provisioned, Signature, Target};
+use pdca_lanes::{
+    Lane, LaneKind, Lanes, Provision, ProvisionError, Provisioned, Signature, Target,
+};
 use pdca_testkit::{Repo, Workspace};
 
 /// Who commits in these tests.
@@ -56,7 +58,7 @@ impl Scene {
     pub(crate) fn provision(
         &self,
         slots: std::ops::Range<u32>,
-        kind: Kind,
+        kind: LaneKind,
     ) -> Result<Vec<Provisioned>, ProvisionError> {
         provision(&self.lanes(), &self.target(), &self.primary.head(), slots, kind)
     }
@@ -75,14 +77,14 @@ pub(crate) fn provision(
     target: &Target,
     base: &str,
     slots: std::ops::Range<u32>,
-    kind: Kind,
+    kind: LaneKind,
 ) -> Result<Vec<Provisioned>, ProvisionError> {
     lanes.provision(&Provision { slots, target, base, kind }, &|_| {})
 }
 
 /// Both kinds of lanes, each with slots of its own.
-pub(crate) const KINDS: [(Kind, std::ops::Range<u32>); 2] =
-    [(Kind::Reference, 0..2), (Kind::Worktree, 2..4)];
+pub(crate) const KINDS: [(LaneKind, std::ops::Range<u32>); 2] =
+    [(LaneKind::Reference, 0..2), (LaneKind::Worktree, 2..4)];
 
 /// Everything below a directory: path, mode, time of change, and what files hold and links say.
 pub(crate) type Inventory = Vec<(PathBuf, u32, (i64, i64), Vec<u8>)>;
@@ -121,10 +123,10 @@ pub(crate) fn inventory_except(root: &Utf8Path, except: &[&str]) -> Inventory {
 /// What a repository of the user must be, byte for byte, before and after.
 ///
 /// A linked worktree is registered in it and may add objects; nothing else is excused.
-pub(crate) fn digest(primary: &Utf8Path, kind: Kind) -> Inventory {
+pub(crate) fn digest(primary: &Utf8Path, kind: LaneKind) -> Inventory {
     match kind {
-        Kind::Reference => inventory_except(primary, &[]),
-        Kind::Worktree => inventory_except(
+        LaneKind::Reference => inventory_except(primary, &[]),
+        LaneKind::Worktree => inventory_except(
             primary,
             &[".git/worktrees", ".git/objects", ".git/refs/pdca", "worktrees", "objects"],
         ),

@@ -2,13 +2,13 @@
 
 use fs_err as fs;
 use pdca_lanes::{
-    ClaimError, Kind, Lane, LaneError, Lanes, Provision, ProvisionError, Reset, Tripwire,
+    ClaimError, Lane, LaneError, LaneKind, Lanes, Provision, ProvisionError, Reset, Tripwire,
 };
 
 use crate::scene::{BY, Scene, assert_sound, dirt, provision, seen};
 
 fn claim(scene: &Scene, slot: u32) -> Lane {
-    let lanes = scene.lanes().of_kind(Kind::Worktree);
+    let lanes = scene.lanes().of_kind(LaneKind::Worktree);
     lanes.claim(slot, &scene.target()).expect("the lane is free")
 }
 
@@ -28,7 +28,7 @@ fn listed(scene: &Scene) -> Vec<String> {
 fn c10_git_lists_it_as_a_locked_worktree_of_the_primary() {
     let scene = Scene::new(&[("a.txt", "a\n"), ("src/b.txt", "b\n")]);
     let lane = lane(&scene);
-    assert_eq!(lane.kind(), Kind::Worktree);
+    assert_eq!(lane.kind(), LaneKind::Worktree);
     assert_eq!(dirt(&lane), "");
     assert_eq!(lane.head().unwrap(), Some(scene.primary.head()));
     assert_eq!(seen(&lane).read("src/b.txt"), b"b\n");
@@ -95,7 +95,7 @@ fn it_is_claimed_again_as_what_it_is() {
     let scene = Scene::new(&[("a", "a\n")]);
     drop(lane(&scene));
     let again = scene.claim();
-    assert_eq!((again.kind(), again.moved_aside()), (Kind::Worktree, None));
+    assert_eq!((again.kind(), again.moved_aside()), (LaneKind::Worktree, None));
     assert_eq!(listed(&scene).iter().filter(|line| line.starts_with("worktree ")).count(), 2);
 }
 
@@ -106,13 +106,13 @@ fn provisioning_does_not_turn_one_kind_into_the_other() {
     let (target, base) = (scene.target(), scene.primary.head());
     let request = |kind| Provision { slots: 0..1, target: &target, base: &base, kind };
     let provision = |kind| scene.lanes().provision(&request(kind), &|_| {});
-    match provision(Kind::Reference) {
+    match provision(LaneKind::Reference) {
         Err(ProvisionError::Claim { source: ClaimError::OtherKind { kind, .. }, .. }) => {
-            assert_eq!(kind, Kind::Worktree);
+            assert_eq!(kind, LaneKind::Worktree);
         }
         other => panic!("{other:?}"),
     }
-    assert!(!provision(Kind::Worktree).unwrap()[0].made);
+    assert!(!provision(LaneKind::Worktree).unwrap()[0].made);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn worktrees_are_registered_beside_others_that_are_half_registered_or_come_and_g
             let (target, base) = (&target, &base);
             scope.spawn(move || {
                 for _ in 0..6 {
-                    let made = provision(&lanes, target, base, 0..8, Kind::Worktree)?;
+                    let made = provision(&lanes, target, base, 0..8, LaneKind::Worktree)?;
                     assert_eq!(made.len(), 8);
                     drop(made);
                     for slot in 0..8 {

@@ -2,8 +2,8 @@
 
 use crate::scene::{SECRET, Scene, listing, program, review};
 use fs_err as fs;
-use pdca_leaves::{Call, Flaw, Found, Inputs, LeafError, Output, Proposal, Role, call};
-use pdca_state::{Action, Artifact};
+use pdca_leaves::{Call, Flaw, FoundIn, Inputs, LeafError, Output, Proposal, Role, call};
+use pdca_state::{Artifact, SignoffAction};
 
 #[test]
 fn the_file_at_the_output_is_the_artifact_and_the_bundle_is_not_written() {
@@ -12,7 +12,7 @@ fn the_file_at_the_output_is_the_artifact_and_the_bundle_is_not_written() {
     let leaf = scene.leaf("", "print chatter\nwrite ${PDCA_OUTPUT} \"  a review\\n\"");
     let outcome = scene.call(Role::Reviewer, &leaf).unwrap();
     assert_eq!(review(&outcome), "  a review\n");
-    assert_eq!(outcome.produced[0].found, Found::File);
+    assert_eq!(outcome.produced[0].found, FoundIn::File);
     assert_eq!((outcome.attempts, outcome.throttled, outcome.reused), (1, 0, false));
     assert_eq!(outcome.earlier_failures, None);
     assert_eq!(scene.bundle.digest().unwrap(), before);
@@ -50,7 +50,7 @@ fn a_reviewer_that_only_prints_is_taken_at_its_word() {
     let leaf = program("", &["printf", "\\n| C1 Spec | PASS | \\377 |\\n\\n"]);
     let outcome = scene.call(Role::Reviewer, &leaf).unwrap();
     assert_eq!(outcome.produced[0].bytes, b"\n| C1 Spec | PASS | \xff |\n\n");
-    assert_eq!(outcome.produced[0].found, Found::Printed);
+    assert_eq!(outcome.produced[0].found, FoundIn::Printed);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_sign_off_leaf_proposes_or_leaves_the_table() {
     let leaf = scene.leaf("", "write ${PDCA_OUTPUT} <<END\n{\"action\": \"accept\"}\nEND\n");
     let outcome = scene.call(Role::Signoff, &leaf).unwrap();
     let proposal = Proposal::parse(outcome.get(Output::Proposal).unwrap()).unwrap();
-    assert_eq!(proposal.action, Action::Accept);
+    assert_eq!(proposal.action, SignoffAction::Accept);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fs_err as fs;
-use pdca_leaves::{Call, Facts, Inputs, LeafConfig, LeafError, Role};
+use pdca_leaves::{Call, CallFacts, Inputs, LeafConfig, LeafError, Role};
 use pdca_state::Artifact;
 
 use crate::scene::{Scene, program, review};
@@ -15,7 +15,7 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
     let keys = "model = \"m\"\neffort = \"high\"\nenv = { MINE = \"{id}-{role}\" }";
     let leaf = scene.leaf(keys, "save-env ${PDCA_OUTPUT}");
     let outcome = scene.call_with(Role::Reviewer, &leaf, |call| {
-        call.facts = Facts {
+        call.facts = CallFacts {
             base: Some("0123abc"),
             brief_base: Some("main"),
             target: Some("repo"),
@@ -190,8 +190,8 @@ fn the_digest_of_a_call_follows_all_that_determines_its_result() {
     assert_eq!(elsewhere.digest().unwrap(), first, "the place of the job is no part of it");
 
     let other_leaf = LeafConfig { retries: 1, ..leaf.clone() };
-    let other_base = Facts { base: Some("abc"), ..call.facts };
-    let other_branch = Facts { brief_base: Some("abc"), ..call.facts };
+    let other_base = CallFacts { base: Some("abc"), ..call.facts };
+    let other_branch = CallFacts { brief_base: Some("abc"), ..call.facts };
     let mut digests = vec![
         first,
         Call { config: &other_leaf, ..call }.digest().unwrap(),

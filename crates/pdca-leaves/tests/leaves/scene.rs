@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use pdca_leaves::{
-    Call, Guard, Inputs, LeafConfig, LeafError, LeafEvent, LeafOutcome, Output, Places, Role, call,
+    Call, CallPaths, Guard, Inputs, LeafConfig, LeafError, LeafEvent, LeafOutcome, Output, Role,
+    call,
 };
 use pdca_process::{Cancel, SandboxKind};
 use pdca_state::{Artifact, Bundle};
@@ -74,9 +75,9 @@ impl Scene {
     }
 
     /// Where things are for a role.
-    pub(crate) fn places(&self, role: Role) -> Places<'_> {
+    pub(crate) fn places(&self, role: Role) -> CallPaths<'_> {
         let worktree = if role.is_independent() { &self.copy } else { &self.lane };
-        Places {
+        CallPaths {
             workspace: self.workspace.path(),
             bundle_root: &self.bundle_root,
             worktree: Some(worktree),

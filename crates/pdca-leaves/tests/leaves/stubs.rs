@@ -2,7 +2,7 @@
 
 use fs_err as fs;
 use insta::assert_snapshot;
-use pdca_leaves::{Found, Guard, LeafConfig, Output, Role};
+use pdca_leaves::{FoundIn, Guard, LeafConfig, Output, Role};
 use pdca_state::{Artifact, Review};
 use pdca_testkit::Repo;
 
@@ -106,7 +106,7 @@ fn every_stub_says_that_it_is_one_and_says_the_same_each_time() {
         for produced in &first.produced {
             let text = String::from_utf8_lossy(&produced.bytes).to_lowercase();
             assert!(text.contains("stub"), "{role}: {text}");
-            assert_eq!(produced.found, Found::Stub);
+            assert_eq!(produced.found, FoundIn::Stub);
         }
     }
 }

@@ -32,8 +32,8 @@ fn red() -> GateReport {
     GateReport::assemble("issue_1", vec![(Element::C4, row)], Provenance::default())
 }
 
-fn decision(action: Action, note: &str) -> Decision {
-    Decision {
+fn decision(action: SignoffAction, note: &str) -> SignoffDecision {
+    SignoffDecision {
         action,
         by: "A. Person".to_owned(),
         date: "2026-11-16".to_owned(),
@@ -42,13 +42,14 @@ fn decision(action: Action, note: &str) -> Decision {
     }
 }
 
-fn refusal(summary: &str, gates: Option<&GateReport>, decision: &Decision) -> SignoffError {
+fn refusal(summary: &str, gates: Option<&GateReport>, decision: &SignoffDecision) -> SignoffError {
     record(summary, gates, decision).unwrap_err()
 }
 
 #[test]
 fn an_acceptance_is_written_into_section_nine() {
-    let signed = record(SUMMARY, Some(&green()), &decision(Action::Accept, "looks right")).unwrap();
+    let signed =
+        record(SUMMARY, Some(&green()), &decision(SignoffAction::Accept, "looks right")).unwrap();
     assert_snapshot!(signed, @r"
     ## 6. NEEDS-HUMAN — items the human must clear before sign-off
     - [x] cleared
@@ -66,16 +67,16 @@ fn an_acceptance_is_written_into_section_nine() {
 
 #[test]
 fn the_reason_of_an_iteration_is_its_delta() {
-    let signed = record(SUMMARY, None, &decision(Action::IterateDo, "wrong layer")).unwrap();
+    let signed = record(SUMMARY, None, &decision(SignoffAction::IterateDo, "wrong layer")).unwrap();
     let summary = Summary::parse(&signed);
-    assert_eq!(summary.outcome(), Some(Outcome::IteratedToDo));
+    assert_eq!(summary.outcome(), Some(SignoffOutcome::IteratedToDo));
     assert_eq!(summary.iteration_delta(), "wrong layer");
     assert_eq!(summary.disposition(), "");
 }
 
 #[test]
 fn an_acceptance_is_refused_while_anything_is_open() {
-    let accept = decision(Action::Accept, "");
+    let accept = decision(SignoffAction::Accept, "");
     let open = SUMMARY.replace("[x]", "[ ]");
     assert_eq!(
         refusal(&open, Some(&red()), &accept),
@@ -93,7 +94,8 @@ fn an_acceptance_is_refused_while_anything_is_open() {
 #[test]
 fn what_does_not_accept_is_not_held_up_by_open_boxes() {
     let open = SUMMARY.replace("[x]", "[ ]");
-    for action in [Action::IterateDo, Action::IteratePlan, Action::Discontinue] {
+    for action in [SignoffAction::IterateDo, SignoffAction::IteratePlan, SignoffAction::Discontinue]
+    {
         let signed = record(&open, Some(&red()), &decision(action, "because")).unwrap();
         assert_eq!(Summary::parse(&signed).outcome(), Some(action.outcome()));
     }
@@ -103,26 +105,26 @@ fn what_does_not_accept_is_not_held_up_by_open_boxes() {
 fn giving_up_needs_a_reason() {
     for note in ["", " \n "] {
         assert_eq!(
-            refusal(SUMMARY, None, &decision(Action::Discontinue, note)),
-            SignoffError::NoteRequired { action: Action::Discontinue }
+            refusal(SUMMARY, None, &decision(SignoffAction::Discontinue, note)),
+            SignoffError::NoteRequired { action: SignoffAction::Discontinue }
         );
     }
 }
 
 #[test]
 fn a_decision_is_made_once_and_by_somebody() {
-    let signed = record(SUMMARY, None, &decision(Action::IteratePlan, "")).unwrap();
+    let signed = record(SUMMARY, None, &decision(SignoffAction::IteratePlan, "")).unwrap();
     assert_eq!(
-        refusal(&signed, Some(&green()), &decision(Action::Accept, "")),
-        SignoffError::AlreadyDecided { outcome: Outcome::IteratedToPlan }
+        refusal(&signed, Some(&green()), &decision(SignoffAction::Accept, "")),
+        SignoffError::AlreadyDecided { outcome: SignoffOutcome::IteratedToPlan }
     );
-    let nobody = Decision { by: " \n".to_owned(), ..decision(Action::IterateDo, "") };
+    let nobody = SignoffDecision { by: " \n".to_owned(), ..decision(SignoffAction::IterateDo, "") };
     assert_eq!(refusal(SUMMARY, None, &nobody), SignoffError::NoSigner);
 }
 
 #[test]
 fn a_summary_without_one_clear_place_to_sign_is_refused() {
-    let iterate = decision(Action::IterateDo, "");
+    let iterate = decision(SignoffAction::IterateDo, "");
     for broken in [
         SUMMARY.replace("## 9.", "### 9."),
         SUMMARY.replace("- Outcome:", "Outcome:"),
@@ -139,45 +141,46 @@ fn a_summary_without_one_clear_place_to_sign_is_refused() {
 #[test]
 fn a_field_that_is_missing_is_added_below_the_outcome() {
     let text = "## 9. Check sign-off\r\n- Outcome: <token>\r\nmore";
-    let signed = record(text, None, &decision(Action::IterateDo, "why")).unwrap();
+    let signed = record(text, None, &decision(SignoffAction::IterateDo, "why")).unwrap();
     assert_eq!(
         signed,
         "## 9. Check sign-off\r\n- Outcome: iterated-to-Do\r\n- By / date: A. Person / 2026-11-16\r\n- Iteration delta (if iterating): why\r\nmore"
     );
     let last =
-        record("## 9. Check sign-off\n- Outcome:", None, &decision(Action::IterateDo, "")).unwrap();
+        record("## 9. Check sign-off\n- Outcome:", None, &decision(SignoffAction::IterateDo, ""))
+            .unwrap();
     assert!(last.ends_with("- Outcome: iterated-to-Do\n- By / date: A. Person / 2026-11-16"));
 }
 
 #[test]
 fn an_iteration_without_a_new_reason_keeps_the_one_that_is_there() {
     let text = SUMMARY.replace("iterating):", "iterating): written by hand");
-    let signed = record(&text, None, &decision(Action::IterateDo, "")).unwrap();
+    let signed = record(&text, None, &decision(SignoffAction::IterateDo, "")).unwrap();
     assert_eq!(Summary::parse(&signed).iteration_delta(), "written by hand");
 }
 
 #[test]
 fn every_token_reads_back_and_nothing_else_does() {
-    for outcome in Outcome::ALL {
+    for outcome in SignoffOutcome::ALL {
         assert_eq!(outcome.as_str().parse(), Ok(outcome));
     }
-    assert_eq!("Accepted".parse::<Outcome>(), Err(UnknownOutcome));
-    for action in Action::ALL {
-        assert!(Outcome::ALL.contains(&action.outcome()));
+    assert_eq!("Accepted".parse::<SignoffOutcome>(), Err(UnknownOutcome));
+    for action in SignoffAction::ALL {
+        assert!(SignoffOutcome::ALL.contains(&action.outcome()));
     }
 }
 
 proptest! {
     #[test]
     fn a_recorded_decision_reads_back_and_changes_nothing_outside_section_nine(
-        action in prop::sample::select(&Action::ALL[..]),
+        action in prop::sample::select(&SignoffAction::ALL[..]),
         by in "(\\PC|\n|\r|\u{2028})*[a-z]",
         note in "(\\PC|\n|## |- Outcome: |\\\\1|\\$1|- \\[ \\] ){1,12}",
         windows in any::<bool>(),
     ) {
         let text = if windows { SUMMARY.replace('\n', "\r\n") } else { SUMMARY.to_owned() };
         let note = format!("n{note}");
-        let decision = Decision { action, by: by.clone(), date: "2026-11-16".to_owned(), note: Some(note.clone()), overrides: Vec::new() };
+        let decision = SignoffDecision { action, by: by.clone(), date: "2026-11-16".to_owned(), note: Some(note.clone()), overrides: Vec::new() };
         let signed = record(&text, Some(&green()), &decision).unwrap();
         let before = Summary::parse(&text);
         let after = Summary::parse(&signed);
@@ -207,7 +210,7 @@ proptest! {
             SUMMARY.replace("- [x] cleared\n", &format!("- [x] cleared\n{line}\n")),
             SUMMARY.replace("- [x] cleared\n", &format!("{line}\n- [x] cleared\n")),
         ] {
-            let error = refusal(&text, Some(&green()), &decision(Action::Accept, ""));
+            let error = refusal(&text, Some(&green()), &decision(SignoffAction::Accept, ""));
             prop_assert_eq!(error, SignoffError::NotAcceptable { open: vec![line.to_owned()], failed: vec![] });
         }
     }
@@ -215,7 +218,7 @@ proptest! {
     #[test]
     fn recording_into_any_text_gives_a_signed_summary_or_a_reason(
         text in "(## |6. NEEDS-HUMAN|9. Check sign-off|- Outcome:|- By / date:|accepted|- \\[ \\]|\n|\r|\u{2028}|\\PC)*",
-        action in prop::sample::select(&Action::ALL[..]),
+        action in prop::sample::select(&SignoffAction::ALL[..]),
     ) {
         if let Ok(signed) = record(&text, Some(&green()), &decision(action, "why")) {
             let summary = Summary::parse(&signed);
@@ -228,8 +231,12 @@ proptest! {
 
 #[test]
 fn an_acceptance_that_is_overruled_gives_its_place_and_stays_in_the_note() {
-    let accepted = record(SUMMARY, Some(&green()), &decision(Action::Accept, "fine")).unwrap();
-    let by = Decision { by: "Eve".to_owned(), ..decision(Action::Discontinue, "red with 71") };
+    let accepted =
+        record(SUMMARY, Some(&green()), &decision(SignoffAction::Accept, "fine")).unwrap();
+    let by = SignoffDecision {
+        by: "Eve".to_owned(),
+        ..decision(SignoffAction::Discontinue, "red with 71")
+    };
     assert_snapshot!(overrule(&accepted, &by).unwrap(), @r"
     ## 6. NEEDS-HUMAN — items the human must clear before sign-off
     - [x] cleared
@@ -247,34 +254,34 @@ fn an_acceptance_that_is_overruled_gives_its_place_and_stays_in_the_note() {
 
 #[test]
 fn only_an_acceptance_can_be_overruled_and_only_with_a_reason() {
-    let accepted = record(SUMMARY, Some(&green()), &decision(Action::Accept, "")).unwrap();
+    let accepted = record(SUMMARY, Some(&green()), &decision(SignoffAction::Accept, "")).unwrap();
     let refused = |text: &str, action, note| overrule(text, &decision(action, note)).unwrap_err();
     assert_eq!(
-        refused(&accepted, Action::Discontinue, " "),
-        SignoffError::NoteRequired { action: Action::Discontinue }
+        refused(&accepted, SignoffAction::Discontinue, " "),
+        SignoffError::NoteRequired { action: SignoffAction::Discontinue }
     );
     assert_eq!(
-        refused(&accepted, Action::Accept, "again"),
-        SignoffError::AlreadyDecided { outcome: Outcome::MergedWider }
+        refused(&accepted, SignoffAction::Accept, "again"),
+        SignoffError::AlreadyDecided { outcome: SignoffOutcome::MergedWider }
     );
-    let given_up = record(SUMMARY, None, &decision(Action::Discontinue, "no")).unwrap();
+    let given_up = record(SUMMARY, None, &decision(SignoffAction::Discontinue, "no")).unwrap();
     assert_eq!(
-        refused(&given_up, Action::Discontinue, "again"),
-        SignoffError::AlreadyDecided { outcome: Outcome::Discontinued }
+        refused(&given_up, SignoffAction::Discontinue, "again"),
+        SignoffError::AlreadyDecided { outcome: SignoffOutcome::Discontinued }
     );
 }
 
 /// What overrides one row, with a reason.
-fn overriding(row: &str, reason: &str) -> Decision {
+fn overriding(row: &str, reason: &str) -> SignoffDecision {
     let overrides = vec![Override { row: row.to_owned(), reason: reason.to_owned() }];
-    Decision { overrides, ..decision(Action::Accept, "") }
+    SignoffDecision { overrides, ..decision(SignoffAction::Accept, "") }
 }
 
 #[test]
 fn a_failed_row_is_accepted_only_with_a_recorded_reason() {
     let red = red();
     assert!(matches!(
-        refusal(SUMMARY, Some(&red), &decision(Action::Accept, "")),
+        refusal(SUMMARY, Some(&red), &decision(SignoffAction::Accept, "")),
         SignoffError::NotAcceptable { .. }
     ));
     assert_eq!(
@@ -301,7 +308,7 @@ fn a_failed_row_is_accepted_only_with_a_recorded_reason() {
 
 #[test]
 fn nothing_but_what_accept_would_have_recorded_counts_as_accepted() {
-    let signed = record(SUMMARY, Some(&green()), &decision(Action::Accept, "")).unwrap();
+    let signed = record(SUMMARY, Some(&green()), &decision(SignoffAction::Accept, "")).unwrap();
     assert!(require_accepted(&signed, Some(&green())).is_ok());
     let refused = |text: &str, gates: Option<&GateReport>| require_accepted(text, gates).is_err();
     assert!(refused(SUMMARY, Some(&green())), "nothing was decided");

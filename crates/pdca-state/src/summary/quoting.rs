@@ -7,7 +7,7 @@
 //!
 //! - `## 9. Check sign-off` becomes `\#\# 9. Check sign-off`,
 //! - `- [ ] do it` becomes `- \[ ] do it`,
-//! - `- Outcome: accepted` becomes `- Outcome\: accepted`, bold or not,
+//! - `- Outcome: accepted` becomes `- SignoffOutcome\: accepted`, bold or not,
 //! - a line of only `=` or `-`, which would make the line above it a heading, starts with one,
 //! - HTML at the start of a line, and a comment anywhere, is shown and not obeyed.
 //!

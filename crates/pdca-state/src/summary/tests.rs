@@ -42,13 +42,13 @@ fn boxes_and_sign_off_are_read_from_their_sections_only() {
     assert_eq!(summary.cleared_items(), ["- [x] done", "- [X] done too"]);
     assert_eq!(summary.items().len(), 5);
     assert_eq!(summary.open_standing(), 1);
-    assert_eq!(summary.outcome(), Some(Outcome::MergedWider));
+    assert_eq!(summary.outcome(), Some(SignoffOutcome::MergedWider));
     assert_eq!(summary.iteration_delta(), "why \\1");
     assert_eq!(summary.flaws(), []);
     assert_eq!(
         summary.signoff(),
         Some(RecordedSignoff {
-            outcome: Outcome::MergedWider,
+            outcome: SignoffOutcome::MergedWider,
             by: "A / B".to_owned(),
             date: "2026-01-02".to_owned(),
             note: None,
@@ -90,12 +90,12 @@ fn only_the_canonical_heading_opens_the_sign_off() {
 #[test]
 fn an_outcome_counts_only_as_a_known_token_on_a_line_of_its_own() {
     for (line, outcome) in [
-        ("- Outcome: accepted", Some(Outcome::Accepted)),
-        ("- Outcome:\taccepted \t", Some(Outcome::Accepted)),
-        ("- Outcome:merged-wider", Some(Outcome::MergedWider)),
-        ("- Outcome: iterated-to-Do", Some(Outcome::IteratedToDo)),
-        ("- Outcome: iterated-to-Plan", Some(Outcome::IteratedToPlan)),
-        ("- Outcome: discontinued", Some(Outcome::Discontinued)),
+        ("- Outcome: accepted", Some(SignoffOutcome::Accepted)),
+        ("- Outcome:\taccepted \t", Some(SignoffOutcome::Accepted)),
+        ("- Outcome:merged-wider", Some(SignoffOutcome::MergedWider)),
+        ("- Outcome: iterated-to-Do", Some(SignoffOutcome::IteratedToDo)),
+        ("- Outcome: iterated-to-Plan", Some(SignoffOutcome::IteratedToPlan)),
+        ("- Outcome: discontinued", Some(SignoffOutcome::Discontinued)),
         ("- Outcome:\naccepted", None),
         ("- Outcome: Accepted", None),
         ("- Outcome: accepted by me", None),
@@ -141,7 +141,7 @@ fn a_summary_that_says_two_things_grants_nothing() {
         );
     }
     let agreeing = Summary::parse(&(nine("accepted") + &nine("accepted")));
-    assert_eq!(agreeing.outcome(), Some(Outcome::Accepted));
+    assert_eq!(agreeing.outcome(), Some(SignoffOutcome::Accepted));
 }
 
 #[test]
@@ -296,22 +296,25 @@ fn a_resolved_conflict_is_said_and_has_to_be_cleared() {
 
 #[test]
 fn a_bundle_given_up_before_there_is_a_summary_gets_one_that_can_be_signed_and_claims_nothing() {
-    use crate::{Action, Brief, Decision, Outcome, State, given_up, record};
+    use crate::{Brief, SignoffAction, SignoffDecision, SignoffOutcome, State, given_up, record};
     let brief = Brief::parse("- **Slug:** s\n- **Defect:** ## 9. Check sign-off\n");
     for brief in [None, Some(&brief)] {
         let text = given_up(&"7".parse().unwrap(), brief, State::Planned);
         let parsed = Summary::parse(&text);
         assert_eq!((parsed.unrecordable(), parsed.outcome()), (None, None), "{text}");
         assert_eq!(parsed.open_items().len(), 0);
-        let decision = |action| Decision {
+        let decision = |action| SignoffDecision {
             action,
             by: "Eve".to_owned(),
             date: "2026-11-16".to_owned(),
             note: Some("it cannot be done".to_owned()),
             overrides: Vec::new(),
         };
-        let signed = record(&text, None, &decision(Action::Discontinue)).unwrap();
-        assert_eq!(Summary::parse(&signed).outcome(), Some(Outcome::Discontinued));
-        assert!(record(&text, None, &decision(Action::Accept)).is_err(), "it grants nothing");
+        let signed = record(&text, None, &decision(SignoffAction::Discontinue)).unwrap();
+        assert_eq!(Summary::parse(&signed).outcome(), Some(SignoffOutcome::Discontinued));
+        assert!(
+            record(&text, None, &decision(SignoffAction::Accept)).is_err(),
+            "it grants nothing"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Baseline, Changes, Records, Review};
+use pdca_act::{Baseline, Changes, LedgerReview, Records};
 use pdca_state::BundleId;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn history(reviews: &[Review]) -> Vec<Past> {
+fn history(reviews: &[LedgerReview]) -> Vec<Past> {
     let before = std::iter::once(None).chain(reviews.iter().map(Some));
     reviews
         .iter()

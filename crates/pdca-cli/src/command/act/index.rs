@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_act::{Cycle, Fate, GateCost, Index, Records, Scope, Touches};
+use pdca_act::{Cycle, Fate, GateCost, Index, IndexScope, Records, Touches};
 use pdca_state::BundleId;
 
 use super::{bundles, counted, ids};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     let workspace = cx.workspace()?;
     let records = Records::load(&workspace.process_dir)?;
-    let scope = if args.all { Scope::All } else { Scope::SinceLastReview };
+    let scope = if args.all { IndexScope::All } else { IndexScope::SinceLastReview };
     let index = pdca_act::index(&bundles(workspace)?, &records, scope);
     if cx.globals.json {
         cx.emit_json(out, "act-index", &index)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         page.line("  ", &row.why)?;
     }
     page.together(&index)?;
-    if !index.cycles.is_empty() && scope == Scope::SinceLastReview {
+    if !index.cycles.is_empty() && scope == IndexScope::SinceLastReview {
         writeln!(page.out, "\nnext: {}", cx.out.accent("pdca act log"))?;
     }
     Ok(Exit::Done)
@@ -61,12 +61,12 @@ struct Page<'a, 'c> {
 }
 
 impl Page<'_, '_> {
-    fn head(&mut self, index: &Index, scope: Scope) -> Result<(), Failure> {
+    fn head(&mut self, index: &Index, scope: IndexScope) -> Result<(), Failure> {
         let cycles = counted(index.cycles.len(), "cycle", "cycles");
         let since = match (scope, &index.last_review) {
-            (Scope::All, _) => "in all".to_owned(),
-            (Scope::SinceLastReview, Some(date)) => format!("since the review of {date}"),
-            (Scope::SinceLastReview, None) => "ended, none was reviewed before".to_owned(),
+            (IndexScope::All, _) => "in all".to_owned(),
+            (IndexScope::SinceLastReview, Some(date)) => format!("since the review of {date}"),
+            (IndexScope::SinceLastReview, None) => "ended, none was reviewed before".to_owned(),
         };
         writeln!(self.out, "{cycles} {}", printable(&since))?;
         Ok(())

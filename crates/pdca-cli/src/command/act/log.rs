@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::Utf8Path;
-use pdca_act::{Index, LOG, Places, Records, Scope, Step, scaffold};
+use pdca_act::{Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ pub(crate) fn run(
         }
         records = Records::load(dir)?;
     }
-    let index = pdca_act::index(&bundles(workspace)?, &records, Scope::SinceLastReview);
+    let index = pdca_act::index(&bundles(workspace)?, &records, IndexScope::SinceLastReview);
     let cycles: Vec<BundleId> = index.cycles.iter().map(|cycle| cycle.id.clone()).collect();
     let entry = (!cycles.is_empty()).then(|| entry(workspace, &index, &date));
     if let Some(entry) = entry.as_deref().filter(|_| writes) {
@@ -163,7 +163,7 @@ fn apply(steps: &[Step]) -> Result<(), Failure> {
 fn entry(workspace: &Workspace, index: &Index, date: &str) -> String {
     let agents = prompts(workspace);
     let template = workspace.config.paths.templates_dir.join("brief.md.tpl");
-    let places = Places { template: template.as_str(), config: FILE, agents: &agents };
+    let places = ScaffoldPaths { template: template.as_str(), config: FILE, agents: &agents };
     scaffold(index, date, &places)
 }
 

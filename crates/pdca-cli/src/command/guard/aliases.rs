@@ -4,12 +4,12 @@
 //! are included by others are not followed.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_guard::Scope;
+use pdca_guard::GuardScope;
 
 use crate::ambient::Ambient;
 
 /// What the alias `name` stands for, in the checkout's configuration or the user's.
-pub(super) fn find(name: &str, scope: &Scope, ambient: &Ambient) -> Option<String> {
+pub(super) fn find(name: &str, scope: &GuardScope, ambient: &Ambient) -> Option<String> {
     files(scope, ambient).into_iter().find_map(|file| {
         let text = fs_err::read_to_string(file).ok()?;
         alias(&text, name)
@@ -17,7 +17,7 @@ pub(super) fn find(name: &str, scope: &Scope, ambient: &Ambient) -> Option<Strin
 }
 
 /// The files in the order in which they win.
-fn files(scope: &Scope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
+fn files(scope: &GuardScope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> =
         git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
     if let Some(global) = ambient.env_text("GIT_CONFIG_GLOBAL") {

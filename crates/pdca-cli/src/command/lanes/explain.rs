@@ -1,8 +1,8 @@
 //! What a failure of the lanes means for a person: where, and the remedy.
 
 use pdca_lanes::{
-    ClaimError, HydrateError, InspectError, LaneError, Place as Tree, PrivateError, ProvisionError,
-    RemoveError,
+    ClaimError, HydrateError, InspectError, LaneError, PrivateError, ProvisionError, RemoveError,
+    TreeSide,
 };
 
 use crate::config::hydrate_hint;
@@ -125,10 +125,10 @@ pub(crate) fn hydrate(error: &HydrateError) -> Failure {
         HydrateError::Tracked { .. } => {
             usage.hint("every lane has it already; take it out of [lanes.hydrate]")
         }
-        HydrateError::NotIgnored { place: Tree::Primary, .. } => usage.hint(
+        HydrateError::NotIgnored { place: TreeSide::Primary, .. } => usage.hint(
             "add it to .gitignore, or it would become part of a patch; for a link the pattern has no `/` at its end",
         ),
-        HydrateError::NotIgnored { place: Tree::Lane, .. } => usage.hint(
+        HydrateError::NotIgnored { place: TreeSide::Lane, .. } => usage.hint(
             "the branch the lane stands on does not ignore it: commit the .gitignore there; for a link the pattern has no `/` at its end",
         ),
         HydrateError::SharedMutable { .. } => usage.hint(

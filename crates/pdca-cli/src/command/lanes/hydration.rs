@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use pdca_driver::WorkspaceConfig;
-use pdca_lanes::{Hydrate, Hydrated, Kind, Lane, Phase, PrivateNames, Target};
+use pdca_lanes::{Hydrate, HydratePhase, Hydrated, Lane, LaneKind, PrivateNames, Target};
 use pdca_process::{Cancel, Env, Sandbox, Sign};
 
 use super::{Place, explain};
@@ -21,7 +21,7 @@ fn confined(site: &WorkspaceConfig, lane: &Lane, names: &PrivateNames) -> Sandbo
 pub(super) fn hydrate(
     place: &Place<'_>,
     slot: u32,
-    kind: Kind,
+    kind: LaneKind,
     target: &Target,
     cx: &Context<'_>,
     err: &mut dyn Write,
@@ -56,8 +56,8 @@ pub(super) fn hydrate(
     let done = lane.hydrate(&how, &cancel, &mut |phase, sign| {
         if let (Sign::Started { .. }, Ok(())) = (&sign, &told) {
             let word = match phase {
-                Phase::Install => "installing",
-                Phase::Verify => "verifying",
+                HydratePhase::Install => "installing",
+                HydratePhase::Verify => "verifying",
             };
             told = cx.note(err, &format!("lane {slot} of {}: {word}", target.name()));
         }

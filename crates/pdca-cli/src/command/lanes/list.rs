@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::UNIX_EPOCH;
 
 use camino::Utf8PathBuf;
-use pdca_lanes::{HydrationState, Kind, LaneReport, LaneState};
+use pdca_lanes::{HydrationState, LaneKind, LaneReport, LaneState};
 use serde::Serialize;
 
 use super::{Place, explain, size, span};
@@ -29,7 +29,7 @@ struct Row {
     slot: u32,
     target: String,
     path: Utf8PathBuf,
-    kind: Kind,
+    kind: LaneKind,
     /// `ready`, `interrupted` or `gone`.
     state: &'static str,
     base: Option<String>,
@@ -129,7 +129,7 @@ fn facts(row: &Row, cx: &Context<'_>) -> Vec<String> {
         "begun" => facts.push(p.warn("hydration interrupted").to_string()),
         _ => {}
     }
-    if row.kind == Kind::Worktree {
+    if row.kind == LaneKind::Worktree {
         facts.push("linked worktree".to_owned());
     }
     facts.push(size(row.size));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 
 use pdca_driver::LaneCount;
-use pdca_lanes::{Hydrated, Kind, LaneReport, Provision, ProvisionEvent, Provisioned, Target};
+use pdca_lanes::{Hydrated, LaneKind, LaneReport, Provision, ProvisionEvent, Provisioned, Target};
 use serde::Serialize;
 
 use super::{Place, TargetArg, explain, hydration, refuse_driver};
@@ -51,11 +51,11 @@ enum KindArg {
     Worktree,
 }
 
-impl From<KindArg> for Kind {
+impl From<KindArg> for LaneKind {
     fn from(kind: KindArg) -> Self {
         match kind {
-            KindArg::Reference => Kind::Reference,
-            KindArg::Worktree => Kind::Worktree,
+            KindArg::Reference => LaneKind::Reference,
+            KindArg::Worktree => LaneKind::Worktree,
         }
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(
     let site = session::site(cx)?;
     let count = session::driver_lanes(cx, &site, args.lanes, err)?;
     let count = session::told_fit(cx, &site.fit_ports(count), err)?.get();
-    let kind = args.kind.map_or(place.workspace.config.lanes.kind, Kind::from);
+    let kind = args.kind.map_or(place.workspace.config.lanes.kind, LaneKind::from);
     if cx.globals.dry_run {
         return foresee(&place, &targets, count, cx, out);
     }

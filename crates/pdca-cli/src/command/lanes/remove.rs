@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use camino::Utf8PathBuf;
-use pdca_lanes::{Kept, LaneReport, Removed};
+use pdca_lanes::{LaneReport, Removed, RescuedWork};
 use serde::Serialize;
 
 use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
@@ -134,7 +134,7 @@ pub(crate) fn row(
         Ok(Removed { rescued, kept, moved_aside, .. }) => {
             let show =
                 |commit: String| format!("git -C {} show {commit:.12}", sh_word(primary.as_str()));
-            let fetch = |kept: &Kept| {
+            let fetch = |kept: &RescuedWork| {
                 let (primary, bundle) = (sh_word(primary.as_str()), sh_word(kept.bundle.as_str()));
                 format!(
                     "git -C {primary} fetch {bundle} 'refs/*:refs/rescued/lane-{}/*'",

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
-use pdca_dag::{LanesFile, LanesFileError, Standing};
+use pdca_dag::{ItemState, LanesFile, LanesFileError};
 use pdca_driver::{Batch, WorkspaceConfig};
 use pdca_state::{BundleId, files};
 
@@ -96,8 +96,10 @@ impl Kept {
     /// Refuses to leave a bundle out that has a group and is not finished: it would lose its letter.
     pub(super) fn require_all_named(&self, batch: &Batch, cx: &Context<'_>) -> Result<(), Failure> {
         let is_open = |id: &&BundleId| match batch.outside.standing(id) {
-            Some(Standing::Active | Standing::Waiting | Standing::Built | Standing::Red) => true,
-            Some(Standing::Complete | Standing::Landed | Standing::Ended) | None => false,
+            Some(ItemState::Active | ItemState::Waiting | ItemState::Built | ItemState::Red) => {
+                true
+            }
+            Some(ItemState::Complete | ItemState::Landed | ItemState::Ended) | None => false,
         };
         let missing: BTreeSet<&BundleId> = self.bundles().filter(is_open).collect();
         if missing.is_empty() {

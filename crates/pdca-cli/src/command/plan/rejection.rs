@@ -1,6 +1,6 @@
 //! A batch that cannot be carried out, for people: every problem with where and the remedy.
 
-use pdca_dag::{PatternFlaw, Place, Problem, Rejection, Standing};
+use pdca_dag::{ItemState, PatternFlaw, Problem, Rejection, SourceLocation};
 
 use pdca_state::BundleId;
 
@@ -52,7 +52,7 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
 }
 
 /// A declaration's place as every other error shows one.
-pub(crate) fn place(place: &Place, cx: &Context<'_>) -> failure::Place {
+pub(crate) fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::Place {
     // Places are relative to the workspace, and the workspace is loaded wherever there is one.
     let file = match cx.workspace() {
         Ok(workspace) => workspace.root.join(&place.file),
@@ -100,16 +100,16 @@ fn remedy(problem: &Problem) -> String {
         }
         Problem::Behind { on, .. } => format!("`pdca why {on}` says what keeps that one"),
         Problem::PrerequisiteNotComplete { on, standing, .. } => match standing {
-            Standing::Ended => {
+            ItemState::Ended => {
                 format!("{on} will never be complete: take it out of `Depends on`")
             }
-            Standing::Active => {
+            ItemState::Active => {
                 format!("name {on} too, or have it built and signed off first: `pdca why {on}`")
             }
-            Standing::Complete => {
+            ItemState::Complete => {
                 format!("have it landed first: `pdca integrate`; `pdca why {on}` says where it is")
             }
-            Standing::Waiting | Standing::Built | Standing::Red | Standing::Landed => {
+            ItemState::Waiting | ItemState::Built | ItemState::Red | ItemState::Landed => {
                 format!("name {on} too, or sign it off first: `pdca why {on}`")
             }
         },

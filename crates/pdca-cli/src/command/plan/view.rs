@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use pdca_dag::{Awaits, GroupId, Notice, Standing};
+use pdca_dag::{Awaits, GroupId, ItemState, Notice};
 use pdca_state::BundleId;
 
 use crate::context::Context;
@@ -52,8 +52,8 @@ impl Page<'_> {
     fn headline(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let Shown { batch, plan, file, .. } = self.shown;
         let waits = |standing| match standing {
-            Standing::Waiting | Standing::Built | Standing::Red => true,
-            Standing::Active | Standing::Complete | Standing::Landed | Standing::Ended => false,
+            ItemState::Waiting | ItemState::Built | ItemState::Red => true,
+            ItemState::Active | ItemState::Complete | ItemState::Landed | ItemState::Ended => false,
         };
         let waiting = batch.items.iter().filter(|item| waits(item.standing)).count();
         let order = plan.order();

@@ -7,7 +7,9 @@ use pdca_driver::integrate::{
     Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError, Withdrawal,
 };
 use pdca_driver::{Effects, WorkspaceConfig};
-use pdca_state::{Action, Artifact, Bundle, BundleId, Decision, Reentry, State, overrule};
+use pdca_state::{
+    Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffDecision, State, overrule,
+};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -47,7 +49,7 @@ struct Document<'a> {
 pub(crate) fn take_back(
     cx: &Context<'_>,
     bundle: &Bundle,
-    decision: &Decision,
+    decision: &SignoffDecision,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, Failure> {
@@ -56,9 +58,9 @@ pub(crate) fn take_back(
     let withdrawal = site.withdrawal(bundle).map_err(|error| explain(&error, bundle))?;
     let id = bundle.id();
     let reentry = match decision.action {
-        Action::IterateDo => Some(Reentry::Do),
-        Action::IteratePlan => Some(Reentry::Plan),
-        Action::Accept | Action::Discontinue => None,
+        SignoffAction::IterateDo => Some(Reentry::Do),
+        SignoffAction::IteratePlan => Some(Reentry::Plan),
+        SignoffAction::Accept | SignoffAction::Discontinue => None,
     };
     let has_note = decision.note.as_ref().is_some_and(|note| !note.trim().is_empty());
     if reentry.is_some() && !has_note && withdrawal.held.is_none() {
@@ -105,7 +107,7 @@ pub(crate) fn take_back(
 /// What is told about an acceptance that was taken back.
 struct Told<'a> {
     bundle: &'a Bundle,
-    decision: &'a Decision,
+    decision: &'a SignoffDecision,
     withdrawal: &'a Withdrawal,
     state: State,
     archived: Option<String>,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pdca_dag::{
-    Awaits, Frontier, Holder, Plan, Problem, Rejection, Rivalry, Standing, Status, Unmet, Why,
+    Awaits, ClaimHolder, Frontier, ItemState, ItemStatus, Plan, Problem, Rejection, Rivalry, Unmet,
+    Why,
 };
 use pdca_driver::{AtWork, Batch, WorkspaceConfig};
 use pdca_state::{BundleId, State};
@@ -220,7 +221,7 @@ fn in_group(kept: &Kept, id: &BundleId, batch: &Batch) -> Option<String> {
     let group = kept.file.group_of(id)?;
     let has_work = |other: &&BundleId| {
         let item = batch.items.iter().find(|item| item.id == **other);
-        item.is_some_and(|item| item.standing == Standing::Active)
+        item.is_some_and(|item| item.standing == ItemState::Active)
     };
     let before = group.bundles.iter().take_while(|other| *other != id).filter(has_work);
     let before: Vec<&str> = before.map(AsRef::as_ref).collect();
@@ -308,7 +309,7 @@ impl<'a> Works<'a> {
         }
     }
 
-    fn held_by(&self, holder: &Holder) -> HeldBy {
+    fn held_by(&self, holder: &ClaimHolder) -> HeldBy {
         let (rule, witness) = match &holder.rivalry {
             Rivalry::Conflict { .. } => ("conflict", None),
             Rivalry::Overlap { witness, .. } => ("overlap", Some(witness.clone())),
@@ -318,7 +319,7 @@ impl<'a> Works<'a> {
         HeldBy { id: holder.id.clone(), rule, witness, until, at_work }
     }
 
-    fn holder(&self, holder: &Holder) -> String {
+    fn holder(&self, holder: &ClaimHolder) -> String {
         let worker = self.at.get(&holder.id).map_or_else(String::new, |at| self.worker(at));
         let why = match &holder.rivalry {
             Rivalry::Conflict { place: at } => {
@@ -410,14 +411,14 @@ fn name(why: &Why) -> &'static str {
     }
 }
 
-fn status_name(status: Status) -> &'static str {
+fn status_name(status: ItemStatus) -> &'static str {
     match status {
-        Status::Open => "waits",
-        Status::Ready => "ready",
-        Status::InFlight => "in_flight",
-        Status::Halted => "halted",
-        Status::Failed => "failed",
-        Status::Complete => "complete",
-        Status::Ended => "ended",
+        ItemStatus::Open => "waits",
+        ItemStatus::Ready => "ready",
+        ItemStatus::InFlight => "in_flight",
+        ItemStatus::Halted => "halted",
+        ItemStatus::Failed => "failed",
+        ItemStatus::Complete => "complete",
+        ItemStatus::Ended => "ended",
     }
 }

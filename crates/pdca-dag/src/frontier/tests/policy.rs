@@ -21,7 +21,7 @@ fn a_dependant_starts_when_its_prerequisite_is_as_far_as_it_must_be() {
         start_all(&mut frontier);
         let one = id("1");
         let said = [
-            end(&mut frontier, "1", Outcome::Built),
+            end(&mut frontier, "1", Completion::Built),
             words(&frontier.completed_elsewhere(&one).unwrap()),
             words(&frontier.landed_elsewhere(&one).unwrap()),
         ];
@@ -35,7 +35,7 @@ fn a_red_result_frees_nobody_who_waits_for_a_green_one() {
     let plan = plan_with("1\n2: 1\n3-\n4: 3\n5=\n6: 5", policy(Awaits::Built, Awaits::Built));
     let mut frontier = Frontier::new(&plan);
     assert_eq!(start_all(&mut frontier), "1 6");
-    assert_eq!(end(&mut frontier, "1", Outcome::Red), "");
+    assert_eq!(end(&mut frontier, "1", Completion::Red), "");
     assert!(matches!(frontier.why(&id("4")), Some(Why::Waits { .. })));
 }
 
@@ -46,8 +46,8 @@ fn a_prerequisite_that_is_sent_back_keeps_what_was_not_started_waiting_again() {
     assert_eq!(frontier.start_next(), Some(id("2")));
     frontier.reopened(&id("1")).unwrap();
     assert_eq!(start_all(&mut frontier), "1", "3 waits again, 2 goes on");
-    assert_eq!(end(&mut frontier, "1", Outcome::Built), "3");
-    assert_eq!(end(&mut frontier, "2", Outcome::Built), "");
+    assert_eq!(end(&mut frontier, "1", Completion::Built), "3");
+    assert_eq!(end(&mut frontier, "2", Completion::Built), "");
     assert_eq!(start_all(&mut frontier), "3");
 }
 
@@ -59,7 +59,7 @@ fn a_result_keeps_its_rivals_waiting_until_it_is_as_far_as_asked_for() {
         let plan = plan_with("1 @ x\n2 @ x", policy(Awaits::Accepted, rivals));
         let mut frontier = Frontier::new(&plan);
         assert_eq!(start_all(&mut frontier), "1");
-        end(&mut frontier, "1", Outcome::Built);
+        end(&mut frontier, "1", Completion::Built);
         assert_eq!(start_all(&mut frontier), after_end, "{rivals:?}");
         if let (Some(Why::Held { by, .. }), "") = (frontier.why(&id("2")), after_end) {
             assert_eq!((by[0].id.as_str(), by[0].until), ("1", Some(rivals)));
@@ -134,19 +134,19 @@ proptest! {
             let at = dice.roll(plan.items.len());
             let id = plan.items[at].id.clone();
             match (frontier.status(&id), dice.roll(6)) {
-                (Some(Status::InFlight), _) => {
-                    frontier.ended(&id, Outcome::Built).unwrap();
+                (Some(ItemStatus::InFlight), _) => {
+                    frontier.ended(&id, Completion::Built).unwrap();
                     (reached[at], built[at]) = (Some(Awaits::Built), true);
                 }
-                (Some(Status::Halted), 0) => {
+                (Some(ItemStatus::Halted), 0) => {
                     frontier.reopened(&id).unwrap();
                     (reached[at], built[at]) = (None, false);
                 }
-                (Some(Status::Halted), 1..) => {
+                (Some(ItemStatus::Halted), 1..) => {
                     frontier.completed_elsewhere(&id).unwrap();
                     reached[at] = reached[at].max(Some(Awaits::Accepted));
                 }
-                (Some(Status::Complete), _) => {
+                (Some(ItemStatus::Complete), _) => {
                     frontier.landed_elsewhere(&id).unwrap();
                     reached[at] = Some(Awaits::Landed);
                 }
@@ -158,10 +158,10 @@ proptest! {
             while frontier.start_next().is_some() {}
             let busy: Vec<BundleId> = frontier.in_flight().cloned().collect();
             for id in &busy {
-                frontier.ended(id, Outcome::Built).unwrap();
+                frontier.ended(id, Completion::Built).unwrap();
             }
             for item in &plan.items {
-                if matches!(frontier.status(&item.id), Some(Status::Halted | Status::Complete)) {
+                if matches!(frontier.status(&item.id), Some(ItemStatus::Halted | ItemStatus::Complete)) {
                     frontier.landed_elsewhere(&item.id).unwrap();
                 }
             }
@@ -170,7 +170,7 @@ proptest! {
             }
         }
         for item in &plan.items {
-            prop_assert_eq!(frontier.status(&item.id), Some(Status::Complete));
+            prop_assert_eq!(frontier.status(&item.id), Some(ItemStatus::Complete));
         }
     }
 }

@@ -6,7 +6,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{Ingredients, StoreError};
 use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
-use pdca_leaves::{BoxError, Call, Inputs, LeafError, LeafOutcome, Output, Places, Role};
+use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle, chain};
 
 use crate::checkout::{Checkout, CheckoutError};
@@ -114,7 +114,7 @@ impl Driver<'_> {
         inputs: &'a Inputs,
         kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
-        let places = Places {
+        let places = CallPaths {
             workspace: &self.config.workspace,
             bundle_root: self.config.bundles.path(),
             worktree: Some(checkout.lane.path()),

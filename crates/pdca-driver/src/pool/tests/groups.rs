@@ -6,7 +6,7 @@ use super::*;
 fn carried_out_in_groups(
     graph: &Graph,
     lanes: u32,
-) -> (Vec<Vec<usize>>, Vec<Seen>, BTreeMap<usize, Status>) {
+) -> (Vec<Vec<usize>>, Vec<Seen>, BTreeMap<usize, ItemStatus>) {
     let plan = graph.plan();
     let groups: Vec<Vec<BundleId>> =
         plan.groups(None).groups.into_iter().map(|group| group.bundles).collect();
@@ -48,11 +48,11 @@ proptest! {
                     }
                     // Whoever is before it in the group has ended, or can never start.
                     for before in groups[group].iter().take_while(|other| **other != n) {
-                        let never = status[before] == Status::Open;
+                        let never = status[before] == ItemStatus::Open;
                         prop_assert!(never || ended.contains(before), "{} before {}", n, before);
                     }
                     for before in &graph.bundles[n].0 {
-                        let is_complete = graph.outcomes[*before] == Outcome::Complete;
+                        let is_complete = graph.outcomes[*before] == Completion::Complete;
                         prop_assert!(is_complete && ended.contains(before), "{} too early", n);
                     }
                     in_flight.insert(n, lane);
@@ -108,7 +108,7 @@ fn groups_that_wait_for_each_other_still_come_to_their_end() {
     let mut host = Plain { outcomes: &graph.outcomes, ..Plain::default() };
     let work = |id: &BundleId, _: Option<u32>| number(id);
     let frontier = carry_out(&plan, &groups, NonZeroU32::new(2).unwrap(), &work, &mut host);
-    assert!(plan.ids().all(|id| frontier.status(id) == Some(Status::Complete)));
+    assert!(plan.ids().all(|id| frontier.status(id) == Some(ItemStatus::Complete)));
 }
 
 #[test]
