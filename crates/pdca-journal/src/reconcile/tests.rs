@@ -80,7 +80,7 @@ fn after(facts: RecoveryFacts, action: RecoveryAction) -> Option<RecoveryFacts> 
             next.bundle = BundlePhase::Blocked;
         }
         RecoveryAction::Rescue if facts.checkout == CheckoutFact::Dirty => {
-            next.checkout = CheckoutFact::Clean
+            next.checkout = CheckoutFact::Clean;
         }
         RecoveryAction::Rescue | RecoveryAction::DeleteBranch => next.branch = BranchFact::Absent,
         RecoveryAction::RemoveCheckout => next.checkout = CheckoutFact::Absent,
