@@ -22,7 +22,6 @@
 
 mod wording;
 
-mod glob;
 mod patch;
 mod touches;
 

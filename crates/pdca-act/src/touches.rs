@@ -1,8 +1,7 @@
-//! What a brief said would change, against what did.
+//! Compares the paths that a brief declared with those that its patch changed.
 
+use pdca_dag::{Case, Pattern};
 use serde::Serialize;
-
-use crate::glob::covers;
 
 /// Declared against actual.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -18,10 +17,12 @@ pub struct Touches {
 }
 
 impl Touches {
-    /// Compares the two.
     pub fn compare(declared: Vec<String>, actual: Vec<String>) -> Self {
-        let is_undeclared = |path: &&String| !declared.iter().any(|glob| covers(glob, path));
-        let is_untouched = |glob: &&String| !actual.iter().any(|path| covers(glob, path));
+        let patterns: Vec<_> = declared.iter().filter_map(|glob| pattern(glob)).collect();
+        let is_undeclared = |path: &&String| !patterns.iter().any(|glob| glob.covers(path));
+        let is_untouched = |glob: &&String| {
+            !pattern(glob).is_some_and(|glob| actual.iter().any(|path| glob.covers(path)))
+        };
         let comparable = !declared.is_empty() && !actual.is_empty();
         let pick = |list: &[String], is: &dyn Fn(&&String) -> bool| -> Vec<String> {
             list.iter().filter(|item| comparable && is(item)).cloned().collect()
@@ -35,9 +36,20 @@ impl Touches {
     }
 }
 
+/// Reads a glob, or takes it literally: a frozen brief is indexed even if no plan would accept it.
+fn pattern(glob: &str) -> Option<Pattern> {
+    Pattern::parse(glob, Case::Sensitive).or_else(|_| Pattern::of_file(glob, Case::Sensitive)).ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn covers(glob: &str, path: &str) -> bool {
+        pattern(glob).is_some_and(|glob| glob.covers(path))
+    }
 
     fn compare(declared: &[&str], actual: &[&str]) -> (Vec<String>, Vec<String>) {
         let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
@@ -58,5 +70,50 @@ mod tests {
     fn with_one_side_missing_nothing_is_claimed() {
         assert_eq!(compare(&[], &["src/a.rs"]), (Vec::new(), Vec::new()));
         assert_eq!(compare(&["src/**"], &[]), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_glob_covers_what_people_mean_by_it() {
+        for (glob, path, covered) in [
+            ("src/a.rs", "src/a.rs", true),
+            ("src/a.rs", "src/b.rs", false),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/deep/a.rs", false),
+            ("src/**", "src/deep/a.rs", true),
+            ("src/**/*.rs", "src/a.rs", true),
+            ("**/*.md", "docs/deep/a.md", true),
+            ("**/*.md", "a.md", true),
+            ("docs", "docs/guide/a.md", true),
+            ("docs/", "docs/a.md", true),
+            ("docs", "docs-old/a.md", false),
+            ("src/{a,b}.rs", "src/b.rs", true),
+            ("src/{a,b{1,2}}.rs", "src/b2.rs", true),
+            ("x[0-9].rs", "x7.rs", true),
+            ("x[!0-9].rs", "x7.rs", false),
+            ("a?c", "abc", true),
+            ("a?c", "a/c", false),
+            ("{open", "{open", true),
+            ("[", "[", true),
+            ("./src/a.rs", "src/a.rs", true),
+            ("", "src/a.rs", false),
+            ("/", "src/a.rs", false),
+        ] {
+            assert_eq!(covers(glob, path), covered, "{glob} {path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_covers_a_path_covers_what_lies_below_it(glob in "[a*?/{},\\[\\]!-]{0,60}", path in "[a/b]{1,40}") {
+            if covers(&glob, &path) {
+                let below = format!("{path}/x");
+                prop_assert!(covers(&glob, &below));
+            }
+        }
+
+        #[test]
+        fn a_plain_path_covers_itself(path in "[a-z]{1,5}(/[a-z]{1,5}){0,3}") {
+            prop_assert!(covers(&path, &path));
+        }
     }
 }
