@@ -41,6 +41,7 @@
 mod attempt;
 mod check;
 mod config;
+mod confirm;
 mod context;
 mod digest;
 mod event;

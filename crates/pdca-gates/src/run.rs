@@ -18,11 +18,11 @@ use pdca_state::{Bundle, Element, GateReport, GateResult, GateRow, Provenance};
 use crate::{
     attempt::{Judged, listed},
     check::{Check, Checks, quoted},
+    confirm::CheckHistory,
     context::{Change, GateContext, Tree, TreeFault},
     event::{Again, GateEvent},
     fix::{Fix, Fixed, Fixing},
     job::Attempt,
-    log::Section,
     marker::harmless,
     verdict::Finding,
 };
@@ -200,33 +200,28 @@ impl GateRun<'_, '_> {
 
     /// What is left to do after the first run: confirm, fix, record.
     fn settle(&mut self, check: &Check, first: Judged) -> Result<Settled, GatesError> {
-        let mut story = CheckHistory {
-            log: first.section("first run").into_iter().collect(),
-            judged: first,
-            notes: Vec::new(),
-            flaky: false,
-        };
-        if story.is_red() && check.confirm {
+        let mut history = CheckHistory::new(first);
+        if history.needs_confirmation(check) {
             self.again(check, Again::Confirm);
-            story.confirm(self.attempt(check, Attempt::Confirm)?);
+            history.confirm(self.attempt(check, Attempt::Confirm)?);
         }
-        if story.is_red()
+        if history.is_red()
             && let Some(fix) = &check.fix
             && self.may_fix(check)
         {
             self.again(check, Again::Fix);
-            match self.fix(check, fix, &mut story.log)? {
+            match self.fix(check, fix, &mut history.log)? {
                 Fixing::Kept => return Ok(Settled::Fixed),
-                Fixing::Refused(why) => story.notes.push(format!("not fixed: {why}")),
+                Fixing::Refused(why) => history.notes.push(format!("not fixed: {why}")),
             }
         }
-        let made = self.record(check, story)?;
+        let made = self.record(check, history)?;
         Ok(Settled::Row(Box::new(made)))
     }
 
     /// The row of the report, its log in the bundle, and the news of it.
-    fn record(&mut self, check: &Check, story: CheckHistory) -> Result<GateRow, GatesError> {
-        let CheckHistory { judged, log, mut notes, flaky } = story;
+    fn record(&mut self, check: &Check, history: CheckHistory) -> Result<GateRow, GatesError> {
+        let CheckHistory { judged, log, mut notes, flaky } = history;
         let fixed = self.fixed(check);
         notes.extend(fixed.map(|fixed| format!("fix changed {}", listed(&fixed.fix.changed))));
         if judged.finding.timed_out {
@@ -276,43 +271,6 @@ impl GateRun<'_, '_> {
         Provenance {
             patch_digest: self.change().patch_digest,
             base: self.context.base.map(ToOwned::to_owned),
-        }
-    }
-}
-
-/// What a row has been through.
-struct CheckHistory {
-    judged: Judged,
-    log: Vec<Section>,
-    notes: Vec<String>,
-    flaky: bool,
-}
-
-impl CheckHistory {
-    fn is_red(&self) -> bool {
-        self.judged.finding.result == GateResult::Fail
-    }
-
-    /// Takes in the second run of a row whose first was red.
-    fn confirm(&mut self, second: Judged) {
-        self.log.extend(second.section("run again"));
-        self.judged.duration += second.duration;
-        self.judged.reused &= second.reused;
-        self.judged.truncated |= second.truncated;
-        self.judged.log_error = self.judged.log_error.take().or(second.log_error);
-        match second.finding.result {
-            GateResult::Pass => {
-                self.flaky = true;
-                let first = &self.judged.finding.evidence;
-                self.notes.push(format!("flaky, first: {first}"));
-                self.judged.finding = second.finding;
-            }
-            GateResult::Fail => self.judged.finding = second.finding,
-            // No answer takes nothing back.
-            GateResult::Unverifiable | GateResult::Deferred | GateResult::None => {
-                let second = second.finding.evidence;
-                self.notes.push(format!("run again: {second}"));
-            }
         }
     }
 }
