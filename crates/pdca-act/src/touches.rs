@@ -17,6 +17,7 @@ pub struct Touches {
 }
 
 impl Touches {
+    /// Compares the declared globs with the changed paths.
     pub fn compare(declared: Vec<String>, actual: Vec<String>) -> Self {
         let patterns: Vec<_> = declared.iter().filter_map(|glob| pattern(glob)).collect();
         let is_undeclared = |path: &&String| !patterns.iter().any(|glob| glob.covers(path));
