@@ -34,6 +34,8 @@ mod why;
 mod widen;
 
 #[cfg(test)]
+mod one_document;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use plan::words;
@@ -47,6 +49,7 @@ use crate::ambient::{Ambient, Stream};
 use crate::context::{Context, Globals};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Format, Response};
 use crate::style::{ColorWhen, Palette};
 
 /// Carry issues through Plan, Do, Check and Act
@@ -157,7 +160,7 @@ pub(crate) fn parse(
         cli.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed {
         Ok(Cli { globals, command }) => Parsed::Line(Box::new(Line { globals, command })),
-        Err(error) => Parsed::Answered(explain(&error, ambient, out, err)),
+        Err(error) => Parsed::Answered(explain(&error, args, ambient, out, err)),
     }
 }
 
@@ -170,6 +173,7 @@ fn tree(ambient: &Ambient) -> clap::Command {
 /// Prints what clap has to say: help on `out` with exit code 0, a mistake on `err` with 2.
 fn explain(
     error: &clap::Error,
+    args: &[OsString],
     ambient: &Ambient,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -178,61 +182,87 @@ fn explain(
         if error.use_stderr() { (Stream::Err, Exit::Usage) } else { (Stream::Out, Exit::Done) };
     let palette = Palette::decide(ColorWhen::Auto, ambient, stream);
     let text = error.render();
-    let text = if palette.has_colours() { text.ansi().to_string() } else { text.to_string() };
+    let plain = text.to_string();
+    let text = if palette.has_colours() { text.ansi().to_string() } else { plain.clone() };
     match stream {
-        Stream::Err => err.write_all(text.as_bytes())?,
+        Stream::Err => {
+            if format_of(args) == Format::Json {
+                crate::json::write_error(out, &mistake(&plain).fault())?;
+            }
+            err.write_all(text.as_bytes())?;
+        }
         Stream::In | Stream::Out => out.write_all(text.as_bytes())?,
     }
     Ok(exit)
 }
 
-/// Carries a command out.
+/// A mistake in the words, from clap's page about it: the error first, then tips and the usage.
+fn mistake(page: &str) -> Failure {
+    let mut parts = page.split("\n\n").map(|part| {
+        part.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    });
+    let first = parts.next().unwrap_or_default();
+    let failure = Failure::usage(first.strip_prefix("error: ").unwrap_or(&first));
+    let is_hint = |part: &String| !part.is_empty() && !part.starts_with("For more information");
+    let hints: Vec<String> = parts.filter(is_hint).collect();
+    if hints.is_empty() { failure } else { failure.hint(hints.join("; ")) }
+}
+
+/// The format that a command line asks for, as far as that can be told from words that may be mistaken.
+pub(crate) fn format_of(args: &[OsString]) -> Format {
+    let words: Vec<&str> =
+        args.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
+    let is_json = words.iter().any(|word| matches!(*word, "--json" | "--format=json"))
+        || words.windows(2).any(|pair| pair == ["--format", "json"]);
+    if is_json { Format::Json } else { Format::Text }
+}
+
+/// Carries a command out. Only what is endless or a story writes to `out` by itself.
 pub(crate) fn dispatch(
-    line: Line,
-    ambient: &Ambient,
+    line: &Line,
+    cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
-    let cx = Context::new(ambient, line.globals);
+) -> Result<Response, Failure> {
     if line.command.as_ref().is_none_or(Command::needs_workspace) {
-        tell_warnings(&cx, err)?;
+        tell_warnings(cx, err)?;
     }
     match &line.command {
-        None => next::run(&cx, out),
-        Some(Command::Init(args)) => init::run(args, &cx, out, err),
-        Some(Command::New(args)) => new::run(args, &cx, out, err),
-        Some(Command::Status(args)) => status::run(args, &cx, out, err),
-        Some(Command::Why(args)) => why::run(args, &cx, out),
-        Some(Command::Plan(args)) => plan::run(args, &cx, out),
-        Some(Command::Widen(args)) => widen::run(args, &cx, out),
-        Some(Command::Run(args)) => run::run(args, &cx, out, err),
-        Some(Command::Batch(args)) => batch::run(args, &cx, out, err),
-        Some(Command::Gates(args)) => gates::run(args, &cx, out, err),
-        Some(Command::Queue(args)) => queue::run(args, &cx, out),
-        Some(Command::Signoff(args)) => signoff::run(args, &cx, out, err),
-        Some(Command::Reopen(args)) => reopen::run(args, &cx, out, err),
-        Some(Command::Forecast(args)) => forecast::run(args, &cx, out),
-        Some(Command::Integrate(args)) => integrate::run(args, &cx, out, err),
-        Some(Command::Resolve(args)) => resolve::run(args, &cx, out, err),
-        Some(Command::Publish(args)) => publish::run(args, &cx, out, err),
-        Some(Command::Verify(args)) => verify::run(args, &cx, out),
-        Some(Command::Act(args)) => act::run(args, &cx, out, err),
-        Some(Command::ActIndex(args)) => act::index::run(args, &cx, out),
-        Some(Command::ActLog(args)) => act::log::run(args, &cx, out, err),
-        Some(Command::ActDiff(args)) => act::diff::run(args, &cx, out),
-        Some(Command::Lanes(args)) => lanes::run(args, &cx, out, err),
-        Some(Command::Sweep(args)) => sweep::run(args, &cx, out),
-        Some(Command::Recover(args)) => recover::run(args, &cx, out, err),
-        Some(Command::Unblock(args)) => unblock::run(args, &cx, out, err),
-        Some(Command::Abort(args)) => abort::run(args, &cx, out, err),
-        Some(Command::Cleanup(args)) => cleanup::run(args, &cx, out),
-        Some(Command::Demo(args)) => demo::run(args, &cx, out, err),
-        Some(Command::Doctor(args)) => doctor::run(args, &cx, out),
-        Some(Command::Guard(args)) => guard::run(args, &cx, out, err),
-        Some(Command::Config(args)) => config_show::run(args, &cx, out),
-        Some(Command::Completions(args)) => completions::run(args, out),
-        Some(Command::Man(args)) => man::run(args, &cx, out),
-        Some(Command::Help(args)) => help::run(args, &cx, out),
+        None => next::run(cx),
+        Some(Command::Init(args)) => init::run(args, cx, err),
+        Some(Command::New(args)) => new::run(args, cx, err),
+        Some(Command::Status(args)) => status::run(args, cx, out, err),
+        Some(Command::Why(args)) => why::run(args, cx),
+        Some(Command::Plan(args)) => plan::run(args, cx),
+        Some(Command::Widen(args)) => widen::run(args, cx),
+        Some(Command::Run(args)) => run::run(args, cx, err),
+        Some(Command::Batch(args)) => batch::run(args, cx, err),
+        Some(Command::Gates(args)) => gates::run(args, cx, err),
+        Some(Command::Queue(args)) => queue::run(args, cx),
+        Some(Command::Signoff(args)) => signoff::run(args, cx, err),
+        Some(Command::Reopen(args)) => reopen::run(args, cx, err),
+        Some(Command::Forecast(args)) => forecast::run(args, cx),
+        Some(Command::Integrate(args)) => integrate::run(args, cx, err),
+        Some(Command::Resolve(args)) => resolve::run(args, cx, err),
+        Some(Command::Publish(args)) => publish::run(args, cx, err),
+        Some(Command::Verify(args)) => verify::run(args, cx),
+        Some(Command::Act(args)) => act::run(args, cx, err),
+        Some(Command::ActIndex(args)) => act::index::run(args, cx),
+        Some(Command::ActLog(args)) => act::log::run(args, cx, err),
+        Some(Command::ActDiff(args)) => act::diff::run(args, cx),
+        Some(Command::Lanes(args)) => lanes::run(args, cx, err),
+        Some(Command::Sweep(args)) => sweep::run(args, cx),
+        Some(Command::Recover(args)) => recover::run(args, cx, err),
+        Some(Command::Unblock(args)) => unblock::run(args, cx, err),
+        Some(Command::Abort(args)) => abort::run(args, cx, err),
+        Some(Command::Cleanup(args)) => cleanup::run(args, cx),
+        Some(Command::Demo(args)) => demo::run(args, cx, out, err),
+        Some(Command::Doctor(args)) => doctor::run(args, cx),
+        Some(Command::Guard(args)) => guard::run(args, cx, err),
+        Some(Command::Config(args)) => config_show::run(args, cx),
+        Some(Command::Completions(args)) => completions::run(args),
+        Some(Command::Man(args)) => man::run(args, cx),
+        Some(Command::Help(args)) => help::run(args, cx),
     }
 }
 

@@ -6,11 +6,10 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleId};
-use serde::Serialize;
 
 use crate::ambient::{Ambient, Stream};
 use crate::failure::Failure;
-use crate::json::write_json;
+use crate::report::Format;
 use crate::style::{ColorWhen, Palette, printable, shell};
 use crate::workspace::Workspace;
 
@@ -50,9 +49,13 @@ pub struct Globals {
     )]
     pub color: ColorWhen,
 
-    /// Print data as JSON: {"schema": 1, "kind": …, …}
-    #[arg(long, global = true)]
+    /// Print one JSON document: {"schema": 1, "kind": …, …}; the same as `--format json`
+    #[arg(long, global = true, conflicts_with = "format")]
     pub json: bool,
+
+    /// How the result is printed: text, table or json [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum, global = true, hide_possible_values = true)]
+    pub format: Option<Format>,
 
     /// Read the workspace of an older instance: keys that are not known are warnings
     #[arg(long, global = true)]
@@ -65,6 +68,13 @@ pub struct Globals {
     /// Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
     #[arg(long, value_name = "KEY=VALUE", global = true)]
     pub config: Vec<String>,
+}
+
+impl Globals {
+    /// The format that was asked for.
+    pub fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format.unwrap_or_default() }
+    }
 }
 
 /// A bundle id as it was typed: `36`, `#36`, `issue_36`, `PROJ-12`.
@@ -144,16 +154,6 @@ impl<'a> Context<'a> {
             }
         }
         Ok(bundles)
-    }
-
-    /// Writes `{"schema": 1, "kind": kind, …body}`.
-    pub fn emit_json<T: Serialize>(
-        &self,
-        out: &mut dyn Write,
-        kind: &str,
-        body: &T,
-    ) -> Result<(), Failure> {
-        Ok(write_json(out, kind, body)?)
     }
 
     /// A path as it is shown: relative to the current directory where it lies below.

@@ -89,6 +89,32 @@ impl Problem {
     }
 }
 
+/// A [`Failure`] as programs read it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Fault {
+    /// All that is wrong, in one line.
+    pub message: String,
+    /// The first place that is named, as `file:line:column`.
+    #[serde(rename = "where")]
+    pub place: Option<String>,
+    /// The remedies.
+    pub hints: Vec<String>,
+    /// The exit code of the process.
+    pub exit: u8,
+    /// The same, one by one.
+    pub problems: Vec<FaultItem>,
+}
+
+/// A [`Problem`] as programs read it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct FaultItem {
+    message: String,
+    #[serde(rename = "where")]
+    place: Option<String>,
+    details: Vec<String>,
+    hint: Option<String>,
+}
+
 /// Why a command failed, and the exit code that tells so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -169,6 +195,30 @@ impl Failure {
             self.problems.push(with(last));
         }
         self
+    }
+
+    /// The failure as programs read it.
+    pub fn fault(&self) -> Fault {
+        let item = |problem: &Problem| FaultItem {
+            message: problem.what.clone(),
+            place: problem.place.as_ref().map(|place| place.show("".into())),
+            details: problem.details.clone(),
+            hint: problem.hint.clone(),
+        };
+        let problems: Vec<FaultItem> = self.problems.iter().map(item).collect();
+        let messages: Vec<&str> = problems.iter().map(|item| item.message.as_str()).collect();
+        Fault {
+            message: messages.join("; "),
+            place: problems.iter().find_map(|item| item.place.clone()),
+            hints: problems.iter().filter_map(|item| item.hint.clone()).collect(),
+            exit: self.exit.code(),
+            problems,
+        }
+    }
+
+    /// Whether the reader of the output went away, which is told to nobody.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// Writes it for a person: `error: …`, `  --> file:line`, `hint: …`.

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::failure::Fault;
+
 /// The version of the JSON that scripts rely on. A field may be added under the same number; none is renamed or removed.
 pub const SCHEMA: u32 = 1;
 
@@ -13,10 +15,24 @@ struct Envelope<'a, T> {
     kind: &'a str,
     #[serde(flatten)]
     body: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Fault>,
 }
 
-/// Writes `{"schema": 1, "kind": kind, …body}` and a newline.
-pub fn write_json<T: Serialize>(out: &mut dyn Write, kind: &str, body: &T) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Envelope { schema: SCHEMA, kind, body })?;
+/// Writes `{"schema": 1, "kind": kind, …body}` and a newline, with `error` where the command failed.
+pub fn write_json<T: Serialize>(
+    out: &mut dyn Write,
+    kind: &str,
+    body: &T,
+    error: Option<&Fault>,
+) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &Envelope { schema: SCHEMA, kind, body, error })?;
     writeln!(out)
+}
+
+/// Writes the document of a command that failed before it had anything to report.
+pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Empty {}
+    write_json(out, "error", &Empty {}, Some(error))
 }

@@ -29,6 +29,7 @@ pub mod json;
 pub mod meeting;
 pub mod overview;
 mod progress;
+pub mod report;
 mod session;
 pub mod style;
 pub mod workspace;
@@ -43,16 +44,22 @@ use std::process::ExitCode;
 pub use ambient::Ambient;
 pub use exit::Exit;
 
+use context::Context;
 use failure::Failure;
+use report::Format;
 use style::{ColorWhen, Palette};
 
 /// The whole of `main`, after the supervisor had its chance: the real streams, the real surroundings.
 pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let mut err = io::stderr();
+    let args: Vec<OsString> = args.collect();
     match Ambient::read() {
-        Ok(ambient) => run(args, &ambient, &mut out, &mut err).into(),
-        Err(failure) => report(&failure, Palette::PLAIN, "".into(), &mut err).into(),
+        Ok(ambient) => run(args.into_iter(), &ambient, &mut out, &mut err).into(),
+        Err(failure) => {
+            let format = command::format_of(&args);
+            finish(Err(failure), format, Palette::PLAIN, "".into(), &mut out, &mut err).into()
+        }
     }
 }
 
@@ -64,22 +71,39 @@ pub fn run(
     err: &mut dyn Write,
 ) -> Exit {
     let args: Vec<OsString> = args.collect();
-    let (result, palette) = match command::parse(&args, ambient, out, err) {
+    match command::parse(&args, ambient, out, err) {
         command::Parsed::Line(line) => {
-            let palette = Palette::decide(line.globals.color, ambient, ambient::Stream::Err);
+            // The effects and the exit code of a command that works count, whether its output is still read or not.
             if line.works() {
-                // What it does counts, and how it ended, whether anybody still listens or not.
-                let (out, err) = (&mut Unheard(out), &mut Unheard(err));
-                let result = command::dispatch(*line, ambient, out, err);
-                return finish(result, palette, ambient, out, err);
+                answer(&line, ambient, &mut Unheard(out), &mut Unheard(err))
+            } else {
+                answer(&line, ambient, out, err)
             }
-            (command::dispatch(*line, ambient, out, err), palette)
         }
         command::Parsed::Answered(result) => {
-            (result, Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err))
+            let palette = Palette::decide(ColorWhen::Auto, ambient, ambient::Stream::Err);
+            finish(result, command::format_of(&args), palette, &ambient.cwd, out, err)
         }
+    }
+}
+
+/// Carries a command out and renders its report.
+fn answer(
+    line: &command::Line,
+    ambient: &Ambient,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Exit {
+    let cx = Context::new(ambient, line.globals.clone());
+    let (result, format) = match command::dispatch(line, &cx, out, err) {
+        Ok(response) => match report::render(&response, &cx, out) {
+            // Its document has the failure already.
+            Ok(()) => (response.failure.map_or(Ok(response.exit), Err), Format::Text),
+            Err(failure) => (Err(failure), Format::Text),
+        },
+        Err(failure) => (Err(failure), cx.globals.format()),
     };
-    finish(result, palette, ambient, out, err)
+    finish(result, format, cx.err, &ambient.cwd, out, err)
 }
 
 /// A writer whose reader may go away: what is written after that goes nowhere.
@@ -101,31 +125,26 @@ impl Write for Unheard<'_> {
     }
 }
 
+/// Says why a command failed: to people on `err`, in the JSON format also as the one document on `out`.
 fn finish(
     result: Result<Exit, Failure>,
+    format: Format,
     palette: Palette,
-    ambient: &Ambient,
+    base: &camino::Utf8Path,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
     match result.and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
         Ok(exit) => exit,
         Err(failure) => {
-            // What was printed before the failure comes first; if that is lost, so is its reader.
-            let flushed = out.flush();
-            drop(flushed);
-            report(&failure, palette, &ambient.cwd, err)
+            // The exit code still says it where the streams are closed.
+            if format == Format::Json && !failure.is_silent() {
+                drop(json::write_error(out, &failure.fault()));
+            }
+            // What was printed before the failure comes first.
+            drop(out.flush());
+            drop(failure.render(palette, base, err));
+            failure.exit
         }
     }
-}
-
-fn report(
-    failure: &Failure,
-    palette: Palette,
-    base: &camino::Utf8Path,
-    err: &mut dyn Write,
-) -> Exit {
-    // Where nobody can be told, the exit code still says it.
-    drop(failure.render(palette, base, err));
-    failure.exit
 }

@@ -20,7 +20,7 @@ use pdca_driver::{
 };
 use pdca_events::{Event, Scope, Stream};
 use pdca_gates::{GateContext, Purpose, preflight};
-use pdca_leaves::{Mode, Role};
+use pdca_leaves::{Called, Mode, ROLES, Role, RoleSpec};
 use pdca_process::{Cancel, Supervisor};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -180,11 +180,15 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
         problems.push(at(problem, &format!("gates.checks[{}].cmd", row.unwrap_or_default())));
     }
     let leaves = &workspace.config.leaves;
-    for (name, leaf) in [("builder", &leaves.builder), ("reviewer", &leaves.reviewer)] {
+    for RoleSpec { role, name, .. } in
+        ROLES.iter().filter(|spec| spec.called == Called::InEveryCycle)
+    {
+        // Advisers are looked at by `pdca doctor`: a run does without one that is missing.
+        let Some(leaf) = leaves.of(*role) else { continue };
         let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
         let Some(program) = program else { continue };
         if !site.force_stubs && !has_program(cx, &site.workspace, program) {
-            let problem = Problem::new(format!("the {name}'s program `{program}` is not there"))
+            let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
                 .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
             problems.push(at(problem, &format!("leaves.{name}.argv")));
         }

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use pdca_process::{Network, SandboxMode};
 use serde::{Deserialize, Serialize};
 
-use crate::role::Role;
+use crate::role::{ROLES, Role, RoleSpec};
 
 /// `[leaves]`: who fills which artifact.
 ///
@@ -61,6 +61,16 @@ impl Leaves {
             Role::Act => Some(&self.act),
             Role::Resolver => Some(&self.resolver),
         }
+    }
+
+    /// Every leaf with its role and its name, advisers after the rest.
+    pub fn all(&self) -> impl Iterator<Item = (&'static RoleSpec, &str, &LeafConfig)> {
+        let single = |spec: &'static RoleSpec| Some((spec, spec.name, self.of(spec.role)?));
+        let adviser = Role::Adviser.spec();
+        let advisers = self.advisory.iter();
+        let advisers =
+            advisers.map(move |leaf| (adviser, leaf.id.as_deref().unwrap_or(adviser.name), leaf));
+        ROLES.iter().filter_map(single).chain(advisers)
     }
 }
 
@@ -238,8 +248,9 @@ mod tests {
     #[test]
     fn nothing_configured_is_a_stub_for_every_role() {
         let leaves = leaves("");
-        for role in Role::ALL {
-            assert!(leaves.of(*role).is_none_or(|leaf| leaf.mode == Mode::Stub), "{role}");
+        assert_eq!(leaves.all().count(), 7);
+        for (_, name, leaf) in leaves.all() {
+            assert_eq!(leaf.mode, Mode::Stub, "{name}");
         }
     }
 

@@ -84,6 +84,6 @@ pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
 pub use problem::{ConfigFlaw, LeafConfigProblem};
 pub use proposal::{Proposal, ProposalError};
-pub use role::{CONFLICT, Output, Role, inputs};
+pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};

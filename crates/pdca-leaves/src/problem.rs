@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{
     config::{LeafConfig, Leaves, Mode, PromptVia, Seconds},
-    role::Role,
+    role::{ROLES, Role, RoleSpec},
     template::{Placeholder, Template, TemplateError},
 };
 
@@ -79,12 +79,11 @@ impl Leaves {
     /// Everything that is wrong, in the order of the file's tables.
     pub fn validate(&self) -> Vec<LeafConfigProblem> {
         let mut problems = Problems::default();
-        for role in Role::ALL {
-            if let Some(leaf) = self.of(*role) {
-                problems.leaf(*role, &format!("leaves.{role}"), leaf);
-                if leaf.id.is_some() {
-                    problems.add(format_args!("leaves.{role}.id"), ConfigFlaw::NameWithoutAdviser);
-                }
+        for RoleSpec { role, name, .. } in &ROLES {
+            let Some(leaf) = self.of(*role) else { continue };
+            problems.leaf(*role, &format!("leaves.{name}"), leaf);
+            if leaf.id.is_some() {
+                problems.add(format_args!("leaves.{name}.id"), ConfigFlaw::NameWithoutAdviser);
             }
         }
         let mut names = BTreeSet::new();

@@ -30,64 +30,158 @@ pub enum Role {
     Resolver,
 }
 
+/// When a role is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Called {
+    /// For every bundle that is driven: without it a run comes to nothing.
+    InEveryCycle,
+    /// Where a person or a command asks for it by name.
+    OnDemand,
+}
+
+/// One role as data: everything that does not differ from call to call.
+#[derive(Debug)]
+pub struct RoleSpec {
+    /// The role.
+    pub role: Role,
+    /// The name, as in `[leaves.<name>]` and `PDCA_ROLE`.
+    pub name: &'static str,
+    /// The artifacts it may see of the bundle.
+    pub inputs: &'static [Artifact],
+    /// What it may leave, the one named by `PDCA_OUTPUT` first.
+    pub outputs: &'static [Output],
+    /// Whether its word counts only if it saw nothing but its inputs and changed nothing. No person sits at the
+    /// terminal of such a role.
+    pub is_independent: bool,
+    /// When it is called.
+    pub called: Called,
+    /// The built-in prompt.
+    pub(crate) prompt: &'static str,
+}
+
+/// All roles, in the order of the cycle and of [`Role`].
+///
+/// Configuration, preflight, `doctor`, `act` and `init` iterate this table. A new role is a variant of [`Role`], a row here, its prompt, and its table in
+/// [`Leaves`](crate::Leaves).
+pub static ROLES: [RoleSpec; 8] = [
+    RoleSpec {
+        role: Role::Planner,
+        name: "planner",
+        inputs: &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],
+        outputs: &[Output::Artifact(Artifact::Brief)],
+        is_independent: false,
+        called: Called::OnDemand,
+        prompt: include_str!("../prompts/planner.md"),
+    },
+    RoleSpec {
+        role: Role::Builder,
+        name: "builder",
+        inputs: &[Artifact::Brief],
+        outputs: &[Output::Artifact(Artifact::BuildNotes), Output::Artifact(Artifact::Patch)],
+        is_independent: false,
+        called: Called::InEveryCycle,
+        prompt: include_str!("../prompts/builder.md"),
+    },
+    RoleSpec {
+        role: Role::Reviewer,
+        name: "reviewer",
+        inputs: REVIEWED,
+        outputs: &[Output::Artifact(Artifact::Review)],
+        is_independent: true,
+        called: Called::InEveryCycle,
+        prompt: include_str!("../prompts/reviewer.md"),
+    },
+    RoleSpec {
+        role: Role::Adviser,
+        name: "adviser",
+        inputs: REVIEWED,
+        outputs: &[Output::Advice],
+        is_independent: true,
+        called: Called::InEveryCycle,
+        prompt: include_str!("../prompts/adviser.md"),
+    },
+    RoleSpec {
+        role: Role::Signoff,
+        name: "signoff",
+        inputs: &[
+            Artifact::Brief,
+            Artifact::Patch,
+            Artifact::BuildNotes,
+            Artifact::CloseDisposition,
+            Artifact::GatesJson,
+            Artifact::GatesMarkdown,
+            Artifact::Review,
+            Artifact::Summary,
+            Artifact::ManualVerification,
+        ],
+        outputs: &[Output::Proposal],
+        is_independent: false,
+        called: Called::OnDemand,
+        prompt: include_str!("../prompts/signoff.md"),
+    },
+    RoleSpec {
+        role: Role::Publisher,
+        name: "publisher",
+        inputs: &[
+            Artifact::Brief,
+            Artifact::Patch,
+            Artifact::BuildNotes,
+            Artifact::CloseDisposition,
+            Artifact::GatesJson,
+            Artifact::Summary,
+            Artifact::Notes,
+        ],
+        outputs: &[
+            Output::Artifact(Artifact::CommitMessage),
+            Output::Artifact(Artifact::PrDescription),
+            Output::Artifact(Artifact::TrackerComment),
+        ],
+        is_independent: false,
+        called: Called::OnDemand,
+        prompt: include_str!("../prompts/publisher.md"),
+    },
+    RoleSpec {
+        role: Role::Act,
+        name: "act",
+        inputs: &[],
+        outputs: &[Output::ActEntry],
+        is_independent: false,
+        called: Called::OnDemand,
+        prompt: include_str!("../prompts/act.md"),
+    },
+    RoleSpec {
+        role: Role::Resolver,
+        name: "resolver",
+        inputs: &[Artifact::Brief, Artifact::Patch],
+        outputs: &[Output::Artifact(Artifact::BuildNotes)],
+        is_independent: false,
+        called: Called::OnDemand,
+        prompt: include_str!("../prompts/resolver.md"),
+    },
+];
+
+/// What those see who judge the change: nothing that its builder or another reviewer thought.
+const REVIEWED: &[Artifact] = &[Artifact::Brief, Artifact::Patch, Artifact::GatesJson];
+
 impl Role {
-    /// All of them, in the order of the cycle.
-    pub const ALL: &'static [Self] = &[
-        Self::Planner,
-        Self::Builder,
-        Self::Reviewer,
-        Self::Adviser,
-        Self::Signoff,
-        Self::Publisher,
-        Self::Act,
-        Self::Resolver,
-    ];
+    /// The row of the role.
+    pub fn spec(self) -> &'static RoleSpec {
+        &ROLES[self as usize]
+    }
 
     /// The name, as in `[leaves.<name>]` and `PDCA_ROLE`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Planner => "planner",
-            Self::Builder => "builder",
-            Self::Reviewer => "reviewer",
-            Self::Adviser => "adviser",
-            Self::Signoff => "signoff",
-            Self::Publisher => "publisher",
-            Self::Act => "act",
-            Self::Resolver => "resolver",
-        }
+        self.spec().name
     }
 
     /// Whether its word counts only if it saw nothing but its inputs and changed nothing.
     pub fn is_independent(self) -> bool {
-        match self {
-            Self::Reviewer | Self::Adviser => true,
-            Self::Planner
-            | Self::Builder
-            | Self::Signoff
-            | Self::Publisher
-            | Self::Act
-            | Self::Resolver => false,
-        }
+        self.spec().is_independent
     }
 
     /// What it may leave, the one named by `PDCA_OUTPUT` first.
     pub fn outputs(self) -> &'static [Output] {
-        match self {
-            Self::Planner => &[Output::Artifact(Artifact::Brief)],
-            Self::Builder => {
-                &[Output::Artifact(Artifact::BuildNotes), Output::Artifact(Artifact::Patch)]
-            }
-            Self::Reviewer => &[Output::Artifact(Artifact::Review)],
-            Self::Adviser => &[Output::Advice],
-            Self::Signoff => &[Output::Proposal],
-            Self::Publisher => &[
-                Output::Artifact(Artifact::CommitMessage),
-                Output::Artifact(Artifact::PrDescription),
-                Output::Artifact(Artifact::TrackerComment),
-            ],
-            Self::Act => &[Output::ActEntry],
-            Self::Resolver => &[Output::Artifact(Artifact::BuildNotes)],
-        }
+        self.spec().outputs
     }
 
     /// The one it must leave.
@@ -97,16 +191,7 @@ impl Role {
 
     /// The built-in prompt.
     pub(crate) fn prompt(self) -> &'static str {
-        match self {
-            Self::Planner => include_str!("../prompts/planner.md"),
-            Self::Builder => include_str!("../prompts/builder.md"),
-            Self::Reviewer => include_str!("../prompts/reviewer.md"),
-            Self::Adviser => include_str!("../prompts/adviser.md"),
-            Self::Signoff => include_str!("../prompts/signoff.md"),
-            Self::Publisher => include_str!("../prompts/publisher.md"),
-            Self::Act => include_str!("../prompts/act.md"),
-            Self::Resolver => include_str!("../prompts/resolver.md"),
-        }
+        self.spec().prompt
     }
 }
 
@@ -125,33 +210,7 @@ pub const CONFLICT: &str = "conflict.md";
 /// many bundles: what it sees is what the driver puts together for it. A resolver also sees [`CONFLICT`],
 /// in which the driver names both sides.
 pub fn inputs(role: Role) -> &'static [Artifact] {
-    match role {
-        Role::Planner => &[Artifact::Brief, Artifact::Notes, Artifact::CarryForward],
-        Role::Builder => &[Artifact::Brief],
-        Role::Reviewer | Role::Adviser => &[Artifact::Brief, Artifact::Patch, Artifact::GatesJson],
-        Role::Signoff => &[
-            Artifact::Brief,
-            Artifact::Patch,
-            Artifact::BuildNotes,
-            Artifact::CloseDisposition,
-            Artifact::GatesJson,
-            Artifact::GatesMarkdown,
-            Artifact::Review,
-            Artifact::Summary,
-            Artifact::ManualVerification,
-        ],
-        Role::Publisher => &[
-            Artifact::Brief,
-            Artifact::Patch,
-            Artifact::BuildNotes,
-            Artifact::CloseDisposition,
-            Artifact::GatesJson,
-            Artifact::Summary,
-            Artifact::Notes,
-        ],
-        Role::Act => &[],
-        Role::Resolver => &[Artifact::Brief, Artifact::Patch],
-    }
+    role.spec().inputs
 }
 
 /// Something a leaf leaves.
@@ -185,11 +244,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_role_has_its_own_row() {
+        for (place, spec) in ROLES.iter().enumerate() {
+            assert_eq!(spec.role as usize, place, "{}", spec.name);
+            assert_eq!(spec.role.spec().name, spec.name);
+        }
+        assert_eq!(Role::Resolver as usize + 1, ROLES.len(), "the last role has the last row");
+    }
+
+    #[test]
     fn no_independent_role_sees_what_the_builder_or_another_reviewer_thought() {
         let mut looked_at = 0;
-        for role in Role::ALL.iter().filter(|role| role.is_independent()) {
+        for role in ROLES.iter().map(|spec| spec.role).filter(|role| role.is_independent()) {
             for forbidden in [Artifact::BuildNotes, Artifact::Review, Artifact::Summary] {
-                assert!(!inputs(*role).contains(&forbidden), "{role} sees {forbidden:?}");
+                assert!(!inputs(role).contains(&forbidden), "{role} sees {forbidden:?}");
             }
             looked_at += 1;
         }
@@ -205,10 +273,10 @@ mod tests {
 
     #[test]
     fn only_the_planner_gets_to_see_what_it_is_to_fill() {
-        for role in Role::ALL {
-            let seen = role.outputs().iter().any(
-                |output| matches!(output, Output::Artifact(own) if inputs(*role).contains(own)),
-            );
+        for RoleSpec { role, inputs, outputs, .. } in &ROLES {
+            let seen = outputs
+                .iter()
+                .any(|output| matches!(output, Output::Artifact(own) if inputs.contains(own)));
             assert_eq!(seen, *role == Role::Planner, "{role}");
         }
     }
@@ -223,8 +291,8 @@ mod tests {
 
     #[test]
     fn every_prompt_says_where_the_result_goes() {
-        for role in Role::ALL {
-            assert!(role.prompt().contains("{output}"), "{role}");
+        for spec in &ROLES {
+            assert!(spec.prompt.contains("{output}"), "{}", spec.name);
         }
     }
 }

@@ -413,7 +413,7 @@ fn a_fault_of_the_host_is_no_attempt_and_changes_nothing() {
     assert!(config.contains(argv));
     scene.scene.workspace.config(&config.replace(argv, "argv = [\"no-such-program\", \"\""));
     let ran = scene.integrate(&[]).expect(102);
-    assert!(ran.err.contains("the resolver's program is not there"), "{}", ran.err);
+    assert!(ran.err.contains("resolver program not found"), "{}", ran.err);
     assert_eq!(scene.subjects().len(), 3, "the rest landed");
     let refused = scene.pdca(&["resolve", "2"]).expect(2);
     assert!(refused.err.contains("pdca.toml:"), "{}", refused.err);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{Run, RunStatus, Salvage, WorkspaceConfig, run_statuses};
-use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase};
+use pdca_journal::{Inbox, Liveness, Request, RunId, RunPhase, RunState};
 use serde::Serialize;
 
 use super::lanes::sh_word;
@@ -13,6 +13,7 @@ use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Nothing, Report, Response};
 use crate::session;
 
 /// Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
@@ -41,7 +42,7 @@ pub(crate) struct Args {
 const PERIOD: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
-struct Document {
+struct AbortReport {
     dry_run: bool,
     run: String,
     /// `here`, or `driver` where one that is at work was asked.
@@ -61,20 +62,15 @@ struct Kept {
     fetch: Option<String>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let seen = run_statuses(&site)?;
     let Some(sighting) = seen.first() else {
-        writeln!(err, "no run is active")?;
+        let nothing = Nothing::to_do("no run is active", err);
         unfinished::mention(&site, err)?;
-        return Ok(Exit::NothingToDo);
+        return nothing;
     };
-    let bundles = require_known(sighting, &site)?;
+    let bundles: Vec<_> = require_known(sighting, &site)?.bundles.keys().cloned().collect();
     let foreseen = || -> Vec<Kept> {
         Run::unfinished(&site, &bundles).iter().map(|one| Kept::of(one, &site)).collect()
     };
@@ -83,8 +79,8 @@ pub(crate) fn run(
     let run = sighting.id.to_string();
     if cx.globals.dry_run {
         let phase = RunPhase::Aborted.to_string();
-        let told = Document { dry_run: true, run, by, phase, kept: foreseen() };
-        return tell(&told, cx, out);
+        let told = AbortReport { dry_run: true, run, by, phase, kept: foreseen() };
+        return Ok(Response::done(told));
     }
     if alive {
         let request = Request::Abort { why: args.why.clone() };
@@ -96,8 +92,8 @@ pub(crate) fn run(
         match phase {
             Some(RunPhase::Aborted) => {
                 let phase = RunPhase::Aborted.to_string();
-                let told = Document { dry_run: false, run, by, phase, kept: foreseen() };
-                return tell(&told, cx, out);
+                let told = AbortReport { dry_run: false, run, by, phase, kept: foreseen() };
+                return Ok(Response::done(told));
             }
             Some(RunPhase::Completed | RunPhase::Failed) => {
                 return Err(Failure::new(Exit::NothingToDo, "the run ended before it heard of it"));
@@ -116,14 +112,14 @@ pub(crate) fn run(
     let kept = begun.run.abort(&site, &args.why).map_err(|error| unexpected(&error))?;
     let phase = begun.run.state().phase.to_string();
     let kept = kept.iter().map(|one| Kept::of(one, &site)).collect();
-    tell(&Document { dry_run: false, run, by: "here", phase, kept }, cx, out)
+    Ok(Response::done(AbortReport { dry_run: false, run, by: "here", phase, kept }))
 }
 
-/// The bundles of a run about which enough is known to change it.
-pub(super) fn require_known(
-    sighting: &RunStatus,
+/// The state of a run about which enough is known to change it.
+pub(super) fn require_known<'s>(
+    sighting: &'s RunStatus,
     site: &WorkspaceConfig,
-) -> Result<Vec<pdca_state::BundleId>, Failure> {
+) -> Result<&'s RunState, Failure> {
     let dir = Place::file(site.runs().dir(&sighting.id));
     let state = sighting.state.as_ref().map_err(|error| {
         Failure::from_error(Exit::RecoveryBlocked, error).at(dir.clone()).hint(
@@ -136,7 +132,7 @@ pub(super) fn require_known(
             .at(dir)
             .hint("nothing was touched; repeat the command where that process runs"));
     }
-    Ok(state.bundles.keys().cloned().collect())
+    Ok(state)
 }
 
 /// Drops a request for the driver of a run. Gives its name.
@@ -190,20 +186,20 @@ impl Kept {
     }
 }
 
-fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    if cx.globals.json {
-        cx.emit_json(out, "abort", told)?;
-        return Ok(Exit::Done);
-    }
-    let (is, kept) = if told.dry_run { ("would be", "would be kept") } else { ("is", "is kept") };
-    writeln!(out, "run {} {is} given up; nothing of it lands", told.run)?;
-    for one in &told.kept {
-        let commit =
-            one.commit.as_ref().map_or_else(String::new, |commit| format!(" as {commit:.12}"));
-        writeln!(out, "  what {} left unfinished in lane {} {kept}{commit}", one.bundle, one.lane)?;
-        if let Some(fetch) = &one.fetch {
-            writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
+impl Report for AbortReport {
+    const KIND: &'static str = "abort";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let (is, kept) =
+            if self.dry_run { ("would be", "would be kept") } else { ("is", "is kept") };
+        writeln!(out, "run {} {is} given up; nothing of it lands", self.run)?;
+        for Kept { bundle, lane, commit, fetch } in &self.kept {
+            let commit = commit.as_ref().map_or_else(String::new, |it| format!(" as {it:.12}"));
+            writeln!(out, "  what {bundle} left unfinished in lane {lane} {kept}{commit}")?;
+            if let Some(fetch) = fetch {
+                writeln!(out, "  {} {fetch}", cx.out.accent("get it back:"))?;
+            }
         }
+        Ok(())
     }
-    Ok(Exit::Done)
 }

@@ -14,6 +14,7 @@ use pdca_state::{Bundle, BundleId, RootError};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::Response;
 use crate::workspace::{FILE, Workspace};
 
 /// Look back over the cycles that ended, and record what the process learns
@@ -41,16 +42,11 @@ enum Action {
     Diff(diff::Args),
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     match &args.action {
-        Action::Index(args) => index::run(args, cx, out),
-        Action::Log(args) => log::run(args, cx, out, err),
-        Action::Diff(args) => diff::run(args, cx, out),
+        Action::Index(args) => index::run(args, cx),
+        Action::Log(args) => log::run(args, cx, err),
+        Action::Diff(args) => diff::run(args, cx),
     }
 }
 
@@ -101,19 +97,11 @@ fn baseline(workspace: &Workspace) -> Result<(Baseline, Vec<String>), Failure> {
 
 /// The files with the prompts of leaves, as configured.
 fn prompts(workspace: &Workspace) -> Vec<String> {
-    let leaves = &workspace.config.leaves;
-    let mut files: Vec<String> = [
-        &leaves.planner,
-        &leaves.builder,
-        &leaves.reviewer,
-        &leaves.signoff,
-        &leaves.publisher,
-        &leaves.act,
-    ]
-    .into_iter()
-    .chain(&leaves.advisory)
-    .filter_map(|leaf| leaf.prompt_file.as_ref().map(ToString::to_string))
-    .collect();
+    let leaves = workspace.config.leaves.all();
+    let mut files: Vec<String> = leaves
+        .filter_map(|(_, _, leaf)| leaf.prompt_file.as_ref())
+        .map(ToString::to_string)
+        .collect();
     files.sort_unstable();
     files.dedup();
     files

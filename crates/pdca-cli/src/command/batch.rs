@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::Response;
 use crate::session;
 
 use super::run::{DriveArgs, drive_all};
@@ -30,13 +30,8 @@ pub(crate) struct Args {
     drive: DriveArgs,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let named = if args.ids.is_empty() { None } else { Some(cx.require_bundles(&args.ids)?) };
-    drive_all(&site, named.as_deref(), &args.drive, cx, out, err)
+    drive_all(&site, named.as_deref(), &args.drive, cx, err)
 }

@@ -21,13 +21,14 @@ use crate::ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::session;
 
 const DAY: u64 = 24 * 3600;
 
 /// Remove what finished work left: private checkouts, and records of old runs
 ///
-/// A run or an integration in which nothing is left to do is ended first. A checkout goes if nobody works in it and the bundle whose
+/// A run or an integration in which nothing is left to do is ended first. A checkout goes if it is not in use and the bundle whose
 /// work lies there is complete, resolved or discontinued; what is in it and not in the target is kept in a bundle that
 /// `git fetch` reads. Records of runs and integrations that are over go after `--keep-days`; the newest of each stays.
 /// Refs that kept what an integration gated go when a branch has their commit, or with its record when the seals make
@@ -78,12 +79,12 @@ impl Step {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct CleanupReport {
     dry_run: bool,
     steps: Vec<Step>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let dry_run = cx.globals.dry_run;
     let effects = crate::faults::effects(cx)?;
@@ -103,7 +104,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         }
     }
     steps.extend(left::evidence(cx, &site, &ending, watched)?);
-    finish(&Document { dry_run, steps }, cx, out)
+    let report = CleanupReport { dry_run, steps };
+    let failed = report.steps.iter().any(|step| step.error.is_some());
+    let exit = match (failed, report.has_work()) {
+        (true, _) => Exit::Unexpected,
+        (false, false) => Exit::NothingToDo,
+        (false, true) => Exit::Done,
+    };
+    Ok(Response::new(report, exit))
 }
 
 /// Ends runs in which nothing is left to do, and says which one is not over.
@@ -192,7 +200,7 @@ fn removed(
 /// Why a checkout stays.
 fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Option<String> {
     if lane.holder.is_some() {
-        return Some("somebody works in it".to_owned());
+        return Some("it is in use".to_owned());
     }
     if let Some(run) = active {
         return Some(format!("run {run} is not over"));
@@ -244,25 +252,25 @@ fn record(one: &Prune, days: u64, effects: Option<&dyn Effects>) -> Step {
     step
 }
 
-fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let goes = |step: &&Step| step.decision != "keep";
-    let nothing = !document.steps.iter().any(|step| goes(&step));
-    let failed = document.steps.iter().any(|step| step.error.is_some());
-    if cx.globals.json {
-        cx.emit_json(out, "cleanup", document)?;
-    } else {
-        for step in &document.steps {
+impl CleanupReport {
+    /// Whether anything goes, or would go.
+    fn has_work(&self) -> bool {
+        self.steps.iter().any(|step| step.decision != "keep")
+    }
+}
+
+impl Report for CleanupReport {
+    const KIND: &'static str = "cleanup";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for step in &self.steps {
             print(step, cx, out)?;
         }
-        if nothing {
+        if !self.has_work() {
             writeln!(out, "nothing has to go")?;
         }
+        Ok(())
     }
-    Ok(match (failed, nothing) {
-        (true, _) => Exit::Unexpected,
-        (false, true) => Exit::NothingToDo,
-        (false, false) => Exit::Done,
-    })
 }
 
 /// The same line with and without `--dry-run`, but for the tense.

@@ -17,6 +17,7 @@ use crate::ambient::Ambient;
 use crate::context::Globals;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Page, Response};
 use crate::workspace::Workspace;
 
 /// The variable by which the script asks.
@@ -37,11 +38,11 @@ pub(crate) struct Args {
     shell: String,
 }
 
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args) -> Result<Response, Failure> {
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).ok_or_else(|| unknown(&args.shell))?;
-    shell.write_registration(ASKED_BY, "pdca", "pdca", "pdca", out)?;
-    Ok(Exit::Done)
+    let script = Page::of(|out| shell.write_registration(ASKED_BY, "pdca", "pdca", "pdca", out));
+    Ok(Response::done(script?))
 }
 
 fn unknown(shell: &str) -> Failure {

@@ -8,6 +8,7 @@ use crate::config::{Layer, Origin, Trust};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::style::printable;
 
 /// Show the config in force and where each value came from
@@ -38,9 +39,12 @@ enum Action {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    workspace: &'a str,
+struct ConfigReport {
+    workspace: String,
     values: Vec<Entry>,
+    /// All of them, also those that say nothing.
+    #[serde(skip)]
+    whole: bool,
 }
 
 #[derive(Serialize)]
@@ -52,11 +56,11 @@ struct Entry {
     place: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let prefix = match &args.action {
         Some(Action::Show { key }) => key.as_deref().unwrap_or(""),
-        Some(Action::Trust) => return trust(cx, out),
+        Some(Action::Trust) => return trust(cx),
         None => "",
     };
     let flat =
@@ -75,40 +79,37 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         return Err(Failure::usage(format!("no key begins with `{prefix}`"))
             .hint("`pdca config show` lists all"));
     }
-    if cx.globals.json {
-        cx.emit_json(out, "config", &Document { workspace: workspace.root.as_str(), values })?;
-        return Ok(Exit::Done);
+    let whole = !prefix.is_empty() || cx.globals.verbose > 0;
+    Ok(Response::done(ConfigReport { workspace: workspace.root.to_string(), values, whole }))
+}
+
+impl Report for ConfigReport {
+    const KIND: &'static str = "config";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let shown = |entry: &&Entry| self.whole || is_worth_a_line(entry, &self.values);
+        for Entry { key, value, source, place } in self.values.iter().filter(shown) {
+            let source = match (source, place) {
+                (Layer::Default, _) | (_, None) => "default",
+                (Layer::User | Layer::Workspace | Layer::Env | Layer::Flag, Some(place)) => place,
+            };
+            let value = value.to_string();
+            let source = cx.out.faint(format!("# {source}"));
+            writeln!(out, "{key} = {}  {source}", printable(&value))?;
+        }
+        Ok(())
     }
-    for entry in values.iter().filter(|entry| {
-        !prefix.is_empty() || cx.globals.verbose > 0 || is_worth_a_line(entry, &values)
-    }) {
-        let source = match (entry.source, &entry.place) {
-            (Layer::Default, _) | (_, None) => "default".to_owned(),
-            (Layer::User | Layer::Workspace | Layer::Env | Layer::Flag, Some(place)) => {
-                place.clone()
-            }
-        };
-        let value = entry.value.to_string();
-        writeln!(
-            out,
-            "{} = {}  {}",
-            entry.key,
-            printable(&value),
-            cx.out.faint(format!("# {source}"))
-        )?;
-    }
-    Ok(Exit::Done)
 }
 
 #[derive(Serialize)]
-struct Trusted<'a> {
-    file: &'a str,
+struct Trusted {
+    file: String,
     sha256: String,
     recorded: bool,
 }
 
 /// Records that a person read the user's file and trusts it.
-fn trust(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn trust(cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let Some(file) = &workspace.user_file else {
         return Err(Failure::new(Exit::NothingToDo, "there is no user's config file")
@@ -118,23 +119,22 @@ fn trust(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
     if !cx.globals.dry_run {
         Trust::record(&workspace.root, &text)?;
     }
-    let trusted = Trusted {
-        file: file.as_str(),
+    Ok(Response::done(Trusted {
+        file: file.to_string(),
         sha256: pdca_state::sha256_hex(text.as_bytes()),
         recorded: !cx.globals.dry_run,
-    };
-    if cx.globals.json {
-        cx.emit_json(out, "trust", &trusted)?;
-        return Ok(Exit::Done);
+    }))
+}
+
+impl Report for Trusted {
+    const KIND: &'static str = "trust";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let verb = if self.recorded { "trusted" } else { "would trust" };
+        let file = printable(&self.file);
+        writeln!(out, "{verb} {file} ({:.12}) in this workspace", self.sha256)?;
+        Ok(())
     }
-    let verb = if cx.globals.dry_run { "would trust" } else { "trusted" };
-    writeln!(
-        out,
-        "{verb} {} ({:.12}) in this workspace",
-        printable(file.as_str()),
-        trusted.sha256
-    )?;
-    Ok(Exit::Done)
 }
 
 /// Of a leaf nobody configured, that it is a stub says all; `-v` shows the rest.

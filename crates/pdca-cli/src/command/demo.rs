@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, wall_support};
+use serde::Serialize;
 
 use crate::Ambient;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Format, Report, Response};
 
 /// Watch issues go from brief to landed, with no model, no key and no network
 ///
@@ -52,7 +54,7 @@ pub(crate) fn run(
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     InstalledGit::require()?;
     let temporary = match &args.keep {
         Some(_) => None,
@@ -69,11 +71,36 @@ pub(crate) fn run(
     let workspace = dir.join("workspace");
     scenery::lay_out(&workspace)?;
     let ambient = Ambient { cwd: workspace.clone(), ..cx.ambient.clone() };
-    let mut stage = Stage { ambient, cx, out, err };
+    // The story is told while it happens; a program gets the document alone.
+    let untold = &mut std::io::sink();
+    let out = if cx.globals.format() == Format::Json { untold } else { out };
+    let mut stage = Stage { ambient, cx, out, err, commands: Vec::new() };
     play(&mut stage, args.crash)?;
     let kept = args.keep.as_ref().map(|_| &workspace);
     farewell(kept, &mut stage)?;
-    Ok(Exit::Done)
+    Ok(Response::done(DemoReport { kept: kept.cloned(), commands: stage.commands }))
+}
+
+/// The commands of the demo, each ended as the story says.
+#[derive(Serialize)]
+struct DemoReport {
+    /// The workspace, where it was to be kept.
+    kept: Option<Utf8PathBuf>,
+    commands: Vec<Typed>,
+}
+
+#[derive(Serialize)]
+struct Typed {
+    command: String,
+    exit: u8,
+}
+
+impl Report for DemoReport {
+    const KIND: &'static str = "demo";
+
+    fn text(&self, _: &Context<'_>, _: &mut dyn Write) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// A directory that did not exist.
@@ -101,8 +128,8 @@ fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     )?;
     stage.pdca(&["status"], Exit::Done)?;
     stage.say(
-        "Now Do and Check, unattended, on three lanes. First the branch by itself is gated, once: nobody is paid to build on \
-         a red one. Then a builder in a private checkout, the gates, an independent \
+        "Now Do and Check, unattended, on three lanes. First the branch by itself is gated, once: nothing is \
+         built on a red one. Then a builder in a private checkout, the gates, an independent \
          reviewer. 15 waits for 12. 20 and 23 both touch README.md, so one is held. Watch 23 come back red, 31 close \
          without a model, and 42 reach for your own checkout.",
     )?;
@@ -165,7 +192,7 @@ fn combine(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.untouched()?;
     stage.say("It moves when you say so, as with any branch.")?;
     stage.merge()?;
-    stage.say("Anybody can find out again, bit for bit, what landed.")?;
+    stage.say("The certificate of the landing can be verified again, on any clone.")?;
     stage.pdca(&["verify"], Exit::Done)?;
     mend(stage)
 }
@@ -212,6 +239,7 @@ struct Stage<'a> {
     cx: &'a Context<'a>,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
+    commands: Vec<Typed>,
 }
 
 impl Stage<'_> {
@@ -236,6 +264,8 @@ impl Stage<'_> {
         let args = std::iter::once("pdca").chain(words.iter().copied()).map(Into::into);
         let exit = crate::run(args, &self.ambient, self.out, self.err);
         if exit == expected {
+            let command = format!("pdca {}", typed.join(" "));
+            self.commands.push(Typed { command, exit: exit.code() });
             return Ok(());
         }
         Err(Failure::unexpected(format!("`pdca {}` ended with {}, not {}", typed.join(" "), exit.code(), expected.code()))

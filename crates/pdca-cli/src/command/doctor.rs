@@ -10,13 +10,14 @@ use camino::Utf8Path;
 use pdca_driver::{LaneCount, WorkspaceConfig};
 use pdca_gates::{GateContext, Purpose, preflight};
 use pdca_lanes::Target;
-use pdca_leaves::{LeafConfig, Mode};
+use pdca_leaves::{Called, LeafConfig, Mode};
 use pdca_process::{Cancel, Ending, InstalledGit, SandboxKind, Spec, bwrap_support, wall_support};
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, install_git};
+use crate::report::{Report, Response};
 use crate::session;
 
 use super::lanes::size;
@@ -78,11 +79,11 @@ impl Row {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct Examination {
     rows: Vec<Row>,
 }
 
-pub(crate) fn run(_args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut rows = host(cx);
     match cx.workspace() {
         Ok(workspace) => {
@@ -102,28 +103,28 @@ pub(crate) fn run(_args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result
         })),
     }
     let broken = rows.iter().any(|row| row.health == Health::Broken);
-    if cx.globals.json {
-        cx.emit_json(out, "doctor", &Report { rows })?;
-    } else {
-        print(&rows, cx, out)?;
-    }
-    Ok(if broken { Exit::Usage } else { Exit::Done })
+    let exit = if broken { Exit::Usage } else { Exit::Done };
+    Ok(Response::new(Examination { rows }, exit))
 }
 
-fn print(rows: &[Row], cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    let p = cx.out;
-    for row in rows {
-        let mark = match row.health {
-            Health::Ok => p.good("✓ ok     ").to_string(),
-            Health::Warning => p.warn("! warning").to_string(),
-            Health::Broken => p.bad("✗ broken ").to_string(),
-        };
-        writeln!(out, "{mark}  {:<18} {}", row.what, row.found)?;
-        if let Some(remedy) = &row.remedy {
-            writeln!(out, "           {} {remedy}", p.accent("hint:"))?;
+impl Report for Examination {
+    const KIND: &'static str = "doctor";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let p = cx.out;
+        for row in &self.rows {
+            let mark = match row.health {
+                Health::Ok => p.good("✓ ok     "),
+                Health::Warning => p.warn("! warning"),
+                Health::Broken => p.bad("✗ broken "),
+            };
+            writeln!(out, "{mark}  {:<18} {}", row.what, row.found)?;
+            if let Some(remedy) = &row.remedy {
+                writeln!(out, "           {} {remedy}", p.accent("hint:"))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What the machine offers.
@@ -282,7 +283,7 @@ fn room(site: &WorkspaceConfig) -> Row {
     let (Ok(disk), Ok(memory)) = (&room.disk, &room.memory) else {
         let why = room.disk.as_ref().err().or(room.memory.as_ref().err());
         let why = why.map_or_else(String::new, |error| format!(": {error}"));
-        let remedy = "there is no floor under what nobody can see; watch it yourself";
+        let remedy = "no limit can be held without a measurement; watch it yourself";
         return Row::warning("room", format!("cannot be measured{why}"), remedy);
     };
     let found = format!("{} free on the disk, {} of memory", size(*disk), size(*memory));
@@ -371,17 +372,14 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
 }
 
 fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
-    let config = &workspace.config.leaves;
-    let advisers =
-        config.advisory.iter().map(|leaf| (leaf.id.as_deref().unwrap_or("adviser"), leaf));
-    let named = [("builder", &config.builder), ("reviewer", &config.reviewer)];
-    // Without one conflicts are held, which is nothing to warn of.
-    let resolver = site.has_resolver().then_some(("resolver", &config.resolver));
-    named
-        .into_iter()
-        .chain(advisers)
-        .chain(resolver)
-        .map(|(name, leaf)| self::leaf(name, leaf, site, cx))
+    // A role that is called on demand may be left out: that is nothing to warn of.
+    let is_used = |called: Called, leaf: &LeafConfig| {
+        called == Called::InEveryCycle || leaf.mode == Mode::Command && !site.force_stubs
+    };
+    let leaves = workspace.config.leaves.all();
+    leaves
+        .filter(|(spec, _, leaf)| is_used(spec.called, leaf))
+        .map(|(_, name, leaf)| self::leaf(name, leaf, site, cx))
         .collect()
 }
 

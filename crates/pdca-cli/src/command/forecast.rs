@@ -9,8 +9,8 @@ use pdca_state::BundleId;
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::session;
 
 /// Predict merge conflicts between pending changes
@@ -72,23 +72,35 @@ struct Pair<'a> {
     text: String,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
-    let skies = site.forecast(&only).map_err(|error| super::integrate::unknown(&error))?;
-    if cx.globals.json {
-        let forecasts = skies.iter().map(branch).collect();
-        cx.emit_json(out, "forecast", &Document { forecasts })?;
-        return Ok(Exit::Done);
+    let branches = site.forecast(&only).map_err(|error| super::integrate::unknown(&error))?;
+    Ok(Response::done(Forecast { branches }))
+}
+
+/// One forecast for each branch.
+struct Forecast {
+    branches: Vec<BranchForecast>,
+}
+
+impl Serialize for Forecast {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let forecasts = self.branches.iter().map(branch).collect();
+        Document { forecasts }.serialize(serializer)
     }
-    for sky in &skies {
-        show(cx, sky, out)?;
+}
+
+impl Report for Forecast {
+    const KIND: &'static str = "forecast";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.branches.is_empty() {
+            writeln!(out, "nothing is planned, built or accepted that has not landed")?;
+        }
+        self.branches.iter().try_for_each(|sky| show(cx, sky, out))
     }
-    if skies.is_empty() {
-        writeln!(out, "nothing is planned, built or accepted that has not landed")?;
-    }
-    Ok(Exit::Done)
 }
 
 fn branch(sky: &BranchForecast) -> OneBranch<'_> {

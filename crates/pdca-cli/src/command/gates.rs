@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::session;
 use crate::style::{one_line, printable};
 use crate::workspace::{Target, Workspace};
@@ -56,19 +57,17 @@ pub(crate) struct Args {
 
 /// The report, and the tree it is about where that is not a bundle's.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct Gated {
     #[serde(flatten)]
-    report: &'a GateReport,
+    report: GateReport,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tree: Option<&'a Utf8Path>,
+    tree: Option<Utf8PathBuf>,
+    /// Whether what red rows printed is shown.
+    #[serde(skip)]
+    with_output: bool,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let (report, tree) = if let Some(id) = &args.id {
         let bundle = cx.require_bundle(id)?;
         (over_bundle(&bundle, args.row.as_deref(), cx, err)?, None)
@@ -76,18 +75,22 @@ pub(crate) fn run(
         let tree = working_tree(args.target.as_deref(), cx)?;
         (over_tree(&tree, args.row.as_deref(), cx, err)?, Some(tree))
     };
-    if cx.globals.json {
-        cx.emit_json(out, "gates", &Told { report: &report, tree: tree.as_deref() })?;
-    } else {
-        if let Some(tree) = &tree {
+    let exit = if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done };
+    Ok(Response::new(Gated { report, tree, with_output: args.row.is_some() }, exit))
+}
+
+impl Report for Gated {
+    const KIND: &'static str = "gates";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(tree) = &self.tree {
             writeln!(out, "gated {tree}")?;
         }
-        if args.row.is_some() {
-            show_output(&report, out)?;
+        if self.with_output {
+            show_output(&self.report, out)?;
         }
-        print(&report, cx, out)?;
+        print(&self.report, cx, out)
     }
-    Ok(if report.failed_gating().next().is_some() { Exit::GateRed } else { Exit::Done })
 }
 
 /// Runs the rows over a bundle, and keeps the report where Check is open.

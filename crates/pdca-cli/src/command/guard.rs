@@ -8,9 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pdca_guard::{Agent, Answer, GuardScope, Refusal, ToolCall, decision, judge_shell, reason};
 
+use serde::Serialize;
+
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 
 /// No tool call is longer than this; a file that an agent writes is in it whole.
 const LARGEST: u64 = 256 << 20;
@@ -72,12 +75,7 @@ impl AgentName {
     }
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let env: BTreeMap<String, String> = cx
         .ambient
         .env
@@ -85,11 +83,12 @@ pub(crate) fn run(
         .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
         .collect();
     if let Some(line) = &args.explain {
-        return explain(line, env, cx, out);
+        return explain(line, env, cx);
     }
     let Some(scope) = GuardScope::from_env(env) else {
-        return Ok(Exit::Done);
+        return Ok(Response::done(Judgement::default()));
     };
+    let mut judgement = Judgement { is_builder: true, ..Judgement::default() };
     let mut input = Vec::new();
     let read = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
     let refused = |part: &str, why: String| Refusal {
@@ -112,21 +111,76 @@ pub(crate) fn run(
             Ok(call) => {
                 let answer =
                     judged(|| call.judge(&scope, &|name| aliases::find(name, &scope, cx.ambient)));
-                if let Some(refusal) = &answer.refusal
-                    && let Some(decision) = decision(call.agent, refusal)
-                {
-                    writeln!(out, "{decision}")?;
-                }
+                let said = |refusal: &Refusal| decision(call.agent, refusal);
+                judgement.decision = answer.refusal.as_ref().and_then(said);
                 answer.refusal
             }
         },
     };
-    match refusal {
-        None => Ok(Exit::Done),
-        Some(refusal) => {
-            writeln!(err, "{}", reason(&refusal))?;
-            Ok(Exit::Usage)
+    let Some(refusal) = refusal else { return Ok(Response::done(judgement)) };
+    writeln!(err, "{}", reason(&refusal))?;
+    judgement.refusal = Some(refusal.into());
+    Ok(Response::new(judgement, Exit::Usage))
+}
+
+/// A tool call, judged.
+#[derive(Default, Serialize)]
+struct Judgement {
+    refusal: Option<RefusalRow>,
+    /// Parts of a command line that cannot be seen through.
+    unseen: Vec<String>,
+    /// Whether the environment is a builder's; elsewhere the hook allows everything.
+    is_builder: bool,
+    /// The answer in the words of the agent that asked.
+    #[serde(skip)]
+    decision: Option<String>,
+    /// Whether a person asked.
+    #[serde(skip)]
+    is_explained: bool,
+}
+
+#[derive(Serialize)]
+struct RefusalRow {
+    part: String,
+    why: String,
+    instead: String,
+}
+
+impl From<Refusal> for RefusalRow {
+    fn from(Refusal { part, why, instead }: Refusal) -> Self {
+        Self { part, why, instead }
+    }
+}
+
+impl Report for Judgement {
+    const KIND: &'static str = "guard";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(decision) = &self.decision {
+            writeln!(out, "{decision}")?;
         }
+        if !self.is_explained {
+            return Ok(());
+        }
+        match &self.refusal {
+            None => writeln!(out, "{}", cx.out.good("allowed"))?,
+            Some(refusal) => {
+                writeln!(out, "{}", cx.out.bad("refused"))?;
+                writeln!(out, "  part:     {}", refusal.part)?;
+                writeln!(out, "  why:      {}", refusal.why)?;
+                writeln!(out, "  instead:  {}", refusal.instead)?;
+            }
+        }
+        for unseen in &self.unseen {
+            writeln!(out, "  not seen: {unseen}")?;
+        }
+        if !self.is_builder {
+            writeln!(
+                out,
+                "Here the hook allows everything: this is no builder's environment (PDCA_WORKTREE is not set, or PDCA_ROLE is another's)."
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -146,8 +200,7 @@ fn explain(
     line: &str,
     mut env: BTreeMap<String, String>,
     cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     let here = GuardScope::from_env(env.clone());
     let is_builder = here.is_some();
     let scope = here.or_else(|| {
@@ -164,25 +217,15 @@ fn explain(
     let answer = judged(|| {
         judge_shell(line, &scope, &cx.ambient.cwd, &|name| aliases::find(name, &scope, cx.ambient))
     });
-    match &answer.refusal {
-        None => writeln!(out, "{}", cx.out.good("allowed"))?,
-        Some(refusal) => {
-            writeln!(out, "{}", cx.out.bad("refused"))?;
-            writeln!(out, "  part:     {}", refusal.part)?;
-            writeln!(out, "  why:      {}", refusal.why)?;
-            writeln!(out, "  instead:  {}", refusal.instead)?;
-        }
-    }
-    for unseen in &answer.unseen {
-        writeln!(out, "  not seen: {}", unseen.replace('\u{FFFC}', "…"))?;
-    }
-    if !is_builder {
-        writeln!(
-            out,
-            "Here the hook allows everything: this is no builder's environment (PDCA_WORKTREE is not set, or PDCA_ROLE is another's)."
-        )?;
-    }
-    Ok(Exit::Done)
+    let unseen = answer.unseen.iter().map(|unseen| unseen.replace('\u{FFFC}', "…")).collect();
+    let refusal = answer.refusal.map(Into::into);
+    Ok(Response::done(Judgement {
+        refusal,
+        unseen,
+        is_builder,
+        is_explained: true,
+        decision: None,
+    }))
 }
 
 #[cfg(test)]

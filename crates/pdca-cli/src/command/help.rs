@@ -1,10 +1,9 @@
 //! `pdca help`: a command's help, or one of the topics that belong to no command.
 
-use std::io::Write;
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Page, Response};
 
 /// Print help for a command or a topic
 ///
@@ -44,16 +43,15 @@ In a lane also its private names, which `pdca lanes env <slot>` prints:
   PDCA_LANE, PDCA_PORT_BASE, PDCA_TEST_DB_NAME, PDCA_TMP, COMPOSE_PROJECT_NAME
 ";
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut tree = super::tree(cx.ambient);
     tree.build();
-    match args.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+    let text = match args.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["exit-codes"] => {
-            for exit in Exit::ALL {
-                writeln!(out, "{:>3}  {}", exit.code(), exit.meaning())?;
-            }
+            let line = |exit: Exit| format!("{:>3}  {}\n", exit.code(), exit.meaning());
+            Exit::ALL.map(line).concat()
         }
-        ["config"] => out.write_all(CONFIG.as_bytes())?,
+        ["config"] => CONFIG.to_owned(),
         words => {
             let command =
                 words.iter().try_fold(&mut tree, |command, word| command.find_subcommand_mut(word));
@@ -65,12 +63,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
                 .hint("`pdca --help` lists the commands; topics are `exit-codes` and `config`"));
             };
             let text = command.render_long_help();
-            let text =
-                if cx.out.has_colours() { text.ansi().to_string() } else { text.to_string() };
-            out.write_all(text.as_bytes())?;
+            if cx.out.has_colours() { text.ansi().to_string() } else { text.to_string() }
         }
-    }
-    Ok(Exit::Done)
+    };
+    Ok(Response::done(Page { text }))
 }
 
 #[cfg(test)]

@@ -6,12 +6,15 @@ mod guard;
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_leaves::{ROLES, Role};
 use pdca_state::files;
+use serde::Serialize;
 
 use self::detect::{Found, GateRow};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::workspace::{FILE, start_dir};
 
 /// The brief that `new` fills where the workspace has no template.
@@ -53,12 +56,7 @@ struct Item {
     appends: bool,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let dir = start_dir(&cx.globals, cx.ambient)?;
     let mut found = detect::detect(&dir, cx.ambient);
     for agent in &args.guard {
@@ -72,32 +70,115 @@ pub(crate) fn run(
     for note in &notes {
         writeln!(err, "note: {note}")?;
     }
+    let file = |item: &Item| File {
+        path: item.path.strip_prefix(&dir).unwrap_or(&item.path).to_owned(),
+        appends: item.appends,
+    };
+    let mut report = InitReport {
+        dry_run: cx.globals.dry_run,
+        files: items.iter().map(file).collect(),
+        workspace: dir,
+        tools: found.tools,
+        gates: found.gates.iter().map(|row| row.id).collect(),
+        agents: found.leaves,
+        target: found.repository,
+        written: false,
+        is_proposed: false,
+    };
     if items.is_empty() {
-        writeln!(out, "{} is a workspace already; nothing to write", cx.show(&dir))?;
-        return Ok(Exit::NothingToDo);
+        return Ok(Response::new(report, Exit::NothingToDo));
     }
-    show_plan(cx, &dir, &found, &items, out)?;
     if cx.globals.dry_run {
-        return Ok(Exit::Done);
+        return Ok(Response::done(report));
     }
     if !cx.globals.yes {
         if !cx.may_ask() {
-            return Err(Failure::usage("nothing was written: there is no terminal to ask on")
-                .hint("`pdca init --yes`"));
+            let failure = Failure::usage("nothing was written: there is no terminal to ask on");
+            return Ok(Response::done(report).failed(failure.hint("`pdca init --yes`")));
         }
-        out.flush()?;
+        report.proposal(cx, err)?;
+        report.is_proposed = true;
         if !cx.ask("Write these files?", err)? {
-            writeln!(out, "nothing was written")?;
-            return Ok(Exit::Done);
+            return Ok(Response::done(report));
         }
     }
     for item in &items {
         write_item(item)?;
     }
-    writeln!(out)?;
-    writeln!(out, "{} a workspace in {}", cx.out.good("done:"), cx.show(&dir))?;
-    writeln!(out, "next: {}", cx.out.accent("pdca new <id> --title \"…\""))?;
-    Ok(Exit::Done)
+    report.written = true;
+    Ok(Response::done(report))
+}
+
+/// A workspace that was made, or would be.
+#[derive(Serialize)]
+struct InitReport {
+    dry_run: bool,
+    workspace: Utf8PathBuf,
+    /// The build tools that were found.
+    tools: Vec<&'static str>,
+    /// The gate rows that are proposed.
+    gates: Vec<&'static str>,
+    /// The agents that were found.
+    agents: Vec<&'static str>,
+    /// The repository that is proposed as target.
+    target: Option<Utf8PathBuf>,
+    files: Vec<File>,
+    written: bool,
+    /// Whether the proposal was shown with the question already.
+    #[serde(skip)]
+    is_proposed: bool,
+}
+
+/// A file that is, or would be, written.
+#[derive(Serialize)]
+struct File {
+    path: Utf8PathBuf,
+    /// Whether it is there and gets a line more.
+    appends: bool,
+}
+
+impl InitReport {
+    fn proposal(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let list =
+            |words: &[&str]| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        writeln!(out, "workspace: {}", cx.show(&self.workspace))?;
+        writeln!(out, "build tools found: {}", list(&self.tools))?;
+        writeln!(out, "gate rows proposed: {}", list(&self.gates))?;
+        writeln!(out, "agents on PATH: {}", list(&self.agents))?;
+        let target = match &self.target {
+            Some(path) => format!("the repository at `{path}`"),
+            None => format!("none (no git repository here); add a [[targets]] to {FILE}"),
+        };
+        writeln!(out, "target: {target}")?;
+        for file in &self.files {
+            let verb = if file.appends { "append to" } else { "write" };
+            writeln!(out, "  {} {}", cx.out.accent(verb), file.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl Report for InitReport {
+    const KIND: &'static str = "init";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let dir = cx.show(&self.workspace);
+        if self.files.is_empty() {
+            writeln!(out, "{dir} is a workspace already; nothing to write")?;
+            return Ok(());
+        }
+        if !self.is_proposed {
+            self.proposal(cx, out)?;
+        }
+        if self.written {
+            writeln!(out)?;
+            writeln!(out, "{} a workspace in {dir}", cx.out.good("done:"))?;
+            writeln!(out, "next: {}", cx.out.accent("pdca new <id> --title \"…\""))?;
+        } else if self.is_proposed {
+            writeln!(out, "nothing was written")?;
+        }
+        Ok(())
+    }
 }
 
 /// Everything that is not there yet.
@@ -155,34 +236,6 @@ fn ignore_item(path: &Utf8Path) -> Result<Option<Item>, Failure> {
     Ok(Some(Item { path: path.to_owned(), text, appends: true }))
 }
 
-fn show_plan(
-    cx: &Context<'_>,
-    dir: &Utf8Path,
-    found: &Found,
-    items: &[Item],
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let list =
-        |words: &[&str]| if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-    writeln!(out, "workspace: {}", cx.show(dir))?;
-    writeln!(out, "build tools found: {}", list(&found.tools))?;
-    let gates: Vec<&str> = found.gates.iter().map(|row| row.id).collect();
-    writeln!(out, "gate rows proposed: {}", list(&gates))?;
-    writeln!(out, "agents on PATH: {}", list(&found.leaves))?;
-    match &found.repository {
-        Some(path) => writeln!(out, "target: the repository at `{path}`")?,
-        None => {
-            writeln!(out, "target: none (no git repository here); add a [[targets]] to {FILE}")?;
-        }
-    }
-    for item in items {
-        let verb = if item.appends { "append to" } else { "write" };
-        let path = item.path.strip_prefix(dir).unwrap_or(&item.path);
-        writeln!(out, "  {} {path}", cx.out.accent(verb))?;
-    }
-    Ok(())
-}
-
 fn write_item(item: &Item) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
@@ -203,6 +256,7 @@ fn config_text(dir: &Utf8Path, found: &Found) -> String {
         .replace("{gates}\n", &gates_text(&found.gates))
         .replace("{leaves}\n", &leaves_text(&found.leaves))
         .replace("{cache}\n", &cache_text(&found.caches))
+        .replace("{roles}", &roles_text())
         .replace("{lanes}", &quoted(&format!("../{name}.lanes")))
         .replace("{name}", &quoted(name))
 }
@@ -241,6 +295,12 @@ fn cache_text(caches: &[&str]) -> String {
     let list: Vec<String> = caches.iter().map(|cache| quoted(cache)).collect();
     let comment = if caches.is_empty() { "#" } else { "" };
     format!("{comment}cache = [{}]\n", list.join(", "))
+}
+
+/// The roles that have a table of their own.
+fn roles_text() -> String {
+    let single = ROLES.iter().filter(|spec| spec.role != Role::Adviser);
+    single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Agents are proposed, never switched on: that is a decision about money and trust.

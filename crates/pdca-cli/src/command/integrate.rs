@@ -25,6 +25,7 @@ use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::Response;
 use crate::session;
 
 pub(crate) use explain::{standing as unknown, unsealable};
@@ -110,14 +111,9 @@ impl From<LandArg> for Land {
     }
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     if args.stats {
-        return stats::run(args.target.as_deref(), cx, out);
+        return stats::run(args.target.as_deref(), cx);
     }
     InstalledGit::require()?;
     cx.workspace()?.require_all_distinct()?;
@@ -145,7 +141,7 @@ pub(crate) fn run(
     if !dry_run {
         asked.finish_certificates(&fronts, err)?;
     }
-    asked.integrate(&fronts, unlanded, &mut came, (out, err))?;
+    asked.integrate(&fronts, unlanded, &mut came, err)?;
     if !dry_run && !came.is_interrupted() {
         end_left(cx, &site, err)?;
     }
@@ -158,27 +154,23 @@ pub(crate) fn run(
             returned = send_back(cx, &site, &came.landed, &resolving, err)?;
         }
     }
-    let Came { landed, mut told, mut failures, mut ended } = came;
+    let Came { landed, mut told, mut page, mut failures, mut ended } = came;
     for (front, done) in &landed {
         told.push(told::document(cx, &site, front, done, &resolving.items, &returned)?);
         ended.push(exit_of(done, &resolving));
     }
     failures.extend(resolving.failure);
-    if cx.globals.json {
-        cx.emit_json(out, "integrate", &told::one_document(told))?;
-    } else {
-        resolve::lines(cx, &resolving.items, out)?;
-        told::returned(cx, &returned, out)?;
-    }
-    if let Some(failure) = worst(failures) {
-        return Err(failure);
-    }
-    if ended.is_empty() {
+    resolve::lines(cx, &resolving.items, &mut page)?;
+    told::returned(cx, &returned, &mut page)?;
+    let report = told::IntegrateReport { document: told::one_document(told), page };
+    let failure = worst(failures);
+    if failure.is_none() && ended.is_empty() {
         told::nothing(cx, &fronts, err)?;
-        return Ok(Exit::NothingToDo);
+        return Ok(Response::new(report, Exit::NothingToDo));
     }
     let grave = [Exit::RecoveryBlocked, Exit::CombinationRed, Exit::MergeConflict, Exit::Waiting];
-    Ok(grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done))
+    let exit = grave.into_iter().find(|exit| ended.contains(exit)).unwrap_or(Exit::Done);
+    Ok(Response::new(report, exit).failed(failure))
 }
 
 /// What was asked for.
@@ -197,6 +189,8 @@ struct Came<'f> {
     landed: Vec<(&'f TargetBranch, Integrated)>,
     /// What scripts are told of branches that were not integrated to the end.
     told: Vec<serde_json::Value>,
+    /// What people are told of the branches.
+    page: Vec<u8>,
     failures: Vec<Failure>,
     ended: Vec<Exit>,
 }
@@ -225,7 +219,7 @@ impl Asked<'_> {
             let finished = site.finish_certificates(front, certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
-                cx.note(err, &format!("{path} is of a landing that nobody had heard of"))?;
+                cx.note(err, &format!("{path} was missing for a landing of an interrupted integration; written now"))?;
             }
         }
         Ok(())
@@ -237,7 +231,7 @@ impl Asked<'_> {
         fronts: &'f [TargetBranch],
         mut unlanded: Unlanded,
         came: &mut Came<'f>,
-        (out, err): (&mut dyn Write, &mut dyn Write),
+        err: &mut dyn Write,
     ) -> Result<(), Failure> {
         let Asked { args, cx, site, settings, only, certificates } = self;
         if !fronts.iter().any(|front| has_work(front, only)) {
@@ -258,14 +252,14 @@ impl Asked<'_> {
                 fresh: args.fresh,
             };
             if waits(front, only, settings.land) {
-                came.told.extend(told::waits(cx, front, out)?);
+                came.told.push(told::waits(cx, front, &mut came.page)?);
                 came.ended.push(Exit::Waiting);
                 continue;
             }
             if cx.globals.dry_run {
                 match site.dry_run(front, &order) {
                     Ok(rehearsed) => {
-                        came.told.extend(told::rehearsed(cx, front, &rehearsed, out)?);
+                        came.told.push(told::rehearsed(cx, front, &rehearsed, &mut came.page)?);
                         unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
                         came.ended.push(Exit::Done);
                     }
@@ -287,9 +281,7 @@ impl Asked<'_> {
                     continue;
                 }
             };
-            if !cx.globals.json {
-                told::told(cx, site, front, settings, &done, out)?;
-            }
+            told::told(cx, site, front, settings, &done, &mut came.page)?;
             let there = done.present.iter().map(|(id, _)| id);
             unlanded.landed(done.landed.iter().map(|(id, _)| id).chain(there));
             came.landed.push((front, done));
@@ -400,7 +392,7 @@ fn resolve_conflicts(
     }
     if !resolve::has_program(cx, site) {
         // What landed has landed: this is no reason to end as if nothing had been done.
-        let text = "the resolver's program is not there, so conflicts are left; see `pdca doctor`";
+        let text = "resolver program not found; conflicts stay open, see `pdca doctor`";
         cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
         return Ok(Resolving::default());
     }

@@ -19,6 +19,7 @@ use pdca_lanes::{Lanes, PrivateNames, Target, WorkspaceId};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{self, Failure, Problem};
+use crate::report::Response;
 use crate::session;
 use crate::workspace::Workspace;
 
@@ -60,19 +61,14 @@ pub(crate) struct TargetArg {
     target: Option<String>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     match &args.action {
-        Action::Provision(args) => provision::run(args, cx, out, err),
-        Action::List(args) => list::run(args, cx, out),
-        Action::Env(args) => env::run(args, cx, out, err),
-        Action::Reset(args) => reset::run(args, cx, out),
-        Action::Doctor(args) => doctor::run(args, cx, out),
-        Action::Remove(args) => remove::run(args, cx, out),
+        Action::Provision(args) => provision::run(args, cx, err),
+        Action::List(args) => list::run(args, cx),
+        Action::Env(args) => env::run(args, cx, err),
+        Action::Reset(args) => reset::run(args, cx),
+        Action::Doctor(args) => doctor::run(args, cx),
+        Action::Remove(args) => remove::run(args, cx),
     }
 }
 

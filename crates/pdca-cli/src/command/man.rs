@@ -1,12 +1,11 @@
 //! `pdca man`: the manual pages.
 
-use std::io::Write;
-
 use camino::Utf8PathBuf;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Page, Response};
 
 /// Print the manual page, or write all of them into a directory
 #[derive(Debug, clap::Args)]
@@ -20,11 +19,11 @@ pub(crate) struct Args {
     dir: Option<Utf8PathBuf>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let tree = super::tree(cx.ambient);
     let Some(dir) = &args.dir else {
-        clap_mangen::Man::new(tree).render(out)?;
-        return Ok(Exit::Done);
+        let page = Page::of(|out| clap_mangen::Man::new(tree).render(out));
+        return Ok(Response::done(page?));
     };
     let dir = cx.ambient.cwd.join(dir);
     let failed = |error: std::io::Error| {
@@ -32,14 +31,15 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
             .at(Place::file(&*dir))
             .hint("name a directory that can be written")
     };
-    if cx.globals.dry_run {
-        writeln!(out, "would write the pages into {}", cx.show(&dir))?;
-        return Ok(Exit::Done);
-    }
-    fs_err::create_dir_all(&dir).map_err(failed)?;
-    clap_mangen::generate_to(tree, &dir).map_err(failed)?;
-    writeln!(out, "pages written to {}", cx.show(&dir))?;
-    Ok(Exit::Done)
+    let shown = cx.show(&dir);
+    let text = if cx.globals.dry_run {
+        format!("would write the pages into {shown}\n")
+    } else {
+        fs_err::create_dir_all(&dir).map_err(failed)?;
+        clap_mangen::generate_to(tree, &dir).map_err(failed)?;
+        format!("pages written to {shown}\n")
+    };
+    Ok(Response::done(Page { text }))
 }
 
 #[cfg(test)]

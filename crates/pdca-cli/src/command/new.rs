@@ -2,12 +2,15 @@
 
 use std::io::Write;
 
+use camino::Utf8PathBuf;
 use pdca_leaves::Role;
-use pdca_state::{Artifact, Bundle, files};
+use pdca_state::{Artifact, Bundle, BundleId, files};
+use serde::Serialize;
 
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::session;
 
 /// The largest template that is read.
@@ -36,19 +39,14 @@ pub(crate) struct Args {
 
     /// Take this file as the brief
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_hint = clap::ValueHint::FilePath)]
-    from_brief: Option<camino::Utf8PathBuf>,
+    from_brief: Option<Utf8PathBuf>,
 
     /// Have the planner of `[leaves.planner]` fill in the brief
     #[arg(long)]
     plan: bool,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let id = args.id.parse()?;
     let workspace = cx.workspace()?;
     if args.plan {
@@ -74,22 +72,11 @@ pub(crate) fn run(
         let filled = bundle.load()?.authored_brief().is_some();
         // The draft that an attempt sent back to Plan left, or a template, is the planner's to fill.
         if !filled && args.plan && args.from_brief.is_none() && !cx.globals.dry_run {
-            return plan(&bundle, cx, out, err);
+            return plan(&bundle, cx, false, false, err);
         }
         let is_draft = !filled && bundle.path(Artifact::CarryForward).exists();
         if is_draft && args.from_brief.is_none() {
-            let path = bundle.path(Artifact::Brief);
-            let path = cx.show(&path);
-            writeln!(
-                out,
-                "{path} is there: the brief of the attempt before it, and what that handed on"
-            )?;
-            writeln!(
-                out,
-                "next: edit it, take its slug out of `<…>`, then {}",
-                cx.out.accent(format!("pdca run {id}"))
-            )?;
-            return Ok(Exit::Done);
+            return Ok(Response::done(NewReport::of(cx, &bundle, Brief::Draft)));
         }
         let what = if filled {
             "has a brief already"
@@ -122,44 +109,102 @@ pub(crate) fn run(
         brief.push('\n');
         brief.push_str(&String::from_utf8_lossy(carried));
     }
-    let path = bundle.path(Artifact::Brief);
+    let carried = carried.is_some();
     if cx.globals.dry_run {
-        writeln!(out, "would write {}", cx.show(&path))?;
-        return Ok(Exit::Done);
+        let report = NewReport::of(cx, &bundle, Brief::Template);
+        return Ok(Response::done(NewReport { carried, ..report }));
     }
     if exists {
         bundle.publish(Artifact::Brief, brief.as_bytes())?;
     } else {
         Bundle::create(&workspace.bundle_root, &id, &brief)?;
     }
-    writeln!(out, "{} {}", cx.out.good("wrote"), cx.show(&path))?;
-    if carried.is_some() {
-        writeln!(out, "with what the attempt before it handed on")?;
-    }
     if args.plan {
-        return plan(&bundle, cx, out, err);
+        return plan(&bundle, cx, true, carried, err);
     }
-    writeln!(out, "next: fill it in, then {}", cx.out.accent(format!("pdca run {id}")))?;
-    Ok(Exit::Done)
+    let report = NewReport::of(cx, &bundle, Brief::Template);
+    Ok(Response::done(NewReport { written: true, carried, ..report }))
 }
 
-/// Has the planner fill in the brief that was just written.
+/// A bundle and its brief.
+#[derive(Serialize)]
+struct NewReport {
+    dry_run: bool,
+    id: BundleId,
+    /// The brief.
+    file: Utf8PathBuf,
+    /// Whether it was written just now.
+    written: bool,
+    /// Whether it has what an earlier attempt handed on.
+    carried: bool,
+    brief: Brief,
+}
+
+/// What a brief is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Brief {
+    /// To be filled in.
+    Template,
+    /// That of an attempt that was sent back to Plan, to be edited.
+    Draft,
+    /// Filled in by the planner.
+    Planned,
+    /// The planner was asked, and left it as it was.
+    Unplanned,
+}
+
+impl NewReport {
+    fn of(cx: &Context<'_>, bundle: &Bundle, brief: Brief) -> Self {
+        let (dry_run, id) = (cx.globals.dry_run, bundle.id().clone());
+        let file = bundle.path(Artifact::Brief);
+        Self { dry_run, id, file, written: false, carried: false, brief }
+    }
+}
+
+impl Report for NewReport {
+    const KIND: &'static str = "new";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let path = cx.show(&self.file);
+        let run = cx.out.accent(format!("pdca run {}", self.id));
+        if self.written {
+            writeln!(out, "{} {path}", cx.out.good("wrote"))?;
+            if self.carried {
+                writeln!(out, "with what the attempt before it handed on")?;
+            }
+        }
+        match self.brief {
+            Brief::Template if self.dry_run => writeln!(out, "would write {path}")?,
+            Brief::Template => writeln!(out, "next: fill it in, then {run}")?,
+            Brief::Draft => {
+                let what = "the brief of the attempt before it, and what that handed on";
+                writeln!(out, "{path} is there: {what}")?;
+                writeln!(out, "next: edit it, take its slug out of `<…>`, then {run}")?;
+            }
+            Brief::Planned => writeln!(out, "next: read it, then {run}")?,
+            Brief::Unplanned => writeln!(out, "the planner left the brief as it was")?,
+        }
+        Ok(())
+    }
+}
+
+/// Has the planner fill in the brief.
 fn plan(
     bundle: &Bundle,
     cx: &Context<'_>,
-    out: &mut dyn Write,
+    written: bool,
+    carried: bool,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
     let planned = session::work(cx, &site, None, err, |driver| driver.plan(bundle))?;
-    let id = bundle.id();
-    if planned.map_err(|error| session::explain(bundle, error))? {
-        writeln!(out, "next: read it, then {}", cx.out.accent(format!("pdca run {id}")))?;
-        return Ok(Exit::Done);
-    }
-    writeln!(out, "the planner left the brief as it was")?;
-    Ok(Exit::Waiting)
+    let is_planned = planned.map_err(|error| session::explain(bundle, error))?;
+    let (brief, exit) =
+        if is_planned { (Brief::Planned, Exit::Done) } else { (Brief::Unplanned, Exit::Waiting) };
+    let report = NewReport { written, carried, ..NewReport::of(cx, bundle, brief) };
+    Ok(Response::new(report, exit))
 }
 
 fn text_of(path: &camino::Utf8Path) -> Result<Option<String>, Failure> {

@@ -1,19 +1,17 @@
 //! Bare `pdca`: where everything stands, and the one next command.
 
-use std::io::Write;
-
 use camino::Utf8Path;
 use pdca_driver::Staleness;
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::meeting::Branch;
 use crate::overview::{Entry, Overview, Standing};
+use crate::report::Response;
 use crate::style::shell;
 
-use super::status;
+use super::status::StatusReport;
 
 /// What to type next, and why.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -24,22 +22,8 @@ pub(crate) struct Next {
     pub(crate) why: String,
 }
 
-pub(crate) fn run(cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let overview = Overview::load_at_work(cx)?;
-    if cx.globals.json {
-        status::emit_all(cx, &overview, out)?;
-        return Ok(Exit::Done);
-    }
-    status::show_all(cx, &overview, out)?;
-    let next = next(cx, &overview);
-    writeln!(out)?;
-    writeln!(
-        out,
-        "next: {}   {}",
-        cx.out.accent(&next.command),
-        cx.out.faint(format!("# {}", next.why))
-    )?;
-    Ok(Exit::Done)
+pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
+    Ok(Response::done(StatusReport::load(cx, true)?))
 }
 
 /// The one command that helps most: what runs by itself first, then what waits for a person.

@@ -19,6 +19,7 @@ use pdca_state::BundleId;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response, Table};
 use crate::session;
 
 use document::Document;
@@ -73,7 +74,7 @@ pub(crate) struct Args {
 /// The numbers of lanes that are simulated.
 const LANES: std::ops::RangeInclusive<usize> = 1..=16;
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     cx.workspace()?.require_all_distinct()?;
     let site = session::site(cx)?;
     let batch = load(args, cx, &site)?;
@@ -83,12 +84,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         (Ok(plan), Ok(kept)) => (plan, kept),
         (Ok(_), Err(failure)) => return Err(failure),
         (Err(rejection), kept) => {
-            if cx.globals.json {
-                cx.emit_json(out, "plan", &Document::rejected(&rejection, cx))?;
-            }
             let mut failure = rejected(&rejection, cx);
             failure.problems.extend(kept.err().into_iter().flat_map(|error| error.problems));
-            return Err(failure);
+            let document = Document::rejected(&rejection, cx);
+            return Ok(Response::done(PlanReport { document, shown: None }).failed(failure));
         }
     };
     let file = plan.groups(kept.as_ref().map(|kept| &kept.file));
@@ -98,38 +97,79 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     };
     let fate = write(args, cx, &batch, kept.as_ref(), &file, currency)?;
     let stands_on = foundations(&plan, cx, &site)?;
-    let shown = Shown {
-        batch: &batch,
-        plan: &plan,
-        stands_on,
-        file: &file,
-        fate,
-        simulation: args.simulate.then(|| plan.simulate(LANES)),
-        workstreams: args.workstreams.then(|| plan.workstreams()),
+    let streams = |streams: Vec<Vec<&BundleId>>| -> Vec<Vec<BundleId>> {
+        streams.into_iter().map(|ids| ids.into_iter().cloned().collect()).collect()
     };
-    if cx.globals.json {
-        cx.emit_json(out, "plan", &Document::of(&shown, cx))?;
-    } else {
-        view::show(&shown, cx, out)?;
-    }
-    match fate {
-        Fate::Is(Currency::Stale) if args.check => Ok(Exit::Waiting),
+    let shown = Shown {
+        simulation: args.simulate.then(|| plan.simulate(LANES)),
+        workstreams: args.workstreams.then(|| streams(plan.workstreams())),
+        batch,
+        plan,
+        stands_on,
+        file,
+        fate,
+    };
+    let document = Document::of(&shown, cx);
+    let report = PlanReport { document, shown: Some(shown) };
+    Ok(match fate {
+        Fate::Is(Currency::Stale) if args.check => Response::new(report, Exit::Waiting),
         // What is shown is what would be planned now, and no driver follows it before it is written.
-        Fate::Is(Currency::Stale) => Err(lanes_file::outdated(cx)?),
-        Fate::Is(_) | Fate::Would(_) | Fate::Written => Ok(Exit::Done),
+        Fate::Is(Currency::Stale) => Response::done(report).failed(lanes_file::outdated(cx)?),
+        Fate::Is(_) | Fate::Would(_) | Fate::Written => Response::done(report),
+    })
+}
+
+/// A plan, or why there is none.
+#[derive(serde::Serialize)]
+struct PlanReport {
+    #[serde(flatten)]
+    document: Document,
+    #[serde(skip)]
+    shown: Option<Shown>,
+}
+
+impl Report for PlanReport {
+    const KIND: &'static str = "plan";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        self.shown.as_ref().map_or(Ok(()), |shown| view::show(shown, cx, out))
+    }
+
+    fn table(&self, _: &Context<'_>) -> Option<Table> {
+        let Shown { plan, file, .. } = self.shown.as_ref()?;
+        let mut table = Table::new(&["wave", "id", "group", "after", "not beside"]);
+        let joined = |ids: Vec<&BundleId>| -> String {
+            ids.into_iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ")
+        };
+        let edges = plan.edges();
+        for (wave, ids) in plan.waves().into_iter().enumerate() {
+            for id in ids {
+                let group = file.groups.iter().find(|group| group.bundles.contains(id));
+                let after = edges.iter().filter(|edge| edge.dependant == *id);
+                let rivals = plan.rivals_of(id).into_iter().map(|(other, _)| other);
+                table.row([
+                    (wave + 1).to_string(),
+                    id.to_string(),
+                    group.map_or_else(String::new, |group| group.id.to_string()),
+                    joined(after.map(|edge| &edge.prerequisite).collect()),
+                    joined(rivals.collect()),
+                ]);
+            }
+        }
+        Some(table)
     }
 }
 
 /// Everything that is shown of a plan.
-struct Shown<'a> {
-    batch: &'a Batch,
-    plan: &'a Plan,
+struct Shown {
+    batch: Batch,
+    plan: Plan,
     /// The results that each bundle would be built on if it started now, where there are any.
     stands_on: BTreeMap<BundleId, Vec<BundleId>>,
-    file: &'a LanesFile,
+    file: LanesFile,
     fate: Fate,
     simulation: Option<Simulation>,
-    workstreams: Option<Vec<Vec<&'a BundleId>>>,
+    workstreams: Option<Vec<Vec<BundleId>>>,
 }
 
 /// What becomes of `lanes.json`.

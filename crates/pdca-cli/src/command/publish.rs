@@ -11,6 +11,7 @@ use pdca_state::BundleId;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::Response;
 use crate::session;
 
 /// Push accepted bundles, open a draft pull request for each, and comment
@@ -55,12 +56,7 @@ enum Came {
     Failed(Failure),
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
     let site = session::site(cx)?;
     let settings = &cx.workspace()?.config.publish;
@@ -88,8 +84,13 @@ pub(crate) fn run(
         }
         ended
     })?;
-    told::told(cx, &ended, out, err)?;
-    Ok(exit_of(&ended))
+    for one in &ended {
+        if let Came::Failed(failure) = &one.came {
+            failure.render(cx.err, &cx.ambient.cwd, err)?;
+        }
+    }
+    let exit = exit_of(&ended);
+    Ok(Response::new(told::PublishReport { dry_run, ended }, exit))
 }
 
 /// The gravest of what came.

@@ -8,9 +8,9 @@ use pdca_state::{
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::overview::Overview;
+use crate::report::{Report, Response, Table};
 use crate::style::one_line;
 
 /// List what waits for your sign-off, cheapest first
@@ -46,11 +46,11 @@ struct Item {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct Queue {
     items: Vec<Item>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let overview = Overview::load_at_work(cx)?;
     let waiting =
         overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
@@ -61,12 +61,31 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exi
         item.forecast_conflicts = overview.meeting.conflicts(&item.id).to_vec();
     }
     items.sort_by(|a, b| a.needs_human.cmp(&b.needs_human).then_with(|| a.id.cmp(&b.id)));
-    if cx.globals.json {
-        cx.emit_json(out, "queue", &Document { items })?;
-        return Ok(Exit::Done);
+    Ok(Response::done(Queue { items }))
+}
+
+impl Report for Queue {
+    const KIND: &'static str = "queue";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        show(cx, &self.items, out)
     }
-    show(cx, &items, out)?;
-    Ok(Exit::Done)
+
+    fn table(&self, _: &Context<'_>) -> Option<Table> {
+        let mut table = Table::new(&["id", "gates", "open", "conflicts", "slug"]);
+        for item in &self.items {
+            let gates = item.overall.map_or("none", Overall::as_str);
+            let others: Vec<&str> = item.forecast_conflicts.iter().map(AsRef::as_ref).collect();
+            table.row([
+                item.id.to_string(),
+                gates.to_owned(),
+                item.needs_human.to_string(),
+                others.join(" "),
+                item.slug.clone().unwrap_or_default(),
+            ]);
+        }
+        Some(table)
+    }
 }
 
 fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
@@ -138,11 +157,11 @@ fn show(cx: &Context<'_>, items: &[Item], out: &mut dyn Write) -> Result<(), Fai
         let what = match (item.needs_human - item.standing, item.standing) {
             (0, 0) if item.closes => "confirm the close".to_owned(),
             (0, 0) => "confirm".to_owned(),
-            (0, _) => "only the standing question".to_owned(),
+            (0, _) => "1 to confirm: fitness for purpose".to_owned(),
             (1, 0) => "1 finding".to_owned(),
-            (1, _) => "1 finding, and the standing question".to_owned(),
+            (1, _) => "1 finding, fitness for purpose".to_owned(),
             (count, 0) => format!("{count} findings"),
-            (count, _) => format!("{count} findings, and the standing question"),
+            (count, _) => format!("{count} findings, fitness for purpose"),
         };
         let slug = one_line(item.slug.as_deref().unwrap_or("-"), 36);
         let changed = if item.patch_changed { " [patch edited after Check]" } else { "" };
@@ -188,8 +207,8 @@ mod tests {
         5 wait for sign-off: 2 to confirm, 3 to decide
           7   gates pass  confirm the close                     a-small-thing
           9   gates pass  confirm                               a-small-thing
-          11  gates pass  only the standing question            a-small-thing
-          10  gates pass  1 finding, and the standing question  a-small-thing
+          11  gates pass  1 to confirm: fitness for purpose     a-small-thing
+          10  gates pass  1 finding, fitness for purpose        a-small-thing
           8   gates FAIL  3 findings                            a-small-thing
         next: pdca status 7
         ");

@@ -13,9 +13,10 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::overview::runs::{FoundRow, RunRow};
+use crate::report::{Report, Response};
 use crate::session;
 
-/// Show what runs were left in, set it right, and say what a person must decide
+/// Repair interrupted runs and list what needs a decision
 ///
 /// For every run that is not over: the part of its work it is in and since when, whether its driver lives, and for
 /// each bundle what the record says, what is found, and what follows. Then the run of a driver that died is taken up
@@ -37,7 +38,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct RecoverReport {
     dry_run: bool,
     runs: Vec<Recovery>,
 }
@@ -61,12 +62,7 @@ struct Recovery {
     decide: Vec<String>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let seen = run_statuses_in_lanes(&site)?;
     let mut runs = Vec::new();
@@ -85,14 +81,18 @@ pub(crate) fn run(
     } else {
         Exit::Done
     };
-    if cx.globals.json {
-        cx.emit_json(out, "recover", &Document { dry_run: cx.globals.dry_run, runs })?;
-    } else if runs.is_empty() {
-        writeln!(out, "no run is left to recover")?;
-    } else {
-        runs.iter().try_for_each(|run| run.print(cx, out))?;
+    Ok(Response::new(RecoverReport { dry_run: cx.globals.dry_run, runs }, exit))
+}
+
+impl Report for RecoverReport {
+    const KIND: &'static str = "recover";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.runs.is_empty() {
+            writeln!(out, "no run is left to recover")?;
+        }
+        self.runs.iter().try_for_each(|run| run.print(cx, out))
     }
-    Ok(exit)
 }
 
 impl Recovery {

@@ -6,8 +6,8 @@ use pdca_state::SignoffAction;
 
 use super::signoff;
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::Response;
 
 /// Take an accepted change back that has not landed, and build it again
 ///
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// with its seal, and the next one is told your note, the changes it did not go together with, the red rows and the
 /// files in conflict. The same as `pdca signoff <id> iterate-do`; `iterate-plan` and `discontinue` work as well.
 ///
-/// Exit codes: 0 reopened, 2 it has landed, is not accepted, or somebody is at work on it.
+/// Exit codes: 0 reopened, 2 it has landed, is not accepted, or is in use.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,12 +36,7 @@ pub(crate) struct Args {
     by: Option<String>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let by = signoff::signer(args.by.as_deref(), cx)?;
     let date = cx.ambient.today();
@@ -53,5 +48,5 @@ pub(crate) fn run(
         overrides: Vec::new(),
     };
     let _taken = signoff::take(cx, &bundle)?;
-    signoff::take_back(cx, &bundle, &decision, out, err)
+    signoff::take_back(cx, &bundle, &decision, err)
 }

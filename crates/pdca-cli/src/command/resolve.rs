@@ -23,6 +23,7 @@ use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Problem};
+use crate::report::Response;
 use crate::session;
 
 /// Have the resolver work on accepted changes that conflict with their branch
@@ -30,7 +31,7 @@ use crate::session;
 /// The resolver gets a private checkout with the conflict in it. What it leaves is checked as any other attempt and
 /// waits for a sign-off; the accepted attempt is archived. `pdca integrate` does this by itself at its end. One attempt
 /// is made each time, at most 5 for one accepted change, with a pause between them that grows; then it is
-/// `blocked_conflict` until `pdca unblock ID`. Nobody else is kept waiting meanwhile.
+/// `blocked_conflict` until `pdca unblock ID`. It holds no lock that others wait for.
 ///
 /// Exit codes: 0 nothing is left of the change, 3 resolved and waiting for a sign-off, 4 nothing conflicts, 102 a
 /// conflict stays.
@@ -67,12 +68,7 @@ pub(super) struct Resolving {
     pub(super) failure: Option<Failure>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     session::require_leaf(cx, Role::Resolver)?;
     let named: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
@@ -103,11 +99,13 @@ pub(crate) fn run(
             .hint(format!("`pdca why {id}` says where it stands")));
         }
     }
-    told::all(cx, &resolving.items, out, err)?;
-    match resolving.failure {
-        Some(failure) => Err(failure),
-        None => Ok(told::exit(&resolving.items)),
+    let Resolving { items, failure } = resolving;
+    if items.is_empty() {
+        cx.note(err, "nothing that is accepted conflicts with its branch")?;
     }
+    let exit = told::exit(&items);
+    let report = told::ResolveReport { dry_run: cx.globals.dry_run, items };
+    Ok(Response::new(report, exit).failed(failure))
 }
 
 /// Refuses a bundle that was named and about which it is not known where it stands.
@@ -139,13 +137,13 @@ pub(super) fn has_program(cx: &Context<'_>, site: &WorkspaceConfig) -> bool {
     program.is_none_or(|program| session::has_program(cx, &site.workspace, program))
 }
 
-/// Refuses where the resolver's program is not there: that would be no attempt.
+/// Refuses where the resolver's program is not found: that would be no attempt.
 fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     if has_program(cx, site) {
         return Ok(());
     }
     let program = site.leaves.resolver.argv.first().map_or("", String::as_str);
-    let problem = Problem::new(format!("the resolver's program `{program}` is not there"))
+    let problem = Problem::new(format!("resolver program `{program}` not found on PATH"))
         .hint("install it, or mend its `argv`");
     let place = cx.workspace()?.sources.place("leaves.resolver.argv");
     let problem = match place {
@@ -366,6 +364,8 @@ mod tests {
           "dry_run": false,
           "conflicts": []
         }
+        --- stderr
+        nothing that is accepted conflicts with its branch
         --- exit 4
         "#);
     }

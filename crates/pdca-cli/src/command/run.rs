@@ -17,6 +17,7 @@ use super::plan::{Kept, rejected};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
+use crate::report::{Report, Response};
 use crate::session::{self, EventsArg};
 use crate::style::printable;
 
@@ -26,7 +27,7 @@ use crate::style::printable;
 /// goes on. With several lanes as many bundles are in flight at once as their briefs allow: one starts when all it depends
 /// on is complete, and never beside one that it conflicts with or whose files it touches.
 ///
-/// Before anybody is paid the branch itself is gated once, where it is not known to be green; a red one stops the run
+/// Before any leaf is called the branch itself is gated once, where it is not known to be green; a red one stops the run
 /// (`gate_base` in [driver]).
 ///
 /// Exit codes: 0 at sign-off, 2 the briefs contradict each other and nothing was started, 3 a person is due before
@@ -57,15 +58,10 @@ pub(crate) struct DriveArgs {
     events: EventsArg,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let bundles = cx.require_bundles(&args.ids)?;
     let site = session::site(cx)?;
-    drive_all(&site, Some(&bundles), &args.drive, cx, out, err)
+    drive_all(&site, Some(&bundles), &args.drive, cx, err)
 }
 
 /// Drives these bundles, or all that are not finished, and says what became of each.
@@ -74,9 +70,8 @@ pub(super) fn drive_all(
     bundles: Option<&[Bundle]>,
     args: &DriveArgs,
     cx: &Context<'_>,
-    out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     InstalledGit::require()?;
     cx.workspace()?.require_all_distinct()?;
     session::require_programs(cx, site)?;
@@ -116,7 +111,7 @@ pub(super) fn drive_all(
     }
     let lanes = session::driver_lanes(cx, site, args.lanes, err)?;
     if cx.globals.dry_run {
-        return tell_plan(&batch, &plan, lanes, cx, out);
+        return Ok(Response::done(DryRun::of(&batch, &plan, lanes, cx)));
     }
     let _admitted = site.admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
@@ -124,24 +119,20 @@ pub(super) fn drive_all(
     let (batch, plan, groups) = load()?;
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
-    let report = Report::of(&batched, &batch, &plan, cx);
-    if cx.globals.json {
-        cx.emit_json(out, "run", &report)?;
-    } else {
-        report.print(cx, out)?;
-    }
-    if let Some(stop) = batched.stopped.clone() {
-        return Err(stopped(&stop));
-    }
-    match first_failure(batched) {
-        Some(failure) => Err(failure),
-        // Stopped while the branch was gated, before any bundle had begun.
-        None if report.has(Fate::Interrupted) => {
-            Err(Failure::new(Exit::Interrupted, "interrupted")
-                .hint("nothing was started; the same command goes on"))
-        }
-        None => Ok(report.exit()),
-    }
+    let report = RunReport::of(&batched, &batch, &plan, cx);
+    let failure = match batched.stopped.as_ref().map(stopped) {
+        Some(stopped) => Some(stopped),
+        None => first_failure(batched),
+    };
+    // Stopped while the branch was gated, before any bundle had begun.
+    let failure = failure.or_else(|| {
+        report.has(Fate::Interrupted).then(|| {
+            Failure::new(Exit::Interrupted, "interrupted")
+                .hint("nothing was started; the same command goes on")
+        })
+    });
+    let exit = report.exit();
+    Ok(Response::new(report, exit).failed(failure))
 }
 
 /// What there is to drive: the bundles, in which order, and the planning groups to follow.
@@ -149,12 +140,15 @@ type Loaded = (Batch, Plan, Vec<Vec<BundleId>>);
 
 /// What would be started, in order, and what would not.
 #[derive(Debug, Serialize)]
-struct DryRun<'a> {
+struct DryRun {
     lanes: u32,
-    order: Vec<&'a BundleId>,
+    order: Vec<BundleId>,
     blocked: Vec<Blocked>,
-    waiting: Vec<&'a BundleId>,
+    waiting: Vec<BundleId>,
     left_alone: Vec<LeftAlone>,
+    /// The states of `order` and `waiting`.
+    #[serde(skip)]
+    states: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,7 +157,7 @@ struct Blocked {
     blocked_by: Vec<BundleId>,
 }
 
-/// A bundle that is not started and keeps nobody else from starting.
+/// A bundle that is not started and keeps no other from starting.
 #[derive(Debug, Serialize)]
 struct LeftAlone {
     id: BundleId,
@@ -211,57 +205,52 @@ impl LeftAlone {
     }
 }
 
-fn tell_plan(
-    batch: &Batch,
-    plan: &Plan,
-    lanes: NonZeroU32,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
-    let frontier = Frontier::new(plan);
-    let mut told = DryRun {
-        lanes: lanes.get(),
-        order: Vec::new(),
-        blocked: Vec::new(),
-        waiting: Vec::new(),
-        left_alone: LeftAlone::all(batch, plan, cx),
-    };
-    for id in plan.order() {
-        match frontier.why(id) {
-            Some(Why::Waits { on }) => told.blocked.push(Blocked {
-                id: id.clone(),
-                blocked_by: on.into_iter().map(|unmet| unmet.id).collect(),
-            }),
-            Some(Why::Held { by, .. }) => told.blocked.push(Blocked {
-                id: id.clone(),
-                blocked_by: by.into_iter().map(|holder| holder.id).collect(),
-            }),
-            Some(_) | None => told.order.push(id),
+impl DryRun {
+    fn of(batch: &Batch, plan: &Plan, lanes: NonZeroU32, cx: &Context<'_>) -> Self {
+        let frontier = Frontier::new(plan);
+        let (mut order, mut blocked) = (Vec::new(), Vec::new());
+        for id in plan.order() {
+            let blocked_by = match frontier.why(id) {
+                Some(Why::Waits { on }) => on.into_iter().map(|unmet| unmet.id).collect(),
+                Some(Why::Held { by, .. }) => by.into_iter().map(|holder| holder.id).collect(),
+                Some(_) | None => {
+                    order.push(id.clone());
+                    continue;
+                }
+            };
+            blocked.push(Blocked { id: id.clone(), blocked_by });
         }
+        let left_alone = LeftAlone::all(batch, plan, cx);
+        let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::ItemState::Active;
+        let is_left = |id: &BundleId| left_alone.iter().any(|left| left.id == *id);
+        let waits = |item: &&pdca_dag::Item| !has_work(item) && !is_left(&item.id);
+        let waiting: Vec<BundleId> =
+            batch.items.iter().filter(waits).map(|item| item.id.clone()).collect();
+        let state = |id: &BundleId| {
+            let glance = batch.bundle(id).and_then(|bundle| bundle.glance().ok());
+            glance.map_or("cannot be read", |glance| glance.state.as_str())
+        };
+        let states = order.iter().chain(&waiting).map(state).collect();
+        Self { lanes: lanes.get(), order, blocked, waiting, left_alone, states }
     }
-    let has_work = |item: &&pdca_dag::Item| item.standing == pdca_dag::ItemState::Active;
-    let is_left = |id: &BundleId| told.left_alone.iter().any(|left| left.id == *id);
-    let waits = |item: &&pdca_dag::Item| !has_work(item) && !is_left(&item.id);
-    told.waiting = batch.items.iter().filter(waits).map(|item| &item.id).collect();
-    if cx.globals.json {
-        cx.emit_json(out, "run-plan", &told)?;
-        return Ok(Exit::Done);
+}
+
+impl Report for DryRun {
+    const KIND: &'static str = "run-plan";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for (id, state) in self.order.iter().chain(&self.waiting).zip(&self.states) {
+            writeln!(out, "{}  {state}", id.dir_name())?;
+        }
+        for blocked in &self.blocked {
+            let waits = cx.out.warn(waiting(&blocked.blocked_by));
+            writeln!(out, "{}  {waits}", blocked.id.dir_name())?;
+        }
+        for left in &self.left_alone {
+            writeln!(out, "{}  {}", left.id.dir_name(), left.line(cx))?;
+        }
+        Ok(())
     }
-    let state = |id: &BundleId| {
-        let glance = batch.bundle(id).and_then(|bundle| bundle.glance().ok());
-        glance.map_or("cannot be read", |glance| glance.state.as_str())
-    };
-    for id in told.order.iter().chain(&told.waiting) {
-        writeln!(out, "{}  {}", id.dir_name(), state(id))?;
-    }
-    for blocked in &told.blocked {
-        let waits = cx.out.warn(waiting(&blocked.blocked_by));
-        writeln!(out, "{}  {waits}", blocked.id.dir_name())?;
-    }
-    for left in &told.left_alone {
-        writeln!(out, "{}  {}", left.id.dir_name(), left.line(cx))?;
-    }
-    Ok(Exit::Done)
 }
 
 fn waiting(ids: &[BundleId]) -> String {
@@ -271,7 +260,7 @@ fn waiting(ids: &[BundleId]) -> String {
 
 /// What became of each bundle.
 #[derive(Debug, Serialize)]
-struct Report {
+struct RunReport {
     bundles: Vec<Line>,
     /// What was found out about the branches by themselves.
     bases: Vec<Base>,
@@ -305,7 +294,7 @@ enum Fate {
     Interrupted,
 }
 
-impl Report {
+impl RunReport {
     fn of(batched: &Batched, batch: &Batch, plan: &Plan, cx: &Context<'_>) -> Self {
         let alone = LeftAlone::all(batch, plan, cx);
         let is_alone = |id: &BundleId| alone.iter().any(|left| left.id == *id);
@@ -322,7 +311,28 @@ impl Report {
         Self { bundles: driven.chain(left).chain(alone).collect(), bases: batched.bases.clone() }
     }
 
-    fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    fn has(&self, fate: Fate) -> bool {
+        self.bundles.iter().any(|line| line.outcome == fate)
+    }
+
+    fn exit(&self) -> Exit {
+        let any = |fate| self.has(fate);
+        if any(Fate::Red) {
+            Exit::GateRed
+        } else if any(Fate::Signoff) {
+            Exit::Done
+        } else if any(Fate::Waiting) || any(Fate::Blocked) || any(Fate::LeftAlone) {
+            Exit::Waiting
+        } else {
+            Exit::NothingToDo
+        }
+    }
+}
+
+impl Report for RunReport {
+    const KIND: &'static str = "run";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         for line in &self.bundles {
             let name = line.id.dir_name();
             let p = cx.out;
@@ -351,23 +361,6 @@ impl Report {
             writeln!(out, "{name}  {said}")?;
         }
         Ok(())
-    }
-
-    fn has(&self, fate: Fate) -> bool {
-        self.bundles.iter().any(|line| line.outcome == fate)
-    }
-
-    fn exit(&self) -> Exit {
-        let any = |fate| self.has(fate);
-        if any(Fate::Red) {
-            Exit::GateRed
-        } else if any(Fate::Signoff) {
-            Exit::Done
-        } else if any(Fate::Waiting) || any(Fate::Blocked) || any(Fate::LeftAlone) {
-            Exit::Waiting
-        } else {
-            Exit::NothingToDo
-        }
     }
 }
 
@@ -476,7 +469,7 @@ fn base_red(bases: &[Base]) -> Failure {
     Failure::of(Exit::GateRed, problems.collect())
 }
 
-/// The worst failure among the bundles, if any failed: an interruption first, and then what is nobody's mistake.
+/// The worst failure among the bundles, if any failed: an interruption first, and then faults of the host.
 pub(super) fn first_failure(batched: Batched) -> Option<Failure> {
     let mut failures: Vec<Failure> = batched
         .driven

@@ -12,8 +12,8 @@ use pdca_driver::Effects;
 use pdca_driver::integrate::{Hand, Sealing};
 use pdca_leaves::{Proposal, Role};
 use pdca_state::{
-    Artifact, Bundle, Coverage, Override, Reentry, SignoffAction, SignoffDecision, SignoffError,
-    Snapshot, State, archive_plan, given_up, record, sha256_hex,
+    Artifact, Bundle, BundleId, Coverage, Override, Reentry, SignoffAction, SignoffDecision,
+    SignoffError, Snapshot, State, archive_plan, given_up, record, sha256_hex,
 };
 use serde::Serialize;
 
@@ -22,6 +22,7 @@ pub(super) use back::{ReturnedRow, return_culprits, take_back};
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Nothing, Report, Response};
 use crate::session;
 
 /// How long a driver may take to put its things away after a bundle is ready for sign-off.
@@ -118,12 +119,7 @@ enum Verb {
     Show,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let verb = match (args.action, &args.older) {
         (Some(verb), _) => verb,
         (None, Older { iterate_do: true, .. }) => Verb::IterateDo,
@@ -137,7 +133,7 @@ pub(crate) fn run(
         );
     }
     let bundle = cx.require_bundle(&args.id)?;
-    // Whoever drives the bundle right now must not find it changed under its hands.
+    // A driver that has the bundle must not find it changed meanwhile.
     let _taken = match verb {
         Verb::Show => None,
         Verb::Accept
@@ -149,11 +145,11 @@ pub(crate) fn run(
     };
     let snapshot = bundle.load()?;
     let case = Case { args, cx, bundle: &bundle, snapshot: &snapshot };
-    let mut typed = |action| case.decide(action, args.note.clone(), out, err);
+    let mut typed = |action| case.decide(action, args.note.clone(), err);
     match verb {
-        Verb::Show => boxes::show(cx, &snapshot, out),
-        Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref(), out),
-        Verb::Ask => case.ask(out, err),
+        Verb::Show => boxes::show(&snapshot),
+        Verb::Clear => boxes::clear(cx, &bundle, &snapshot, &args.items, args.note.as_deref()),
+        Verb::Ask => case.ask(err),
         Verb::Accept => typed(SignoffAction::Accept),
         Verb::IterateDo => typed(SignoffAction::IterateDo),
         Verb::IteratePlan => typed(SignoffAction::IteratePlan),
@@ -161,7 +157,7 @@ pub(crate) fn run(
     }
 }
 
-/// Takes the bundle, so that nobody else writes it meanwhile.
+/// Takes the bundle, so that no other process writes it meanwhile.
 pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Held, Failure> {
     let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
     let patience = if is_due { PATIENCE } else { Duration::ZERO };
@@ -169,15 +165,55 @@ pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Hel
     taken.map_err(|error| session::refused(&error))
 }
 
+/// A decision, recorded or to be recorded.
 #[derive(Serialize)]
-struct Document<'a> {
-    id: &'a str,
-    action: &'a str,
-    outcome: &'a str,
-    by: &'a str,
-    date: &'a str,
-    state: &'a str,
+struct Decided {
+    dry_run: bool,
+    id: BundleId,
+    action: &'static str,
+    outcome: &'static str,
+    by: String,
+    date: String,
+    state: &'static str,
     archived: Option<String>,
+    #[serde(skip)]
+    painted_as: State,
+}
+
+impl Decided {
+    fn of(cx: &Context<'_>, bundle: &Bundle, decision: &SignoffDecision, state: State) -> Self {
+        Self {
+            dry_run: cx.globals.dry_run,
+            id: bundle.id().clone(),
+            action: decision.action.as_str(),
+            outcome: decision.action.outcome().as_str(),
+            by: decision.by.clone(),
+            date: decision.date.clone(),
+            state: state.as_str(),
+            archived: None,
+            painted_as: state,
+        }
+    }
+
+    /// Writes the decision, or that it would be recorded.
+    fn line(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let Decided { id, outcome, by, date, .. } = self;
+        if self.dry_run {
+            writeln!(out, "would record {outcome} by {by} / {date} for {id}")?;
+        } else {
+            let state = super::status::paint(cx.out, Some(self.painted_as), self.state);
+            writeln!(out, "{} is {state}", cx.out.strong(id))?;
+        }
+        Ok(())
+    }
+}
+
+impl Report for Decided {
+    const KIND: &'static str = "signoff";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        self.line(cx, out)
+    }
 }
 
 /// A bundle on the desk of the person who decides.
@@ -194,15 +230,16 @@ impl Case<'_> {
     ///
     /// The leaf may tick nothing and sign nothing: what it leaves is a proposal, and the same rules hold
     /// for it as for a decision that was typed.
-    fn ask(&self, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Failure> {
+    fn ask(&self, err: &mut dyn Write) -> Result<Response, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
         require_awaiting(bundle, snapshot)?;
         session::require_leaf(cx, Role::Signoff)?;
         let site = session::site(cx)?;
         let proposed = session::work(cx, &site, None, err, |driver| driver.propose(bundle))?;
         let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
-            cx.note(err, "no decision was made")?;
-            return Ok(Exit::Waiting);
+            let message = "no decision was made".to_owned();
+            cx.note(err, &message)?;
+            return Ok(Response::new(Nothing { message }, Exit::Waiting));
         };
         let proposal = Proposal::parse(&proposed).map_err(|error| {
             Failure::from_error(Exit::Usage, &error).hint(format!(
@@ -211,11 +248,11 @@ impl Case<'_> {
             ))
         })?;
         let note = args.note.clone().or(proposal.note);
-        self.decide(proposal.action, note, out, err)
+        self.decide(proposal.action, note, err)
     }
 
-    /// Seals the reviewed commit. The decision is recorded only after that: whoever is cut short between
-    /// the two accepts again and finds the same seal.
+    /// Seals the reviewed commit. The decision is recorded only after that: after a crash between
+    /// the two, accepting again finds the same seal.
     fn seal(
         &self,
         signed: &str,
@@ -243,9 +280,8 @@ impl Case<'_> {
         &self,
         action: SignoffAction,
         note: Option<String>,
-        out: &mut dyn Write,
         err: &mut dyn Write,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Response, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
         let is_taken_back = snapshot.state == State::Complete && action != SignoffAction::Accept;
         if is_taken_back {
@@ -263,7 +299,7 @@ impl Case<'_> {
             overrides: overrides(args, action)?,
         };
         if is_taken_back {
-            return take_back(cx, bundle, &decision, out, err);
+            return take_back(cx, bundle, &decision, err);
         }
         if action == SignoffAction::Accept {
             require_same_patch(bundle, snapshot)?;
@@ -272,15 +308,7 @@ impl Case<'_> {
         let signed = record(&text, snapshot.gates.as_ref(), &decision)
             .map_err(|error| refusal(&error, bundle, snapshot))?;
         if cx.globals.dry_run {
-            writeln!(
-                out,
-                "would record {} by {} / {} for {}",
-                action.outcome(),
-                decision.by,
-                decision.date,
-                bundle.id()
-            )?;
-            return Ok(Exit::Done);
+            return Ok(Response::done(Decided::of(cx, bundle, &decision, snapshot.state)));
         }
         let effects = crate::faults::effects(cx)?;
         let effects: &dyn Effects = effects.as_ref();
@@ -303,32 +331,13 @@ impl Case<'_> {
             SignoffAction::IteratePlan => Some(archive(bundle, Reentry::Plan, effects)?),
         };
         let state = bundle.load()?.state;
-        if cx.globals.json {
-            let document = Document {
-                id: bundle.id().as_ref(),
-                action: action.as_str(),
-                outcome: action.outcome().as_str(),
-                by: &decision.by,
-                date: &decision.date,
-                state: state.as_str(),
-                archived,
-            };
-            cx.emit_json(out, "signoff", &document)?;
-            return Ok(Exit::Done);
-        }
-        writeln!(
-            out,
-            "{} is {}",
-            cx.out.strong(bundle.id()),
-            super::status::paint(cx.out, Some(state), state.as_str())
-        )?;
         if action == SignoffAction::Discontinue {
             tell_dependants(cx, bundle, err)?;
         }
-        if let Some(archived) = archived {
+        if let Some(archived) = &archived {
             cx.note(err, &format!("the attempt is in {}", cx.show(&bundle.dir().join(archived))))?;
         }
-        Ok(Exit::Done)
+        Ok(Response::done(Decided { archived, ..Decided::of(cx, bundle, &decision, state) }))
     }
 }
 
@@ -400,14 +409,13 @@ fn overrides(args: &Args, action: SignoffAction) -> Result<Vec<Override>, Failur
     Ok(args.overridden.iter().map(of).collect())
 }
 
-/// Who decides: as typed, as configured, or whoever is logged in.
+/// Returns who decides: as typed, as configured, or the user who is logged in.
 pub(super) fn signer(by: Option<&str>, cx: &Context<'_>) -> Result<String, Failure> {
     let config = cx.workspace()?.config.project.author.as_deref();
     let user = cx.ambient.env_text("USER").or_else(|| cx.ambient.env_text("LOGNAME"));
     let by = by.or(config).or(user).map(str::trim).filter(|by| !by.is_empty());
     by.map(str::to_owned).ok_or_else(|| {
-        Failure::usage("nobody is named who decided")
-            .hint("add `--by NAME`, or `author` in [project]")
+        Failure::usage("no sign-off author").hint("pass `--by NAME` or set `author` in [project]")
     })
 }
 

@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
 use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State};
 use serde::Serialize;
 
-use crate::context::{Context, IdArg};
-use crate::exit::Exit;
+use crate::context::{Context, Globals, IdArg};
 use crate::failure::{Failure, shorter};
 use crate::meeting::Branch;
 use crate::overview::runs::RunRow;
 use crate::overview::{Blocker, Entry, HeldBy, Overview, UNREADABLE, ago, timestamp};
+use crate::report::{Format, Report, Response, Table, render};
 use crate::session;
-use crate::style::{Painted, one_line, printable};
+use crate::style::{ColorWhen, Painted, one_line, printable};
 
 use super::plan::words;
 
@@ -55,16 +55,15 @@ pub(crate) fn run(
     cx: &Context<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     if !args.watch {
-        show(args, cx, out)?;
-        return Ok(Exit::Done);
+        return look(args, cx);
     }
     cx.note(err, "watching; Ctrl-C ends it")?;
     let mut last = Vec::new();
     loop {
         let mut now = Vec::new();
-        show(args, cx, &mut now)?;
+        render(&look(args, cx)?, cx, &mut now)?;
         if now != last {
             if cx.ambient.terminal.stdout {
                 write!(out, "\x1b[H\x1b[2J")?;
@@ -77,50 +76,48 @@ pub(crate) fn run(
     }
 }
 
-fn show(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    if let Some(id) = &args.id {
-        let bundle = cx.require_bundle(id)?;
-        return detail::show(cx, &bundle, out);
+fn look(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
+    match &args.id {
+        Some(id) => detail::look(cx, &cx.require_bundle(id)?),
+        None => Ok(Response::done(StatusReport::load(cx, false)?)),
     }
-    let overview = Overview::load_at_work(cx)?;
-    if cx.globals.json { emit_all(cx, &overview, out) } else { show_all(cx, &overview, out) }
 }
 
 /// What scripts get of one bundle.
 #[derive(Debug, Serialize)]
-pub(super) struct Row<'a> {
-    id: &'a str,
-    dir: &'a Utf8Path,
+pub(super) struct Row {
+    id: BundleId,
+    dir: Utf8PathBuf,
     state: &'static str,
-    blocked_by: Vec<&'a str>,
+    blocked_by: Vec<BundleId>,
     /// Rivals at work right now.
-    held_by: Vec<&'a str>,
-    conflicts_with: Vec<&'a str>,
-    touches: &'a [String],
+    held_by: Vec<BundleId>,
+    conflicts_with: Vec<BundleId>,
+    touches: Vec<String>,
     /// The slot it is in work in.
     lane: Option<u32>,
     /// Who is at work on it, by their own word.
-    holder: Option<&'a str>,
+    holder: Option<String>,
     /// Since when it is in work; where it is not, when its directory last changed. In UTC.
     since: Option<String>,
-    slug: Option<&'a str>,
+    slug: Option<String>,
     open_items: usize,
-    disposition: Option<&'a str>,
+    disposition: Option<String>,
     overall: Option<Overall>,
     patch_changed: bool,
     iterations: u32,
     /// The beat that failed, how often in a row, why, and its log; null where none did.
-    failed: Option<&'a BeatFailure>,
+    failed: Option<BeatFailure>,
     /// The name of the block that a person must lift: `blocked_recovery`; null where there is none.
-    blocked: Option<&'a str>,
+    blocked: Option<String>,
     /// Where an accepted change stands: `sealed`, `staged`, `landed`, `held`, `drifted`, `unsealed`.
     integration: Option<&'static str>,
     /// The branch it is staged in, or why it is held.
-    integration_detail: Option<&'a str>,
+    integration_detail: Option<String>,
     /// Why its result is stale: what it was built on changed.
-    stale: Option<&'a str>,
+    stale: Option<String>,
     /// The bundles that its change does not merge with.
-    forecast_conflicts: Vec<&'a str>,
+    forecast_conflicts: Vec<BundleId>,
     /// What to type to go on with it.
     next: Option<String>,
     error: Option<BadRow>,
@@ -133,22 +130,22 @@ struct BadRow {
     line: Option<usize>,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn of(cx: &Context<'_>, entry: &'a Entry, overview: &'a Overview) -> Self {
+impl Row {
+    pub(super) fn of(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> Self {
         let (work, meeting) = (&overview.work, &overview.meeting);
         let at_work = work.on(&entry.id);
         let mark = meeting.mark(&entry.id);
         let empty = Row {
-            id: entry.id.as_ref(),
-            dir: &entry.dir,
+            id: entry.id.clone(),
+            dir: entry.dir.clone(),
             state: UNREADABLE,
-            blocked_by: entry.blocked_by.iter().map(|blocker| blocker.id.as_ref()).collect(),
-            blocked: overview.blocked.get(&entry.id).map(|(name, _)| name.as_str()),
-            held_by: work.holding(&entry.id).iter().map(|by| by.id.as_ref()).collect(),
+            blocked_by: entry.blocked_by.iter().map(|blocker| blocker.id.clone()).collect(),
+            blocked: overview.blocked.get(&entry.id).map(|(name, _)| name.clone()),
+            held_by: work.holding(&entry.id).iter().map(|by| by.id.clone()).collect(),
             conflicts_with: Vec::new(),
-            touches: &[],
+            touches: Vec::new(),
             lane: at_work.and_then(|at| at.lane),
-            holder: at_work.map(|at| at.holder.as_str()),
+            holder: at_work.map(|at| at.holder.clone()),
             since: at_work.and_then(|at| timestamp(at.since?)).or_else(|| since(&entry.dir)),
             slug: None,
             open_items: 0,
@@ -156,11 +153,11 @@ impl<'a> Row<'a> {
             overall: None,
             patch_changed: false,
             iterations: 0,
-            failed: entry.failed.as_ref(),
+            failed: entry.failed.clone(),
             integration: mark.map(|mark| mark.word),
-            integration_detail: mark.and_then(|mark| mark.text.as_deref()),
-            stale: meeting.stale(&entry.id).map(|stale| stale.why.as_str()),
-            forecast_conflicts: meeting.conflicts(&entry.id).iter().map(AsRef::as_ref).collect(),
+            integration_detail: mark.and_then(|mark| mark.text.clone()),
+            stale: meeting.stale(&entry.id).map(|stale| stale.why.clone()),
+            forecast_conflicts: meeting.conflicts(&entry.id).to_vec(),
             next: super::next::of_bundle(cx, overview, entry),
             error: None,
         };
@@ -168,17 +165,24 @@ impl<'a> Row<'a> {
             Err(error) => Row { error: Some(BadRow::of(error)), ..empty },
             Ok(glance) => Row {
                 state: glance.state.as_str(),
-                conflicts_with: entry.conflicts_with.iter().map(AsRef::as_ref).collect(),
-                touches: &glance.touches,
-                slug: glance.slug.as_deref(),
+                conflicts_with: entry.conflicts_with.clone(),
+                touches: glance.touches.clone(),
+                slug: glance.slug.clone(),
                 open_items: glance.open_items,
-                disposition: glance.disposition_hint.as_deref(),
+                disposition: glance.disposition_hint.clone(),
                 overall: glance.overall,
                 patch_changed: glance.coverage == Coverage::Changed,
                 iterations: glance.iterations,
                 ..empty
             },
         }
+    }
+}
+
+impl Row {
+    /// What to type to go on with it.
+    pub(super) fn next(&self) -> Option<&str> {
+        self.next.as_deref()
     }
 }
 
@@ -203,76 +207,109 @@ fn since(dir: &Utf8Path) -> Option<String> {
     timestamp(fs_err::metadata(dir).ok()?.modified().ok()?)
 }
 
+/// Where everything stands.
 #[derive(Serialize)]
-struct All<'a> {
+pub(super) struct StatusReport {
     /// The runs that are not over.
     runs: Vec<RunRow>,
     /// The branches with accepted changes that have not landed.
-    targets: Vec<BranchRow<'a>>,
-    bundles: Vec<Row<'a>>,
-    strangers: Vec<Odd<'a>>,
+    targets: Vec<BranchRow>,
+    bundles: Vec<Row>,
+    strangers: Vec<Odd>,
     next: super::next::Next,
+    #[serde(skip)]
+    overview: Overview,
+    /// Whether people are told what to type next.
+    #[serde(skip)]
+    with_next: bool,
 }
 
 /// A branch with accepted changes that have not landed.
 #[derive(Serialize)]
-struct BranchRow<'a> {
-    target: &'a str,
-    branch: &'a str,
+struct BranchRow {
+    target: String,
+    branch: String,
     counts: BTreeMap<&'static str, usize>,
     next: Option<String>,
-    why: Option<&'a str>,
+    why: Option<String>,
 }
 
-impl<'a> BranchRow<'a> {
-    fn of(cx: &Context<'_>, branch: &'a Branch) -> Self {
-        let (next, why) = branch.next.as_ref().map(|(next, why)| (next, why.as_str())).unzip();
+impl BranchRow {
+    fn of(cx: &Context<'_>, branch: &Branch) -> Self {
+        let (next, why) = branch.next.clone().unzip();
         Self {
-            target: &branch.target,
-            branch: &branch.name,
+            target: branch.target.clone(),
+            branch: branch.name.clone(),
             counts: branch.counts.iter().copied().collect(),
-            next: next.map(|next| cx.typed(next)),
+            next: next.map(|next| cx.typed(&next)),
             why,
         }
     }
 }
 
 #[derive(Serialize)]
-struct Odd<'a> {
-    name: &'a str,
+struct Odd {
+    name: String,
     why: String,
 }
 
-/// `status --json`.
-pub(super) fn emit_all(
-    cx: &Context<'_>,
-    overview: &Overview,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let odd = |stranger: &'_ pdca_state::Stranger| stranger.why.to_string();
-    let all = All {
-        runs: runs(cx),
-        targets: overview.meeting.branches.iter().map(|branch| BranchRow::of(cx, branch)).collect(),
-        bundles: overview.entries.iter().map(|entry| Row::of(cx, entry, overview)).collect(),
-        strangers: overview
-            .strangers
-            .iter()
-            .map(|stranger| Odd { name: &stranger.name, why: odd(stranger) })
-            .collect(),
-        next: super::next::next(cx, overview),
-    };
-    cx.emit_json(out, "status", &all)
+impl StatusReport {
+    pub(super) fn load(cx: &Context<'_>, with_next: bool) -> Result<Self, Failure> {
+        let overview = Overview::load_at_work(cx)?;
+        let odd = |stranger: &'_ pdca_state::Stranger| Odd {
+            name: stranger.name.clone(),
+            why: stranger.why.to_string(),
+        };
+        let branches = overview.meeting.branches.iter();
+        let row = |entry: &Entry| Row::of(cx, entry, &overview);
+        // The command that goes on with a bundle is searched over all it waits for: only programs get that of each.
+        let is_json = cx.globals.format() == Format::Json;
+        let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
+        Ok(Self {
+            runs: runs(cx),
+            targets: branches.map(|branch| BranchRow::of(cx, branch)).collect(),
+            bundles,
+            strangers: overview.strangers.iter().map(odd).collect(),
+            next: super::next::next(cx, &overview),
+            overview,
+            with_next,
+        })
+    }
 }
 
-/// The table for people.
-pub(super) fn show_all(
-    cx: &Context<'_>,
-    overview: &Overview,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    for line in runs(cx).iter().flat_map(|run| run.lines(cx)) {
-        writeln!(out, "{line}")?;
+impl Report for StatusReport {
+    const KIND: &'static str = "status";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for line in self.runs.iter().flat_map(|run| run.lines(cx)) {
+            writeln!(out, "{line}")?;
+        }
+        show_all(cx, &self.overview, out)?;
+        if self.with_next {
+            let why = cx.out.faint(format!("# {}", self.next.why));
+            writeln!(out, "\nnext: {}   {why}", cx.out.accent(&self.next.command))?;
+        }
+        Ok(())
     }
+
+    fn table(&self, cx: &Context<'_>) -> Option<Table> {
+        let mut table = Table::new(&["state", "id", "slug", "remarks"]);
+        let plain =
+            Context::new(cx.ambient, Globals { color: ColorWhen::Never, ..cx.globals.clone() });
+        for entry in &self.overview.entries {
+            let state = entry.state().map_or(UNREADABLE, State::as_str).to_owned();
+            let (slug, remarks) = match &entry.glance {
+                Ok(glance) => (glance.slug.clone(), remarks(&plain, entry, &self.overview)),
+                Err(error) => (None, message(error)),
+            };
+            table.row([state, entry.id.to_string(), slug.unwrap_or_default(), remarks]);
+        }
+        Some(table)
+    }
+}
+
+/// One line for each bundle.
+fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Result<(), Failure> {
     if overview.entries.is_empty() {
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
     }

@@ -10,6 +10,7 @@ use super::lanes::{self, Place, TargetArg, explain, remove, size, span};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 
 const DAY: u64 = 24 * 3600;
 const GIB: u64 = 1 << 30;
@@ -25,7 +26,7 @@ Examples:
   pdca sweep --older-than 14
   pdca sweep --min-free-gb 20 --json")]
 pub(crate) struct Args {
-    /// Remove lanes that nobody used for this many days; `[lanes] max_age_days` if not given
+    /// Remove lanes that were not used for this many days; `[lanes] max_age_days` if not given
     #[arg(long, value_name = "DAYS")]
     older_than: Option<u64>,
 
@@ -41,21 +42,21 @@ struct Row {
     decision: &'static str,
     reason: String,
     size: u64,
-    /// Seconds since somebody took it.
+    /// Seconds since it was last taken.
     age: Option<u64>,
     #[serde(flatten)]
     lane: remove::Row,
 }
 
 #[derive(Serialize)]
-struct Document {
+struct SweepReport {
     dry_run: bool,
     /// Bytes that were free before.
     free: u64,
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let config = &place.workspace.config.lanes;
     let days = args.older_than.or(config.max_age_days);
@@ -86,7 +87,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         };
         rows.push(row(item, lane));
     }
-    finish(&Document { dry_run, free: plan.free, lanes: rows }, cx, out)
+    let report = SweepReport { dry_run, free: plan.free, lanes: rows };
+    let failed = report.going().any(|row| row.lane.kept_because.is_some());
+    let exit = match (failed, report.going().next()) {
+        (true, _) => Exit::Unexpected,
+        (false, None) => Exit::NothingToDo,
+        (false, Some(_)) => Exit::Done,
+    };
+    Ok(Response::new(report, exit))
 }
 
 /// The target of a lane that goes.
@@ -101,7 +109,7 @@ fn row(item: &SweepItem, lane: remove::Row) -> Row {
     let (decision, reason) = match item.decision {
         SweepDecision::Remove(SweepReason::Old) => ("remove", "it is old"),
         SweepDecision::Remove(SweepReason::DiskFloor) => ("remove", "the disk is short of room"),
-        SweepDecision::Keep(Stays::InUse(_)) => ("keep", "somebody works in it"),
+        SweepDecision::Keep(Stays::InUse(_)) => ("keep", "it is in use"),
         SweepDecision::Keep(Stays::UnknownTarget) => ("keep", "its target is not configured"),
         SweepDecision::Keep(Stays::NoNeed) => ("keep", "nothing asks for it to go"),
     };
@@ -109,31 +117,36 @@ fn row(item: &SweepItem, lane: remove::Row) -> Row {
     Row { decision, reason: reason.to_owned(), size: item.lane.size, age, lane }
 }
 
-fn finish(document: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let goes = |row: &&Row| row.decision == "remove";
-    let nothing = !document.lanes.iter().any(|row| goes(&row));
-    let failed = document.lanes.iter().filter(goes).any(|row| row.lane.kept_because.is_some());
-    if cx.globals.json {
-        cx.emit_json(out, "sweep", document)?;
-    } else {
-        writeln!(out, "{} free", size(document.free))?;
-        for row in &document.lanes {
+impl Row {
+    fn goes(&self) -> bool {
+        self.decision == "remove"
+    }
+}
+
+impl SweepReport {
+    fn going(&self) -> impl Iterator<Item = &Row> {
+        self.lanes.iter().filter(|row| row.goes())
+    }
+}
+
+impl Report for SweepReport {
+    const KIND: &'static str = "sweep";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        writeln!(out, "{} free", size(self.free))?;
+        for row in &self.lanes {
             let lane = format!("lane {} of {}", row.lane.slot, row.lane.target);
             let age = row.age.map_or_else(String::new, |age| format!(", used {} ago", span(age)));
-            if goes(&row) {
+            if row.goes() {
                 remove::tell(&row.lane, cx, out)?;
                 writeln!(out, "  because {} ({}{age})", row.reason, size(row.size))?;
             } else if cx.globals.verbose > 0 {
                 writeln!(out, "{lane}: stays, {} ({}{age})", row.reason, size(row.size))?;
             }
         }
-        if nothing {
+        if self.going().next().is_none() {
             writeln!(out, "no lane has to go")?;
         }
+        Ok(())
     }
-    Ok(match (failed, nothing) {
-        (true, _) => Exit::Unexpected,
-        (false, true) => Exit::NothingToDo,
-        (false, false) => Exit::Done,
-    })
 }

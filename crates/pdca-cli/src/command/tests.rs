@@ -53,11 +53,11 @@ fn the_short_help_names_every_command() {
       integrate    Gate accepted changes together and land what is green
       resolve      Have the resolver work on accepted changes that conflict with their branch
       publish      Push accepted bundles, open a draft pull request for each, and comment
-      verify       Find out again, bit for bit, what a certificate says
+      verify       Re-verify landing certificates against the repository
       act          Look back over the cycles that ended, and record what the process learns
       lanes        Make, list, reset and remove the private checkouts that work is done in
       sweep        Remove lanes that are old, or whose room is needed, oldest first
-      recover      Show what runs were left in, set it right, and say what a person must decide
+      recover      Repair interrupted runs and list what needs a decision
       unblock      Let a run, or one bundle of it, go on where it was blocked
       abort        Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
       cleanup      Remove what finished work left: private checkouts, and records of old runs
@@ -80,7 +80,9 @@ fn the_short_help_names_every_command() {
       -q, --quiet               Print results and errors only
       -v, --verbose...          Print more; twice for everything
           --color <WHEN>        When to use colours [default: auto]
-          --json                Print data as JSON: {"schema": 1, "kind": …, …}
+          --json                Print one JSON document: {"schema": 1, "kind": …, …}; the same as
+                                `--format json`
+          --format <FORMAT>     How the result is printed: text, table or json [default: text]
           --compat              Read the workspace of an older instance: keys that are not known are
                                 warnings
           --config <KEY=VALUE>  Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`

@@ -14,6 +14,7 @@ use crate::ambient;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Nothing, Report, Response};
 use crate::session;
 
 /// Let a run, or one bundle of it, go on where it was blocked
@@ -43,7 +44,7 @@ pub(crate) struct Args {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Serialize)]
-struct Document {
+struct UnblockReport {
     dry_run: bool,
     /// The run; none where the conflict of an accepted change was blocked.
     run: Option<String>,
@@ -53,27 +54,21 @@ struct Document {
     unblocked: Vec<Option<BundleId>>,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let id = args.id.as_ref().map(IdArg::parse).transpose()?;
     let site = session::site(cx)?;
     if let Some(id) = &id
         && let Some(done) = unblock_conflict(id, args.note.as_deref(), cx, &site)?
     {
-        return tell(&done, cx, out);
+        return Ok(Response::done(done));
     }
     let seen = run_statuses(&site)?;
     let Some(sighting) = seen.first() else {
-        writeln!(err, "no run is active, so nothing is blocked")?;
+        let nothing = Nothing::to_do("no run is active, so nothing is blocked", err);
         unfinished::mention(&site, err)?;
-        return Ok(Exit::NothingToDo);
+        return nothing;
     };
-    require_known(sighting, &site)?;
-    let Ok(state) = &sighting.state else { return Ok(Exit::NothingToDo) };
+    let state = require_known(sighting, &site)?;
     let chosen = require_blocked(state, id)?;
     let alive = sighting.driver == Liveness::Alive;
     if !cx.globals.dry_run {
@@ -95,7 +90,7 @@ pub(crate) fn run(
     }
     let by = if alive { "driver" } else { "here" };
     let (dry_run, run) = (cx.globals.dry_run, Some(sighting.id.to_string()));
-    tell(&Document { dry_run, run, by, unblocked: chosen }, cx, out)
+    Ok(Response::done(UnblockReport { dry_run, run, by, unblocked: chosen }))
 }
 
 /// Lets the resolver be asked again about an accepted change, where it was asked often enough.
@@ -104,7 +99,7 @@ fn unblock_conflict(
     note: Option<&str>,
     cx: &Context<'_>,
     site: &WorkspaceConfig,
-) -> Result<Option<Document>, Failure> {
+) -> Result<Option<UnblockReport>, Failure> {
     if site.blocked_conflicts(id).is_empty() {
         return Ok(None);
     }
@@ -114,7 +109,7 @@ fn unblock_conflict(
         let effects = crate::faults::effects(cx)?;
         site.unblock_conflicts(id, note, effects.as_ref())?;
     }
-    Ok(Some(Document { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))
+    Ok(Some(UnblockReport { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))
 }
 
 /// What is to go on: a bundle, or the run itself as `None`. It must be blocked.
@@ -170,23 +165,23 @@ fn tell_driver(
     Ok(())
 }
 
-fn tell(told: &Document, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
-    if cx.globals.json {
-        cx.emit_json(out, "unblock", told)?;
-        return Ok(Exit::Done);
-    }
-    let does = if told.dry_run { "would go on" } else { "goes on" };
-    for one in &told.unblocked {
-        match one {
-            Some(id) if told.run.is_none() => {
-                writeln!(out, "{id} {does} with its conflict  pdca resolve {id}")?;
-            }
-            Some(id) => writeln!(out, "{id} {does} where it was blocked  pdca run {id}")?,
-            None => {
-                let run = told.run.as_deref().unwrap_or_default();
-                writeln!(out, "run {run} {does} where it was blocked  pdca batch")?;
+impl Report for UnblockReport {
+    const KIND: &'static str = "unblock";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let does = if self.dry_run { "would go on" } else { "goes on" };
+        for one in &self.unblocked {
+            match one {
+                Some(id) if self.run.is_none() => {
+                    writeln!(out, "{id} {does} with its conflict  pdca resolve {id}")?;
+                }
+                Some(id) => writeln!(out, "{id} {does} where it was blocked  pdca run {id}")?,
+                None => {
+                    let run = self.run.as_deref().unwrap_or_default();
+                    writeln!(out, "run {run} {does} where it was blocked  pdca batch")?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(Exit::Done)
 }

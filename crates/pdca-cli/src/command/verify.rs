@@ -10,12 +10,13 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::session;
 
 /// A certificate is not larger than this.
 const LARGEST: u64 = 64 << 20;
 
-/// Find out again, bit for bit, what a certificate says
+/// Re-verify landing certificates against the repository
 ///
 /// The changes are read from the repository and folded again with git, and every id is compared. Nothing of the
 /// certificate is believed. Any repository will do that has the objects: a clone on another machine, for example, with
@@ -55,14 +56,14 @@ struct Document<'a> {
     quarantined: &'a [String],
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let path = match &args.certificate {
         Some(path) => cx.ambient.cwd.join(path),
         None => newest(&cx.workspace()?.process_dir.join("certificates"))?,
     };
     let text = files::read_bounded(&path, LARGEST)
         .map_err(|error| Failure::from_error(Exit::Usage, &error))?
-        .ok_or_else(|| Failure::usage(format!("there is no {path}")).at(Place::file(&path)))?;
+        .ok_or_else(|| Failure::usage(format!("{path} not found")).at(Place::file(&path)))?;
     let (repository, verified) = match &args.repo {
         Some(repo) => {
             let room = tempfile::tempdir()?;
@@ -80,8 +81,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         Some(_) => None,
         None => Some(session::site(cx)?.has_gates_of(&verified.certificate.verdict.key.oracle)),
     };
-    tell(cx, &path, &repository, (&verified, same_gates), out)?;
-    Ok(Exit::Done)
+    Ok(Response::done(Verification { path, repository, verified, same_gates }))
 }
 
 /// Looks in each target of the workspace; the first that has the objects answers.
@@ -159,45 +159,60 @@ fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
     }
 }
 
-fn tell(
-    cx: &Context<'_>,
-    path: &Utf8Path,
-    repository: &Utf8Path,
-    (verified, same_gates): (&Verified, Option<bool>),
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let certificate = &verified.certificate;
-    let ids: Vec<&str> = certificate.results.iter().map(|result| result.id.as_str()).collect();
-    if cx.globals.json {
+/// A certificate that holds.
+struct Verification {
+    path: Utf8PathBuf,
+    repository: Utf8PathBuf,
+    verified: Verified,
+    same_gates: Option<bool>,
+}
+
+impl Verification {
+    fn ids(&self) -> Vec<&str> {
+        self.verified.certificate.results.iter().map(|result| result.id.as_str()).collect()
+    }
+}
+
+impl Serialize for Verification {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let certificate = &self.verified.certificate;
         let document = Document {
-            certificate: path.as_str(),
+            certificate: self.path.as_str(),
             holds: true,
-            repository: repository.as_str(),
+            repository: self.repository.as_str(),
             base: certificate.base.to_string(),
             commit: certificate.commit.to_string(),
             tree: certificate.tree.to_string(),
             reference: &certificate.reference,
-            bundles: ids,
-            git_version: &verified.git_version,
-            same_gates,
+            bundles: self.ids(),
+            git_version: &self.verified.git_version,
+            same_gates: self.same_gates,
             quarantined: &certificate.verdict.quarantined,
         };
-        return cx.emit_json(out, "verify", &document);
+        document.serialize(serializer)
     }
-    let p = cx.out;
-    let short = |id: pdca_integrate::ObjectId| id.to_hex_with_len(12).to_string();
-    let (base, commit) = (short(certificate.base), short(certificate.commit));
-    writeln!(out, "{}  {}", p.good("holds"), cx.show(path))?;
-    writeln!(out, "  {} onto {base} make {commit}, bit for bit", ids.join(" + "))?;
-    writeln!(out, "  tree {} was gated green", short(certificate.tree))?;
-    if !certificate.verdict.quarantined.is_empty() {
-        let rows = certificate.verdict.quarantined.join(", ");
-        writeln!(out, "  {} {rows} was red and in quarantine", p.warn("without:"))?;
+}
+
+impl Report for Verification {
+    const KIND: &'static str = "verify";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let certificate = &self.verified.certificate;
+        let p = cx.out;
+        let short = |id: pdca_integrate::ObjectId| id.to_hex_with_len(12).to_string();
+        let (base, commit) = (short(certificate.base), short(certificate.commit));
+        writeln!(out, "{}  {}", p.good("holds"), cx.show(&self.path))?;
+        writeln!(out, "  {} onto {base} make {commit}, bit for bit", self.ids().join(" + "))?;
+        writeln!(out, "  tree {} was gated green", short(certificate.tree))?;
+        if !certificate.verdict.quarantined.is_empty() {
+            let rows = certificate.verdict.quarantined.join(", ");
+            writeln!(out, "  {} {rows} was red and in quarantine", p.warn("without:"))?;
+        }
+        if self.same_gates == Some(false) {
+            let text = "by other gates than those that are configured now";
+            writeln!(out, "  {} {text}; `pdca gates --working-tree` asks those", p.warn("gated"))?;
+        }
+        writeln!(out, "{}", p.faint(format_args!("  {}", self.verified.git_version)))?;
+        Ok(())
     }
-    if same_gates == Some(false) {
-        let text = "by other gates than those that are configured now";
-        writeln!(out, "  {} {text}; `pdca gates --working-tree` asks those", p.warn("gated"))?;
-    }
-    writeln!(out, "{}", p.faint(format_args!("  {}", verified.git_version)))?;
-    Ok(())
 }

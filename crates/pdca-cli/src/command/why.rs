@@ -9,10 +9,10 @@ use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot
 use serde::Serialize;
 
 use crate::context::{Context, IdArg};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::overview::runs::blocked_bundles;
 use crate::overview::{Entry, Overview, Standing};
+use crate::report::{Report, Response};
 use crate::style::printable;
 
 use schedule::Schedule;
@@ -39,9 +39,11 @@ struct Explanation {
     next: Option<String>,
     /// What the scheduler has to say; null where there is nothing left to schedule.
     schedule: Option<Schedule>,
+    #[serde(skip)]
+    painted_as: State,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let snapshot = bundle.load()?;
     let overview = match snapshot.state {
@@ -66,28 +68,29 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         reasons: Vec::new(),
         next: None,
         schedule: None,
+        painted_as: snapshot.state,
     };
     explain(cx, &bundle, &snapshot, &overview, entry, &mut reasons)?;
     for problem in &snapshot.problems {
         reasons.reasons.push(format!("{}: {}", cx.show(&problem.file), problem.what));
     }
-    if cx.globals.json {
-        cx.emit_json(out, "why", &reasons)?;
-        return Ok(Exit::Done);
+    Ok(Response::done(reasons))
+}
+
+impl Report for Explanation {
+    const KIND: &'static str = "why";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let state = super::status::paint(cx.out, Some(self.painted_as), self.state);
+        writeln!(out, "{} is {state}", cx.out.strong(&self.id))?;
+        for reason in &self.reasons {
+            writeln!(out, "  {}", printable(reason))?;
+        }
+        if let Some(next) = &self.next {
+            writeln!(out, "next: {}", cx.out.accent(next))?;
+        }
+        Ok(())
     }
-    writeln!(
-        out,
-        "{} is {}",
-        cx.out.strong(&reasons.id),
-        super::status::paint(cx.out, Some(snapshot.state), reasons.state)
-    )?;
-    for reason in &reasons.reasons {
-        writeln!(out, "  {}", printable(reason))?;
-    }
-    if let Some(next) = &reasons.next {
-        writeln!(out, "next: {}", cx.out.accent(next))?;
-    }
-    Ok(Exit::Done)
 }
 
 fn explain(
@@ -106,7 +109,7 @@ fn explain(
                 say("its brief is a template still: the slug is missing or `<…>`".to_owned());
                 Some(format!("$EDITOR {}", cx.show(&bundle.path(Artifact::Brief))))
             } else {
-                say("it has no brief: nobody has planned it yet".to_owned());
+                say("it has no brief yet".to_owned());
                 Some(format!("pdca new {id}"))
             }
         }
@@ -174,7 +177,8 @@ fn explain(
         State::Complete | State::Discontinued => {
             if let Some(signoff) = snapshot.summary.as_ref().and_then(pdca_state::Summary::signoff)
             {
-                let by = if signoff.by.is_empty() { "somebody" } else { signoff.by.as_str() };
+                let by =
+                    if signoff.by.is_empty() { "an unnamed person" } else { signoff.by.as_str() };
                 say(format!("{} by {by}, {}", signoff.outcome, signoff.date));
                 if let Some(note) = signoff.note {
                     say(format!("note: {note}"));
@@ -296,7 +300,7 @@ fn blockers(overview: &Overview, entry: &Entry, scheduled: &Schedule, say: &mut 
     }
     if let Some(way) = overview.cycle(&entry.id) {
         let way: Vec<&str> = way.iter().map(AsRef::as_ref).collect();
-        say(format!("the way leads back to itself: {}; remove one `Depends on`", way.join(" → ")));
+        say(format!("dependency cycle: {}; remove one `Depends on`", way.join(" → ")));
     }
     for id in &entry.conflicts_with {
         if let Some(state) =

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::context::{Context, IdArg};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
+use crate::report::{Report, Response};
 use crate::session;
 use crate::style::printable;
 
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     by: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     require_globs(&args.globs)?;
     if args.reason.trim().is_empty() {
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         Some(_) if cx.globals.dry_run && !added.is_empty() => Currency::Stale,
         Some(kept) => kept.currency(&site)?,
     };
-    let told = Told {
+    Ok(Response::done(Widened {
         id: bundle.id().clone(),
         file: bundle.path(Artifact::Brief).to_string(),
         added,
@@ -97,13 +98,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         judged_again,
         lanes_file: lanes_file.as_str(),
         dry_run: cx.globals.dry_run,
-    };
-    if cx.globals.json {
-        cx.emit_json(out, "widen", &told)?;
-    } else {
-        told.print(cx, out)?;
-    }
-    Ok(Exit::Done)
+    }))
 }
 
 /// All globs must stand for something inside the tree; what is wrong is told at once.
@@ -204,7 +199,7 @@ struct Rival {
     /// `overlap` or `conflict`.
     rule: &'static str,
     witness: Option<String>,
-    /// Whether somebody is at work on it right now.
+    /// Whether it is in work right now.
     at_work: bool,
     #[serde(skip)]
     why: String,
@@ -270,7 +265,7 @@ fn rivals(
 
 /// What was done, or would be.
 #[derive(Debug, Serialize)]
-struct Told {
+struct Widened {
     id: BundleId,
     file: String,
     added: Vec<String>,
@@ -285,8 +280,10 @@ struct Told {
     dry_run: bool,
 }
 
-impl Told {
-    fn print(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+impl Report for Widened {
+    const KIND: &'static str = "widen";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         let p = cx.out;
         let id = &self.id;
         let name = p.strong(id.dir_name());
@@ -304,7 +301,7 @@ impl Told {
                 p.warn("note:")
             )?,
             Some(rivals) if rivals.is_empty() && !self.added.is_empty() => {
-                writeln!(out, "  nobody else is in the way of that")?;
+                writeln!(out, "  no other bundle is in the way of that")?;
             }
             Some(rivals) => {
                 for rival in rivals {

@@ -55,7 +55,7 @@ pub(crate) fn no_run(error: &RunError) -> Failure {
     match error {
         RunError::Admission(pdca_journal::AdmissionError::Held { path, .. }) => told(Exit::Usage)
             .at(Place::file(path))
-            .hint("somebody drives this repository already; wait until it is done, or stop it"),
+            .hint("another driver works on this repository; wait until it is done, or stop it"),
         RunError::Admission(pdca_journal::AdmissionError::CannotLock { path, .. }) => told(Exit::Usage)
             .at(Place::file(path))
             .hint("without locks two drivers could work at once; move the repository to a filesystem that has them"),

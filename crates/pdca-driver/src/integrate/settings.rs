@@ -69,7 +69,7 @@ pub enum Land {
 pub enum GateSteps {
     /// What the branch comes to.
     #[default]
-    LandingBase,
+    Tip,
     /// Every commit that lands.
     Each,
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{baseline, counted, ids};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::style::printable;
 
 /// Show what changed in the process since the last review, and at each one before
@@ -24,7 +24,7 @@ Examples:
 pub(crate) struct Args {}
 
 #[derive(Serialize)]
-struct Document {
+struct BaselineDiff {
     /// The review compared with; none where none was recorded.
     last_review: Option<Past>,
     /// What changed since.
@@ -45,7 +45,7 @@ struct Past {
     changes: Option<Changes>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let records = Records::load(&workspace.process_dir)?;
     let (now, mut problems) = baseline(workspace)?;
@@ -54,19 +54,21 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exi
     );
     let reviews = records.ledger.reviews();
     let history = history(&reviews);
-    let document = Document {
+    Ok(Response::done(BaselineDiff {
         last_review: history.last().cloned(),
         since_last_review: reviews.last().map(|last| now.changes_since(&last.baseline)),
         history,
         now,
         problems,
-    };
-    if cx.globals.json {
-        cx.emit_json(out, "act-diff", &document)?;
-    } else {
-        show(cx, &document, out)?;
+    }))
+}
+
+impl Report for BaselineDiff {
+    const KIND: &'static str = "act-diff";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        show(cx, self, out)
     }
-    Ok(Exit::Done)
 }
 
 fn history(reviews: &[LedgerReview]) -> Vec<Past> {
@@ -84,7 +86,7 @@ fn history(reviews: &[LedgerReview]) -> Vec<Past> {
         .collect()
 }
 
-fn show(cx: &Context<'_>, document: &Document, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(cx: &Context<'_>, document: &BaselineDiff, out: &mut dyn Write) -> Result<(), Failure> {
     for problem in &document.problems {
         writeln!(out, "{} {}", cx.out.warn("warning:"), printable(problem))?;
     }

@@ -4,11 +4,12 @@ use std::io::Write;
 
 use pdca_act::{Cycle, Fate, GateCost, Index, IndexScope, Records, Touches};
 use pdca_state::BundleId;
+use serde::Serialize;
 
 use super::{bundles, counted, ids};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
 
 /// Show what the cycles since the last review exposed
@@ -29,29 +30,42 @@ pub(crate) struct Args {
     all: bool,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let records = Records::load(&workspace.process_dir)?;
     let scope = if args.all { IndexScope::All } else { IndexScope::SinceLastReview };
     let index = pdca_act::index(&bundles(workspace)?, &records, scope);
-    if cx.globals.json {
-        cx.emit_json(out, "act-index", &index)?;
-        return Ok(Exit::Done);
+    Ok(Response::done(ActIndex { index, scope }))
+}
+
+#[derive(Serialize)]
+struct ActIndex {
+    #[serde(flatten)]
+    index: Index,
+    #[serde(skip)]
+    scope: IndexScope,
+}
+
+impl Report for ActIndex {
+    const KIND: &'static str = "act-index";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let ActIndex { index, scope } = self;
+        let mut page = Page { cx, out };
+        page.head(index, *scope)?;
+        for cycle in &index.cycles {
+            page.cycle(cycle)?;
+        }
+        for row in &index.unreadable {
+            writeln!(page.out, "\n{} {}", cx.out.bad("UNREADABLE"), cx.out.strong(&row.id))?;
+            page.line("  ", &row.why)?;
+        }
+        page.together(index)?;
+        if !index.cycles.is_empty() && *scope == IndexScope::SinceLastReview {
+            writeln!(page.out, "\nnext: {}", cx.out.accent("pdca act log"))?;
+        }
+        Ok(())
     }
-    let mut page = Page { cx, out };
-    page.head(&index, scope)?;
-    for cycle in &index.cycles {
-        page.cycle(cycle)?;
-    }
-    for row in &index.unreadable {
-        writeln!(page.out, "\n{} {}", cx.out.bad("UNREADABLE"), cx.out.strong(&row.id))?;
-        page.line("  ", &row.why)?;
-    }
-    page.together(&index)?;
-    if !index.cycles.is_empty() && scope == IndexScope::SinceLastReview {
-        writeln!(page.out, "\nnext: {}", cx.out.accent("pdca act log"))?;
-    }
-    Ok(Exit::Done)
 }
 
 /// Where the index is written for people.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use pdca_act::{Index, IndexScope, LOG, Records, ScaffoldPaths, Step, scaffold};
 use pdca_state::{BundleId, files};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use super::{baseline, bundles, counted, ids, prompts};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::style::printable;
 use crate::workspace::{FILE, Workspace};
 
@@ -38,22 +39,17 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
-    date: &'a str,
-    cycles: &'a [BundleId],
-    entry: Option<&'a str>,
+struct LogEntry {
+    date: String,
+    cycles: Vec<BundleId>,
+    entry: Option<String>,
     recorded: bool,
     /// Dates of interrupted reviews that were finished.
     finished: Vec<String>,
-    log: &'a str,
+    log: Utf8PathBuf,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let date = date(args, cx)?;
     let writes = (args.record || cx.globals.yes) && !cx.globals.dry_run;
@@ -80,41 +76,28 @@ pub(crate) fn run(
     if let Some(entry) = entry.as_deref().filter(|_| writes) {
         apply(&records.record(entry, &now, &date)?)?;
     }
-    let log = dir.join(LOG);
     let recorded = writes && entry.is_some();
-    if cx.globals.json {
-        let document = Document {
-            date: &date,
-            cycles: &cycles,
-            entry: entry.as_deref(),
-            recorded,
-            finished,
-            log: log.as_str(),
-        };
-        cx.emit_json(out, "act-log", &document)?;
-    } else if let Some(entry) = &entry {
-        show(cx, entry, &cycles, recorded.then_some(&*log), out)?;
-    } else {
+    let exit = if entry.is_some() { Exit::Done } else { Exit::NothingToDo };
+    if entry.is_none() {
         cx.note(err, "no cycle ended since the last review")?;
     }
-    Ok(if entry.is_some() { Exit::Done } else { Exit::NothingToDo })
+    let log = dir.join(LOG);
+    Ok(Response::new(LogEntry { date, cycles, entry, recorded, finished, log }, exit))
 }
 
-fn show(
-    cx: &Context<'_>,
-    entry: &str,
-    cycles: &[BundleId],
-    recorded: Option<&Utf8Path>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let Some(log) = recorded else {
-        out.write_all(printable(entry).as_bytes())?;
-        return Ok(());
-    };
-    let count = counted(cycles.len(), "cycle", "cycles");
-    writeln!(out, "{} {count} in {}: {}", cx.out.good("recorded:"), cx.show(log), ids(cycles))?;
-    writeln!(out, "next: write its process deltas, then {}", cx.out.accent("pdca act diff"))?;
-    Ok(())
+impl Report for LogEntry {
+    const KIND: &'static str = "act-log";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let Some(entry) = &self.entry else { return Ok(()) };
+        if !self.recorded {
+            return Ok(out.write_all(printable(entry).as_bytes())?);
+        }
+        let (count, log) = (counted(self.cycles.len(), "cycle", "cycles"), cx.show(&self.log));
+        writeln!(out, "{} {count} in {log}: {}", cx.out.good("recorded:"), ids(&self.cycles))?;
+        writeln!(out, "next: write its process deltas, then {}", cx.out.accent("pdca act diff"))?;
+        Ok(())
+    }
 }
 
 fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
@@ -139,7 +122,7 @@ fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     let handle = fs_err::File::open(dir).map_err(failed)?;
     match handle.file().try_lock() {
         Err(std::fs::TryLockError::WouldBlock) => {
-            Err(Failure::usage("somebody else is recording a review right now")
+            Err(Failure::usage("another process is recording a review right now")
                 .at(Place::file(dir))
                 .hint("repeat the command when that is done"))
         }
@@ -274,7 +257,7 @@ mod tests {
         held.lock().unwrap();
         let run = desk.run(&["act", "log", "--record"]);
         assert_eq!(run.exit, Exit::Usage);
-        assert!(run.err.contains("somebody else is recording"), "{run}");
+        assert!(run.err.contains("another process is recording"), "{run}");
     }
 
     #[test]

@@ -195,7 +195,7 @@ name = {name}
 
 # The leaves: outside commands that fill one artifact each. Without one a stub stands in, so
 # everything here works with no model; PDCA_LEAVES_MODE=stub forces that.
-# Roles: planner, builder, reviewer, signoff, publisher, act, resolver, and any number of [[leaves.advisory]].
+# Roles: {roles}, and any number of [[leaves.advisory]].
 {leaves}
 # All a leaf may say, and its defaults.
 #[leaves.reviewer]

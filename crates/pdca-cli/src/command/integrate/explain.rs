@@ -62,7 +62,7 @@ pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
         IntegrateError::BaseRed { red, .. } => red
             .iter()
             .fold(failure, explained)
-            .detail("nobody is blamed and nothing was landed")
+            .detail("no bundle is blamed and nothing was landed")
             .hint(format!("mend {branch}, then `pdca integrate` again")),
         IntegrateError::Stuck { .. } => failure
             .hint("`pdca doctor` tells what this machine lacks; a row that cannot be decided here needs `gating = false`"),

@@ -8,24 +8,21 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response, Table};
 use crate::session;
 
 /// How many of those that block others are shown to a person.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
-struct Document<'a> {
-    stats: &'a Stats,
+struct StatsReport {
+    stats: Stats,
     /// The record of each integration, oldest first.
-    records: &'a [Tally],
+    records: Vec<Tally>,
 }
 
 /// Shows the figures; those of one target, or of one branch of it, where that is asked for.
-pub(super) fn run(
-    target: Option<&str>,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(super) fn run(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut records = session::site(cx)?.tallies();
     if let Some(wanted) = target {
         let is_it = |record: &Tally| {
@@ -33,13 +30,33 @@ pub(super) fn run(
         };
         records.retain(is_it);
     }
-    let stats = Stats::of(&records);
-    if cx.globals.json {
-        cx.emit_json(out, "integrate", &Document { stats: &stats, records: &records })?;
-    } else {
-        print(cx, &stats, out)?;
+    let exit = if records.is_empty() { Exit::NothingToDo } else { Exit::Done };
+    Ok(Response::new(StatsReport { stats: Stats::of(&records), records }, exit))
+}
+
+impl Report for StatsReport {
+    const KIND: &'static str = "integrate";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        print(cx, &self.stats, out)
     }
-    Ok(if records.is_empty() { Exit::NothingToDo } else { Exit::Done })
+
+    fn table(&self, _: &Context<'_>) -> Option<Table> {
+        let mut table =
+            Table::new(&["target", "branch", "changes", "landed", "held", "runs", "reused"]);
+        for record in &self.records {
+            table.row([
+                record.target.clone(),
+                record.branch.clone(),
+                record.changes.to_string(),
+                record.landed.to_string(),
+                record.held.len().to_string(),
+                (record.green + record.red + record.undecided).to_string(),
+                record.reused.to_string(),
+            ]);
+        }
+        Some(table)
+    }
 }
 
 fn print(cx: &Context<'_>, stats: &Stats, out: &mut dyn Write) -> Result<(), Failure> {

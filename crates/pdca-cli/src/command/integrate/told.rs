@@ -18,6 +18,25 @@ use super::super::signoff::ReturnedRow;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::meeting::{after_held, merge};
+use crate::report::Report;
+
+/// What came of all branches.
+#[derive(Serialize)]
+pub(super) struct IntegrateReport {
+    #[serde(flatten)]
+    pub(super) document: Value,
+    /// The lines for people, written as each branch came to its end.
+    #[serde(skip)]
+    pub(super) page: Vec<u8>,
+}
+
+impl Report for IntegrateReport {
+    const KIND: &'static str = "integrate";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        Ok(out.write_all(&self.page)?)
+    }
+}
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -225,7 +244,8 @@ pub(super) fn one_document(told: Vec<Value>) -> Value {
                     own.insert(key, Value::Number(number));
                 }
                 Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => {
-                    if is_one || value.is_boolean() {
+                    // At the top `error` is that of the command.
+                    if key != "error" && (is_one || value.is_boolean()) {
                         whole.insert(key.clone(), value.clone());
                     }
                     own.insert(key, value);
@@ -333,7 +353,7 @@ pub(super) fn document(
         resolutions: resolve::rows(resolved.iter().filter(of_it)),
         returned,
     };
-    Ok(serde_json::to_value(&document).map_err(std::io::Error::from)?)
+    Ok(serde_json::to_value(&document)?)
 }
 
 #[derive(Serialize)]
@@ -358,24 +378,21 @@ pub(super) fn rehearsed(
     front: &TargetBranch,
     said: &DryRun,
     out: &mut dyn Write,
-) -> Result<Option<Value>, Failure> {
-    if cx.globals.json {
-        let document = RehearsalDocument {
-            dry_run: true,
-            target: &front.target.name,
-            branch: &front.branch,
-            base: said.base.to_string(),
-            order: said.order.iter().map(BundleId::as_str).collect(),
-            would_land: said.landing.iter().map(landed_item).collect(),
-            would_hold: said.held.iter().map(|held| held_item(cx, None, held)).collect(),
-            present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
-            tip: said.tip.to_string(),
-            tree: said.tree.to_string(),
-            base_verdict: said.base_verdict.map(light),
-            verdict: said.verdict.map(light),
-        };
-        return Ok(Some(serde_json::to_value(&document).map_err(std::io::Error::from)?));
-    }
+) -> Result<Value, Failure> {
+    let document = RehearsalDocument {
+        dry_run: true,
+        target: &front.target.name,
+        branch: &front.branch,
+        base: said.base.to_string(),
+        order: said.order.iter().map(BundleId::as_str).collect(),
+        would_land: said.landing.iter().map(landed_item).collect(),
+        would_hold: said.held.iter().map(|held| held_item(cx, None, held)).collect(),
+        present: said.present.iter().map(|(id, _)| id.as_str()).collect(),
+        tip: said.tip.to_string(),
+        tree: said.tree.to_string(),
+        base_verdict: said.base_verdict.map(light),
+        verdict: said.verdict.map(light),
+    };
     let p = cx.out;
     let order: Vec<&str> = said.order.iter().map(BundleId::as_str).collect();
     let (target, branch) = (&front.target.name, &front.branch);
@@ -394,7 +411,7 @@ pub(super) fn rehearsed(
     };
     writeln!(out, "the branch by itself is {}", known(said.base_verdict))?;
     writeln!(out, "tree {} is {}", short(said.tree), known(said.verdict))?;
-    Ok(None)
+    Ok(serde_json::to_value(&document)?)
 }
 
 fn light(light: Light) -> &'static str {
@@ -409,7 +426,7 @@ pub(super) fn waits(
     cx: &Context<'_>,
     front: &TargetBranch,
     out: &mut dyn Write,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Value, Failure> {
     let staged = front.changes.iter().filter_map(|change| match &change.standing {
         ChangeState::Staged { branch, .. } => Some((change.bundle.id(), branch)),
         ChangeState::Unsealed
@@ -419,29 +436,24 @@ pub(super) fn waits(
         | ChangeState::Drifted { .. } => None,
     });
     let staged: Vec<_> = staged.collect();
-    if cx.globals.json {
-        let waiting: Vec<_> = staged
-            .iter()
-            .map(|(id, branch)| serde_json::json!({ "id": id.as_str(), "branch": branch }))
-            .collect();
-        let body = serde_json::json!({
-            "target": front.target.name,
-            "branch": front.branch,
-            "landed": [],
-            "held": [],
-            "waiting": waiting,
-            "tip": front.tip.to_string(),
-            "gate_runs": 0,
-        });
-        return Ok(Some(body));
-    }
     for (id, branch) in &staged {
         writeln!(out, "{}  {id} in {branch}", cx.out.warn("waits"))?;
     }
     if let Some((_, branch)) = staged.first() {
         writeln!(out, "next: {}", cx.out.accent(merge(front, branch)))?;
     }
-    Ok(None)
+    let waiting = staged
+        .iter()
+        .map(|(id, branch)| serde_json::json!({ "id": id.as_str(), "branch": branch }));
+    Ok(serde_json::json!({
+        "target": front.target.name,
+        "branch": front.branch,
+        "landed": [],
+        "held": [],
+        "waiting": waiting.collect::<Vec<_>>(),
+        "tip": front.tip.to_string(),
+        "gate_runs": 0,
+    }))
 }
 
 /// Tells that there is nothing to integrate.
@@ -450,9 +462,6 @@ pub(super) fn nothing(
     fronts: &[TargetBranch],
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
-    if cx.globals.json {
-        return Ok(());
-    }
     let landed = fronts.iter().flat_map(|front| &front.changes).count();
     let text = if landed == 0 {
         "nothing is accepted that could land; `pdca queue` shows what waits for you"

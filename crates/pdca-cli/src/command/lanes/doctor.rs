@@ -10,6 +10,7 @@ use super::{Place, explain};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 
 /// Look at every lane and name each problem with its remedy
 ///
@@ -24,18 +25,18 @@ pub(crate) struct Args {}
 #[derive(Debug, Serialize)]
 struct Row {
     path: Utf8PathBuf,
-    /// Whether the lane cannot be used until somebody does something.
+    /// Whether the lane cannot be used as it is.
     broken: bool,
     found: String,
     remedy: String,
 }
 
 #[derive(Serialize)]
-struct Document {
+struct Findings {
     findings: Vec<Row>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     // One that cannot be opened has no lanes that can be judged; `pdca doctor` says why.
     let targets: Vec<Target> = place
@@ -55,20 +56,25 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exi
         })
         .collect();
     let broken = findings.iter().any(|row| row.broken);
-    if cx.globals.json {
-        cx.emit_json(out, "lanes-doctor", &Document { findings })?;
-    } else {
+    let exit = if broken { Exit::Usage } else { Exit::Done };
+    Ok(Response::new(Findings { findings }, exit))
+}
+
+impl Report for Findings {
+    const KIND: &'static str = "lanes-doctor";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         let p = cx.out;
-        if findings.is_empty() {
+        if self.findings.is_empty() {
             writeln!(out, "{}", p.good("✓ nothing is wrong with the lanes"))?;
         }
-        for row in &findings {
+        for row in &self.findings {
             let mark = if row.broken { p.bad("✗ broken") } else { p.warn("! note  ") };
             writeln!(out, "{mark}  {}: {}", cx.show(&row.path), row.found)?;
             writeln!(out, "          {} {}", p.accent("hint:"), row.remedy)?;
         }
+        Ok(())
     }
-    Ok(if broken { Exit::Usage } else { Exit::Done })
 }
 
 fn found(finding: &Finding) -> String {
@@ -108,7 +114,7 @@ fn found(finding: &Finding) -> String {
 
 fn remedy(remedy: Remedy) -> &'static str {
     match remedy {
-        Remedy::NextClaim => "nothing need be done: whoever uses the lane next puts it in order",
+        Remedy::NextClaim => "nothing to do: the next use of the lane puts it in order",
         Remedy::MoveAway => "move it out of the lanes, or remove it when nothing in it is needed",
         Remedy::NewerVersion => "use the newer pdca, or `pdca lanes remove` it with that",
         Remedy::RestorePrimary => "put the repository back where it was, or move the lane away",

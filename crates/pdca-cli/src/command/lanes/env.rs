@@ -1,16 +1,15 @@
 //! `pdca lanes env`: the private names of a lane, for a shell or a script.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write;
 
-use pdca_lanes::PrivateNames;
 use serde::Serialize;
 
 use super::{Place, TargetArg, sh_word};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json::write_json;
+use crate::report::{Report, Response};
 
 /// Print the private names of a lane: ports, database, temporary directory, compose project
 ///
@@ -48,18 +47,15 @@ enum Shell {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct LaneEnv {
     slot: u32,
     target: String,
     env: BTreeMap<&'static str, String>,
+    #[serde(skip)]
+    shell: Shell,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let target = choose(&place, &args.target)?;
     let names = place.names(&target, args.slot);
@@ -67,13 +63,26 @@ pub(crate) fn run(
         let note = format!("lane {} of {target} is not there yet", args.slot);
         cx.note(err, &format!("{} {note}", cx.err.accent("note:")))?;
     }
-    if cx.globals.json || args.shell == Shell::Json {
-        let env = names.env().collect();
-        cx.emit_json(out, "lane-env", &Document { slot: args.slot, target, env })?;
-    } else {
-        out.write_all(script(&names, args.shell).as_bytes())?;
+    let env = names.env().collect();
+    Ok(Response::done(LaneEnv { slot: args.slot, target, env, shell: args.shell }))
+}
+
+impl Report for LaneEnv {
+    const KIND: &'static str = "lane-env";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for (name, value) in &self.env {
+            match self.shell {
+                Shell::Sh => writeln!(out, "export {name}={}", sh_word(value))?,
+                Shell::Fish => {
+                    let value = value.replace('\\', r"\\").replace('\'', r"\'");
+                    writeln!(out, "set -gx {name} '{value}'")?;
+                }
+                Shell::Json => return Ok(write_json(out, Self::KIND, self, None)?),
+            }
+        }
+        Ok(())
     }
-    Ok(Exit::Done)
 }
 
 /// The target whose names are meant: the one that was named, or the only one.
@@ -86,18 +95,4 @@ fn choose(place: &Place<'_>, only: &TargetArg) -> Result<String, Failure> {
             .hint(format!("add `--target` with one of: {}", known.join(", ")))),
         (Some(_), _) | (None, []) => Err(place.no_target(only)),
     }
-}
-
-fn script(names: &PrivateNames, shell: Shell) -> String {
-    let mut text = String::new();
-    for (name, value) in names.env() {
-        let line = match shell {
-            Shell::Sh | Shell::Json => format!("export {name}={}", sh_word(&value)),
-            Shell::Fish => {
-                format!("set -gx {name} '{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
-            }
-        };
-        writeln!(text, "{line}").expect("a string takes any text");
-    }
-    text
 }

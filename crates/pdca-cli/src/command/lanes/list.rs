@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::{Place, explain, size, span};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response, Table};
 
 /// List the lanes: who works there, what state they are in, how old and how large
 ///
-/// Nothing is changed, and whoever works in a lane is not disturbed.
+/// Nothing is changed, and work in a lane is not disturbed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,35 +42,58 @@ struct Row {
     /// `none`, `begun` or `passed`.
     hydration: &'static str,
     size: u64,
-    /// When somebody last took the lane, in seconds since the epoch.
+    /// When the lane was last taken, in seconds since the epoch.
     used: Option<u64>,
     env: BTreeMap<&'static str, String>,
 }
 
 #[derive(Serialize)]
-struct Document {
+struct LaneList {
     root: Utf8PathBuf,
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(_: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let lanes = place.lanes.list().map_err(|error| explain::inspect(&error))?;
-    let rows: Vec<Row> = lanes.into_iter().map(|lane| row(&place, lane)).collect();
-    if cx.globals.json {
-        let root = place.lanes.root().to_owned();
-        cx.emit_json(out, "lanes", &Document { root, lanes: rows })?;
-        return Ok(Exit::Done);
+    let lanes = lanes.into_iter().map(|lane| row(&place, lane)).collect();
+    Ok(Response::done(LaneList { root: place.lanes.root().to_owned(), lanes }))
+}
+
+impl Report for LaneList {
+    const KIND: &'static str = "lanes";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.lanes.is_empty() {
+            writeln!(out, "no lanes in {}", cx.show(&self.root))?;
+            writeln!(out, "{} `pdca lanes provision` makes them", cx.out.accent("hint:"))?;
+        }
+        for row in &self.lanes {
+            writeln!(out, "lane {:<3} {:<16} {}", row.slot, row.target, cx.show(&row.path))?;
+            writeln!(out, "         {}", facts(row, cx).join(", "))?;
+        }
+        Ok(())
     }
-    if rows.is_empty() {
-        writeln!(out, "no lanes in {}", cx.show(place.lanes.root()))?;
-        writeln!(out, "{} `pdca lanes provision` makes them", cx.out.accent("hint:"))?;
+
+    fn table(&self, cx: &Context<'_>) -> Option<Table> {
+        let mut table = Table::new(&["lane", "target", "state", "head", "size", "path"]);
+        for row in &self.lanes {
+            let state = match row.dirty {
+                _ if row.in_use => "in use",
+                Some(true) => "changed",
+                Some(false) | None => row.state,
+            };
+            table.row([
+                row.slot.to_string(),
+                row.target.clone(),
+                state.to_owned(),
+                row.head.as_ref().map_or_else(String::new, |head| format!("{head:.12}")),
+                size(row.size),
+                cx.show(&row.path).to_owned(),
+            ]);
+        }
+        Some(table)
     }
-    for row in &rows {
-        writeln!(out, "lane {:<3} {:<16} {}", row.slot, row.target, cx.show(&row.path))?;
-        writeln!(out, "         {}", facts(row, cx).join(", "))?;
-    }
-    Ok(Exit::Done)
 }
 
 fn row(place: &Place<'_>, lane: LaneReport) -> Row {

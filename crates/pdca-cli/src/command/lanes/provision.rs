@@ -11,6 +11,7 @@ use super::{Place, TargetArg, explain, hydration, refuse_driver};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 use crate::session;
 
 /// Make the lanes that are not there yet, and bring what they need
@@ -71,7 +72,7 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct ProvisionReport {
     dry_run: bool,
     lanes: Vec<Row>,
     /// The slots that are not there, with `--dry-run`.
@@ -84,12 +85,7 @@ struct Missing {
     target: String,
 }
 
-pub(crate) fn run(
-    args: &Args,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
     let site = session::site(cx)?;
@@ -97,7 +93,7 @@ pub(crate) fn run(
     let count = session::told_fit(cx, &site.fit_ports(count), err)?.get();
     let kind = args.kind.map_or(place.workspace.config.lanes.kind, LaneKind::from);
     if cx.globals.dry_run {
-        return foresee(&place, &targets, count, cx, out);
+        return foresee(&place, &targets, count);
     }
     refuse_driver(cx)?;
     let mut rows = Vec::new();
@@ -115,8 +111,7 @@ pub(crate) fn run(
             rows.push(Row { target, lane, hydration: word(done.as_ref()) });
         }
     }
-    tell(rows, cx, out)?;
-    Ok(Exit::Done)
+    Ok(Response::done(ProvisionReport { dry_run: false, lanes: rows, missing: Vec::new() }))
 }
 
 fn word(hydrated: Option<&Hydrated>) -> &'static str {
@@ -129,13 +124,7 @@ fn word(hydrated: Option<&Hydrated>) -> &'static str {
 }
 
 /// Says which lanes are not there.
-fn foresee(
-    place: &Place<'_>,
-    targets: &[Target],
-    count: u32,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+fn foresee(place: &Place<'_>, targets: &[Target], count: u32) -> Result<Response, Failure> {
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
     let is_there = |slot: u32, target: &Target| {
         let is_it = |lane: &LaneReport| lane.slot == slot && lane.target == target.name();
@@ -146,19 +135,36 @@ fn foresee(
         let slots = (0..count).filter(|slot| !is_there(*slot, target));
         missing.extend(slots.map(|slot| Missing { slot, target: target.name().to_owned() }));
     }
-    let nothing = missing.is_empty();
-    if cx.globals.json {
-        let document = Document { dry_run: true, lanes: Vec::new(), missing };
-        cx.emit_json(out, "lanes-provision", &document)?;
-    } else {
-        for Missing { slot, target } in &missing {
+    let exit = if missing.is_empty() { Exit::NothingToDo } else { Exit::Done };
+    Ok(Response::new(ProvisionReport { dry_run: true, lanes: Vec::new(), missing }, exit))
+}
+
+impl Report for ProvisionReport {
+    const KIND: &'static str = "lanes-provision";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for Missing { slot, target } in &self.missing {
             writeln!(out, "lane {slot} of {target}: would be made")?;
         }
-        if nothing {
+        if self.dry_run && self.missing.is_empty() {
             writeln!(out, "every lane is there")?;
         }
+        for Row { target, lane, hydration } in &self.lanes {
+            let made = if lane.made { "made" } else { "was there" };
+            let hydrated = match *hydration {
+                "fresh" => ", hydrated",
+                "warm" => ", hydrated before",
+                _ => "",
+            };
+            let path = cx.show(&lane.path);
+            writeln!(
+                out,
+                "lane {} of {target}: {made} at {:.12}{hydrated}  {path}",
+                lane.slot, lane.base
+            )?;
+        }
+        Ok(())
     }
-    Ok(if nothing { Exit::NothingToDo } else { Exit::Done })
 }
 
 /// Makes the lanes on a thread of its own, while this one shows what happens.
@@ -206,7 +212,8 @@ fn show(
     }
     match event {
         ProvisionEvent::Waiting { slot, holder } => {
-            let whom = holder.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
+            let whom =
+                holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
             cx.note(err, &format!("lane {slot} of {target}: waits for {whom}"))
         }
         ProvisionEvent::Making { slot } => {
@@ -224,26 +231,4 @@ fn show(
         }
         ProvisionEvent::Ready(_) => Ok(()),
     }
-}
-
-fn tell(rows: Vec<Row>, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-    if cx.globals.json {
-        let document = Document { dry_run: false, lanes: rows, missing: Vec::new() };
-        return cx.emit_json(out, "lanes-provision", &document);
-    }
-    for Row { target, lane, hydration } in rows {
-        let made = if lane.made { "made" } else { "was there" };
-        let hydrated = match hydration {
-            "fresh" => ", hydrated",
-            "warm" => ", hydrated before",
-            _ => "",
-        };
-        let path = cx.show(&lane.path);
-        writeln!(
-            out,
-            "lane {} of {target}: {made} at {:.12}{hydrated}  {path}",
-            lane.slot, lane.base
-        )?;
-    }
-    Ok(())
 }

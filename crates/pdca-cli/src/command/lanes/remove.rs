@@ -10,6 +10,7 @@ use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 
 /// Remove lanes; what was in them and is not in the target is kept in a bundle
 ///
@@ -53,12 +54,12 @@ pub(crate) struct Row {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct Removal {
     dry_run: bool,
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
@@ -88,21 +89,23 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
     }
     let failed = rows.iter().any(|row| row.kept_because.is_some());
     let nothing = rows.is_empty();
-    if cx.globals.json {
-        cx.emit_json(out, "lanes-remove", &Document { dry_run, lanes: rows })?;
-    } else {
-        if nothing {
-            writeln!(out, "there are no lanes to remove")?;
-        }
-        for row in &rows {
-            tell(row, cx, out)?;
-        }
-    }
-    Ok(match (failed, nothing) {
+    let exit = match (failed, nothing) {
         (true, _) => Exit::Unexpected,
         (false, true) => Exit::NothingToDo,
         (false, false) => Exit::Done,
-    })
+    };
+    Ok(Response::new(Removal { dry_run, lanes: rows }, exit))
+}
+
+impl Report for Removal {
+    const KIND: &'static str = "lanes-remove";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.lanes.is_empty() {
+            writeln!(out, "there are no lanes to remove")?;
+        }
+        self.lanes.iter().try_for_each(|row| tell(row, cx, out))
+    }
 }
 
 /// What would become of a lane, as far as looking can tell.

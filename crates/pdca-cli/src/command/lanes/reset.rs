@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{Place, TargetArg, explain, require_slots, sh_word, without_driver};
 use crate::context::Context;
-use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::{Report, Response};
 
 /// Put a lane back to the base commit; what was in it is rescued first
 ///
@@ -46,12 +46,12 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct ResetReport {
     dry_run: bool,
     lanes: Vec<Row>,
 }
 
-pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
     let targets = place.targets(&args.target)?;
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
@@ -65,23 +65,27 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, out: &mut dyn Write) -> Result<
         let Some(lane) = lane else { continue };
         rows.push(reset(&place, lane, target, what, dry_run)?);
     }
-    if cx.globals.json {
-        cx.emit_json(out, "lanes-reset", &Document { dry_run, lanes: rows })?;
-        return Ok(Exit::Done);
-    }
-    for row in &rows {
-        let (would, kept) = if row.done { ("", "rescued") } else { ("would be ", "to rescue") };
-        writeln!(out, "lane {} of {}: {would}reset to {:.12}", row.slot, row.target, row.base)?;
-        match &row.rescued {
-            Some(commit) if row.done => {
-                let path = sh_word(row.path.as_str());
-                writeln!(out, "  {kept}: git -C {path} show {commit:.12}")?;
+    Ok(Response::done(ResetReport { dry_run, lanes: rows }))
+}
+
+impl Report for ResetReport {
+    const KIND: &'static str = "lanes-reset";
+
+    fn text(&self, _: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for row in &self.lanes {
+            let (would, kept) = if row.done { ("", "rescued") } else { ("would be ", "to rescue") };
+            writeln!(out, "lane {} of {}: {would}reset to {:.12}", row.slot, row.target, row.base)?;
+            match &row.rescued {
+                Some(commit) if row.done => {
+                    let path = sh_word(row.path.as_str());
+                    writeln!(out, "  {kept}: git -C {path} show {commit:.12}")?;
+                }
+                Some(_) => writeln!(out, "  {kept}: the changes that are in it")?,
+                None => {}
             }
-            Some(_) => writeln!(out, "  {kept}: the changes that are in it")?,
-            None => {}
         }
+        Ok(())
     }
-    Ok(Exit::Done)
 }
 
 fn reset(

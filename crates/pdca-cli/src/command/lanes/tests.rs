@@ -289,7 +289,7 @@ fn the_doctor_names_what_is_wrong_and_the_remedy() {
     fs_err::write(slot.join("app/.git/index.lock"), "").unwrap();
     insta::assert_snapshot!(desk.run(&["lanes", "doctor"]), @"
     ! note    [TMP]/ws.lanes/lane-0/app/.git/index.lock: was left by a git that is gone
-              hint: nothing need be done: whoever uses the lane next puts it in order
+              hint: nothing to do: the next use of the lane puts it in order
     ✗ broken  [TMP]/ws.lanes/lane-0/stranger: is not a lane: it has no marker
               hint: move it out of the lanes, or remove it when nothing in it is needed
     --- exit 2

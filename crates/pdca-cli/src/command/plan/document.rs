@@ -103,7 +103,7 @@ struct ProblemRow {
 }
 
 impl Document {
-    pub(super) fn of(shown: &Shown<'_>, cx: &Context<'_>) -> Self {
+    pub(super) fn of(shown: &Shown, cx: &Context<'_>) -> Self {
         let Shown { batch, plan, stands_on, file, fate, simulation, workstreams } = shown;
         let owned = |ids: Vec<&BundleId>| ids.into_iter().cloned().collect::<Vec<_>>();
         let remarks = batch.remarks.iter().map(|remark| NoticeRow {
@@ -126,9 +126,7 @@ impl Document {
             critical_path: file.critical_path.clone(),
             depth: file.depth,
             width: file.width,
-            workstreams: workstreams
-                .as_ref()
-                .map(|streams| streams.iter().cloned().map(owned).collect()),
+            workstreams: workstreams.clone(),
             simulation: simulation.as_ref().map(Prediction::of),
             lanes_file: lanes_file::path(cx).ok().map(|path| FileRow::of(path.as_str(), *fate)),
             notices: plan.notices().iter().map(NoticeRow::of).chain(remarks).collect(),

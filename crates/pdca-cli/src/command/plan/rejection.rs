@@ -70,7 +70,7 @@ fn headline(problem: &Problem) -> String {
                 way.push("…");
             }
             way.extend(edges.first().map(|edge| edge.dependant.as_str()));
-            format!("the way leads back to itself: {}", way.join(" → "))
+            format!("dependency cycle: {}", way.join(" → "))
         }
         Problem::BadGlob { source, .. } => format!("{problem}: {source}"),
         Problem::DuplicateId { id, .. } => format!("{id} is in the batch twice"),

@@ -192,7 +192,7 @@ fn every_problem_is_named_with_its_place_and_remedy_and_nothing_is_written() {
     let before = desk.all_files();
     insta::assert_snapshot!(desk.run(&["plan", "--write"]), @r"
     --- stderr
-    error: the way leads back to itself: 1 → 2 → 3 → 1
+    error: dependency cycle: 1 → 2 → 3 → 1
       --> results/issue_1/brief.md:10
       1 depends on 2  (results/issue_1/brief.md:10)
       2 depends on 3  (results/issue_2/brief.md:10)
@@ -362,7 +362,7 @@ fn a_rejected_plan_is_told_to_scripts_too() {
         "hint": "remove one of these `Depends on`",
         "kind": "cycle",
         "line": 10,
-        "message": "the way leads back to itself: 1 → 2 → 1",
+        "message": "dependency cycle: 1 → 2 → 1",
         "path": [
           {
             "awaits": "accepted",

@@ -18,11 +18,7 @@ const SHOWN: usize = 24;
 /// Where the text of a section begins.
 const INDENT: usize = 6;
 
-pub(super) fn show(
-    shown: &Shown<'_>,
-    cx: &Context<'_>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(super) fn show(shown: &Shown, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let page = Page { shown, cx };
     page.headline(out)?;
     if !shown.batch.items.is_empty() {
@@ -44,7 +40,7 @@ pub(super) fn show(
 }
 
 struct Page<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a Shown,
     cx: &'a Context<'a>,
 }
 
@@ -138,7 +134,7 @@ impl Page<'_> {
     }
 
     fn groups(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let file = self.shown.file;
+        let file = &self.shown.file;
         if file.groups.is_empty() {
             return Ok(());
         }
@@ -242,10 +238,10 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn workstreams(&self, streams: &[Vec<&BundleId>], out: &mut dyn Write) -> Result<(), Failure> {
+    fn workstreams(&self, streams: &[Vec<BundleId>], out: &mut dyn Write) -> Result<(), Failure> {
         self.section("workstreams", "what has anything to do with each other", out)?;
         for (at, stream) in streams.iter().enumerate() {
-            self.row(&(at + 1).to_string(), stream, "", out)?;
+            self.row(&(at + 1).to_string(), &stream.iter().collect::<Vec<_>>(), "", out)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::report::Report;
 use crate::style::printable;
 
 use super::{Came, Ended};
@@ -67,50 +68,52 @@ struct FailedItem<'a> {
     hint: Option<&'a str>,
 }
 
-/// Tells what is out, and what is not.
-pub(super) fn told(
-    cx: &Context<'_>,
-    ended: &[Ended],
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<(), Failure> {
-    if cx.globals.json {
-        cx.emit_json(out, "publish", &document(cx, ended))?;
-    }
-    for one in ended {
-        match &one.came {
-            Came::Failed(failure) => failure.render(cx.err, &cx.ambient.cwd, err)?,
-            Came::Out(_) | Came::Would(_) if cx.globals.json => {}
-            Came::Out(done) => published(cx, done, out)?,
-            Came::Would(said) => rehearsed(cx, one, said, out)?,
-        }
-    }
-    Ok(())
+/// What is out, and what is not.
+pub(super) struct PublishReport {
+    pub(super) dry_run: bool,
+    pub(super) ended: Vec<Ended>,
 }
 
-fn document<'a>(cx: &Context<'_>, ended: &'a [Ended]) -> Document<'a> {
-    let mut document = Document {
-        dry_run: cx.globals.dry_run,
-        published: Vec::new(),
-        would: Vec::new(),
-        failed: Vec::new(),
-    };
-    for one in ended {
-        match &one.came {
-            Came::Out(done) => document.published.push(item(done)),
-            Came::Would(said) => document.would.push(would_item(one, said)),
-            Came::Failed(failure) => {
-                let problem = failure.problems.first();
-                document.failed.push(FailedItem {
-                    id: one.id.as_str(),
-                    exit: failure.exit.code(),
-                    error: problem.map(|problem| problem.what.clone()).unwrap_or_default(),
-                    hint: problem.and_then(|problem| problem.hint.as_deref()),
-                });
+impl Report for PublishReport {
+    const KIND: &'static str = "publish";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for one in &self.ended {
+            match &one.came {
+                Came::Failed(_) => {}
+                Came::Out(done) => published(cx, done, out)?,
+                Came::Would(said) => rehearsed(cx, one, said, out)?,
             }
         }
+        Ok(())
     }
-    document
+}
+
+impl Serialize for PublishReport {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut document = Document {
+            dry_run: self.dry_run,
+            published: Vec::new(),
+            would: Vec::new(),
+            failed: Vec::new(),
+        };
+        for one in &self.ended {
+            match &one.came {
+                Came::Out(done) => document.published.push(item(done)),
+                Came::Would(said) => document.would.push(would_item(one, said)),
+                Came::Failed(failure) => {
+                    let problem = failure.problems.first();
+                    document.failed.push(FailedItem {
+                        id: one.id.as_str(),
+                        exit: failure.exit.code(),
+                        error: problem.map(|problem| problem.what.clone()).unwrap_or_default(),
+                        hint: problem.and_then(|problem| problem.hint.as_deref()),
+                    });
+                }
+            }
+        }
+        document.serialize(serializer)
+    }
 }
 
 fn item(done: &Published) -> Item<'_> {

@@ -9,6 +9,7 @@ use super::Item;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::report::Report;
 use crate::style::printable;
 
 /// What scripts get of one conflict.
@@ -33,27 +34,24 @@ pub(in crate::command) struct Row {
     state: Option<&'static str>,
 }
 
+/// What became of the conflicts.
 #[derive(Serialize)]
-struct Document {
-    dry_run: bool,
-    conflicts: Vec<Row>,
+pub(super) struct ResolveReport {
+    pub(super) dry_run: bool,
+    #[serde(rename = "conflicts", serialize_with = "as_rows")]
+    pub(super) items: Vec<Item>,
 }
 
-/// Tells everything.
-pub(super) fn all(
-    cx: &Context<'_>,
-    items: &[Item],
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<(), Failure> {
-    if cx.globals.json {
-        let conflicts = rows(items);
-        return cx.emit_json(out, "resolve", &Document { dry_run: cx.globals.dry_run, conflicts });
+fn as_rows<S: serde::Serializer>(items: &[Item], serializer: S) -> Result<S::Ok, S::Error> {
+    rows(items).serialize(serializer)
+}
+
+impl Report for ResolveReport {
+    const KIND: &'static str = "resolve";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        lines(cx, &self.items, out)
     }
-    if items.is_empty() {
-        return cx.note(err, "nothing that is accepted conflicts with its branch");
-    }
-    lines(cx, items, out)
 }
 
 /// The same as part of what an integration tells.

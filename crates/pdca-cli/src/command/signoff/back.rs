@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_driver::integrate::{
-    Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError, Withdrawal,
-};
+use pdca_driver::integrate::{Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError};
 use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffDecision, State, overrule,
@@ -15,44 +13,24 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::session;
 
 use super::super::integrate::unknown;
-use super::{refusal, summary_text};
+use super::{Decided, refusal, summary_text};
 
 /// How long another decision about accepted changes may take. An integration takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Who is named where an integration sends its culprit back by itself.
 const BY_ITSELF: &str = "pdca";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    dry_run: bool,
-    id: &'a str,
-    action: &'a str,
-    outcome: &'a str,
-    by: &'a str,
-    date: &'a str,
-    state: &'a str,
-    archived: Option<String>,
-    /// Why an integration held it: `red`, `conflict`, `needs`, `drift`, …
-    held: Option<&'static str>,
-    partners: Vec<&'a str>,
-    /// The staging branches that have the change until the next integration.
-    staged: Vec<&'a str>,
-    /// What the next attempt is told.
-    facts: &'a [String],
-    next: Option<String>,
-}
-
 /// Takes the acceptance of a change back that has not landed. Whoever calls this holds the bundle.
 pub(crate) fn take_back(
     cx: &Context<'_>,
     bundle: &Bundle,
     decision: &SignoffDecision,
-    out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let _kept = site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
     let withdrawal = site.withdrawal(bundle).map_err(|error| explain(&error, bundle))?;
@@ -100,73 +78,55 @@ pub(crate) fn take_back(
         (Some(Reentry::Do), false) => Some(cx.typed(&format!("pdca run {id}"))),
         (Some(Reentry::Plan), false) => Some(cx.typed(&format!("pdca new {id}"))),
     };
-    let told = Told { bundle, decision, withdrawal: &withdrawal, state, archived, next };
-    told.tell(cx, out, err)
-}
-
-/// What is told about an acceptance that was taken back.
-struct Told<'a> {
-    bundle: &'a Bundle,
-    decision: &'a SignoffDecision,
-    withdrawal: &'a Withdrawal,
-    state: State,
-    archived: Option<String>,
-    next: Option<String>,
-}
-
-impl Told<'_> {
-    fn tell(
-        self,
-        cx: &Context<'_>,
-        out: &mut dyn Write,
-        err: &mut dyn Write,
-    ) -> Result<Exit, Failure> {
-        let Told { bundle, decision, withdrawal, state, archived, next } = self;
-        let (id, action) = (bundle.id(), decision.action);
-        let held = withdrawal.held.as_ref();
-        let staged: Vec<&str> = withdrawal.staged.iter().map(|(name, _)| name.as_str()).collect();
-        if cx.globals.json {
-            let partners = held.iter().flat_map(|held| &held.partners);
-            let document = Document {
-                dry_run: cx.globals.dry_run,
-                id: id.as_ref(),
-                action: action.as_str(),
-                outcome: action.outcome().as_str(),
-                by: &decision.by,
-                date: &decision.date,
-                state: state.as_str(),
-                archived,
-                held: held.map(|held| held.reason.as_str()),
-                partners: partners.map(AsRef::as_ref).collect(),
-                staged,
-                facts: &withdrawal.facts,
-                next,
-            };
-            cx.emit_json(out, "signoff", &document)?;
-            return Ok(Exit::Done);
-        }
-        if cx.globals.dry_run {
-            let (by, date) = (&decision.by, &decision.date);
-            writeln!(out, "would record {} by {by} / {date} for {id}", action.outcome())?;
-            for fact in &withdrawal.facts {
-                writeln!(out, "  {}", crate::style::printable(fact))?;
-            }
-            return Ok(Exit::Done);
-        }
-        let shown = super::super::status::paint(cx.out, Some(state), state.as_str());
-        writeln!(out, "{} is {shown}", cx.out.strong(id))?;
-        if let Some(archived) = archived {
+    let staged: Vec<String> = withdrawal.staged.iter().map(|(name, _)| name.clone()).collect();
+    if !cx.globals.dry_run {
+        if let Some(archived) = &archived {
             let dir = bundle.dir().join(archived);
             cx.note(err, &format!("the accepted attempt and its seal are in {}", cx.show(&dir)))?;
         }
-        for branch in staged {
+        for branch in &staged {
             let text = format!("{branch} still has it; the next `pdca integrate` leaves it out");
             cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
         }
-        if let Some(next) = next {
+    }
+    let held = withdrawal.held.as_ref();
+    Ok(Response::done(TakenBack {
+        decided: Decided { archived, ..Decided::of(cx, bundle, decision, state) },
+        held: held.map(|held| held.reason.as_str()),
+        partners: held.iter().flat_map(|held| &held.partners).cloned().collect(),
+        staged,
+        facts: withdrawal.facts,
+        next,
+    }))
+}
+
+/// An acceptance that was taken back, or would be.
+#[derive(Serialize)]
+struct TakenBack {
+    #[serde(flatten)]
+    decided: Decided,
+    /// Why an integration held it.
+    held: Option<&'static str>,
+    partners: Vec<BundleId>,
+    /// The staging branches that still have it.
+    staged: Vec<String>,
+    /// What the next attempt is told.
+    facts: Vec<String>,
+    next: Option<String>,
+}
+
+impl Report for TakenBack {
+    const KIND: &'static str = "signoff";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        self.decided.line(cx, out)?;
+        for fact in self.facts.iter().filter(|_| self.decided.dry_run) {
+            writeln!(out, "  {}", crate::style::printable(fact))?;
+        }
+        if let Some(next) = &self.next {
             writeln!(out, "next: {}", cx.out.accent(next))?;
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 }
 
@@ -192,7 +152,7 @@ pub(crate) fn return_culprits<'h>(
         let id = &held.id;
         let bundle = site.bundles.bundle(id);
         let Ok(_taken) = site.take(id) else {
-            cx.note(err, &format!("{id} stays held: somebody is at work on it"))?;
+            cx.note(err, &format!("{id} stays held: it is in use by another command"))?;
             continue;
         };
         if !site.may_return_by_itself(&bundle)? {

@@ -2,37 +2,67 @@
 
 use std::io::Write;
 
-use pdca_state::{Artifact, Bundle, Snapshot, State, Summary};
+use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, Summary};
+use serde::Serialize;
 
 use crate::command::queue::{open_texts, standing_index};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
+use crate::report::{Report, Response};
 use crate::style::printable;
 
+/// The boxes of §6.
+#[derive(Serialize)]
+struct Boxes {
+    id: BundleId,
+    open: Vec<String>,
+    cleared: Vec<String>,
+    /// The number of the question that is asked every time, where it is open.
+    standing: Option<usize>,
+}
+
 /// Shows what is open and what is cleared.
-pub(super) fn show(
-    cx: &Context<'_>,
-    snapshot: &Snapshot,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+pub(super) fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
     let Some(summary) = &snapshot.summary else {
         return Err(Failure::usage(format!("{} has no summary yet", snapshot.id))
             .at(Place::file(&*snapshot.dir))
             .hint(format!("`pdca run {}` carries it to sign-off", snapshot.id)));
     };
-    let standing = standing_index(summary);
-    for (index, item) in open_texts(summary).iter().enumerate() {
-        let mark = if Some(index) == standing { "(asked every time) " } else { "" };
-        writeln!(out, "{:>3} [ ] {}{}", index + 1, cx.out.faint(mark), printable(item))?;
+    Ok(Response::done(Boxes {
+        id: snapshot.id.clone(),
+        open: open_texts(summary),
+        cleared: summary.cleared_items().iter().map(|item| item.trim().to_owned()).collect(),
+        standing: standing_index(summary).map(|index| index + 1),
+    }))
+}
+
+impl Report for Boxes {
+    const KIND: &'static str = "signoff-show";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        for (number, item) in (1..).zip(&self.open) {
+            let mark = if Some(number) == self.standing { "(asked every time) " } else { "" };
+            writeln!(out, "{number:>3} [ ] {}{}", cx.out.faint(mark), printable(item))?;
+        }
+        for item in &self.cleared {
+            writeln!(out, "    {}", cx.out.faint(printable(item)))?;
+        }
+        if self.open.is_empty() {
+            writeln!(out, "nothing is open in §6")?;
+        }
+        Ok(())
     }
-    for item in summary.cleared_items() {
-        writeln!(out, "    {}", cx.out.faint(printable(item.trim())))?;
-    }
-    if summary.open_items().is_empty() {
-        writeln!(out, "nothing is open in §6")?;
-    }
-    Ok(Exit::Done)
+}
+
+/// The boxes that were ticked, or would be.
+#[derive(Serialize)]
+struct ClearReport {
+    dry_run: bool,
+    id: BundleId,
+    cleared: Vec<String>,
+    /// How many are still open.
+    left: usize,
 }
 
 /// Ticks the boxes of these numbers, as `show` gives them.
@@ -42,8 +72,7 @@ pub(super) fn clear(
     snapshot: &Snapshot,
     items: &[String],
     note: Option<&str>,
-    out: &mut dyn Write,
-) -> Result<Exit, Failure> {
+) -> Result<Response, Failure> {
     super::require_awaiting(bundle, snapshot)?;
     debug_assert_eq!(snapshot.state, State::AwaitingSignoff);
     let text = super::summary_text(bundle, snapshot)?;
@@ -55,23 +84,33 @@ pub(super) fn clear(
             .hint("tick them by hand: `- [ ]` becomes `- [x]`")
     })?;
     let open = open_texts(&summary);
-    if !cx.globals.dry_run {
+    let dry_run = cx.globals.dry_run;
+    if !dry_run {
         bundle.publish(Artifact::Summary, ticked.as_bytes())?;
     }
-    let verb = if cx.globals.dry_run { "would clear" } else { "cleared" };
-    for index in &chosen {
-        writeln!(out, "{verb}: {}", printable(&open[*index]))?;
-    }
-    if cx.globals.dry_run {
-        return Ok(Exit::Done);
-    }
+    let cleared = chosen.iter().map(|index| open[*index].clone()).collect();
     let left = open.len() - chosen.len();
-    if left == 0 {
-        writeln!(out, "next: {}", cx.out.accent(format!("pdca signoff {} accept", bundle.id())))?;
-    } else {
-        writeln!(out, "{left} still open in §6")?;
+    Ok(Response::done(ClearReport { dry_run, id: bundle.id().clone(), cleared, left }))
+}
+
+impl Report for ClearReport {
+    const KIND: &'static str = "signoff-clear";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let verb = if self.dry_run { "would clear" } else { "cleared" };
+        for item in &self.cleared {
+            writeln!(out, "{verb}: {}", printable(item))?;
+        }
+        match (self.dry_run, self.left) {
+            (true, _) => {}
+            (false, 0) => {
+                let next = format!("pdca signoff {} accept", self.id);
+                writeln!(out, "next: {}", cx.out.accent(next))?;
+            }
+            (false, left) => writeln!(out, "{left} still open in §6")?,
+        }
+        Ok(())
     }
-    Ok(Exit::Done)
 }
 
 /// The places in the list of open items, from 0, in order, each once.

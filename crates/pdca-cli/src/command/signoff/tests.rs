@@ -161,6 +161,7 @@ fn iterate_plan_archives_the_brief_too_and_leaves_it_as_a_draft() {
     {
       "schema": 1,
       "kind": "signoff",
+      "dry_run": false,
       "id": "36",
       "action": "iterate-plan",
       "outcome": "iterated-to-Plan",
@@ -169,6 +170,8 @@ fn iterate_plan_archives_the_brief_too_and_leaves_it_as_a_draft() {
       "state": "UNPLANNED",
       "archived": "iteration-v1"
     }
+    --- stderr
+    the attempt is in results/issue_36/iteration-v1
     "#);
     assert!(desk.workspace.has("results/issue_36/iteration-v1/brief.md"));
     let draft = desk.workspace.read("results/issue_36/brief.md");

@@ -14,6 +14,7 @@ use crate::command::queue::{open_texts, standing_index};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::overview::{Overview, ago};
+use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
 
 use super::{Row, paint};
@@ -22,14 +23,14 @@ use super::{Row, paint};
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    row: Row<'a>,
-    url: Option<String>,
+    row: &'a Row,
+    url: Option<&'a str>,
     fields: Vec<FieldRow>,
     gates: Option<&'a GateReport>,
     needs_human: Option<NeedsHuman>,
     signoff: Option<Signoff>,
     /// What publishing left outside; none where nothing was ever published.
-    published: Option<Published>,
+    published: Option<&'a Published>,
     artifacts: Vec<&'static str>,
     problems: Vec<ProblemRow>,
 }
@@ -71,54 +72,65 @@ struct ProblemRow {
     what: String,
 }
 
-pub(super) fn show(cx: &Context<'_>, bundle: &Bundle, out: &mut dyn Write) -> Result<(), Failure> {
+/// All about one bundle.
+pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failure> {
     let snapshot = bundle.load()?;
-    let workspace = cx.workspace()?;
     let overview = Overview::load_at_work(cx)?;
-    let url = workspace
-        .config
-        .tracker
-        .issue_url_pattern
-        .as_ref()
-        .map(|pattern| pattern.replace("{id}", snapshot.id.as_ref()));
-    if cx.globals.json {
-        let Some(entry) = overview.get(&snapshot.id) else {
-            return Err(Failure::unexpected(format!(
-                "{} vanished while it was read",
-                snapshot.id.dir_name()
-            )));
-        };
-        return cx.emit_json(
-            out,
-            "bundle",
-            &document(bundle, &snapshot, Row::of(cx, entry, &overview), url),
-        );
+    let pattern = cx.workspace()?.config.tracker.issue_url_pattern.as_ref();
+    let url = pattern.map(|pattern| pattern.replace("{id}", snapshot.id.as_ref()));
+    let Some(entry) = overview.get(&snapshot.id) else {
+        let name = snapshot.id.dir_name();
+        return Err(Failure::unexpected(format!("{name} vanished while it was read")));
+    };
+    let row = Row::of(cx, entry, &overview);
+    let published = published(bundle);
+    Ok(Response::done(BundleReport { row, url, published, snapshot, overview }))
+}
+
+struct BundleReport {
+    row: Row,
+    url: Option<String>,
+    published: Option<Published>,
+    snapshot: Snapshot,
+    overview: Overview,
+}
+
+impl Serialize for BundleReport {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        document(self).serialize(serializer)
     }
-    heading(cx, &snapshot, &overview, url.as_deref(), out)?;
-    if let Some(published) = published(bundle) {
-        let state = published.state.unwrap_or("not seen yet");
-        let url = published.url.as_deref().or(published.branch.as_deref()).unwrap_or_default();
-        writeln!(out, "  published  {}", printable(&format!("{url} ({state})")))?;
+}
+
+impl Report for BundleReport {
+    const KIND: &'static str = "bundle";
+
+    fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+        let BundleReport { row, url, published, snapshot, overview } = self;
+        heading(cx, snapshot, overview, url.as_deref(), out)?;
+        if let Some(published) = published {
+            let state = published.state.unwrap_or("not seen yet");
+            let url = published.url.as_deref().or(published.branch.as_deref()).unwrap_or_default();
+            writeln!(out, "  published  {}", printable(&format!("{url} ({state})")))?;
+        }
+        if let Some(brief) = &snapshot.brief {
+            fields(cx, brief, out)?;
+        }
+        if let Some(report) = &snapshot.gates {
+            gates(cx, report, out)?;
+        }
+        if let Some(summary) = &snapshot.summary {
+            needs_human(cx, summary, out)?;
+        }
+        problems(cx, snapshot, out)?;
+        if snapshot.state == State::AwaitingSignoff {
+            decisions(cx, snapshot, out)?;
+        } else if snapshot.state == State::Complete
+            && let Some(next) = row.next()
+        {
+            writeln!(out, "next: {}", cx.out.accent(next))?;
+        }
+        Ok(())
     }
-    if let Some(brief) = &snapshot.brief {
-        fields(cx, brief, out)?;
-    }
-    if let Some(report) = &snapshot.gates {
-        gates(cx, report, out)?;
-    }
-    if let Some(summary) = &snapshot.summary {
-        needs_human(cx, summary, out)?;
-    }
-    problems(cx, &snapshot, out)?;
-    if snapshot.state == State::AwaitingSignoff {
-        decisions(cx, &snapshot, out)?;
-    } else if snapshot.state == State::Complete
-        && let Some(entry) = overview.get(&snapshot.id)
-        && let Some(next) = crate::command::next::of_bundle(cx, &overview, entry)
-    {
-        writeln!(out, "next: {}", cx.out.accent(next))?;
-    }
-    Ok(())
 }
 
 /// What is out, as far as the record is one that was written here.
@@ -130,12 +142,8 @@ fn published(bundle: &Bundle) -> Option<Published> {
     Some(Published { url: pull.and_then(|pull| pull.url), state, remote, branch })
 }
 
-fn document<'a>(
-    bundle: &Bundle,
-    snapshot: &'a Snapshot,
-    row: Row<'a>,
-    url: Option<String>,
-) -> Document<'a> {
+fn document(report: &BundleReport) -> Document<'_> {
+    let BundleReport { row, url, published, snapshot, .. } = report;
     let summary = snapshot.summary.as_ref();
     let field = |label: &Label| {
         let field = snapshot.brief.as_ref()?.known(*label)?;
@@ -143,7 +151,7 @@ fn document<'a>(
     };
     Document {
         row,
-        url,
+        url: url.as_deref(),
         fields: Label::ALL.iter().filter_map(field).collect(),
         gates: snapshot.gates.as_ref(),
         needs_human: summary.map(|summary| NeedsHuman {
@@ -159,7 +167,7 @@ fn document<'a>(
                 note,
             },
         ),
-        published: published(bundle),
+        published: published.as_ref(),
         artifacts: snapshot.artifacts.iter().map(Artifact::file_name).collect(),
         problems: snapshot
             .problems
@@ -220,7 +228,7 @@ fn heading(
 fn fields(cx: &Context<'_>, brief: &Brief, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "{}", cx.out.strong("Brief"))?;
     if brief.is_placeholder() {
-        writeln!(out, "  a template nobody filled in yet")?;
+        writeln!(out, "  a template that is not filled in yet")?;
         return Ok(());
     }
     let room = cx.width().saturating_sub(28).max(20);

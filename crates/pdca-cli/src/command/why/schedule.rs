@@ -280,7 +280,7 @@ impl<'a> Works<'a> {
         if !matches!(why, Why::InFlight)
             && let Some(at) = self.at.get(id)
         {
-            schedule.said.push(format!("somebody has it right now{}", self.worker(at)));
+            schedule.said.push(format!("it is in use right now{}", self.worker(at)));
         }
         schedule.said.extend(self.others(plan, id, overview, &why));
         schedule
