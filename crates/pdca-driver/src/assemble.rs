@@ -7,81 +7,83 @@ use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 use crate::step::Step;
 
-impl Driver<'_> {
-    pub(crate) fn assemble(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
-        let (Some(brief), Some(gates)) = (snapshot.authored_brief(), &snapshot.gates) else {
-            return Err(BeatError::NoProgress { step: Step::Assemble });
-        };
-        let text = |artifact| {
-            let bytes = bundle.read(artifact)?;
-            Ok::<_, BeatError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-        };
-        let review = text(Artifact::Review)?;
-        let notes = text(Artifact::BuildNotes)?;
-        let advisories: Vec<Advisory<'_>> =
-            snapshot.advisories.iter().map(|(id, text)| Advisory { id, text }).collect();
-        let attachments: Vec<String> = [
-            Artifact::Patch,
-            Artifact::BuildNotes,
-            Artifact::CloseDisposition,
-            Artifact::GatesMarkdown,
-            Artifact::Review,
-        ]
-        .into_iter()
-        .filter(|artifact| snapshot.artifacts.contains(*artifact))
-        .map(|artifact| artifact.file_name().to_owned())
-        .collect();
-        let missing_review = if snapshot.has_error_log(REVIEW_LOG) {
-            MissingReview::Failed
-        } else {
-            MissingReview::NotRun
-        };
-        let forecast = self.forecast(bundle, snapshot);
-        let resolution = self.config.resolved(bundle.id(), snapshot.iterations);
-        let resolution = resolution.map_err(BeatError::Own)?;
-        let stands_on = self.config.stands_on(bundle, snapshot.iterations);
-        let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
-        let protected: Vec<String> = self.config.protected_paths(&patch);
-        let protected: Vec<String> =
-            protected.iter().map(|path| path.escape_debug().to_string()).collect();
-        let inputs = SummaryInputs {
-            protected: &protected,
-            stands_on: stands_on.as_deref(),
-            forecast_conflicts: &forecast,
-            resolution: resolution.as_deref(),
-            review: review.as_deref(),
-            missing_review,
-            advisories: &advisories,
-            build_notes: notes.as_deref(),
-            close_disposition: snapshot.close_disposition.as_deref(),
-            attachments: &attachments,
-            ..SummaryInputs::new(bundle.id(), brief, gates)
-        };
-        self.run.map_or(Ok(()), Run::require_ours)?;
-        let (summary, text) = (Artifact::Summary, assemble(&inputs));
-        let publish = || bundle.publish_new(summary, text.as_bytes());
-        if !self.effects.perform(summary.file_name(), publish)? {
-            let name = summary.file_name();
-            self.warn(bundle, format!("somebody wrote {name} meanwhile; it stays as it is"));
-        }
-        Ok(())
+pub(crate) fn assemble_summary(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<(), BeatError> {
+    let (Some(brief), Some(gates)) = (snapshot.authored_brief(), &snapshot.gates) else {
+        return Err(BeatError::NoProgress { step: Step::Assemble });
+    };
+    let text = |artifact| {
+        let bytes = bundle.read(artifact)?;
+        Ok::<_, BeatError>(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let review = text(Artifact::Review)?;
+    let notes = text(Artifact::BuildNotes)?;
+    let advisories: Vec<Advisory<'_>> =
+        snapshot.advisories.iter().map(|(id, text)| Advisory { id, text }).collect();
+    let attachments: Vec<String> = [
+        Artifact::Patch,
+        Artifact::BuildNotes,
+        Artifact::CloseDisposition,
+        Artifact::GatesMarkdown,
+        Artifact::Review,
+    ]
+    .into_iter()
+    .filter(|artifact| snapshot.artifacts.contains(*artifact))
+    .map(|artifact| artifact.file_name().to_owned())
+    .collect();
+    let missing_review = if snapshot.has_error_log(REVIEW_LOG) {
+        MissingReview::Failed
+    } else {
+        MissingReview::NotRun
+    };
+    let forecast = forecast(cx, bundle, snapshot);
+    let resolution = cx.config.resolved(bundle.id(), snapshot.iterations);
+    let resolution = resolution.map_err(BeatError::Own)?;
+    let stands_on = cx.config.stands_on(bundle, snapshot.iterations);
+    let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
+    let protected: Vec<String> = cx.config.protected_paths(&patch);
+    let protected: Vec<String> =
+        protected.iter().map(|path| path.escape_debug().to_string()).collect();
+    let inputs = SummaryInputs {
+        protected: &protected,
+        stands_on: stands_on.as_deref(),
+        forecast_conflicts: &forecast,
+        resolution: resolution.as_deref(),
+        review: review.as_deref(),
+        missing_review,
+        advisories: &advisories,
+        build_notes: notes.as_deref(),
+        close_disposition: snapshot.close_disposition.as_deref(),
+        attachments: &attachments,
+        ..SummaryInputs::new(bundle.id(), brief, gates)
+    };
+    cx.run.map_or(Ok(()), Run::require_ours)?;
+    let (summary, text) = (Artifact::Summary, assemble(&inputs));
+    let publish = || bundle.publish_new(summary, text.as_bytes());
+    if !cx.effects.perform(summary.file_name(), publish)? {
+        let name = summary.file_name();
+        cx.warn(bundle, format!("somebody wrote {name} meanwhile; it stays as it is"));
     }
+    Ok(())
+}
 
-    /// What the change does not merge with, among all that are built.
-    fn forecast(&self, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String> {
-        if !snapshot.artifacts.contains(Artifact::Patch) {
-            return Vec::new();
+/// What the change does not merge with, among all that are built.
+fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String> {
+    if !snapshot.artifacts.contains(Artifact::Patch) {
+        return Vec::new();
+    }
+    match cx.config.forecast_of(bundle.id()) {
+        Ok(troubles) => {
+            troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
         }
-        match self.config.forecast_of(bundle.id()) {
-            Ok(troubles) => {
-                troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
-            }
-            // Not to know what may come is no reason to keep from a person what is.
-            Err(error) => {
-                let text = format!("no forecast: {}", pdca_state::chain(&error));
-                self.tell(bundle, What::Integration { text });
-                Vec::new()
-            }
+        // Not to know what may come is no reason to keep from a person what is.
+        Err(error) => {
+            let text = format!("no forecast: {}", pdca_state::chain(&error));
+            cx.tell(bundle, What::Integration { text });
+            Vec::new()
         }
     }
 }

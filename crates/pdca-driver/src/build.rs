@@ -5,11 +5,13 @@ use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::checkout::{Checkout, CheckoutError};
-use crate::commits::message_for;
+use crate::check::tell_of_primary;
+use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
+use crate::commits::{harvest_commits, message_for};
 use crate::event::What;
 use crate::lane_env::LaneEnv;
-use crate::leaf::Guarded;
+use crate::leaf::{Guarded, keep_log, leaf_failed};
+use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
 
 /// The name of the builder's error log.
@@ -21,270 +23,269 @@ struct BuilderJob {
     owner: String,
 }
 
-impl Driver<'_> {
-    pub(crate) fn build(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
-        if self.take_resolution(bundle, snapshot)? || self.take_refolded(bundle, snapshot)? {
-            return Ok(());
+pub(crate) fn build(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<(), BeatError> {
+    if cx.take_resolution(bundle, snapshot)? || take_refolded(cx, bundle, snapshot)? {
+        return Ok(());
+    }
+    let checkout = claim_checkout(cx, bundle, snapshot, true)?;
+    if checkout.is_none() {
+        let text = "no target is configured: the builder has no checkout".to_owned();
+        cx.tell(bundle, What::notice(text));
+    }
+    let checkout = checkout.as_ref();
+    let inputs = match Inputs::gather(Role::Builder, bundle) {
+        Ok(inputs) => inputs,
+        Err(error) => {
+            return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error.into())?);
         }
-        let checkout = self.claim_checkout(bundle, snapshot, true)?;
-        if checkout.is_none() {
-            let text = "no target is configured: the builder has no checkout".to_owned();
-            self.tell(bundle, What::notice(text));
-        }
-        let checkout = checkout.as_ref();
-        let inputs = match Inputs::gather(Role::Builder, bundle) {
-            Ok(inputs) => inputs,
-            Err(error) => {
-                return Err(self.leaf_failed(bundle, LOG, Role::Builder, error.into())?);
+    };
+    let kept = cx.config.kept();
+    let request = builder_request(cx, snapshot, checkout, &inputs, &kept);
+    let job = match builder_job(cx, bundle, snapshot, checkout, &request)? {
+        Ok(job) => job,
+        Err(error) => return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?),
+    };
+    let done = || cx.config.jobs().remove(&job.dir);
+    let built = call_builder(cx, bundle, checkout, &request, &job)
+        .and_then(|outcome| Ok((take_patch(cx, bundle, checkout, &outcome)?, outcome)));
+    let ((patch, head), outcome) = match built {
+        Ok(built) => built,
+        Err(error) => {
+            if !matches!(error, BeatError::Interrupted) {
+                // It failed for good, so the next run asks afresh, and from the branch's tip.
+                done().map_err(BeatError::Own)?;
+                cx.config.attempts().remove(bundle.id()).map_err(BeatError::Own)?;
             }
+            return Err(error);
+        }
+    };
+    publish_change(cx, bundle, snapshot, &outcome, &patch)?;
+    if let (Some(checkout), Some(head)) = (checkout, head) {
+        // A commit holds the work, so nobody need rescue it. Check begins with a checkout of its own
+        // making, or with this one where what the builder left beside its work may count.
+        let job = match cx.config.lanes.reset {
+            Reset::Tracked => checkout.change_name(bundle, &patch),
+            Reset::Clean | Reset::Pristine => job.owner.clone(),
         };
-        let kept = self.config.kept();
-        let request = self.builder_request(snapshot, checkout, &inputs, &kept);
-        let job = match self.builder_job(bundle, snapshot, checkout, &request)? {
-            Ok(job) => job,
-            Err(error) => return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?),
-        };
-        let done = || self.config.jobs().remove(&job.dir);
-        let built = self
-            .call_builder(bundle, checkout, &request, &job)
-            .and_then(|outcome| Ok((self.take_patch(bundle, checkout, &outcome)?, outcome)));
-        let ((patch, head), outcome) = match built {
-            Ok(built) => built,
-            Err(error) => {
-                if !matches!(error, BeatError::Interrupted) {
-                    // It failed for good, so the next run asks afresh, and from the branch's tip.
-                    done().map_err(BeatError::Own)?;
-                    self.config.attempts().remove(bundle.id()).map_err(BeatError::Own)?;
+        cx.set_owner(checkout, &OwnerNote { job, head: Some(head) })?;
+    }
+    cx.effects.perform("job-done", done).map_err(BeatError::Own)
+}
+
+/// The call, all but where it lies.
+fn builder_request<'a>(
+    cx: &'a Driver<'_>,
+    snapshot: &'a Snapshot,
+    checkout: Option<&'a Checkout>,
+    inputs: &'a Inputs,
+    kept: &'a [Utf8PathBuf],
+) -> Call<'a> {
+    let places = CallPaths {
+        workspace: &cx.config.workspace,
+        bundle_root: cx.config.bundles.path(),
+        worktree: checkout.map(|checkout| checkout.lane.path()),
+        tmp: cx.lane_env_of(checkout).and_then(LaneEnv::tmp),
+        fix: None,
+        primary: checkout.map(|checkout| checkout.target.path()),
+        kept,
+        hidden: &[],
+    };
+    Call {
+        facts: cx.facts(checkout),
+        force_stub: cx.config.force_stubs,
+        model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
+        ..Call::new(&cx.config.leaves.builder, inputs, Utf8Path::new(""), places)
+    }
+}
+
+fn builder_job(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    checkout: Option<&Checkout>,
+    request: &Call<'_>,
+) -> Result<Result<BuilderJob, LeafError>, BeatError> {
+    let attempt = snapshot.iterations.to_string();
+    let key = match Driver::leaf_key(request, &[("attempt", &attempt)]) {
+        Ok(key) => key,
+        Err(error) => return Ok(Err(error)),
+    };
+    let jobs = cx.config.jobs();
+    let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
+    let owner =
+        checkout.map_or(String::new(), |checkout| checkout.work_name(bundle, Role::Builder, &key));
+    if let Some(checkout) = checkout
+        && !checkout.is_owned_by(&owner).map_err(CheckoutError::from)?
+    {
+        // The end of a builder whose work is no longer in the checkout is worth nothing.
+        jobs.remove(&dir).map_err(BeatError::Own)?;
+    }
+    Ok(Ok(BuilderJob { dir, owner }))
+}
+
+/// Has the builder work, and rejects what it did if it wrote anywhere else.
+fn call_builder(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: Option<&Checkout>,
+    request: &Call<'_>,
+    job: &BuilderJob,
+) -> Result<LeafOutcome, BeatError> {
+    let prepare = |_try: u32| -> Result<(), BoxError> {
+        Ok(checkout.map_or(Ok(()), |checkout| cx.clear(bundle, checkout, &job.owner))?)
+    };
+    let has_work = || checkout.is_some_and(Checkout::has_work);
+    let request =
+        Call { job: &job.dir, prepare: Some(&prepare), has_work: Some(&has_work), ..*request };
+    if let (true, Some(checkout)) = (request.is_stub(), checkout) {
+        cx.clear(bundle, checkout, &job.owner)?;
+    }
+    let watch = |checkout| cx.watch_from(checkout, &job.dir);
+    let wire = checkout.map(watch).transpose()?;
+    let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
+    let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+    let outcome = match answer {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            for one in written.iter().chain(&planted) {
+                cx.warn(bundle, format!("while the builder ran, this changed: {one}"));
+            }
+            return Err(leaf_failed(cx, bundle, LOG, Role::Builder, error)?);
+        }
+    };
+    if outcome.guard.is_enforced() {
+        // The kernel kept the builder from opening these for writing, so it was another process: a person who
+        // works on, a service that was asked to, or a change of mode, which Landlock does not hold. It is said,
+        // and nobody fails for it.
+        tell_of_primary(cx, bundle, Role::Builder.as_str(), &written);
+        for one in &planted {
+            let text = format!("somebody wrote into the bundle, and it does not count: {one}");
+            cx.warn(bundle, text);
+        }
+        return Ok(outcome);
+    }
+    let inside = outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
+    written.extend(inside.chain(planted));
+    if written.is_empty() {
+        return Ok(outcome);
+    }
+    let text = format!(
+        "The builder's attempt is rejected. Written outside its checkout:\n- {}\n",
+        written.join("\n- ")
+    );
+    let log = keep_log(cx, bundle, LOG, &text)?;
+    Err(BeatError::Breach { role: Role::Builder.as_str(), log, written })
+}
+
+/// Puts the result of Do in place; the patch comes last, because it is what moves the state.
+fn publish_change(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    outcome: &LeafOutcome,
+    patch: &[u8],
+) -> Result<(), BeatError> {
+    if let Some(earlier) = &outcome.earlier_failures {
+        keep_log(cx, bundle, LOG, earlier)?;
+    }
+    if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
+        cx.publish(bundle, Artifact::BuildNotes, notes)?;
+    }
+    // A verdict from before this patch must not count for it.
+    cx.set_aside_verdicts(bundle, snapshot)?;
+    cx.publish(bundle, Artifact::Patch, patch)
+}
+
+/// The patch and the commit it makes: what the builder wrote down as one, or what it did to the
+/// checkout.
+fn take_patch(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: Option<&Checkout>,
+    outcome: &LeafOutcome,
+) -> Result<(Vec<u8>, Option<String>), BeatError> {
+    let written = outcome.get(Output::Artifact(Artifact::Patch));
+    let (patch, head) = match (written, checkout) {
+        (Some(written), None) => (written.to_vec(), None),
+        (None, None) => (Vec::new(), None),
+        (None, Some(checkout)) => harvest(cx, bundle, checkout)?,
+        (Some(written), Some(checkout)) => {
+            // The patch is what counts; whatever else was done in the checkout is kept all the same.
+            let name = format!("beside-the-patch-of-{}", bundle.id());
+            save(cx, bundle, checkout, &name)?;
+            let reset = || checkout.lane.reset(&checkout.attempt.base);
+            cx.effects.perform("reset", reset).map_err(CheckoutError::from)?;
+            match cx.effects.perform("apply", || checkout.lane.apply(written)) {
+                Ok(()) => harvest(cx, bundle, checkout)?,
+                Err(ApplyError::Lane(source)) => return Err(CheckoutError::from(source).into()),
+                Err(source) => {
+                    let text = format!("The builder's patch cannot be taken: {}\n", chain(&source));
+                    let log = keep_log(cx, bundle, LOG, &text)?;
+                    return Err(BeatError::Patch { log, source });
                 }
-                return Err(error);
             }
-        };
-        self.publish_change(bundle, snapshot, &outcome, &patch)?;
-        if let (Some(checkout), Some(head)) = (checkout, head) {
-            // A commit holds the work, so nobody need rescue it. Check begins with a checkout of its own
-            // making, or with this one where what the builder left beside its work may count.
-            let job = match self.config.lanes.reset {
-                Reset::Tracked => checkout.change_name(bundle, &patch),
-                Reset::Clean | Reset::Pristine => job.owner.clone(),
-            };
-            self.set_owner(checkout, &OwnerNote { job, head: Some(head) })?;
         }
-        self.effects.perform("job-done", done).map_err(BeatError::Own)
-    }
-
-    /// The call, all but where it lies.
-    fn builder_request<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-        checkout: Option<&'a Checkout>,
-        inputs: &'a Inputs,
-        kept: &'a [Utf8PathBuf],
-    ) -> Call<'a> {
-        let places = CallPaths {
-            workspace: &self.config.workspace,
-            bundle_root: self.config.bundles.path(),
-            worktree: checkout.map(|checkout| checkout.lane.path()),
-            tmp: self.lane_env_of(checkout).and_then(LaneEnv::tmp),
-            fix: None,
-            primary: checkout.map(|checkout| checkout.target.path()),
-            kept,
-            hidden: &[],
-        };
-        Call {
-            facts: self.facts(checkout),
-            force_stub: self.config.force_stubs,
-            model: snapshot.brief.as_ref().and_then(|brief| brief.do_model()),
-            ..Call::new(&self.config.leaves.builder, inputs, Utf8Path::new(""), places)
-        }
-    }
-
-    fn builder_job(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        checkout: Option<&Checkout>,
-        request: &Call<'_>,
-    ) -> Result<Result<BuilderJob, LeafError>, BeatError> {
-        let attempt = snapshot.iterations.to_string();
-        let key = match Self::leaf_key(request, &[("attempt", &attempt)]) {
-            Ok(key) => key,
-            Err(error) => return Ok(Err(error)),
-        };
-        let jobs = self.config.jobs();
-        let dir = jobs.path(bundle.id(), Role::Builder.as_str(), &key);
-        let owner = checkout
-            .map_or(String::new(), |checkout| checkout.work_name(bundle, Role::Builder, &key));
-        if let Some(checkout) = checkout
-            && !checkout.is_owned_by(&owner).map_err(CheckoutError::from)?
-        {
-            // The end of a builder whose work is no longer in the checkout is worth nothing.
-            jobs.remove(&dir).map_err(BeatError::Own)?;
-        }
-        Ok(Ok(BuilderJob { dir, owner }))
-    }
-
-    /// Has the builder work, and rejects what it did if it wrote anywhere else.
-    fn call_builder(
-        &self,
-        bundle: &Bundle,
-        checkout: Option<&Checkout>,
-        request: &Call<'_>,
-        job: &BuilderJob,
-    ) -> Result<LeafOutcome, BeatError> {
-        let prepare = |_try: u32| -> Result<(), BoxError> {
-            Ok(checkout.map_or(Ok(()), |checkout| self.clear(bundle, checkout, &job.owner))?)
-        };
-        let has_work = || checkout.is_some_and(Checkout::has_work);
-        let request =
-            Call { job: &job.dir, prepare: Some(&prepare), has_work: Some(&has_work), ..*request };
-        if let (true, Some(checkout)) = (request.is_stub(), checkout) {
-            self.clear(bundle, checkout, &job.owner)?;
-        }
-        let watch = |checkout| self.watch_from(checkout, &job.dir);
-        let wire = checkout.map(watch).transpose()?;
-        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
-        let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
-        let outcome = match answer {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                for one in written.iter().chain(&planted) {
-                    self.warn(bundle, format!("while the builder ran, this changed: {one}"));
-                }
-                return Err(self.leaf_failed(bundle, LOG, Role::Builder, error)?);
-            }
-        };
-        if outcome.guard.is_enforced() {
-            // The kernel kept the builder from opening these for writing, so it was another process: a person who
-            // works on, a service that was asked to, or a change of mode, which Landlock does not hold. It is said,
-            // and nobody fails for it.
-            self.tell_of_primary(bundle, Role::Builder.as_str(), &written);
-            for one in &planted {
-                let text = format!("somebody wrote into the bundle, and it does not count: {one}");
-                self.warn(bundle, text);
-            }
-            return Ok(outcome);
-        }
-        let inside =
-            outcome.bundle_changed.iter().map(|path| bundle.dir().join(path).into_string());
-        written.extend(inside.chain(planted));
-        if written.is_empty() {
-            return Ok(outcome);
-        }
-        let text = format!(
-            "The builder's attempt is rejected. Written outside its checkout:\n- {}\n",
-            written.join("\n- ")
-        );
-        let log = self.keep_log(bundle, LOG, &text)?;
-        Err(BeatError::Breach { role: Role::Builder.as_str(), log, written })
-    }
-
-    /// Puts the result of Do in place; the patch comes last, because it is what moves the state.
-    fn publish_change(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        outcome: &LeafOutcome,
-        patch: &[u8],
-    ) -> Result<(), BeatError> {
-        if let Some(earlier) = &outcome.earlier_failures {
-            self.keep_log(bundle, LOG, earlier)?;
-        }
+    };
+    if patch.is_empty() {
+        let mut text = "The builder ended well and changed nothing.\n".to_owned();
+        // It may have said why nothing can be done, which is an answer.
         if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
-            self.publish(bundle, Artifact::BuildNotes, notes)?;
+            cx.publish(bundle, Artifact::BuildNotes, notes)?;
+            let name = Artifact::BuildNotes.file_name();
+            let notes = String::from_utf8_lossy(notes);
+            text = format!("{text}It wrote in {name}:\n\n{notes}");
         }
-        // A verdict from before this patch must not count for it.
-        self.set_aside_verdicts(bundle, snapshot)?;
-        self.publish(bundle, Artifact::Patch, patch)
+        return Err(BeatError::NoChange { log: keep_log(cx, bundle, LOG, &text)? });
     }
+    Ok((patch, head))
+}
 
-    /// The patch and the commit it makes: what the builder wrote down as one, or what it did to the
-    /// checkout.
-    fn take_patch(
-        &self,
-        bundle: &Bundle,
-        checkout: Option<&Checkout>,
-        outcome: &LeafOutcome,
-    ) -> Result<(Vec<u8>, Option<String>), BeatError> {
-        let written = outcome.get(Output::Artifact(Artifact::Patch));
-        let (patch, head) = match (written, checkout) {
-            (Some(written), None) => (written.to_vec(), None),
-            (None, None) => (Vec::new(), None),
-            (None, Some(checkout)) => self.harvest(bundle, checkout)?,
-            (Some(written), Some(checkout)) => {
-                // The patch is what counts; whatever else was done in the checkout is kept all the same.
-                let name = format!("beside-the-patch-of-{}", bundle.id());
-                self.save(bundle, checkout, &name)?;
-                let reset = || checkout.lane.reset(&checkout.attempt.base);
-                self.effects.perform("reset", reset).map_err(CheckoutError::from)?;
-                match self.effects.perform("apply", || checkout.lane.apply(written)) {
-                    Ok(()) => self.harvest(bundle, checkout)?,
-                    Err(ApplyError::Lane(source)) => return Err(CheckoutError::from(source).into()),
-                    Err(source) => {
-                        let text =
-                            format!("The builder's patch cannot be taken: {}\n", chain(&source));
-                        let log = self.keep_log(bundle, LOG, &text)?;
-                        return Err(BeatError::Patch { log, source });
-                    }
-                }
-            }
-        };
-        if patch.is_empty() {
-            let mut text = "The builder ended well and changed nothing.\n".to_owned();
-            // It may have said why nothing can be done, which is an answer.
-            if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
-                self.publish(bundle, Artifact::BuildNotes, notes)?;
-                let name = Artifact::BuildNotes.file_name();
-                let notes = String::from_utf8_lossy(notes);
-                text = format!("{text}It wrote in {name}:\n\n{notes}");
-            }
-            return Err(BeatError::NoChange { log: self.keep_log(bundle, LOG, &text)? });
-        }
-        Ok((patch, head))
+fn harvest(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+) -> Result<(Vec<u8>, Option<String>), BeatError> {
+    let nested = checkout.lane.nested();
+    let nested = nested.or_else(|error| Err(refuse_left(cx, bundle, error)?))?;
+    if !nested.is_empty() {
+        let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
+        let text = format!(
+            "The builder left repositories inside the checkout, which no patch can hold:\n- {}\n",
+            names.join("\n- ")
+        );
+        return Err(BeatError::Nested { log: keep_log(cx, bundle, LOG, &text)?, nested });
     }
+    let harvested = harvest_commits(cx, bundle, checkout, &message_for(bundle));
+    let (patch, head) = match harvested {
+        Err(BeatError::Checkout(CheckoutError::Lane(error))) => {
+            return Err(refuse_left(cx, bundle, error)?);
+        }
+        harvested => harvested?,
+    };
+    if let Err(source) = require_readable(&patch) {
+        let text = format!("The builder's change cannot be taken: {}\n", chain(&source));
+        let log = keep_log(cx, bundle, LOG, &text)?;
+        return Err(BeatError::Patch { log, source });
+    }
+    Ok((patch, Some(head)))
+}
 
-    fn harvest(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-    ) -> Result<(Vec<u8>, Option<String>), BeatError> {
-        let nested = checkout.lane.nested();
-        let nested = nested.or_else(|error| Err(self.refuse_left(bundle, error)?))?;
-        if !nested.is_empty() {
-            let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
-            let text = format!(
-                "The builder left repositories inside the checkout, which no patch can hold:\n- {}\n",
-                names.join("\n- ")
-            );
-            return Err(BeatError::Nested { log: self.keep_log(bundle, LOG, &text)?, nested });
-        }
-        let harvested = self.harvest_commits(bundle, checkout, &message_for(bundle));
-        let (patch, head) = match harvested {
-            Err(BeatError::Checkout(CheckoutError::Lane(error))) => {
-                return Err(self.refuse_left(bundle, error)?);
-            }
-            harvested => harvested?,
-        };
-        if let Err(source) = require_readable(&patch) {
-            let text = format!("The builder's change cannot be taken: {}\n", chain(&source));
-            let log = self.keep_log(bundle, LOG, &text)?;
-            return Err(BeatError::Patch { log, source });
-        }
-        Ok((patch, Some(head)))
+/// What a builder that left a checkout in which nothing can be done has failed with. Its checkout is replaced when it is
+/// needed next.
+fn refuse_left(cx: &Driver<'_>, bundle: &Bundle, error: LaneError) -> Result<BeatError, BeatError> {
+    if cx.cancel.is_cancelled() {
+        return Ok(BeatError::Interrupted);
     }
-
-    /// What a builder that left a checkout in which nothing can be done has failed with. Its checkout is replaced when it is
-    /// needed next.
-    fn refuse_left(&self, bundle: &Bundle, error: LaneError) -> Result<BeatError, BeatError> {
-        if self.cancel.is_cancelled() {
-            return Ok(BeatError::Interrupted);
-        }
-        if !error.is_of_the_lane() {
-            return Ok(CheckoutError::from(error).into());
-        }
-        let text = format!("What the builder left cannot be taken: {}\n", chain(&error));
-        let log = self.keep_log(bundle, LOG, &text)?;
-        Ok(BeatError::Patch { log, source: error.into() })
+    if !error.is_of_the_lane() {
+        return Ok(CheckoutError::from(error).into());
     }
+    let text = format!("What the builder left cannot be taken: {}\n", chain(&error));
+    let log = keep_log(cx, bundle, LOG, &text)?;
+    Ok(BeatError::Patch { log, source: error.into() })
 }
 
 /// Refuses a change that nobody could read afterwards, or whose links lead out of the tree: what is refused in a patch that

@@ -8,11 +8,14 @@ use pdca_journal::GateVerdict;
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
-use crate::checkout::{Checkout, Patched};
+use crate::checkout::{Checkout, Patched, claim_checkout};
+use crate::drift::with_drift;
 use crate::effect::{Point, When};
 use crate::event::{Proof, What, millis};
+use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::Shared;
 use crate::lane_env::LaneEnv;
+use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
 
 impl Driver<'_> {
@@ -43,8 +46,8 @@ impl Driver<'_> {
         snapshot: &Snapshot,
         keep: bool,
     ) -> Result<GatesOutcome, BeatError> {
-        let checkout = self.claim_checkout(bundle, snapshot, false)?;
-        let patch = Self::require_patch(bundle)?;
+        let checkout = claim_checkout(self, bundle, snapshot, false)?;
+        let patch = require_patch(bundle)?;
         let jobs = self.config.jobs().of(bundle.id());
         let digest = pdca_state::sha256_hex(&patch);
         let mut scene = GateContext::new(Purpose::Bundle, &self.config.workspace, &jobs);
@@ -67,7 +70,7 @@ impl Driver<'_> {
         scene.env_pass.clone_from(&self.config.gates_env_pass);
         scene.supervisor = self.config.supervisor.clone();
         let (outcome, patch) = match &checkout {
-            None => (self.run_rows(&self.config.rows, bundle, &scene, None)?, patch),
+            None => (run_rows(self, &self.config.rows, bundle, &scene, None)?, patch),
             Some(checkout) => {
                 let mut patched = Patched::stand(self, bundle, checkout, patch)?;
                 scene.worktree = Some(checkout.lane.path());
@@ -80,7 +83,7 @@ impl Driver<'_> {
                 let shared = self.shared(checkout, patched.tree()).filter(|_| keep && is_clean);
                 let green = shared.as_ref().and_then(Shared::green_tree);
                 scene.known_green = green.as_deref();
-                let outcome = self.run_watched(bundle, checkout, &scene, &mut patched)?;
+                let outcome = run_watched(self, bundle, checkout, &scene, &mut patched)?;
                 if let Some(shared) = shared {
                     self.share(shared, patched.tree(), &outcome.report)?;
                 }
@@ -88,7 +91,7 @@ impl Driver<'_> {
             }
         };
         let outcome = self.with_quarantine(bundle, outcome);
-        let outcome = self.with_drift(bundle, snapshot, outcome, &patch);
+        let outcome = with_drift(self, bundle, snapshot, outcome, &patch);
         for warning in &outcome.warnings {
             let text = warning.to_string();
             self.tell(
@@ -102,26 +105,10 @@ impl Driver<'_> {
         Ok(outcome)
     }
 
-    /// Gates are code of the project; that they leave the user's own checkout alone is checked, and what changed there
-    /// is told. Nobody fails for it: a gate that is confined cannot have done it, and one that is not, because the
-    /// configuration says so, cannot be told apart from the user, who works on, nor from another lane's.
-    fn run_watched(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        scene: &GateContext<'_>,
-        tree: &mut Patched<'_>,
-    ) -> Result<GatesOutcome, BeatError> {
-        let wire = self.watch(checkout)?;
-        let checked = self.run_rows(&self.config.rows, bundle, scene, Some(tree));
-        self.tell_of_checkout(bundle, &wire.breaches());
-        checked
-    }
-
     /// Says what changed in the primary checkout while gates ran, and who it may have been.
     pub(crate) fn tell_of_checkout(&self, bundle: &Bundle, written: &[String]) {
-        if self.are_gates_confined() {
-            return self.tell_of_primary(bundle, "gates", written);
+        if are_gates_confined(self) {
+            return tell_of_primary(self, bundle, "gates", written);
         }
         for one in written.iter().filter(|one| is_news(one)) {
             let text = format!(
@@ -129,28 +116,6 @@ impl Driver<'_> {
             );
             self.warn(bundle, text);
         }
-    }
-
-    /// Says what changed in the primary checkout while a confined child ran, which the child itself cannot have
-    /// opened for writing. Refs of the driver's own record are no news.
-    pub(crate) fn tell_of_primary(&self, bundle: &Bundle, who: &str, written: &[String]) {
-        for one in written.iter().filter(|one| is_news(one)) {
-            let text = format!(
-                "while {who} ran in the sandbox, the user's checkout changed: {one} (the user, or a program outside the sandbox)"
-            );
-            self.warn(bundle, text);
-        }
-    }
-
-    /// Whether the kernel keeps every row out of the primary, so that a change there is nobody's failure.
-    pub(crate) fn are_gates_confined(&self) -> bool {
-        self.config.gate_sandbox != SandboxMode::Off
-            && (self.config.gate_sandbox == SandboxMode::Bwrap
-                || matches!(
-                    wall_support(),
-                    SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }
-                ))
-            && self.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
     }
 
     /// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
@@ -161,112 +126,145 @@ impl Driver<'_> {
         self.config.gates_sandbox(own.map(ToOwned::to_owned))
     }
 
-    /// The patch, which must change something.
-    pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, BeatError> {
-        let patch = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
-        patch.ok_or(BeatError::EmptyPatch)
-    }
-
-    /// Runs rows with a guard at the bundle.
-    pub(crate) fn run_rows(
-        &self,
-        rows: &Checks,
-        bundle: &Bundle,
-        scene: &GateContext<'_>,
-        tree: Option<&mut dyn Tree>,
-    ) -> Result<GatesOutcome, BeatError> {
-        let mut tell = |event| self.follow_gate(bundle, event);
-        if rows.is_empty() {
-            return run_checks(rows, scene, tree, self.cancel, &mut tell).map_err(BeatError::Gates);
-        }
-        self.stand_guard(bundle)?;
-        let checked = run_checks(rows, scene, tree, self.cancel, &mut tell);
-        let written = self.relieve_guard(bundle)?;
-        self.require_there(bundle, scene.worktree)?;
-        if !written.is_empty() {
-            let text =
-                format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));
-            let log = self.keep_log(bundle, "gates", &text)?;
-            return Err(BeatError::Breach { role: "gates", log, written });
-        }
-        checked.map_err(|error| {
-            if matches!(error, GatesError::Cancelled) {
-                BeatError::Interrupted
-            } else {
-                BeatError::Gates(error)
-            }
-        })
-    }
-
     /// Tells what a gate does, and announces that it does.
     pub(crate) fn follow_gate(&self, bundle: &Bundle, event: GateEvent) {
         if let GateEvent::RowEnded { reused: false, .. } = event {
             self.effects.reached(Point { name: "gate", when: When::After });
         }
         let begins = matches!(event, GateEvent::RowStarted { .. });
-        self.tell_gate(bundle, event);
+        tell_gate(self, bundle, event);
         if begins {
             self.effects.reached(Point { name: "gate", when: When::Before });
         }
     }
+}
 
-    fn tell_gate(&self, bundle: &Bundle, event: GateEvent) {
-        self.tell(
-            bundle,
-            match event {
-                GateEvent::RowStarted { rule_id, label: _, k, n } => {
-                    What::GateBegan { rule_id, k, n }
-                }
-                GateEvent::Alive { rule_id, last_line } => {
-                    let Some(line) = last_line else { return };
-                    What::Alive { what: rule_id, line }
-                }
-                GateEvent::RowSkipped { rule_id, result, why } => {
-                    What::Warning { text: format!("{rule_id} is not run here ({result}): {why}") }
-                }
-                GateEvent::RowAgain { rule_id, why } => {
-                    let why = match why {
-                        pdca_gates::Again::Confirm => "is red and runs once more",
-                        pdca_gates::Again::Fix => "is red and its fix runs",
-                    };
-                    What::Warning { text: format!("{rule_id} {why}") }
-                }
-                GateEvent::Fixed { rule_id, changed } => {
-                    let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();
-                    What::Warning {
-                        text: format!(
-                            "the fix of {rule_id} is now part of the patch: {}",
-                            files.join(", ")
-                        ),
-                    }
-                }
-                GateEvent::RowEnded {
-                    rule_id,
-                    result,
-                    evidence,
-                    failing,
-                    failing_more,
-                    log,
-                    reproduce,
-                    gating,
-                    duration,
-                    reused,
-                } => {
-                    let is_red = result == GateResult::Fail;
-                    let log = log.filter(|_| is_red);
-                    What::GateEnded {
-                        rule_id,
-                        result: result.as_str().to_owned(),
-                        evidence,
-                        proof: Proof { failing, failing_more, log, reproduce },
-                        gating,
-                        reused,
-                        duration_ms: millis(duration),
-                    }
-                }
-            },
+/// Gates are code of the project; that they leave the user's own checkout alone is checked, and what changed there
+/// is told. Nobody fails for it: a gate that is confined cannot have done it, and one that is not, because the
+/// configuration says so, cannot be told apart from the user, who works on, nor from another lane's.
+fn run_watched(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    scene: &GateContext<'_>,
+    tree: &mut Patched<'_>,
+) -> Result<GatesOutcome, BeatError> {
+    let wire = cx.watch(checkout)?;
+    let checked = run_rows(cx, &cx.config.rows, bundle, scene, Some(tree));
+    cx.tell_of_checkout(bundle, &wire.breaches());
+    checked
+}
+
+/// Says what changed in the primary checkout while a confined child ran, which the child itself cannot have
+/// opened for writing. Refs of the driver's own record are no news.
+pub(crate) fn tell_of_primary(cx: &Driver<'_>, bundle: &Bundle, who: &str, written: &[String]) {
+    for one in written.iter().filter(|one| is_news(one)) {
+        let text = format!(
+            "while {who} ran in the sandbox, the user's checkout changed: {one} (the user, or a program outside the sandbox)"
         );
+        cx.warn(bundle, text);
     }
+}
+
+/// Whether the kernel keeps every row out of the primary, so that a change there is nobody's failure.
+pub(crate) fn are_gates_confined(cx: &Driver<'_>) -> bool {
+    cx.config.gate_sandbox != SandboxMode::Off
+        && (cx.config.gate_sandbox == SandboxMode::Bwrap
+            || matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. }))
+        && cx.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
+}
+
+/// The patch, which must change something.
+pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, BeatError> {
+    let patch = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
+    patch.ok_or(BeatError::EmptyPatch)
+}
+
+/// Runs rows with a guard at the bundle.
+pub(crate) fn run_rows(
+    cx: &Driver<'_>,
+    rows: &Checks,
+    bundle: &Bundle,
+    scene: &GateContext<'_>,
+    tree: Option<&mut dyn Tree>,
+) -> Result<GatesOutcome, BeatError> {
+    let mut tell = |event| cx.follow_gate(bundle, event);
+    if rows.is_empty() {
+        return run_checks(rows, scene, tree, cx.cancel, &mut tell).map_err(BeatError::Gates);
+    }
+    stand_guard(cx, bundle)?;
+    let checked = run_checks(rows, scene, tree, cx.cancel, &mut tell);
+    let written = relieve_guard(cx, bundle)?;
+    require_there(cx, bundle, scene.worktree)?;
+    if !written.is_empty() {
+        let text =
+            format!("Written into the bundle while gates ran:\n- {}\n", written.join("\n- "));
+        let log = keep_log(cx, bundle, "gates", &text)?;
+        return Err(BeatError::Breach { role: "gates", log, written });
+    }
+    checked.map_err(|error| {
+        if matches!(error, GatesError::Cancelled) {
+            BeatError::Interrupted
+        } else {
+            BeatError::Gates(error)
+        }
+    })
+}
+
+fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
+    cx.tell(
+        bundle,
+        match event {
+            GateEvent::RowStarted { rule_id, label: _, k, n } => What::GateBegan { rule_id, k, n },
+            GateEvent::Alive { rule_id, last_line } => {
+                let Some(line) = last_line else { return };
+                What::Alive { what: rule_id, line }
+            }
+            GateEvent::RowSkipped { rule_id, result, why } => {
+                What::Warning { text: format!("{rule_id} is not run here ({result}): {why}") }
+            }
+            GateEvent::RowAgain { rule_id, why } => {
+                let why = match why {
+                    pdca_gates::Again::Confirm => "is red and runs once more",
+                    pdca_gates::Again::Fix => "is red and its fix runs",
+                };
+                What::Warning { text: format!("{rule_id} {why}") }
+            }
+            GateEvent::Fixed { rule_id, changed } => {
+                let files: Vec<&str> = changed.iter().map(|path| path.as_str()).collect();
+                What::Warning {
+                    text: format!(
+                        "the fix of {rule_id} is now part of the patch: {}",
+                        files.join(", ")
+                    ),
+                }
+            }
+            GateEvent::RowEnded {
+                rule_id,
+                result,
+                evidence,
+                failing,
+                failing_more,
+                log,
+                reproduce,
+                gating,
+                duration,
+                reused,
+            } => {
+                let is_red = result == GateResult::Fail;
+                let log = log.filter(|_| is_red);
+                What::GateEnded {
+                    rule_id,
+                    result: result.as_str().to_owned(),
+                    evidence,
+                    proof: Proof { failing, failing_more, log, reproduce },
+                    gating,
+                    reused,
+                    duration_ms: millis(duration),
+                }
+            }
+        },
+    );
 }
 
 /// Whether a finding is about more than the driver's own record.

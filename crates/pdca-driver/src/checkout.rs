@@ -15,10 +15,11 @@ use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::Attempt;
 use crate::base::TargetTip;
-use crate::commits::{commit_id, message_for, signature};
+use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
 use crate::effect::{Point, When};
 use crate::event::What;
+use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
@@ -110,95 +111,6 @@ pub enum CheckoutError {
 }
 
 impl Driver<'_> {
-    /// Claims the checkout for a bundle; `None` where no target is configured.
-    ///
-    /// `fresh` begins an attempt: unless one with the same brief is under way, the base is the
-    /// branch's tip now. Otherwise the base of the attempt is taken as written down.
-    pub(crate) fn claim_checkout(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        fresh: bool,
-    ) -> Result<Option<Checkout>, BeatError> {
-        let Some(brief) = snapshot.authored_brief() else {
-            return Ok(None);
-        };
-        let Some(spec) = self.config.target_of(brief)? else {
-            return Ok(None);
-        };
-        let name = || spec.name.clone();
-        let target = Target::open(&spec.name, &spec.path)
-            .map_err(|source| CheckoutError::Target { name: name(), source })?;
-        let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
-        let known = self.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
-        let known = known.filter(|known| {
-            known.iterations == snapshot.iterations
-                && known.target == spec.name
-                && (!fresh || known.brief == digest || known.refolded.is_some())
-        });
-        let attempt = if let Some(known) = known {
-            known
-        } else {
-            let branch = self.config.branch_of(brief, &spec);
-            let found = target
-                .resolve(branch.as_deref())
-                .map_err(|source| CheckoutError::Base { name: name(), source })?;
-            self.begin_attempt(bundle, snapshot.iterations, digest, &spec, &found)?
-        };
-        let slot = self.slot_for(bundle);
-        let lanes = self.config.lent().ended_by(self.cancel);
-        let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
-        if let Some(run) = self.run {
-            let claim = || run.claim(bundle.id(), slot, &attempt.base);
-            self.effects.perform("claim", claim)?;
-        }
-        if let Some(aside) = bench.lane.moved_aside() {
-            self.warn(
-                bundle,
-                format!("the checkout was no repository any more; it was kept as {aside}"),
-            );
-        }
-        // With one lane only there is nothing to keep its names apart from.
-        let lane_env = self.slot().map(|_| self.take_names(&mut bench)).transpose()?;
-        let path = bench.lane.path().to_owned();
-        self.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
-        let workspace = self.config.mark();
-        Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
-    }
-
-    /// Computes the base of an attempt that starts now, has a ref keep it, and records it.
-    fn begin_attempt(
-        &self,
-        bundle: &Bundle,
-        iterations: u32,
-        brief_digest: String,
-        spec: &TargetSpec,
-        found: &pdca_lanes::Base,
-    ) -> Result<Attempt, BeatError> {
-        let store = self.config.store(spec).map_err(CheckoutError::Objects)?;
-        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-        let tip = commit_id(&found.commit)?;
-        let at = TargetTip { spec, branch: &found.branch, tip };
-        let base = self.config.base_of(&store, bundle, &brief, at)?;
-        self.keep_ref(&store, bundle.id(), (tip, base.commit))?;
-        let attempt = Attempt {
-            iterations,
-            brief: brief_digest,
-            target: spec.name.clone(),
-            branch: found.branch.clone(),
-            base: base.commit.to_string(),
-            tip: Some(base.tip.to_string()),
-            stands_on: base.stands_on,
-            made: None,
-            changes: Vec::new(),
-            refolded: None,
-        };
-        let store = || self.config.attempts().store(bundle.id(), &attempt);
-        self.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
-        Ok(attempt)
-    }
-
     /// Claims the checkout of a slot that no bundle has, for a commit that stands for several.
     pub(crate) fn claim_for_combination(
         &self,
@@ -214,7 +126,7 @@ impl Driver<'_> {
         let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
         let lanes = self.config.lent().ended_by(self.cancel);
         let mut bench = Workbench::claim(&lanes, spares, target)?;
-        let lane_env = Some(self.take_names(&mut bench)?);
+        let lane_env = Some(take_names(self, &mut bench)?);
         let attempt = Attempt {
             iterations: 0,
             brief: String::new(),
@@ -231,19 +143,6 @@ impl Driver<'_> {
         Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
     }
 
-    /// Takes the names that the lane goes by while it is held.
-    fn take_names(&self, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
-        let real = self.config.workspace.canonicalize_utf8();
-        let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| self.config.workspace.clone()));
-        Ok(LaneEnv::named(bench.take_names(&workspace, self.config.lanes.ports)?))
-    }
-
-    /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
-    /// an earlier driver with several left the bundle's work, or the first.
-    fn slot_for(&self, bundle: &Bundle) -> u32 {
-        self.slot().unwrap_or_else(|| self.config.homes().get(bundle.id()).copied().unwrap_or(0))
-    }
-
     /// Makes the checkout `job`'s, at the base. What an attempt before it left unfinished is kept
     /// under a ref first.
     pub(crate) fn clear(
@@ -252,56 +151,7 @@ impl Driver<'_> {
         checkout: &Checkout,
         job: &str,
     ) -> Result<(), CheckoutError> {
-        self.clear_at(bundle, checkout, job, &checkout.attempt.base)
-    }
-
-    /// As [`Self::clear`], at a commit that follows the base.
-    fn clear_at(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        job: &str,
-        commit: &str,
-    ) -> Result<(), CheckoutError> {
-        let reset = match self.config.lanes.reset {
-            // A verdict that lands never rests on what another tree left.
-            Reset::Tracked if checkout.is_common => Reset::Clean,
-            configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
-        };
-        let branch = self.run.and_then(|run| run.branch(bundle.id()));
-        let children = self.config.children();
-        let hydrate = self.hydration(checkout, &children);
-        let setup = Setup { job, commit, branch: branch.as_deref(), reset, hydrate };
-        Ok(checkout.prepare(&setup, self.cancel, &Observed { driver: self, bundle, checkout })?)
-    }
-
-    /// Keeps the work that lies in the checkout and in no commit.
-    pub(crate) fn save(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        name: &str,
-    ) -> Result<(), CheckoutError> {
-        Ok(checkout.bench.save(name, &Observed { driver: self, bundle, checkout })?)
-    }
-
-    fn hydration<'h>(&'h self, checkout: &'h Checkout, children: &'h Utf8Path) -> Hydrate<'h> {
-        let own = checkout.lane_env.iter().flat_map(|lane_env| &lane_env.variables);
-        let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
-        let places = [
-            ("PDCA_WORKSPACE", self.config.workspace.as_str()),
-            ("PDCA_WORKTREE", checkout.lane.path().as_str()),
-            ("PDCA_TARGET", checkout.attempt.target.as_str()),
-        ];
-        let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
-        Hydrate {
-            env: Env { set, ..Env::default() },
-            sandbox: Some(self.gate_sandbox(checkout)),
-            hold: Some(children),
-            max_memory: self.config.limits.leaf_memory,
-            supervisor: self.config.supervisor.clone(),
-            ..Hydrate::new(&checkout.target, &self.config.lanes.hydrate)
-        }
+        clear_at(self, bundle, checkout, job, &checkout.attempt.base)
     }
 
     /// Records the owner of the work in the checkout.
@@ -325,6 +175,158 @@ impl Driver<'_> {
         job: &Utf8Path,
     ) -> Result<Tripwire, CheckoutError> {
         Ok(checkout.arm_for(&self.config.own(), job)?)
+    }
+}
+
+/// Claims the checkout for a bundle; `None` where no target is configured.
+///
+/// `fresh` begins an attempt: unless one with the same brief is under way, the base is the
+/// branch's tip now. Otherwise the base of the attempt is taken as written down.
+pub(crate) fn claim_checkout(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    fresh: bool,
+) -> Result<Option<Checkout>, BeatError> {
+    let Some(brief) = snapshot.authored_brief() else {
+        return Ok(None);
+    };
+    let Some(spec) = cx.config.target_of(brief)? else {
+        return Ok(None);
+    };
+    let name = || spec.name.clone();
+    let target = Target::open(&spec.name, &spec.path)
+        .map_err(|source| CheckoutError::Target { name: name(), source })?;
+    let digest = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+    let known = cx.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
+    let known = known.filter(|known| {
+        known.iterations == snapshot.iterations
+            && known.target == spec.name
+            && (!fresh || known.brief == digest || known.refolded.is_some())
+    });
+    let attempt = if let Some(known) = known {
+        known
+    } else {
+        let branch = cx.config.branch_of(brief, &spec);
+        let found = target
+            .resolve(branch.as_deref())
+            .map_err(|source| CheckoutError::Base { name: name(), source })?;
+        begin_attempt(cx, bundle, snapshot.iterations, digest, &spec, &found)?
+    };
+    let slot = slot_for(cx, bundle);
+    let lanes = cx.config.lent().ended_by(cx.cancel);
+    let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
+    if let Some(run) = cx.run {
+        let claim = || run.claim(bundle.id(), slot, &attempt.base);
+        cx.effects.perform("claim", claim)?;
+    }
+    if let Some(aside) = bench.lane.moved_aside() {
+        cx.warn(bundle, format!("the checkout was no repository any more; it was kept as {aside}"));
+    }
+    // With one lane only there is nothing to keep its names apart from.
+    let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
+    let path = bench.lane.path().to_owned();
+    cx.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
+    let workspace = cx.config.mark();
+    Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
+}
+
+/// Computes the base of an attempt that starts now, has a ref keep it, and records it.
+fn begin_attempt(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    iterations: u32,
+    brief_digest: String,
+    spec: &TargetSpec,
+    found: &pdca_lanes::Base,
+) -> Result<Attempt, BeatError> {
+    let store = cx.config.store(spec).map_err(CheckoutError::Objects)?;
+    let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    let tip = commit_id(&found.commit)?;
+    let at = TargetTip { spec, branch: &found.branch, tip };
+    let base = cx.config.base_of(&store, bundle, &brief, at)?;
+    keep_ref(cx, &store, bundle.id(), (tip, base.commit))?;
+    let attempt = Attempt {
+        iterations,
+        brief: brief_digest,
+        target: spec.name.clone(),
+        branch: found.branch.clone(),
+        base: base.commit.to_string(),
+        tip: Some(base.tip.to_string()),
+        stands_on: base.stands_on,
+        made: None,
+        changes: Vec::new(),
+        refolded: None,
+    };
+    let store = || cx.config.attempts().store(bundle.id(), &attempt);
+    cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
+    Ok(attempt)
+}
+
+/// Takes the names that the lane goes by while it is held.
+fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
+    let real = cx.config.workspace.canonicalize_utf8();
+    let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.workspace.clone()));
+    Ok(LaneEnv::named(bench.take_names(&workspace, cx.config.lanes.ports)?))
+}
+
+/// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
+/// an earlier driver with several left the bundle's work, or the first.
+fn slot_for(cx: &Driver<'_>, bundle: &Bundle) -> u32 {
+    cx.slot().unwrap_or_else(|| cx.config.homes().get(bundle.id()).copied().unwrap_or(0))
+}
+
+/// As [`Driver::clear`], at a commit that follows the base.
+fn clear_at(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    job: &str,
+    commit: &str,
+) -> Result<(), CheckoutError> {
+    let reset = match cx.config.lanes.reset {
+        // A verdict that lands never rests on what another tree left.
+        Reset::Tracked if checkout.is_common => Reset::Clean,
+        configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
+    };
+    let branch = cx.run.and_then(|run| run.branch(bundle.id()));
+    let children = cx.config.children();
+    let hydrate = hydration(cx, checkout, &children);
+    let setup = Setup { job, commit, branch: branch.as_deref(), reset, hydrate };
+    Ok(checkout.prepare(&setup, cx.cancel, &Observed { driver: cx, bundle, checkout })?)
+}
+
+/// Keeps the work that lies in the checkout and in no commit.
+pub(crate) fn save(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    name: &str,
+) -> Result<(), CheckoutError> {
+    Ok(checkout.bench.save(name, &Observed { driver: cx, bundle, checkout })?)
+}
+
+fn hydration<'h>(
+    cx: &'h Driver<'_>,
+    checkout: &'h Checkout,
+    children: &'h Utf8Path,
+) -> Hydrate<'h> {
+    let own = checkout.lane_env.iter().flat_map(|lane_env| &lane_env.variables);
+    let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+    let places = [
+        ("PDCA_WORKSPACE", cx.config.workspace.as_str()),
+        ("PDCA_WORKTREE", checkout.lane.path().as_str()),
+        ("PDCA_TARGET", checkout.attempt.target.as_str()),
+    ];
+    let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
+    Hydrate {
+        env: Env { set, ..Env::default() },
+        sandbox: Some(cx.gate_sandbox(checkout)),
+        hold: Some(children),
+        max_memory: cx.config.limits.leaf_memory,
+        supervisor: cx.config.supervisor.clone(),
+        ..Hydrate::new(&checkout.target, &cx.config.lanes.hydrate)
     }
 }
 
@@ -435,7 +437,7 @@ impl<'d> Patched<'d> {
         let known = known.as_ref().and_then(|known| known.head_of(&sha256_hex(patch)));
         // The commits that Do left, where they are still to be had; else the patch becomes one commit.
         if let Some(head) = known.filter(|head| checkout.lane.tree_of(head).is_ok()) {
-            driver.clear_at(bundle, checkout, name, head)?;
+            clear_at(driver, bundle, checkout, name, head)?;
             let owner = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
             driver.set_owner(checkout, &owner)?;
             return Ok(head.to_owned());
@@ -451,10 +453,10 @@ impl<'d> Patched<'d> {
             driver.effects.perform("apply", || checkout.lane.apply(patch)).map_err(stale)?;
         }
         let message = message_for(bundle);
-        let made = driver.maker(bundle, checkout)?;
+        let made = maker(driver, bundle, checkout)?;
         let commit = || checkout.lane.commit_all(&message, &signature(&made));
         driver.effects.perform("commit", commit).map_err(CheckoutError::from)?;
-        let head = driver.keep_change(bundle, checkout, &checkout.head()?, patch, &message)?;
+        let head = keep_change(driver, bundle, checkout, &checkout.head()?, patch, &message)?;
         driver
             .set_owner(checkout, &OwnerNote { job: name.to_owned(), head: Some(head.clone()) })?;
         Ok(head)
@@ -493,7 +495,7 @@ impl Tree for Patched<'_> {
     fn prepare_anew(&mut self) -> Result<String, TreeFault> {
         self.as_left = false;
         let name = self.checkout.change_name(self.bundle, &self.patch);
-        self.driver.clear_at(self.bundle, self.checkout, &name, &self.head)?;
+        clear_at(self.driver, self.bundle, self.checkout, &name, &self.head)?;
         let head = Some(self.head.clone());
         self.driver.set_owner(self.checkout, &OwnerNote { job: name, head })?;
         Ok(self.checkout.lane.tree()?)
@@ -504,7 +506,7 @@ impl Tree for Patched<'_> {
     }
 
     fn propose(&mut self) -> Result<Change, TreeFault> {
-        let made = self.driver.maker(self.bundle, self.checkout)?;
+        let made = maker(self.driver, self.bundle, self.checkout)?;
         self.checkout.lane.commit_all(FIXES, &signature(&made))?;
         let head = self.checkout.head()?;
         let patch = self.checkout.lane.diff(&self.checkout.attempt.base, &head)?;
@@ -523,16 +525,16 @@ impl Tree for Patched<'_> {
     fn accept(&mut self) -> Result<(), TreeFault> {
         self.before = None;
         // The new patch is the driver's own doing, and the guard must know.
-        let planted = self.driver.relieve_guard(self.bundle)?;
+        let planted = relieve_guard(self.driver, self.bundle)?;
         if !planted.is_empty() {
             return Err(
                 format!("written into the bundle while gates ran: {}", planted.join(", ")).into()
             );
         }
         // Which commits the patch is has to be known before the patch is there.
-        self.driver.keep_change(self.bundle, self.checkout, &self.head, &self.patch, FIXES)?;
+        keep_change(self.driver, self.bundle, self.checkout, &self.head, &self.patch, FIXES)?;
         self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
-        self.driver.stand_guard(self.bundle)?;
+        stand_guard(self.driver, self.bundle)?;
         let name = self.checkout.change_name(self.bundle, &self.patch);
         let head = Some(self.head.clone());
         Ok(self.driver.set_owner(self.checkout, &OwnerNote { job: name, head })?)

@@ -22,104 +22,101 @@ const TRIES: u32 = 5;
 /// The longest subject that is made here, in characters.
 const SUBJECT: usize = 72;
 
-impl Driver<'_> {
-    /// Who the driver's own commits of an attempt are by. Recorded with the first of them.
-    pub(crate) fn maker(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-    ) -> Result<Signer, CheckoutError> {
-        let attempts = self.config.attempts();
-        let known = attempts.load(bundle.id()).map_err(CheckoutError::Record)?;
-        if let Some(made) = known.and_then(|known| known.made) {
-            return Ok(made);
-        }
-        let Author { name, email } = self.config.author_for(&checkout.target);
-        let made = Signer { name, email, seconds: self.config.dates.now() };
-        let note = || attempts.update(bundle.id(), |attempt| attempt.made = Some(made.clone()));
-        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-        Ok(made)
+/// Who the driver's own commits of an attempt are by. Recorded with the first of them.
+pub(crate) fn maker(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+) -> Result<Signer, CheckoutError> {
+    let attempts = cx.config.attempts();
+    let known = attempts.load(bundle.id()).map_err(CheckoutError::Record)?;
+    if let Some(made) = known.and_then(|known| known.made) {
+        return Ok(made);
     }
+    let Author { name, email } = cx.config.author_for(&checkout.target);
+    let made = Signer { name, email, seconds: cx.config.dates.now() };
+    let note = || attempts.update(bundle.id(), |attempt| attempt.made = Some(made.clone()));
+    cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
+    Ok(made)
+}
 
-    /// Commits what lies in the checkout, and gives the patch since the base with the commit that it is.
-    /// The patch is empty where nothing changed.
-    pub(crate) fn harvest_commits(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        message: &str,
-    ) -> Result<(Vec<u8>, String), BeatError> {
-        let made = self.maker(bundle, checkout)?;
-        let commit = || checkout.lane.commit_all(message, &signature(&made));
-        self.effects.perform("commit", commit).map_err(CheckoutError::from)?;
-        let head = checkout.head()?;
-        let patch =
-            checkout.lane.diff(&checkout.attempt.base, &head).map_err(CheckoutError::from)?;
-        if patch.is_empty() {
-            return Ok((patch, head));
-        }
-        let head = self.keep_change(bundle, checkout, &head, &patch, message)?;
-        Ok((patch, head))
+/// Commits what lies in the checkout, and gives the patch since the base with the commit that it is.
+/// The patch is empty where nothing changed.
+pub(crate) fn harvest_commits(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    message: &str,
+) -> Result<(Vec<u8>, String), BeatError> {
+    let made = maker(cx, bundle, checkout)?;
+    let commit = || checkout.lane.commit_all(message, &signature(&made));
+    cx.effects.perform("commit", commit).map_err(CheckoutError::from)?;
+    let head = checkout.head()?;
+    let patch = checkout.lane.diff(&checkout.attempt.base, &head).map_err(CheckoutError::from)?;
+    if patch.is_empty() {
+        return Ok((patch, head));
     }
+    let head = keep_change(cx, bundle, checkout, &head, &patch, message)?;
+    Ok((patch, head))
+}
 
-    /// Brings the commits of a change into the target's object store and remembers which patch they are.
-    /// Says which commit is the last of them: another one where they had to become one.
-    pub(crate) fn keep_change(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        head: &str,
-        patch: &[u8],
-        message: &str,
-    ) -> Result<String, BeatError> {
-        let made = self.maker(bundle, checkout)?;
-        let store = self.config.store_of(&checkout.attempt.target)?;
-        let base = commit_id(&checkout.attempt.base)?;
-        let mut head = commit_id(head)?;
-        let take = || store.take_in(checkout.lane.path(), base, head);
-        let line = self.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
-        if line.is_none() {
-            let text = "its commits are not one line from the base: they become one commit";
-            self.warn(bundle, text);
-            let one = Ingredients {
-                base,
-                patch,
-                message,
-                name: &made.name,
-                email: &made.email,
-                seconds: made.seconds,
-            };
-            let squash = || store.squash(checkout.lane.path(), head, &one);
-            head = self.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
-        }
-        self.keep_ref(&store, bundle.id(), (base, head))?;
-        let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
-        let note = || {
-            self.config.attempts().update(bundle.id(), |attempt| {
-                if attempt.changes.last() != Some(&change) {
-                    attempt.changes.push(change.clone());
-                }
-            })
+/// Brings the commits of a change into the target's object store and remembers which patch they are.
+/// Says which commit is the last of them: another one where they had to become one.
+pub(crate) fn keep_change(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    head: &str,
+    patch: &[u8],
+    message: &str,
+) -> Result<String, BeatError> {
+    let made = maker(cx, bundle, checkout)?;
+    let store = cx.config.store_of(&checkout.attempt.target)?;
+    let base = commit_id(&checkout.attempt.base)?;
+    let mut head = commit_id(head)?;
+    let take = || store.take_in(checkout.lane.path(), base, head);
+    let line = cx.effects.perform("take-in", take).map_err(CheckoutError::Objects)?;
+    if line.is_none() {
+        let text = "its commits are not one line from the base: they become one commit";
+        cx.warn(bundle, text);
+        let one = Ingredients {
+            base,
+            patch,
+            message,
+            name: &made.name,
+            email: &made.email,
+            seconds: made.seconds,
         };
-        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-        Ok(head.to_string())
+        let squash = || store.squash(checkout.lane.path(), head, &one);
+        head = cx.effects.perform("squash", squash).map_err(CheckoutError::Objects)?;
     }
+    keep_ref(cx, &store, bundle.id(), (base, head))?;
+    let change = ChangeCommit { patch: pdca_state::sha256_hex(patch), head: head.to_string() };
+    let note = || {
+        cx.config.attempts().update(bundle.id(), |attempt| {
+            if attempt.changes.last() != Some(&change) {
+                attempt.changes.push(change.clone());
+            }
+        })
+    };
+    cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
+    Ok(head.to_string())
+}
 
-    /// Has a ref keep the commits of an attempt.
-    pub(crate) fn keep_ref(
-        &self,
-        store: &Store,
-        id: &BundleId,
-        commits: (ObjectId, ObjectId),
-    ) -> Result<(), BeatError> {
-        let name = work_ref(&self.config.mark(), id);
-        let seconds = self.config.dates.now();
-        let log = Log { message: "pdca: work on a bundle", seconds };
-        let keep =
-            || self.config.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
-        self.effects.perform("work-ref", keep).map_err(CheckoutError::Ref)?;
-        Ok(())
-    }
+/// Has a ref keep the commits of an attempt.
+pub(crate) fn keep_ref(
+    cx: &Driver<'_>,
+    store: &Store,
+    id: &BundleId,
+    commits: (ObjectId, ObjectId),
+) -> Result<(), BeatError> {
+    let name = work_ref(&cx.config.mark(), id);
+    let seconds = cx.config.dates.now();
+    let log = Log { message: "pdca: work on a bundle", seconds };
+    let keep =
+        || cx.config.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
+    cx.effects.perform("work-ref", keep).map_err(CheckoutError::Ref)?;
+    Ok(())
 }
 
 impl WorkspaceConfig {

@@ -18,73 +18,71 @@ const NAMED: usize = 20;
 /// A bundle whose change writes more than its brief declares, and the paths.
 pub type Drifted = (BundleId, Vec<String>);
 
-impl Driver<'_> {
-    /// Tells what a change writes that its brief did not declare, if anything. Says whether there is
-    /// a change that is still to be checked: an attempt on its way to the archive is none.
-    pub(crate) fn tell_drift(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-    ) -> Result<bool, LoadError> {
-        let is_checked = match snapshot.state {
-            State::Built | State::Checked => snapshot.artifacts.contains(Artifact::Patch),
-            State::Unplanned
-            | State::Resolved
-            | State::Planned
-            | State::AwaitingSignoff
-            | State::Complete
-            | State::Iterate(_)
-            | State::Discontinued => false,
-        };
-        if is_checked
-            && let Some(brief) = self.config.declared(snapshot)
-            && let Some(patch) = bundle.read(Artifact::Patch)?
-        {
-            self.tell_outside(bundle, brief, &patch);
-        }
-        Ok(is_checked)
+/// Tells what a change writes that its brief did not declare, if anything. Says whether there is
+/// a change that is still to be checked: an attempt on its way to the archive is none.
+pub(crate) fn tell_drift(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<bool, LoadError> {
+    let is_checked = match snapshot.state {
+        State::Built | State::Checked => snapshot.artifacts.contains(Artifact::Patch),
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::AwaitingSignoff
+        | State::Complete
+        | State::Iterate(_)
+        | State::Discontinued => false,
+    };
+    if is_checked
+        && let Some(brief) = cx.config.declared(snapshot)
+        && let Some(patch) = bundle.read(Artifact::Patch)?
+    {
+        tell_outside(cx, bundle, brief, &patch);
     }
+    Ok(is_checked)
+}
 
-    /// The same report with a row about what leaves the declaration, and everybody told.
-    pub(crate) fn with_drift(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        outcome: GatesOutcome,
-        patch: &[u8],
-    ) -> GatesOutcome {
-        let Some(brief) = self.config.declared(snapshot) else { return outcome };
-        if !outcome.fixes.is_empty() {
-            // A fix may have gone further than the builder, and only now is that known.
-            self.tell_outside(bundle, brief, patch);
-        }
-        let Some(row) = row(brief, patch, self.config.schedule.drift) else { return outcome };
-        self.tell(
-            bundle,
-            What::GateEnded {
-                rule_id: row.rule_id.clone(),
-                result: row.result.as_str().to_owned(),
-                evidence: row.path_line.clone(),
-                proof: Proof::default(),
-                gating: row.gating,
-                reused: false,
-                duration_ms: 0,
-            },
-        );
-        GatesOutcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
+/// The same report with a row about what leaves the declaration, and everybody told.
+pub(crate) fn with_drift(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    outcome: GatesOutcome,
+    patch: &[u8],
+) -> GatesOutcome {
+    let Some(brief) = cx.config.declared(snapshot) else { return outcome };
+    if !outcome.fixes.is_empty() {
+        // A fix may have gone further than the builder, and only now is that known.
+        tell_outside(cx, bundle, brief, patch);
     }
+    let Some(row) = row(brief, patch, cx.config.schedule.drift) else { return outcome };
+    cx.tell(
+        bundle,
+        What::GateEnded {
+            rule_id: row.rule_id.clone(),
+            result: row.result.as_str().to_owned(),
+            evidence: row.path_line.clone(),
+            proof: Proof::default(),
+            gating: row.gating,
+            reused: false,
+            duration_ms: 0,
+        },
+    );
+    GatesOutcome { report: outcome.report.with_row(Element::T1, row), ..outcome }
+}
 
-    fn tell_outside(&self, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
-        // A patch that cannot be read has a row of its own that says so.
-        if let Ok(outside) = outside(brief, patch)
-            && !outside.is_empty()
-        {
-            if let Some(drifts) = self.drifts {
-                // The other end is gone only where the pool is over.
-                drop(drifts.send((bundle.id().clone(), outside.clone())));
-            }
-            self.tell(bundle, What::Drifted { outside });
+fn tell_outside(cx: &Driver<'_>, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
+    // A patch that cannot be read has a row of its own that says so.
+    if let Ok(outside) = outside(brief, patch)
+        && !outside.is_empty()
+    {
+        if let Some(drifts) = cx.drifts {
+            // The other end is gone only where the pool is over.
+            drop(drifts.send((bundle.id().clone(), outside.clone())));
         }
+        cx.tell(bundle, What::Drifted { outside });
     }
 }
 

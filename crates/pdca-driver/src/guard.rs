@@ -22,43 +22,41 @@ const STATE_MOVING: [Artifact; 5] = [
     Artifact::Summary,
 ];
 
-impl Driver<'_> {
-    fn guard_file(&self, bundle: &Bundle) -> Utf8PathBuf {
-        self.config.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
-    }
+fn guard_file(cx: &Driver<'_>, bundle: &Bundle) -> Utf8PathBuf {
+    cx.config.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
+}
 
-    /// Notes how the bundle is, before a child starts.
-    pub(crate) fn stand_guard(&self, bundle: &Bundle) -> Result<(), BeatError> {
-        let file = self.guard_file(bundle);
-        let digest = bundle.digest()?;
-        let note = || {
-            fs_err::create_dir_all(file.parent().unwrap_or(&self.config.workspace))?;
-            let json = serde_json::to_vec(&digest).map_err(io::Error::other)?;
-            files::replace_unsynced(&file, &json)
-        };
-        self.effects.perform("guard", note).map_err(BeatError::Own)
-    }
+/// Notes how the bundle is, before a child starts.
+pub(crate) fn stand_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError> {
+    let file = guard_file(cx, bundle);
+    let digest = bundle.digest()?;
+    let note = || {
+        fs_err::create_dir_all(file.parent().unwrap_or(&cx.config.workspace))?;
+        let json = serde_json::to_vec(&digest).map_err(io::Error::other)?;
+        files::replace_unsynced(&file, &json)
+    };
+    cx.effects.perform("guard", note).map_err(BeatError::Own)
+}
 
-    /// Compares the bundle with the note, and moves out of the way what could move its state and is
-    /// not the driver's doing. Gives what was moved; nothing where there is no note.
-    pub(crate) fn relieve_guard(&self, bundle: &Bundle) -> Result<Vec<String>, BeatError> {
-        let file = self.guard_file(bundle);
-        let Some(before) = load(&file).map_err(BeatError::Own)? else { return Ok(Vec::new()) };
-        let changed = bundle.digest()?.changed_since(&before);
-        let mut intruders = Vec::new();
-        for path in changed {
-            let artifact = Artifact::from_file_name(path.as_str());
-            if artifact.is_some_and(|artifact| STATE_MOVING.contains(&artifact)) {
-                let aside = self.effects.perform("set-aside", || bundle.set_aside_file(&path))?;
-                intruders.push(match aside {
-                    Some(aside) => format!("{path} (now {aside})"),
-                    None => format!("{path} (removed)"),
-                });
-            }
+/// Compares the bundle with the note, and moves out of the way what could move its state and is
+/// not the driver's doing. Gives what was moved; nothing where there is no note.
+pub(crate) fn relieve_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<Vec<String>, BeatError> {
+    let file = guard_file(cx, bundle);
+    let Some(before) = load(&file).map_err(BeatError::Own)? else { return Ok(Vec::new()) };
+    let changed = bundle.digest()?.changed_since(&before);
+    let mut intruders = Vec::new();
+    for path in changed {
+        let artifact = Artifact::from_file_name(path.as_str());
+        if artifact.is_some_and(|artifact| STATE_MOVING.contains(&artifact)) {
+            let aside = cx.effects.perform("set-aside", || bundle.set_aside_file(&path))?;
+            intruders.push(match aside {
+                Some(aside) => format!("{path} (now {aside})"),
+                None => format!("{path} (removed)"),
+            });
         }
-        self.effects.perform("guard-done", || remove(&file)).map_err(BeatError::Own)?;
-        Ok(intruders)
     }
+    cx.effects.perform("guard-done", || remove(&file)).map_err(BeatError::Own)?;
+    Ok(intruders)
 }
 
 fn load(file: &Utf8Path) -> io::Result<Option<BundleDigest>> {

@@ -12,7 +12,7 @@ impl Driver<'_> {
     ///
     /// `false` where it left the brief as it was.
     pub fn plan(&self, bundle: &Bundle) -> Result<bool, BeatError> {
-        let outcome = self.consult(bundle, Role::Planner)?;
+        let outcome = consult(self, bundle, Role::Planner)?;
         let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
         if bundle.read(Artifact::Brief)?.as_deref() == Some(brief) {
             return Ok(false);
@@ -24,7 +24,7 @@ impl Driver<'_> {
     /// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
     /// record; `None` where they came to no decision. Whoever calls this holds the bundle.
     pub fn propose(&self, bundle: &Bundle) -> Result<Option<Vec<u8>>, BeatError> {
-        match self.consult(bundle, Role::Signoff) {
+        match consult(self, bundle, Role::Signoff) {
             Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
             Err(BeatError::Leaf { source, .. })
                 if matches!(*source, LeafError::NoArtifact { .. }) =>
@@ -34,48 +34,52 @@ impl Driver<'_> {
             Err(error) => Err(error),
         }
     }
+}
 
-    /// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
-    pub(crate) fn consult(&self, bundle: &Bundle, role: Role) -> Result<LeafOutcome, BeatError> {
-        let failed = |source: LeafError| {
-            if matches!(source, LeafError::Cancelled) {
-                return BeatError::Interrupted;
-            }
-            let log = bundle.dir().to_owned();
-            BeatError::Leaf { role: role.as_str(), log, source: Box::new(source) }
-        };
-        let Some(config) = self.config.leaves.of(role) else {
-            return Err(failed(LeafError::NoProgram { role }));
-        };
-        let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
-        let jobs = self.config.jobs();
-        let job = jobs.of(bundle.id()).join(role.as_str());
-        jobs.remove(&job).map_err(BeatError::Own)?;
-        let kept = self.config.kept();
-        let places = CallPaths {
-            workspace: &self.config.workspace,
-            bundle_root: self.config.bundles.path(),
-            worktree: None,
-            tmp: None,
-            fix: None,
-            primary: None,
-            kept: &kept,
-            hidden: &[],
-        };
-        let request = Call {
-            facts: self.facts(None),
-            force_stub: self.config.force_stubs,
-            ..Call::new(config, &inputs, &job, places)
-        };
-        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
-        let outcome = answer.map_err(failed)?;
-        let changed = outcome.bundle_changed.iter().map(ToString::to_string);
-        let written: Vec<String> = changed.chain(planted).collect();
-        if !written.is_empty() && !outcome.guard.is_enforced() {
-            let log = bundle.dir().to_owned();
-            return Err(BeatError::Breach { role: role.as_str(), log, written });
+/// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
+pub(crate) fn consult(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    role: Role,
+) -> Result<LeafOutcome, BeatError> {
+    let failed = |source: LeafError| {
+        if matches!(source, LeafError::Cancelled) {
+            return BeatError::Interrupted;
         }
-        jobs.remove(&job).map_err(BeatError::Own)?;
-        Ok(outcome)
+        let log = bundle.dir().to_owned();
+        BeatError::Leaf { role: role.as_str(), log, source: Box::new(source) }
+    };
+    let Some(config) = cx.config.leaves.of(role) else {
+        return Err(failed(LeafError::NoProgram { role }));
+    };
+    let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+    let jobs = cx.config.jobs();
+    let job = jobs.of(bundle.id()).join(role.as_str());
+    jobs.remove(&job).map_err(BeatError::Own)?;
+    let kept = cx.config.kept();
+    let places = CallPaths {
+        workspace: &cx.config.workspace,
+        bundle_root: cx.config.bundles.path(),
+        worktree: None,
+        tmp: None,
+        fix: None,
+        primary: None,
+        kept: &kept,
+        hidden: &[],
+    };
+    let request = Call {
+        facts: cx.facts(None),
+        force_stub: cx.config.force_stubs,
+        ..Call::new(config, &inputs, &job, places)
+    };
+    let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
+    let outcome = answer.map_err(failed)?;
+    let changed = outcome.bundle_changed.iter().map(ToString::to_string);
+    let written: Vec<String> = changed.chain(planted).collect();
+    if !written.is_empty() && !outcome.guard.is_enforced() {
+        let log = bundle.dir().to_owned();
+        return Err(BeatError::Breach { role: role.as_str(), log, written });
     }
+    jobs.remove(&job).map_err(BeatError::Own)?;
+    Ok(outcome)
 }

@@ -7,6 +7,7 @@ use pdca_state::{Bundle, WriteError, chain};
 use crate::checkout::{Checkout, CheckoutError};
 use crate::effect::{Point, When};
 use crate::event::{What, millis};
+use crate::guard::{relieve_guard, stand_guard};
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
@@ -26,62 +27,15 @@ impl Driver<'_> {
         request: &Call<'_>,
     ) -> Result<Guarded, BeatError> {
         if request.is_stub() {
-            return Ok(Guarded { answer: self.leaf(bundle, request), planted: Vec::new() });
+            return Ok(Guarded { answer: leaf(self, bundle, request), planted: Vec::new() });
         }
-        self.spend(bundle, request.inputs.role())?;
-        self.stand_guard(bundle)?;
-        let answer = self.leaf(bundle, request);
-        let planted = self.relieve_guard(bundle)?;
+        spend(self, bundle, request.inputs.role())?;
+        stand_guard(self, bundle)?;
+        let answer = leaf(self, bundle, request);
+        let planted = relieve_guard(self, bundle)?;
         // Who judges works in a copy; the checkout is what is judged.
-        self.require_there(bundle, request.places.fix.or(request.places.worktree))?;
+        require_there(self, bundle, request.places.fix.or(request.places.worktree))?;
         Ok(Guarded { answer, planted })
-    }
-
-    /// Counts a call against what the run may spend.
-    fn spend(&self, bundle: &Bundle, role: Role) -> Result<(), BeatError> {
-        let Some(run) = self.run else { return Ok(()) };
-        let called = run.leaf_calls();
-        if self.config.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
-            return Err(BeatError::Capped { called });
-        }
-        Ok(run.leaf_called(bundle.id(), role.as_str())?)
-    }
-
-    /// Calls a leaf, with its signs of life told and its ends announced as effects.
-    fn leaf(&self, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
-        let role = request.inputs.role();
-        self.effects.reached(Point { name: role.as_str(), when: When::Before });
-        let mut tell = |event| {
-            if let LeafEvent::Started { .. } = event {
-                self.effects.reached(Point { name: "leaf-started", when: When::After });
-            }
-            self.tell_leaf(bundle, role, event);
-        };
-        let children = self.config.children();
-        let max_memory = self.config.limits.leaf_memory;
-        let hold = request.hold.or(Some(&children));
-        let request = Call { hold, max_memory, ..*request };
-        let outcome = call(&request, &mut tell, self.cancel)?;
-        self.effects.reached(Point { name: role.as_str(), when: When::After });
-        if !outcome.guard.is_enforced() {
-            let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
-            self.tell(bundle, What::notice(text));
-        }
-        Ok(outcome)
-    }
-
-    /// Refuses to go on where the checkout that something just ran in is gone: what it came to says
-    /// nothing, and is forgotten. Nothing that runs in a checkout can remove the checkout itself where
-    /// the kernel confines it, so that was somebody's hand, and a person decides.
-    pub(crate) fn require_there(
-        &self,
-        bundle: &Bundle,
-        checkout: Option<&Utf8Path>,
-    ) -> Result<(), BeatError> {
-        let Some(path) = checkout.filter(|path| !path.is_dir()) else { return Ok(()) };
-        self.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
-        self.config.forget_lost_checkout(bundle.id()).map_err(BeatError::Own)?;
-        Err(CheckoutError::Lost { path: path.to_owned() }.into())
     }
 
     /// What every leaf is told about the change.
@@ -102,29 +56,6 @@ impl Driver<'_> {
         checkout.and_then(|checkout| checkout.lane_env.as_ref()).or(self.lane_env)
     }
 
-    fn tell_leaf(&self, bundle: &Bundle, role: Role, event: LeafEvent) {
-        let role = role.as_str().to_owned();
-        self.tell(
-            bundle,
-            match event {
-                LeafEvent::Attempt { n, of: _ } => What::LeafBegan { role, attempt: n },
-                LeafEvent::Started { .. } => return,
-                LeafEvent::Output { bytes: _, last_line } => {
-                    What::Alive { what: role, line: last_line }
-                }
-                LeafEvent::Throttled { wait } => {
-                    What::LeafThrottled { role, wait_ms: millis(wait) }
-                }
-                LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
-                    role,
-                    ending: ending.to_string(),
-                    guard: held.to_string(),
-                    reused,
-                },
-            },
-        );
-    }
-
     /// The key of a leaf's job: what the call itself knows to decide the result, and what only the
     /// driver knows, such as the attempt.
     pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
@@ -132,43 +63,111 @@ impl Driver<'_> {
         let more = more.iter().map(|(name, text)| (*name, text.as_bytes()));
         Ok(Key::over(std::iter::once(("call", digest.as_bytes())).chain(more)))
     }
+}
 
-    /// Publishes a leaf's error log and says where it lies.
-    pub(crate) fn keep_log(
-        &self,
-        bundle: &Bundle,
-        name: &str,
-        text: &str,
-    ) -> Result<Utf8PathBuf, WriteError> {
-        let relative = Bundle::error_log(name);
-        let write = || bundle.publish_file(&relative, text.as_bytes());
-        self.effects.perform("error-log", write)?;
-        Ok(bundle.dir().join(relative))
+/// Counts a call against what the run may spend.
+fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> {
+    let Some(run) = cx.run else { return Ok(()) };
+    let called = run.leaf_calls();
+    if cx.config.limits.max_leaf_calls.is_some_and(|limit| called >= limit) {
+        return Err(BeatError::Capped { called });
     }
+    Ok(run.leaf_called(bundle.id(), role.as_str())?)
+}
 
-    /// What a leaf's failure is for the bundle: its log published, or an interruption.
-    pub(crate) fn leaf_failed(
-        &self,
-        bundle: &Bundle,
-        name: &str,
-        role: Role,
-        error: LeafError,
-    ) -> Result<BeatError, WriteError> {
-        // What fails while everything is being stopped was stopped.
-        if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
-            return Ok(BeatError::Interrupted);
+/// Calls a leaf, with its signs of life told and its ends announced as effects.
+fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
+    let role = request.inputs.role();
+    cx.effects.reached(Point { name: role.as_str(), when: When::Before });
+    let mut tell = |event| {
+        if let LeafEvent::Started { .. } = event {
+            cx.effects.reached(Point { name: "leaf-started", when: When::After });
         }
-        let error = match without_checkout(error) {
-            Ok(checkout) => return Ok(BeatError::Checkout(checkout)),
-            Err(error) => *error,
-        };
-        let text = match error.error_log() {
-            Some(text) => text.to_owned(),
-            None => format!("{}\n", chain(&error)),
-        };
-        let log = self.keep_log(bundle, name, &text)?;
-        Ok(BeatError::Leaf { role: role.as_str(), log, source: Box::new(error) })
+        tell_leaf(cx, bundle, role, event);
+    };
+    let children = cx.config.children();
+    let max_memory = cx.config.limits.leaf_memory;
+    let hold = request.hold.or(Some(&children));
+    let request = Call { hold, max_memory, ..*request };
+    let outcome = call(&request, &mut tell, cx.cancel)?;
+    cx.effects.reached(Point { name: role.as_str(), when: When::After });
+    if !outcome.guard.is_enforced() {
+        let text = format!("the {role} was not confined by the kernel: {}", outcome.guard);
+        cx.tell(bundle, What::notice(text));
     }
+    Ok(outcome)
+}
+
+/// Refuses to go on where the checkout that something just ran in is gone: what it came to says
+/// nothing, and is forgotten. Nothing that runs in a checkout can remove the checkout itself where
+/// the kernel confines it, so that was somebody's hand, and a person decides.
+pub(crate) fn require_there(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: Option<&Utf8Path>,
+) -> Result<(), BeatError> {
+    let Some(path) = checkout.filter(|path| !path.is_dir()) else { return Ok(()) };
+    cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
+    cx.config.forget_lost_checkout(bundle.id()).map_err(BeatError::Own)?;
+    Err(CheckoutError::Lost { path: path.to_owned() }.into())
+}
+
+fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
+    let role = role.as_str().to_owned();
+    cx.tell(
+        bundle,
+        match event {
+            LeafEvent::Attempt { n, of: _ } => What::LeafBegan { role, attempt: n },
+            LeafEvent::Started { .. } => return,
+            LeafEvent::Output { bytes: _, last_line } => {
+                What::Alive { what: role, line: last_line }
+            }
+            LeafEvent::Throttled { wait } => What::LeafThrottled { role, wait_ms: millis(wait) },
+            LeafEvent::Ended { attempt: _, ending, held, reused } => What::LeafEnded {
+                role,
+                ending: ending.to_string(),
+                guard: held.to_string(),
+                reused,
+            },
+        },
+    );
+}
+
+/// Publishes a leaf's error log and says where it lies.
+pub(crate) fn keep_log(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    name: &str,
+    text: &str,
+) -> Result<Utf8PathBuf, WriteError> {
+    let relative = Bundle::error_log(name);
+    let write = || bundle.publish_file(&relative, text.as_bytes());
+    cx.effects.perform("error-log", write)?;
+    Ok(bundle.dir().join(relative))
+}
+
+/// What a leaf's failure is for the bundle: its log published, or an interruption.
+pub(crate) fn leaf_failed(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    name: &str,
+    role: Role,
+    error: LeafError,
+) -> Result<BeatError, WriteError> {
+    // What fails while everything is being stopped was stopped.
+    if matches!(error, LeafError::Cancelled) || cx.cancel.is_cancelled() {
+        return Ok(BeatError::Interrupted);
+    }
+    let error = match without_checkout(error) {
+        Ok(checkout) => return Ok(BeatError::Checkout(checkout)),
+        Err(error) => *error,
+    };
+    let text = match error.error_log() {
+        Some(text) => text.to_owned(),
+        None => format!("{}\n", chain(&error)),
+    };
+    let log = keep_log(cx, bundle, name, &text)?;
+    Ok(BeatError::Leaf { role: role.as_str(), log, source: Box::new(error) })
 }
 
 /// That there is no checkout is no fault of the leaf's: what kept it from being there, or the leaf's own failure.

@@ -22,7 +22,9 @@ use pdca_publish::{BranchFlaw, ForgeError, PublishSettings, PullState};
 use pdca_state::{Bundle, BundleId, LoadError, RootError, State, WriteError};
 
 use crate::admission::AdmissionError;
+use crate::guard::relieve_guard;
 use crate::integrate::TargetBranchError;
+use crate::leaf::keep_log;
 use crate::run_bundle::{BeatError, Driver};
 
 pub use rehearsal::{Rehearsal, Would};
@@ -337,13 +339,13 @@ impl Driver<'_> {
 
     /// A driver before this one may have died while a gate ran: compare before anything is believed.
     fn require_untouched(&self, bundle: &Bundle) -> Result<(), PublishError> {
-        let written = self.relieve_guard(bundle)?;
+        let written = relieve_guard(self, bundle)?;
         if written.is_empty() {
             return Ok(());
         }
         let text =
             format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
-        let log = self.keep_log(bundle, "breach", &text)?;
+        let log = keep_log(self, bundle, "breach", &text)?;
         let role = "child of an earlier driver";
         Err(BeatError::Breach { role, log, written }.into())
     }

@@ -21,8 +21,9 @@ use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_sta
 
 use crate::attempt::{Attempt, ChangeCommit};
 use crate::base::{BaseError, Landscape, TargetTip, stale_sentence};
-use crate::checkout::CheckoutError;
-use crate::commits::commit_id;
+use crate::check::require_patch;
+use crate::checkout::{CheckoutError, claim_checkout};
+use crate::commits::{commit_id, keep_ref};
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
@@ -37,194 +38,194 @@ enum Refolded {
     Waits,
 }
 
-impl Driver<'_> {
-    /// Brings a stale result back to where Check begins, or to Do where it does not fit any more. Says
-    /// whether there was anything to do. The caller holds the bundle.
-    pub(crate) fn mend(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<bool, BeatError> {
-        match snapshot.state {
-            State::AwaitingSignoff | State::Complete => {}
-            State::Unplanned
-            | State::Resolved
-            | State::Planned
-            | State::Built
-            | State::Checked
-            | State::Iterate(_)
-            | State::Discontinued => return Ok(false),
-        }
-        let attempts = self.config.attempts();
-        let Some(known) = attempts.load(bundle.id()).map_err(BeatError::Own)? else {
-            return Ok(false);
-        };
-        if let Some(said) = known.refolded.clone()
-            && known.iterations > snapshot.iterations
-        {
-            self.archive_stale(bundle, &said)?;
-            return Ok(true);
-        }
-        if known.iterations != snapshot.iterations || known.stands_on.is_empty() {
-            return Ok(false);
-        }
-        let Some(spec) = self.config.spec_of(&known.target) else { return Ok(false) };
-        let store = self.config.store(spec).map_err(CheckoutError::Objects)?;
-        let landscape = self.config.landscape_of(&store, spec, &known.branch)?;
-        let Some(stale) = landscape.stale(bundle.id()) else { return Ok(false) };
-        let said = stale_sentence(stale);
-        match self.refold(&store, spec, bundle, &known, &said)? {
-            Refolded::Waits => return Ok(false),
-            Refolded::Onto(next) => {
-                let commits = (commit_id(&next.base)?, commit_id(&next.changes[0].head)?);
-                self.keep_ref(&store, bundle.id(), commits)?;
-                let note = || attempts.store(bundle.id(), &next);
-                self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-                self.tell(bundle, What::Integration { text: format!("stale: {said}; refolded") });
-                self.archive_stale(bundle, &said)?;
-            }
-            Refolded::Conflict(why) => {
-                let said = format!("{said}; {why}");
-                self.tell(bundle, What::Integration { text: format!("stale: {said}") });
-                self.archive_stale(bundle, &said)?;
-            }
-        }
-        Ok(true)
+/// Brings a stale result back to where Check begins, or to Do where it does not fit any more. Says
+/// whether there was anything to do. The caller holds the bundle.
+pub(crate) fn mend(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<bool, BeatError> {
+    match snapshot.state {
+        State::AwaitingSignoff | State::Complete => {}
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::Iterate(_)
+        | State::Discontinued => return Ok(false),
     }
+    let attempts = cx.config.attempts();
+    let Some(known) = attempts.load(bundle.id()).map_err(BeatError::Own)? else {
+        return Ok(false);
+    };
+    if let Some(said) = known.refolded.clone()
+        && known.iterations > snapshot.iterations
+    {
+        put_away_stale(cx, bundle, &said)?;
+        return Ok(true);
+    }
+    if known.iterations != snapshot.iterations || known.stands_on.is_empty() {
+        return Ok(false);
+    }
+    let Some(spec) = cx.config.spec_of(&known.target) else { return Ok(false) };
+    let store = cx.config.store(spec).map_err(CheckoutError::Objects)?;
+    let landscape = cx.config.landscape_of(&store, spec, &known.branch)?;
+    let Some(stale) = landscape.stale(bundle.id()) else { return Ok(false) };
+    let said = stale_sentence(stale);
+    match refold(cx, &store, spec, bundle, &known, &said)? {
+        Refolded::Waits => return Ok(false),
+        Refolded::Onto(next) => {
+            let commits = (commit_id(&next.base)?, commit_id(&next.changes[0].head)?);
+            keep_ref(cx, &store, bundle.id(), commits)?;
+            let note = || attempts.store(bundle.id(), &next);
+            cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
+            cx.tell(bundle, What::Integration { text: format!("stale: {said}; refolded") });
+            put_away_stale(cx, bundle, &said)?;
+        }
+        Refolded::Conflict(why) => {
+            let said = format!("{said}; {why}");
+            cx.tell(bundle, What::Integration { text: format!("stale: {said}") });
+            put_away_stale(cx, bundle, &said)?;
+        }
+    }
+    Ok(true)
+}
 
-    /// Folds the change of an attempt onto the base that it would have now.
-    fn refold(
-        &self,
-        store: &Store,
-        spec: &TargetSpec,
-        bundle: &Bundle,
-        known: &Attempt,
-        said: &str,
-    ) -> Result<Refolded, BeatError> {
-        let brief_text = bundle.read(Artifact::Brief)?.unwrap_or_default();
-        let brief = Brief::parse(&String::from_utf8_lossy(&brief_text));
-        let tip = store.branch_tip(&known.branch).map_err(CheckoutError::Objects)?;
-        let Some(tip) = tip else { return Ok(Refolded::Waits) };
-        let at = TargetTip { spec, branch: &known.branch, tip };
-        let base = match self.config.base_of(store, bundle, &brief, at) {
-            Ok(base) => base,
-            Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
-                return Ok(Refolded::Waits);
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let patch = Self::require_patch(bundle)?;
-        let Some(head) = known.head_of(&sha256_hex(&patch)) else {
-            return Ok(Refolded::Conflict("its commits are not to be had any more".to_owned()));
-        };
-        let (old, head) = (commit_id(&known.base)?, commit_id(head)?);
-        let run = "refold".parse().expect("because it is letters only");
-        let digest = sha256_hex(&patch);
-        let change = Sealed::unsigned(
-            store,
-            &Acceptance {
-                run: &run,
-                id: bundle.id(),
-                base: old,
-                head,
-                patch: &patch,
-                reviewed_head: head,
-                reviewed_patch: &digest,
-                gate_digest: "refold",
-                completion_order: 0,
-                tip: None,
-                stands_on: &[],
-                by: None,
-                trailers: &[],
-                brief: None,
-                overrides: &[],
-            },
-        );
-        let change = change.map_err(|source| BaseError::Seal {
-            id: bundle.id().clone(),
-            source: Box::new(source),
-        })?;
-        let entries = [Entry::new(change, [])];
-        // Each commit is picked as it is; merging would bring the old base along.
-        let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
-        let plan = plan.map_err(BaseError::from)?.keeping_messages();
-        let drivers = self.config.integrate.drivers().map_err(BaseError::from)?;
-        let mut engine = Engine::new(store, drivers);
-        let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()));
-        let folded = folded.map_err(BaseError::from)?;
-        let fate = folded.bundles.into_iter().next().map(|bundle| bundle.fate);
-        Ok(match fate {
-            Some(Fate::Applied { commits }) => {
-                let Some(last) = commits.last() else { return Ok(Refolded::Waits) };
-                // Which patch it is, is known once a lane has made it.
-                let head = last.applied.to_string();
-                let changes = vec![ChangeCommit { patch: String::new(), head }];
-                let iterations = Self::next_iteration(bundle)?;
-                Refolded::Onto(Box::new(Attempt {
-                    iterations,
-                    brief: sha256_hex(&brief_text),
-                    target: known.target.clone(),
-                    branch: known.branch.clone(),
-                    base: base.commit.to_string(),
-                    tip: Some(base.tip.to_string()),
-                    stands_on: base.stands_on,
-                    made: known.made.clone(),
-                    changes,
-                    refolded: Some(said.to_owned()),
-                }))
-            }
-            Some(Fate::AlreadyPresent { .. }) | None => {
-                Refolded::Conflict("what it does is in the new base already".to_owned())
-            }
-            Some(Fate::Conflict { conflicts, .. }) => {
-                let files = conflicts.iter().map(|conflict| conflict.path.to_string());
-                let files = files.collect::<Vec<_>>().join(", ");
-                Refolded::Conflict(format!("its change conflicts with the new base in {files}"))
-            }
-            Some(Fate::Held { .. }) => Refolded::Waits,
-            Some(Fate::Failed { why }) => {
-                return Err(BaseError::Unfoldable { id: bundle.id().clone(), why }.into());
-            }
-        })
-    }
-
-    fn next_iteration(bundle: &Bundle) -> Result<u32, BeatError> {
-        // The archive takes the largest number plus one; planning it changes nothing.
-        Ok(archive_stale(bundle, "")?.number)
-    }
-
-    fn archive_stale(&self, bundle: &Bundle, said: &str) -> Result<(), BeatError> {
-        for step in archive_stale(bundle, said)?.steps {
-            self.effects.perform(step.name(), || step.apply())?;
+/// Folds the change of an attempt onto the base that it would have now.
+fn refold(
+    cx: &Driver<'_>,
+    store: &Store,
+    spec: &TargetSpec,
+    bundle: &Bundle,
+    known: &Attempt,
+    said: &str,
+) -> Result<Refolded, BeatError> {
+    let brief_text = bundle.read(Artifact::Brief)?.unwrap_or_default();
+    let brief = Brief::parse(&String::from_utf8_lossy(&brief_text));
+    let tip = store.branch_tip(&known.branch).map_err(CheckoutError::Objects)?;
+    let Some(tip) = tip else { return Ok(Refolded::Waits) };
+    let at = TargetTip { spec, branch: &known.branch, tip };
+    let base = match cx.config.base_of(store, bundle, &brief, at) {
+        Ok(base) => base,
+        Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
+            return Ok(Refolded::Waits);
         }
-        Ok(())
-    }
+        Err(error) => return Err(error.into()),
+    };
+    let patch = require_patch(bundle)?;
+    let Some(head) = known.head_of(&sha256_hex(&patch)) else {
+        return Ok(Refolded::Conflict("its commits are not to be had any more".to_owned()));
+    };
+    let (old, head) = (commit_id(&known.base)?, commit_id(head)?);
+    let run = "refold".parse().expect("because it is letters only");
+    let digest = sha256_hex(&patch);
+    let change = Sealed::unsigned(
+        store,
+        &Acceptance {
+            run: &run,
+            id: bundle.id(),
+            base: old,
+            head,
+            patch: &patch,
+            reviewed_head: head,
+            reviewed_patch: &digest,
+            gate_digest: "refold",
+            completion_order: 0,
+            tip: None,
+            stands_on: &[],
+            by: None,
+            trailers: &[],
+            brief: None,
+            overrides: &[],
+        },
+    );
+    let change = change
+        .map_err(|source| BaseError::Seal { id: bundle.id().clone(), source: Box::new(source) })?;
+    let entries = [Entry::new(change, [])];
+    // Each commit is picked as it is; merging would bring the old base along.
+    let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
+    let plan = plan.map_err(BaseError::from)?.keeping_messages();
+    let drivers = cx.config.integrate.drivers().map_err(BaseError::from)?;
+    let mut engine = Engine::new(store, drivers);
+    let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()));
+    let folded = folded.map_err(BaseError::from)?;
+    let fate = folded.bundles.into_iter().next().map(|bundle| bundle.fate);
+    Ok(match fate {
+        Some(Fate::Applied { commits }) => {
+            let Some(last) = commits.last() else { return Ok(Refolded::Waits) };
+            // Which patch it is, is known once a lane has made it.
+            let head = last.applied.to_string();
+            let changes = vec![ChangeCommit { patch: String::new(), head }];
+            let iterations = next_iteration(bundle)?;
+            Refolded::Onto(Box::new(Attempt {
+                iterations,
+                brief: sha256_hex(&brief_text),
+                target: known.target.clone(),
+                branch: known.branch.clone(),
+                base: base.commit.to_string(),
+                tip: Some(base.tip.to_string()),
+                stands_on: base.stands_on,
+                made: known.made.clone(),
+                changes,
+                refolded: Some(said.to_owned()),
+            }))
+        }
+        Some(Fate::AlreadyPresent { .. }) | None => {
+            Refolded::Conflict("what it does is in the new base already".to_owned())
+        }
+        Some(Fate::Conflict { conflicts, .. }) => {
+            let files = conflicts.iter().map(|conflict| conflict.path.to_string());
+            let files = files.collect::<Vec<_>>().join(", ");
+            Refolded::Conflict(format!("its change conflicts with the new base in {files}"))
+        }
+        Some(Fate::Held { .. }) => Refolded::Waits,
+        Some(Fate::Failed { why }) => {
+            return Err(BaseError::Unfoldable { id: bundle.id().clone(), why }.into());
+        }
+    })
+}
 
-    /// Puts the commits of a refolded change in place as the result of Do, where there are any for this
-    /// attempt. Says whether there were.
-    pub(crate) fn take_refolded(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-    ) -> Result<bool, BeatError> {
-        let known = self.config.attempts().load(bundle.id()).map_err(BeatError::Own)?;
-        let is_it =
-            |known: &Attempt| known.refolded.is_some() && known.iterations == snapshot.iterations;
-        let Some(known) = known.filter(is_it) else { return Ok(false) };
-        let Some(change) = known.changes.last() else { return Ok(false) };
-        let Some(checkout) = self.claim_checkout(bundle, snapshot, true)? else { return Ok(false) };
-        let head = change.head.clone();
-        let patch = checkout.lane.diff(&known.base, &head).map_err(CheckoutError::from)?;
-        if patch.is_empty() {
-            return Ok(false);
-        }
-        let change = ChangeCommit { patch: sha256_hex(&patch), head };
-        let note =
-            || self.config.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
-        self.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-        if let Some(notes) = bundle.read_archived(snapshot.iterations, Artifact::BuildNotes)? {
-            self.publish(bundle, Artifact::BuildNotes, &notes)?;
-        }
-        self.set_aside_verdicts(bundle, snapshot)?;
-        self.publish(bundle, Artifact::Patch, &patch)?;
-        Ok(true)
+fn next_iteration(bundle: &Bundle) -> Result<u32, BeatError> {
+    // The archive takes the largest number plus one; planning it changes nothing.
+    Ok(archive_stale(bundle, "")?.number)
+}
+
+fn put_away_stale(cx: &Driver<'_>, bundle: &Bundle, said: &str) -> Result<(), BeatError> {
+    for step in archive_stale(bundle, said)?.steps {
+        cx.effects.perform(step.name(), || step.apply())?;
     }
+    Ok(())
+}
+
+/// Puts the commits of a refolded change in place as the result of Do, where there are any for this
+/// attempt. Says whether there were.
+pub(crate) fn take_refolded(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<bool, BeatError> {
+    let known = cx.config.attempts().load(bundle.id()).map_err(BeatError::Own)?;
+    let is_it =
+        |known: &Attempt| known.refolded.is_some() && known.iterations == snapshot.iterations;
+    let Some(known) = known.filter(is_it) else { return Ok(false) };
+    let Some(change) = known.changes.last() else { return Ok(false) };
+    let Some(checkout) = claim_checkout(cx, bundle, snapshot, true)? else { return Ok(false) };
+    let head = change.head.clone();
+    let patch = checkout.lane.diff(&known.base, &head).map_err(CheckoutError::from)?;
+    if patch.is_empty() {
+        return Ok(false);
+    }
+    let change = ChangeCommit { patch: sha256_hex(&patch), head };
+    let note =
+        || cx.config.attempts().update(bundle.id(), |attempt| attempt.changes = vec![change]);
+    cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
+    if let Some(notes) = bundle.read_archived(snapshot.iterations, Artifact::BuildNotes)? {
+        cx.publish(bundle, Artifact::BuildNotes, &notes)?;
+    }
+    cx.set_aside_verdicts(bundle, snapshot)?;
+    cx.publish(bundle, Artifact::Patch, &patch)?;
+    Ok(true)
 }
 
 /// Why a result is stale, and whether it can be mended now.

@@ -4,154 +4,149 @@ use camino::Utf8Path;
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role};
 use pdca_state::{Artifact, Bundle, Snapshot, chain};
 
-use crate::checkout::{Checkout, CheckoutError, Patched};
+use crate::check::{require_patch, tell_of_primary};
+use crate::checkout::{Checkout, CheckoutError, Patched, claim_checkout};
 use crate::lane_env::LaneEnv;
-use crate::leaf::{Guarded, speaks_of_the_leaf};
+use crate::leaf::{Guarded, keep_log, speaks_of_the_leaf};
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 
-impl Driver<'_> {
-    pub(crate) fn review(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
-        let checkout = self.claim_checkout(bundle, snapshot, false)?;
-        let patched = match &checkout {
-            Some(checkout) => {
-                let patch = Self::require_patch(bundle)?;
-                Some(Patched::stand(self, bundle, checkout, patch)?)
-            }
-            None => None,
-        };
-        let fixed = patched.as_ref().map(Patched::tree);
-        for adviser in &self.config.leaves.advisory {
-            self.advise(bundle, snapshot, checkout.as_ref(), fixed, adviser)?;
+pub(crate) fn review(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<(), BeatError> {
+    let checkout = claim_checkout(cx, bundle, snapshot, false)?;
+    let patched = match &checkout {
+        Some(checkout) => {
+            let patch = require_patch(bundle)?;
+            Some(Patched::stand(cx, bundle, checkout, patch)?)
         }
-        let config = &self.config.leaves.reviewer;
-        match self.ask(bundle, snapshot, checkout.as_ref(), fixed, Role::Reviewer, config) {
-            Ok(outcome) => {
-                let text = outcome.get(Role::Reviewer.output()).unwrap_or_default();
-                self.publish(bundle, Artifact::Review, text)
-            }
-            Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-                self.warn(bundle, format!("there is no review: {}", chain(&source)));
-                let text = source.error_log().unwrap_or_default().to_owned();
-                self.keep_log(bundle, REVIEW_LOG, &text)?;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-        // The job goes with the bundle's other jobs when it halts.
+        None => None,
+    };
+    let fixed = patched.as_ref().map(Patched::tree);
+    for adviser in &cx.config.leaves.advisory {
+        advise(cx, bundle, snapshot, checkout.as_ref(), fixed, adviser)?;
     }
+    let config = &cx.config.leaves.reviewer;
+    match ask(cx, bundle, snapshot, checkout.as_ref(), fixed, Role::Reviewer, config) {
+        Ok(outcome) => {
+            let text = outcome.get(Role::Reviewer.output()).unwrap_or_default();
+            cx.publish(bundle, Artifact::Review, text)
+        }
+        Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+            cx.warn(bundle, format!("there is no review: {}", chain(&source)));
+            let text = source.error_log().unwrap_or_default().to_owned();
+            keep_log(cx, bundle, REVIEW_LOG, &text)?;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+    // The job goes with the bundle's other jobs when it halts.
+}
 
-    /// One adviser. Its advice is welcome, and its failure is only told.
-    fn advise(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        checkout: Option<&Checkout>,
-        fixed: Option<&str>,
-        config: &LeafConfig,
-    ) -> Result<(), BeatError> {
-        let id = config.id.as_deref().unwrap_or("adviser");
-        let place = Bundle::advisory(id);
-        if bundle.dir().join(&place).exists() {
-            return Ok(());
-        }
-        match self.ask(bundle, snapshot, checkout, fixed, Role::Adviser, config) {
-            Ok(outcome) => {
-                let text = outcome.get(Role::Adviser.output()).unwrap_or_default();
-                Ok(self.effects.perform("advisory", || bundle.publish_file(&place, text))?)
-            }
-            Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
-                self.warn(bundle, format!("the adviser {id} has no advice: {}", chain(&source)));
-                self.keep_log(bundle, &log_name(config), source.error_log().unwrap_or_default())?;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+/// One adviser. Its advice is welcome, and its failure is only told.
+fn advise(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    checkout: Option<&Checkout>,
+    fixed: Option<&str>,
+    config: &LeafConfig,
+) -> Result<(), BeatError> {
+    let id = config.id.as_deref().unwrap_or("adviser");
+    let place = Bundle::advisory(id);
+    if bundle.dir().join(&place).exists() {
+        return Ok(());
     }
+    match ask(cx, bundle, snapshot, checkout, fixed, Role::Adviser, config) {
+        Ok(outcome) => {
+            let text = outcome.get(Role::Adviser.output()).unwrap_or_default();
+            Ok(cx.effects.perform("advisory", || bundle.publish_file(&place, text))?)
+        }
+        Err(BeatError::Leaf { source, .. }) if speaks_of_the_leaf(&source) => {
+            cx.warn(bundle, format!("the adviser {id} has no advice: {}", chain(&source)));
+            keep_log(cx, bundle, &log_name(config), source.error_log().unwrap_or_default())?;
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
 
-    /// Has one independent leaf look at the change, in a copy of the checkout that is its own.
-    fn ask(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        checkout: Option<&Checkout>,
-        fixed: Option<&str>,
-        role: Role,
-        config: &LeafConfig,
-    ) -> Result<LeafOutcome, BeatError> {
-        let failed = |error| BeatError::Leaf {
-            role: role.as_str(),
-            log: bundle.dir().to_owned(),
-            source: Box::new(error),
-        };
-        let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
-        let kept = self.config.kept();
-        // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
-        let hidden = [self.config.lanes.root.clone()];
-        let places = CallPaths {
-            workspace: &self.config.workspace,
-            bundle_root: self.config.bundles.path(),
-            worktree: None,
-            tmp: self.lane_env_of(checkout).and_then(LaneEnv::tmp),
-            fix: checkout.map(|checkout| checkout.lane.path()),
-            primary: checkout.map(|checkout| checkout.target.path()),
-            kept: &kept,
-            hidden: &hidden,
-        };
-        let request = Call {
-            facts: self.facts(checkout),
-            force_stub: self.config.force_stubs,
-            ..Call::new(config, &inputs, Utf8Path::new(""), places)
-        };
-        let attempt = snapshot.iterations.to_string();
-        let parts = [("tree", fixed.unwrap_or("")), ("attempt", &attempt)];
-        let key = Self::leaf_key(&request, &parts).map_err(failed)?;
-        let name = config
-            .id
-            .as_deref()
-            .map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
-        let job = self.config.jobs().path(bundle.id(), &name, &key);
-        let copy = job.join("checkout");
-        let prepare = |_try: u32| -> Result<(), BoxError> {
-            checkout.map_or(Ok(()), |checkout| self.lay_out_copy(bundle, checkout, &copy))
-        };
-        let fingerprint = || -> Result<String, BoxError> {
-            checkout.map_or(Ok(String::new()), |checkout| Ok(checkout.lane.tree()?))
-        };
-        let has_copy = checkout.is_some() && !request.is_stub();
-        let places = CallPaths { worktree: has_copy.then_some(copy.as_path()), ..places };
-        let request = Call {
-            job: &job,
-            places,
-            prepare: Some(&prepare),
-            fingerprint: Some(&fingerprint),
-            ..request
-        };
-        let watch = |checkout| self.watch_from(checkout, &job);
-        let wire = checkout.map(watch).transpose()?;
-        let Guarded { answer, planted } = self.guarded(bundle, &request)?;
-        let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
-        if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
-            // It was somebody else: a person who works on. It is said all the same.
-            self.tell_of_primary(bundle, role.as_str(), &written);
-            written.clear();
-        }
-        written.extend(planted);
-        if !written.is_empty() {
-            let text = format!(
-                "The {role} is void. Written beyond its view:\n- {}\n",
-                written.join("\n- ")
-            );
-            let log = self.keep_log(bundle, &log_name(config), &text)?;
-            return Err(BeatError::Breach { role: role.as_str(), log, written });
-        }
-        answer.map_err(|error| {
-            if matches!(error, LeafError::Cancelled) {
-                BeatError::Interrupted
-            } else {
-                failed(error)
-            }
-        })
+/// Has one independent leaf look at the change, in a copy of the checkout that is its own.
+fn ask(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    checkout: Option<&Checkout>,
+    fixed: Option<&str>,
+    role: Role,
+    config: &LeafConfig,
+) -> Result<LeafOutcome, BeatError> {
+    let failed = |error| BeatError::Leaf {
+        role: role.as_str(),
+        log: bundle.dir().to_owned(),
+        source: Box::new(error),
+    };
+    let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
+    let kept = cx.config.kept();
+    // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
+    let hidden = [cx.config.lanes.root.clone()];
+    let places = CallPaths {
+        workspace: &cx.config.workspace,
+        bundle_root: cx.config.bundles.path(),
+        worktree: None,
+        tmp: cx.lane_env_of(checkout).and_then(LaneEnv::tmp),
+        fix: checkout.map(|checkout| checkout.lane.path()),
+        primary: checkout.map(|checkout| checkout.target.path()),
+        kept: &kept,
+        hidden: &hidden,
+    };
+    let request = Call {
+        facts: cx.facts(checkout),
+        force_stub: cx.config.force_stubs,
+        ..Call::new(config, &inputs, Utf8Path::new(""), places)
+    };
+    let attempt = snapshot.iterations.to_string();
+    let parts = [("tree", fixed.unwrap_or("")), ("attempt", &attempt)];
+    let key = Driver::leaf_key(&request, &parts).map_err(failed)?;
+    let name =
+        config.id.as_deref().map_or_else(|| role.as_str().to_owned(), |id| format!("adviser-{id}"));
+    let job = cx.config.jobs().path(bundle.id(), &name, &key);
+    let copy = job.join("checkout");
+    let prepare = |_try: u32| -> Result<(), BoxError> {
+        checkout.map_or(Ok(()), |checkout| lay_out_copy(cx, bundle, checkout, &copy))
+    };
+    let fingerprint = || -> Result<String, BoxError> {
+        checkout.map_or(Ok(String::new()), |checkout| Ok(checkout.lane.tree()?))
+    };
+    let has_copy = checkout.is_some() && !request.is_stub();
+    let places = CallPaths { worktree: has_copy.then_some(copy.as_path()), ..places };
+    let request = Call {
+        job: &job,
+        places,
+        prepare: Some(&prepare),
+        fingerprint: Some(&fingerprint),
+        ..request
+    };
+    let watch = |checkout| cx.watch_from(checkout, &job);
+    let wire = checkout.map(watch).transpose()?;
+    let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
+    let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
+    if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
+        // It was somebody else: a person who works on. It is said all the same.
+        tell_of_primary(cx, bundle, role.as_str(), &written);
+        written.clear();
     }
+    written.extend(planted);
+    if !written.is_empty() {
+        let text =
+            format!("The {role} is void. Written beyond its view:\n- {}\n", written.join("\n- "));
+        let log = keep_log(cx, bundle, &log_name(config), &text)?;
+        return Err(BeatError::Breach { role: role.as_str(), log, written });
+    }
+    answer.map_err(|error| {
+        if matches!(error, LeafError::Cancelled) { BeatError::Interrupted } else { failed(error) }
+    })
 }
 
 /// The name of the error log of a reviewer or adviser.
@@ -162,27 +157,25 @@ fn log_name(config: &LeafConfig) -> String {
     }
 }
 
-impl Driver<'_> {
-    /// A throwaway copy of the checkout, made anew, with the configuration of agents as the base has it: the change under
-    /// review does not write its review.
-    fn lay_out_copy(
-        &self,
-        bundle: &Bundle,
-        checkout: &Checkout,
-        copy: &Utf8Path,
-    ) -> Result<(), BoxError> {
-        pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
-        checkout.lane.copy_to(copy).map_err(CheckoutError::from)?;
-        let base = &checkout.attempt.base;
-        let back = checkout.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
-        let back = back.map_err(CheckoutError::from)?;
-        if !back.is_empty() {
-            let files = back.join(", ");
-            let text = format!(
-                "the change has configuration of agents in it, which the reviewer reads in the patch and does not load: {files}"
-            );
-            self.warn(bundle, text);
-        }
-        Ok(())
+/// A throwaway copy of the checkout, made anew, with the configuration of agents as the base has it: the change under
+/// review does not write its review.
+fn lay_out_copy(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    checkout: &Checkout,
+    copy: &Utf8Path,
+) -> Result<(), BoxError> {
+    pdca_lanes::discard(copy, &copy.with_file_name("discarded"))?;
+    checkout.lane.copy_to(copy).map_err(CheckoutError::from)?;
+    let base = &checkout.attempt.base;
+    let back = checkout.lane.put_back(copy, base, &pdca_leaves::is_agent_config);
+    let back = back.map_err(CheckoutError::from)?;
+    if !back.is_empty() {
+        let files = back.join(", ");
+        let text = format!(
+            "the change has configuration of agents in it, which the reviewer reads in the patch and does not load: {files}"
+        );
+        cx.warn(bundle, text);
     }
+    Ok(())
 }

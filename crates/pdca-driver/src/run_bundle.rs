@@ -11,20 +11,28 @@ use pdca_state::{
 };
 
 use crate::admission::AdmissionError;
+use crate::assemble::assemble_summary;
 use crate::base::BaseError;
+use crate::build::build;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
-use crate::drift::Drifted;
+use crate::drift::{Drifted, tell_drift};
 use crate::effect::Effects;
 use crate::event::{Scope, Stream, What, millis};
+use crate::guard::relieve_guard;
 use crate::lane_env::LaneEnv;
+use crate::leaf::keep_log;
+use crate::refold::mend;
+use crate::review::review;
 use crate::run::{RecordError, Run};
 use crate::step::{Halt, Position, Reviewed, Step, step};
 
-/// Drives bundles of one workspace, one at a time. A pool has one for each lane.
+/// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
+///
+/// Beats are functions over it, one module each. A pool has one for each lane.
 #[derive(Clone, Copy)]
 pub struct Driver<'a> {
-    /// What is configured.
+    /// The resolved configuration.
     pub config: &'a WorkspaceConfig,
     /// Who is told of every effect.
     pub effects: &'a dyn Effects,
@@ -185,7 +193,7 @@ impl Driver<'_> {
             return Err(BeatError::Blocked { evidence });
         }
         let begun = Instant::now();
-        let driven = match self.steps(bundle) {
+        let driven = match steps(self, bundle) {
             // A git that was ended because an end was asked for is no fault of the lane's.
             Err(BeatError::Checkout(_)) if self.cancel.is_cancelled() => {
                 Err(BeatError::Interrupted)
@@ -218,48 +226,6 @@ impl Driver<'_> {
         driven
     }
 
-    fn steps(&self, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
-        // A driver before this one may have died while a child ran: compare before any state is derived.
-        let written = self.relieve_guard(bundle)?;
-        if !written.is_empty() {
-            let text =
-                format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
-            let log = self.keep_log(bundle, "breach", &text)?;
-            return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
-        }
-        let mut snapshot = bundle.load()?;
-        let mut steps = 0;
-        let mut is_drift_told = false;
-        loop {
-            // Also for a patch that was there already: whoever drives others beside it must know.
-            is_drift_told = is_drift_told || self.tell_drift(bundle, &snapshot)?;
-            let position = self.position(&snapshot)?;
-            let next = step(position);
-            if let Step::Halt(halt) = next {
-                if !self.cancel.is_cancelled() && self.mend(bundle, &snapshot)? {
-                    snapshot = bundle.load()?;
-                    steps += 1;
-                    continue;
-                }
-                self.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
-                return Ok(BundleOutcome { halt, steps, red: is_red(&snapshot) });
-            }
-            if self.cancel.is_cancelled() {
-                return Err(BeatError::Interrupted);
-            }
-            self.tell(bundle, What::Began { step: next, from: snapshot.state });
-            let begun = Instant::now();
-            self.carry_out(next, bundle, &snapshot)?;
-            snapshot = bundle.load()?;
-            if self.position(&snapshot)? == position {
-                return Err(BeatError::NoProgress { step: next });
-            }
-            steps += 1;
-            let duration_ms = millis(begun.elapsed());
-            self.tell(bundle, What::Finished { step: next, to: snapshot.state, duration_ms });
-        }
-    }
-
     /// Where a bundle stands, as far as the next step depends on it.
     pub fn position(&self, snapshot: &Snapshot) -> Result<Position, LoadError> {
         let brief = snapshot.authored_brief();
@@ -281,36 +247,6 @@ impl Driver<'_> {
                 (false, false) => Reviewed::No,
             },
         })
-    }
-
-    fn carry_out(&self, next: Step, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
-        self.run.map_or(Ok(()), Run::require_ours)?;
-        match next {
-            Step::Halt(_) => Ok(()),
-            Step::Close => self.close(bundle, snapshot),
-            Step::Build => self.build(bundle, snapshot),
-            Step::Gate => self.gate(bundle, snapshot).map(drop),
-            Step::Review => self.review(bundle, snapshot),
-            Step::Assemble => self.assemble(bundle, snapshot),
-            Step::Archive(reentry) => {
-                for one in archive_plan(bundle, reentry)?.steps {
-                    self.effects.perform(one.name(), || one.apply())?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn close(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
-        let words = &self.config.close_words;
-        let found = snapshot.authored_brief().and_then(|brief| close_disposition(brief, words));
-        match found {
-            Some(found) => {
-                self.publish(bundle, Artifact::CloseDisposition, close_text(&found).as_bytes())
-            }
-            // `position` and this look at the same brief.
-            None => Err(BeatError::NoProgress { step: Step::Close }),
-        }
     }
 
     /// Puts an artifact in place, as one effect.
@@ -353,6 +289,83 @@ impl Driver<'_> {
 
     pub(crate) fn warn(&self, bundle: &Bundle, text: impl Into<String>) {
         self.tell(bundle, What::Warning { text: text.into() });
+    }
+}
+
+fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
+    // A driver before this one may have died while a child ran: compare before any state is derived.
+    let written = relieve_guard(cx, bundle)?;
+    if !written.is_empty() {
+        let text =
+            format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
+        let log = keep_log(cx, bundle, "breach", &text)?;
+        return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
+    }
+    let mut snapshot = bundle.load()?;
+    let mut steps = 0;
+    let mut is_drift_told = false;
+    loop {
+        // Also for a patch that was there already: whoever drives others beside it must know.
+        is_drift_told = is_drift_told || tell_drift(cx, bundle, &snapshot)?;
+        let position = cx.position(&snapshot)?;
+        let next = step(position);
+        if let Step::Halt(halt) = next {
+            if !cx.cancel.is_cancelled() && mend(cx, bundle, &snapshot)? {
+                snapshot = bundle.load()?;
+                steps += 1;
+                continue;
+            }
+            cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
+            return Ok(BundleOutcome { halt, steps, red: is_red(&snapshot) });
+        }
+        if cx.cancel.is_cancelled() {
+            return Err(BeatError::Interrupted);
+        }
+        cx.tell(bundle, What::Began { step: next, from: snapshot.state });
+        let begun = Instant::now();
+        carry_out(cx, next, bundle, &snapshot)?;
+        snapshot = bundle.load()?;
+        if cx.position(&snapshot)? == position {
+            return Err(BeatError::NoProgress { step: next });
+        }
+        steps += 1;
+        let duration_ms = millis(begun.elapsed());
+        cx.tell(bundle, What::Finished { step: next, to: snapshot.state, duration_ms });
+    }
+}
+
+fn carry_out(
+    cx: &Driver<'_>,
+    next: Step,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<(), BeatError> {
+    cx.run.map_or(Ok(()), Run::require_ours)?;
+    match next {
+        Step::Halt(_) => Ok(()),
+        Step::Close => close(cx, bundle, snapshot),
+        Step::Build => build(cx, bundle, snapshot),
+        Step::Gate => cx.gate(bundle, snapshot).map(drop),
+        Step::Review => review(cx, bundle, snapshot),
+        Step::Assemble => assemble_summary(cx, bundle, snapshot),
+        Step::Archive(reentry) => {
+            for one in archive_plan(bundle, reentry)?.steps {
+                cx.effects.perform(one.name(), || one.apply())?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn close(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), BeatError> {
+    let words = &cx.config.close_words;
+    let found = snapshot.authored_brief().and_then(|brief| close_disposition(brief, words));
+    match found {
+        Some(found) => {
+            cx.publish(bundle, Artifact::CloseDisposition, close_text(&found).as_bytes())
+        }
+        // `position` and this look at the same brief.
+        None => Err(BeatError::NoProgress { step: Step::Close }),
     }
 }
 

@@ -4,6 +4,7 @@ use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
+use crate::check::run_rows;
 use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
@@ -82,7 +83,7 @@ impl Driver<'_> {
         scene.brief = inputs.snapshot.authored_brief();
         scene.base = Some(&base);
         let wire = self.watch(&checkout).map_err(BeatError::Checkout)?;
-        let outcome = self.run_rows(rows, bundle, &scene, Some(&mut standing))?;
+        let outcome = run_rows(self, rows, bundle, &scene, Some(&mut standing))?;
         // Asked again, a person wants to hear it again.
         self.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
         self.tell_of_checkout(bundle, &wire.breaches());

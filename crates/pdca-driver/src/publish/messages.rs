@@ -4,6 +4,7 @@ use pdca_leaves::{Mode, Output, Role};
 use pdca_state::{Artifact, Bundle};
 
 use crate::config::WorkspaceConfig;
+use crate::interactive::consult;
 use crate::run_bundle::Driver;
 
 use super::PublishError;
@@ -69,7 +70,7 @@ impl Driver<'_> {
             return Ok(false);
         }
         let said = if self.config.has_publisher() {
-            Some(self.consult(bundle, Role::Publisher)?)
+            Some(consult(self, bundle, Role::Publisher)?)
         } else {
             None
         };

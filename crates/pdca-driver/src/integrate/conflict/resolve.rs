@@ -26,6 +26,7 @@ use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
 use crate::admission::AdmissionError;
 use crate::event::What;
+use crate::guard::relieve_guard;
 use crate::run::Clock;
 use crate::run_bundle::{BeatError, Driver};
 
@@ -202,7 +203,7 @@ impl Driver<'_> {
         };
         // A driver before this one may have died while the resolver ran: compare before anything is derived
         // from the bundle.
-        let planted = self.relieve_guard(&change.bundle)?;
+        let planted = relieve_guard(self, &change.bundle)?;
         for one in &planted {
             self.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
         }
