@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         total += &counted;
         *crates.entry(owner).or_default() += &counted;
     }
-    print!("{}", render(&total, &crates, &census, walk(root)?));
+    println!("{}", render(&total, &crates, &census, walk(root)?));
     if args.names {
         for (name, places) in census.shared_names() {
             println!("{name}: {}", places.join(", "));
@@ -70,19 +70,16 @@ fn render(
         ("most methods on one type", largest.join(", "), "at most 25"),
         ("files of the walk in ARCHITECTURE.md", walk, "at most 80"),
     ];
-    let mut text = format!("{:<50} {:<44} {}\n", "", "here", "models");
-    for (what, here, models) in rows {
-        text += &format!("{what:<50} {here:<44} {models}\n");
-    }
-    text += &format!("\n{:<20} {:>8} {:>8} {:>8}\n", "lines", "source", "tests", "all");
-    for (name, lines) in crates.iter().map(|(name, lines)| (name.as_str(), lines)) {
-        text += &size(name, lines);
-    }
-    text + &size("total", total)
+    let mut lines = vec![format!("{:<50} {:<44} models", "", "here")];
+    lines.extend(rows.map(|(what, here, models)| format!("{what:<50} {here:<44} {models}")));
+    lines.push(format!("\n{:<20} {:>8} {:>8} {:>8}", "lines", "source", "tests", "all"));
+    lines.extend(crates.iter().map(|(name, lines)| size(name, lines)));
+    lines.push(size("total", total));
+    lines.join("\n")
 }
 
 fn size(name: &str, lines: &Lines) -> String {
-    format!("{name:<20} {:>8} {:>8} {:>8}\n", lines.source, lines.tests, lines.source + lines.tests)
+    format!("{name:<20} {:>8} {:>8} {:>8}", lines.source, lines.tests, lines.source + lines.tests)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of lines are far below 2^52")]
@@ -116,6 +113,10 @@ fn crate_of(path: &Utf8Path) -> String {
     }
 }
 
+fn is_source(word: &str) -> bool {
+    Utf8Path::new(word).extension() == Some("rs")
+}
+
 /// Counts the files that the section about the walk of one issue lists, if there is one.
 fn walk(root: &Utf8Path) -> Result<Option<usize>, Stopped> {
     Ok(walk_in(&fs_err::read_to_string(root.join("ARCHITECTURE.md"))?))
@@ -126,7 +127,7 @@ fn walk_in(text: &str) -> Option<usize> {
         section.lines().next().is_some_and(|title| title.to_lowercase().contains("walk"))
     };
     let section = text.split("\n## ").find(is_walk)?;
-    let files = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+    let files = section.split('`').skip(1).step_by(2).filter(|word| is_source(word));
     Some(files.collect::<std::collections::BTreeSet<_>>().len())
 }
 

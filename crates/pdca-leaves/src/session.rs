@@ -178,7 +178,8 @@ impl<'a> Session<'a> {
         if let Some(prepare) = self.call.prepare {
             prepare(number).map_err(LeafError::Prepare)?;
         }
-        let spec = Spec { job: self.layout.try_at(number), ..self.spec.clone() };
+        let mut spec = self.spec.clone();
+        spec.job = self.layout.try_at(number);
         let report = &mut watch.report;
         let verdict = pdca_process::run(&spec, watch.cancel, &mut |sign| match sign {
             Sign::Started { pid } => report(LeafEvent::Started { pid }),

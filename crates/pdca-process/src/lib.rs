@@ -88,6 +88,11 @@ pub use supervisor::Supervisor;
 pub use tool::{Tool, ToolError, ToolOutput};
 pub use verdict::{ChildVerdict, OutputSummary, VerdictError, load_verdict};
 
+/// The example of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmeExamples;
+
 /// Has this process stand still, as it does before a disk that does not answer, until somebody continues it.
 ///
 /// A signal to oneself is taken by any thread, and this one may run on for a moment; so it goes on only

@@ -14,6 +14,7 @@ use crate::supervisor::Supervisor;
 ///
 /// [`Spec::new`] fills in defaults; all fields are public, so a caller changes what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Spec {
     /// The program and its arguments. A program without a `/` is looked up in the child's `PATH`; a
     /// relative path is relative to [`cwd`](Self::cwd).

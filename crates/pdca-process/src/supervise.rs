@@ -1,8 +1,22 @@
 //! The supervisor: a process between the driver and the child.
 //!
-//! It takes its order from the driver, leaves the driver's session, starts the child and watches
-//! it. When the child ended, or has to end, it ends the whole tree, stores the verdict, reports it
-//! and exits. It does all that as well when the driver dies on the way.
+//! The protocol, and the failure that each step prevents:
+//!
+//! 1. Mark every inherited descriptor close-on-exec. Otherwise a file that the driver's shell left
+//!    open, or a lock, would stay open in the child.
+//! 2. Install signal handlers before anything is started. Otherwise the end of a quick child goes
+//!    unnoticed, or a signal to the group kills the supervisor and leaves the tree alone.
+//! 3. Become undumpable, leave the driver's session and become a subreaper. Otherwise the child
+//!    could trace the supervisor, ask on the driver's terminal, or escape by a double fork.
+//! 4. Read the order, share the liveness lock, then ask whether the driver is still there. In the
+//!    other order a new driver could get the lock alone and start while this child is about to.
+//! 5. Start the child and watch it ([`supervise_loop`](crate::supervise_loop)). A closed socket
+//!    means that the driver died, and ends the child.
+//! 6. End the whole tree, then drain the output. In the other order a descendant that holds the pipe
+//!    open would keep the supervisor waiting for ever.
+//! 7. Store the verdict, then report it. In the other order a driver that dies in between would run
+//!    a job again that had ended.
+//! 8. Exit, which releases the liveness lock: by then nothing of the tree is alive.
 
 use std::error::Error as _;
 use std::io;
@@ -117,13 +131,13 @@ fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>
     held
 }
 
-/// Makes the end of a child readable, and takes the signals that would keep us from our duty. They
-/// get handlers, not "ignore": an ignored signal would stay ignored in the child.
+/// Makes the end of a child readable, and handles the signals that would end the supervisor.
 fn take_signals() -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
     let taken = Arc::new(AtomicBool::new(false));
+    // Handlers, not "ignore": an ignored signal would stay ignored in the child.
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&taken))?;
     }

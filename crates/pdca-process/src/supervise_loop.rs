@@ -1,4 +1,4 @@
-//! One child from its start to its ending, inside the supervisor.
+//! The supervisor's loop: one child from its start to its ending.
 
 use std::io;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
@@ -39,7 +39,7 @@ const CHUNK: usize = 256 << 10;
 /// How much the output's pipe holds, if the system lets us; it saves turns of the loop.
 const PIPE: usize = 1 << 20;
 
-/// The result of a duty.
+/// The result of supervising one child.
 pub(crate) enum Supervised {
     Ended(ChildVerdict),
     NoSandbox { why: String },
@@ -59,7 +59,7 @@ pub(crate) struct SuperviseLoop {
     /// When progress was mentioned last, and how much it was.
     mentioned: Option<(Instant, u64)>,
     heard: bool,
-    /// The child and, once it ended, how.
+    /// The child and, once it ended, its status.
     child: Option<i32>,
     status: Option<WaitStatus>,
     /// `bwrap`, where it stands around the child.
@@ -210,8 +210,8 @@ impl SuperviseLoop {
         }
     }
 
-    /// Ends everything below us. Says how many processes beside the child were still alive, and
-    /// which are alive even now.
+    /// Ends every descendant. Returns how many processes beside the child were still alive, and which
+    /// could not be ended.
     fn end_tree(&mut self, ending: &Ending, limits: &mut Limits) -> (u32, Vec<i32>) {
         self.reap();
         if self.alone {

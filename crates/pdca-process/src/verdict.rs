@@ -19,6 +19,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The whole result of one supervised child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ChildVerdict {
     /// How it ended.
     pub ending: Ending,

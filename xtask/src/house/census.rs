@@ -41,16 +41,19 @@ impl Census {
 
     fn items(&mut self, owner: &str, path: &Utf8Path, items: &[Item]) {
         for item in items {
-            match item {
-                Item::Struct(item) => self.define(path, &item.ident),
-                Item::Enum(item) => self.define(path, &item.ident),
-                Item::Trait(item) => self.define(path, &item.ident),
-                Item::Impl(item) => self.count(owner, item),
-                Item::Mod(item) if !only_for_tests(&item.attrs) => {
-                    let inner = item.content.as_ref().map(|(_, items)| items.as_slice());
-                    self.items(owner, path, inner.unwrap_or_default());
-                }
-                _ => {}
+            if let Item::Struct(item) = item {
+                self.define(path, &item.ident);
+            } else if let Item::Enum(item) = item {
+                self.define(path, &item.ident);
+            } else if let Item::Trait(item) = item {
+                self.define(path, &item.ident);
+            } else if let Item::Impl(item) = item {
+                self.count(owner, item);
+            } else if let Item::Mod(item) = item
+                && !only_for_tests(&item.attrs)
+            {
+                let inner = item.content.as_ref().map(|(_, items)| items.as_slice());
+                self.items(owner, path, inner.unwrap_or_default());
             }
         }
     }
