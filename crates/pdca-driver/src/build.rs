@@ -301,3 +301,19 @@ fn require_readable(patch: &[u8]) -> Result<(), ApplyError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_is_too_large_to_be_read_is_refused() {
+        let limit = usize::try_from(Artifact::Patch.max_len()).unwrap();
+        let refused = require_readable(&vec![b'x'; limit + 1]);
+        assert!(
+            matches!(refused, Err(ApplyError::Lane(LaneError::TooLarge { .. }))),
+            "{refused:?}"
+        );
+        require_readable(b"").unwrap();
+    }
+}

@@ -282,3 +282,26 @@ fn verdict(row: &GateRow) -> Option<(String, GateVerdict)> {
     };
     (!row.rule_id.is_empty()).then(|| (row.rule_id.clone(), verdict))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn refs_of_the_record_are_no_news() {
+        assert!(!is_news("ref refs/pdca/fence moved"));
+        assert!(is_news("ref refs/heads/main moved"));
+    }
+
+    #[test]
+    fn an_empty_patch_is_never_gated() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        assert!(matches!(require_patch(&bundle), Err(BeatError::EmptyPatch)));
+        fs_err::write(bundle.path(Artifact::Patch), "").unwrap();
+        assert!(matches!(require_patch(&bundle), Err(BeatError::EmptyPatch)));
+        fs_err::write(bundle.path(Artifact::Patch), "a change\n").unwrap();
+        assert_eq!(require_patch(&bundle).unwrap(), b"a change\n");
+    }
+}

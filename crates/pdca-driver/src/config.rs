@@ -574,34 +574,8 @@ mod tests {
     }
 
     fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
-        let config = WorkspaceConfig {
-            workspace: "/w".into(),
-            bundles: BundleRoot::new("/w/results"),
-            rows: Checks::default(),
-            gate_sandbox: SandboxMode::Auto,
-            configuration: Vec::new(),
-            gates_may_write: Vec::new(),
-            gates_env_pass: Vec::new(),
-            leaves: Leaves::default(),
-            force_stubs: false,
-            targets: targets.to_vec(),
-            default_branch: None,
-            lanes: LaneSettings::at("/w.lanes"),
-            close_words: Vec::new(),
-            schedule: Schedule::default(),
-            integrate: crate::integrate::Settings::default(),
-            gate_base: crate::integrate::GateBase::Off,
-            search_path: None,
-            supervisor: Supervisor::default(),
-            run: "r".into(),
-            config_digest: String::new(),
-            author: None,
-            dates: Dates::Fixed(1_700_000_000),
-            limits: RunLimits::default(),
-            holder: "h".into(),
-            clock: || 1_700_000_000,
-            errand: Errand::Build,
-        };
+        let mut config = crate::testing::config("/w".into());
+        config.targets = targets.to_vec();
         Ok(config.target_of(&Brief::parse(brief))?.map(|target| target.name))
     }
 
@@ -641,5 +615,40 @@ mod tests {
             Err(TargetChoiceError::Unknown { repo: "team/c".into(), line: 2, configured })
         );
         assert!(chosen(&[a], &says("team/c")).is_err());
+    }
+
+    #[test]
+    fn a_bundle_that_is_taken_says_in_which_lane() {
+        let scene = crate::testing::Scene::planned();
+        let (config, bundle) = (&scene.config, scene.bundle());
+        assert_eq!(config.at_work_on(bundle.id()).unwrap(), None);
+        let taken = config.take_for(bundle.id(), Some(2)).unwrap();
+        let at_work = config.at_work_on(bundle.id()).unwrap().unwrap();
+        assert_eq!((at_work.holder.as_str(), at_work.lane), ("h, lane 2", Some(2)));
+        drop(taken);
+        assert_eq!(config.at_work_on(bundle.id()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_build_and_an_integration_are_admitted_side_by_side_and_two_builds_are_not() {
+        let scene = crate::testing::Scene::planned();
+        let _build = scene.config.admit().unwrap();
+        let second = scene.config.admit();
+        assert!(matches!(second, Err(AdmissionError::Taken { .. })), "{second:?}");
+        let _integration = scene.config.clone().for_integration().admit().unwrap();
+    }
+
+    #[test]
+    fn no_configuration_opens_the_record_to_gates() {
+        let scene = crate::testing::Scene::planned();
+        let named = |path: &str| {
+            let mut config = scene.config.clone();
+            config.gates_may_write = vec![path.to_owned()];
+            config.closed_to_gates().map(str::to_owned)
+        };
+        assert_eq!(named("target"), None);
+        for closed in [".pdca/jobs", "results", "results/../.pdca", "results/issue_7/x"] {
+            assert_eq!(named(closed).as_deref(), Some(closed));
+        }
     }
 }

@@ -211,4 +211,29 @@ mod tests {
         let no_change = BeatError::NoChange { log: "x".into() };
         assert_eq!(blamed(&no_change).map(|(beat, ..)| beat), Some("builder"));
     }
+
+    #[test]
+    fn failures_in_a_row_are_counted_until_the_brief_changes() {
+        let scene = crate::testing::Scene::planned();
+        let (config, bundle) = (&scene.config, scene.bundle());
+        let failed = BeatError::NoChange { log: "x".into() };
+        let of = || config.failure_of(&bundle, &bundle.glance().unwrap());
+        assert_eq!(of(), None);
+        for times in 1..=config.limits.max_attempts {
+            config.note_failure(&bundle, &failed).unwrap();
+            let failure = of().unwrap();
+            assert_eq!((failure.beat.as_str(), failure.times), ("builder", times));
+            assert_eq!(config.has_failed_enough(&failure), times == config.limits.max_attempts);
+        }
+        scene.workspace.brief("7", &[("Slug", "another-way")]);
+        assert_eq!(of(), None);
+    }
+
+    #[test]
+    fn an_interruption_is_not_counted() {
+        let scene = crate::testing::Scene::planned();
+        let (config, bundle) = (&scene.config, scene.bundle());
+        config.note_failure(&bundle, &BeatError::Interrupted).unwrap();
+        assert_eq!(config.failure_of(&bundle, &bundle.glance().unwrap()), None);
+    }
 }

@@ -73,3 +73,43 @@ fn remove(file: &Utf8Path) -> io::Result<()> {
         Ok(()) | Err(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+
+    #[test]
+    fn without_a_note_nothing_is_compared() {
+        let scene = Scene::planned();
+        fs_err::write(scene.bundle().path(Artifact::Patch), "a patch\n").unwrap();
+        let intruders = relieve_guard(&scene.driver(), &scene.bundle()).unwrap();
+        assert_eq!(intruders, Vec::<String>::new());
+        assert!(scene.bundle().path(Artifact::Patch).exists());
+    }
+
+    #[test]
+    fn only_what_moves_the_state_is_set_aside() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        stand_guard(&scene.driver(), &bundle).unwrap();
+        fs_err::write(bundle.path(Artifact::BuildNotes), "notes\n").unwrap();
+        fs_err::write(bundle.path(Artifact::Review), "all is well\n").unwrap();
+        let intruders = relieve_guard(&scene.driver(), &bundle).unwrap();
+        assert_eq!(intruders.len(), 1, "{intruders:?}");
+        assert!(intruders[0].starts_with(Artifact::Review.file_name()), "{intruders:?}");
+        assert!(bundle.path(Artifact::BuildNotes).exists());
+        assert!(!bundle.path(Artifact::Review).exists());
+    }
+
+    #[test]
+    fn a_note_counts_once() {
+        let scene = Scene::planned();
+        let (driver, bundle) = (scene.driver(), scene.bundle());
+        stand_guard(&driver, &bundle).unwrap();
+        relieve_guard(&driver, &bundle).unwrap();
+        fs_err::write(bundle.path(Artifact::Patch), "the driver's own\n").unwrap();
+        assert_eq!(relieve_guard(&driver, &bundle).unwrap(), Vec::<String>::new());
+        assert_eq!(scene.effects(), ["guard", "guard-done"]);
+    }
+}

@@ -65,6 +65,9 @@ mod review;
 pub mod integrate;
 pub mod publish;
 
+#[cfg(test)]
+mod testing;
+
 pub use admission::{AdmissionError, Held};
 pub use authorship::{Author, AuthorError, Dates};
 pub use base::{Base, BaseError};

@@ -376,3 +376,61 @@ pub(crate) fn is_red(snapshot: &Snapshot) -> bool {
 
 /// The name of the error log that stands in for a review.
 pub(crate) const REVIEW_LOG: &str = "check-review";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::stand_guard;
+    use crate::testing::Scene;
+
+    #[test]
+    fn the_patch_is_published_before_its_verdict_and_the_summary_last() {
+        let scene = Scene::planned();
+        let outcome = scene.driver().run_bundle(&scene.bundle()).unwrap();
+        assert_eq!(outcome.halt, Halt::AwaitingSignoff);
+        let effects = scene.effects();
+        let at = |name: &str| effects.iter().position(|one| *one == name).expect(name);
+        assert!(at("patch.diff") < at("check-gates.json"), "{effects:?}");
+        assert!(at("check-gates.json") < at("SUMMARY.md"), "{effects:?}");
+    }
+
+    #[test]
+    fn a_bundle_at_its_sign_off_is_left_alone() {
+        let scene = Scene::planned();
+        scene.driver().run_bundle(&scene.bundle()).unwrap();
+        scene.effects();
+        let outcome = scene.driver().run_bundle(&scene.bundle()).unwrap();
+        assert_eq!((outcome.halt, outcome.steps), (Halt::AwaitingSignoff, 0));
+        assert_eq!(scene.effects(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_driver_that_was_cancelled_starts_no_beat() {
+        let scene = Scene::planned();
+        scene.cancel.cancel();
+        let outcome = scene.driver().run_bundle(&scene.bundle());
+        assert!(matches!(outcome, Err(BeatError::Interrupted)), "{outcome:?}");
+        assert_eq!(scene.effects(), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_a_child_of_a_dead_driver_planted_moves_no_state() {
+        let scene = Scene::planned();
+        let bundle = scene.bundle();
+        stand_guard(&scene.driver(), &bundle).unwrap();
+        fs_err::write(bundle.path(Artifact::Patch), "planted\n").unwrap();
+        let outcome = scene.driver().run_bundle(&bundle);
+        assert!(matches!(outcome, Err(BeatError::Breach { .. })), "{outcome:?}");
+        assert!(!bundle.path(Artifact::Patch).exists());
+        assert_eq!(bundle.load().unwrap().state, State::Planned);
+    }
+
+    #[test]
+    fn a_bundle_that_is_taken_is_not_driven() {
+        let scene = Scene::planned();
+        let _taken = scene.config.take(scene.bundle().id()).unwrap();
+        let outcome = scene.driver().run_bundle(&scene.bundle());
+        assert!(matches!(outcome, Err(BeatError::Admission(_))), "{outcome:?}");
+        assert_eq!(scene.effects(), Vec::<&str>::new());
+    }
+}
