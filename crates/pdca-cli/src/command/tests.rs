@@ -44,7 +44,7 @@ fn the_short_help_names_every_command() {
       plan         Show in which order bundles may be built, and why [alias: waves]
       widen        Add globs to what a brief says it touches, with a reason
       run          Build, gate and review bundles, and stop where a person is due
-      batch        BundleOutcome all bundles that are not finished
+      batch        Run all bundles that are not finished
       gates        Run the configured checks over a bundle's patch, or over the working tree
       queue        List what waits for your sign-off, cheapest first
       signoff      Record your decision about a bundle
