@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use clap::ValueEnum;
 
-use crate::{Outcome, Stopped, fault_matrix, program, tidy, walls};
+use crate::{Outcome, Stopped, fault_matrix, program, schemas, tidy, walls};
 
 /// Run every check a change has to pass
 ///
@@ -35,10 +35,11 @@ enum Step {
     FaultMatrix,
     Walls,
     Package,
+    Schemas,
 }
 
 impl Step {
-    const ALL: [Step; 8] = [
+    const ALL: [Step; 9] = [
         Step::Fmt,
         Step::Clippy,
         Step::Tests,
@@ -47,6 +48,7 @@ impl Step {
         Step::FaultMatrix,
         Step::Walls,
         Step::Package,
+        Step::Schemas,
     ];
 
     fn name(self) -> &'static str {
@@ -59,6 +61,7 @@ impl Step {
             Step::FaultMatrix => "fault-matrix",
             Step::Walls => "walls",
             Step::Package => "package",
+            Step::Schemas => "schemas",
         }
     }
 
@@ -78,6 +81,7 @@ impl Step {
             Step::Package => {
                 "cargo package -p pdca-state -p pdca-process -p pdca-dag -p pdca-lanes --no-verify --allow-dirty"
             }
+            Step::Schemas => "cargo xtask schemas",
         }
     }
 
@@ -90,7 +94,8 @@ impl Step {
             | Step::Tidy
             | Step::FaultMatrix
             | Step::Walls
-            | Step::Package => &[],
+            | Step::Package
+            | Step::Schemas => &[],
         }
     }
 
@@ -104,7 +109,8 @@ impl Step {
             | Step::Tidy
             | Step::FaultMatrix
             | Step::Walls
-            | Step::Package => None,
+            | Step::Package
+            | Step::Schemas => None,
         }
     }
 }
@@ -184,6 +190,7 @@ fn carry_out(step: Step, root: &Utf8Path) -> Result<bool, Stopped> {
             fault_matrix::run(&fault_matrix::Args::default(), root)? == Outcome::Passed
         }
         Step::Walls => walls::run(&walls::Args::default(), root)? == Outcome::Passed,
+        Step::Schemas => schemas::run(&schemas::Args::default(), root)? == Outcome::Passed,
         Step::Fmt | Step::Clippy | Step::Tests | Step::Rustdoc | Step::Package => {
             let words: Vec<&str> = step.command_line().split(' ').collect();
             program::succeeds(words[0], &words[1..], step.env(), root)?

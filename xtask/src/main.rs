@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay` and `walls`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay`, `walls` and `schemas`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -20,6 +20,7 @@ mod lanes_provision;
 mod page;
 mod program;
 mod replay;
+mod schemas;
 mod soak;
 mod tidy;
 mod walls;
@@ -50,6 +51,7 @@ enum Task {
     Soak(soak::Args),
     Replay(replay::Args),
     Walls(walls::Args),
+    Schemas(schemas::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Task::Soak(args) => soak::run(&args, &root),
         Task::Replay(args) => replay::run(&args, &root),
         Task::Walls(args) => walls::run(&args, &root),
+        Task::Schemas(args) => schemas::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,

@@ -23,6 +23,7 @@ mod publish;
 mod queue;
 mod recover;
 mod reopen;
+mod replay;
 mod resolve;
 mod run;
 mod signoff;
@@ -117,6 +118,7 @@ enum Command {
     ActDiff(act::diff::Args),
     Lanes(lanes::Args),
     Sweep(sweep::Args),
+    Replay(replay::Args),
     Recover(recover::Args),
     Unblock(unblock::Args),
     Abort(abort::Args),
@@ -252,6 +254,7 @@ pub(crate) fn dispatch(
         Some(Command::ActDiff(args)) => act::diff::run(args, cx),
         Some(Command::Lanes(args)) => lanes::run(args, cx, err),
         Some(Command::Sweep(args)) => sweep::run(args, cx),
+        Some(Command::Replay(args)) => replay::run(args, cx, out, err),
         Some(Command::Recover(args)) => recover::run(args, cx, err),
         Some(Command::Unblock(args)) => unblock::run(args, cx, err),
         Some(Command::Abort(args)) => abort::run(args, cx, err),
@@ -299,6 +302,7 @@ impl Line {
                 Command::Status(_)
                 | Command::Why(_)
                 | Command::Queue(_)
+                | Command::Replay(_)
                 | Command::Forecast(_)
                 | Command::ActIndex(_)
                 | Command::ActDiff(_)
@@ -338,6 +342,7 @@ impl Command {
             | Command::ActDiff(_)
             | Command::Lanes(_)
             | Command::Sweep(_)
+            | Command::Replay(_)
             | Command::Recover(_)
             | Command::Unblock(_)
             | Command::Abort(_)

@@ -131,7 +131,7 @@ impl Progress {
     }
 
     /// The line that stays, if the event is worth one.
-    fn line(&self, event: &Event) -> Option<String> {
+    pub(crate) fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
         if let EventKind::Notice { text, repeated } = &event.kind {
             return (!repeated).then(|| format!("{} {text}", p.warn("warning:")));

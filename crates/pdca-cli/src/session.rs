@@ -365,13 +365,8 @@ pub(crate) fn work<T: Send>(
     let signals = Interrupts::listen(&cancel)?;
     let effects = crate::faults::effects(cx)?;
     let (to, from) = crossbeam_channel::unbounded::<Event>();
-    let detail = match (cx.globals.quiet, cx.globals.verbose) {
-        (true, _) => Detail::Quiet,
-        (false, 0) => Detail::Usual,
-        (false, _) => Detail::More,
-    };
     let live = cx.ambient.terminal.stderr;
-    let mut progress = Progress::new(cx.err, detail, live, cx.width());
+    let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
     let (done, shown) = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
@@ -397,6 +392,15 @@ pub(crate) fn work<T: Send>(
         Failure::unexpected("the driver's thread panicked")
             .hint("what is on disk is whole; run it again")
     })
+}
+
+/// How much a person asked to see.
+pub(crate) fn detail(cx: &Context<'_>) -> Detail {
+    match (cx.globals.quiet, cx.globals.verbose) {
+        (true, _) => Detail::Quiet,
+        (false, 0) => Detail::Usual,
+        (false, _) => Detail::More,
+    }
 }
 
 /// First INT, TERM or HUP: an orderly stop. Second: at once.

@@ -88,6 +88,8 @@ fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
                 arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.candidates(typed)))
             } else if is(&arg, "SLOT") {
                 arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.slots(typed)))
+            } else if is(&arg, "RUN") {
+                arg.add(ArgValueCompleter::new(move |typed: &OsStr| ids.runs(typed)))
             } else {
                 arg
             }
@@ -123,6 +125,15 @@ impl Ids {
         let slots = Lanes::new(&workspace.lanes_root).slots().unwrap_or_default();
         let names = slots.iter().map(ToString::to_string);
         names.filter(|slot| slot.starts_with(typed)).map(CompletionCandidate::new).collect()
+    }
+
+    /// The runs and integrations that are recorded.
+    fn runs(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
+        let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
+            return Vec::new();
+        };
+        let ids = super::replay::recorded(&workspace).into_iter();
+        ids.filter(|id| id.starts_with(typed)).map(CompletionCandidate::new).collect()
     }
 
     fn candidates(&self, typed: &OsStr) -> Vec<CompletionCandidate> {

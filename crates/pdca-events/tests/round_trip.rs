@@ -1,0 +1,144 @@
+//! An event that was written is read back as it was.
+
+use jiff::Timestamp;
+use pdca_events::{Event, EventKind, Halt, Hold, Proof, SCHEMA, Scope, Step};
+use pdca_state::{BundleId, Reentry, State};
+use proptest::prelude::*;
+
+fn id() -> impl Strategy<Value = BundleId> {
+    "[1-9][0-9]{0,4}".prop_map(|id| id.parse().expect("a number is an id"))
+}
+
+fn scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        Just(Scope::Workspace),
+        id().prop_map(Scope::Bundle),
+        (".*", ".*").prop_map(|(target, branch)| Scope::Integration { target, branch }),
+        (".*", ".*").prop_map(|(target, branch)| Scope::Base { target, branch }),
+    ]
+}
+
+fn halt() -> impl Strategy<Value = Halt> {
+    prop_oneof![
+        Just(Halt::Unplanned),
+        Just(Halt::Resolved),
+        Just(Halt::AwaitingSignoff),
+        Just(Halt::Complete),
+        Just(Halt::Discontinued),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        halt().prop_map(Step::Halt),
+        Just(Step::Close),
+        Just(Step::Build),
+        Just(Step::Gate),
+        Just(Step::Review),
+        Just(Step::Assemble),
+        Just(Step::Archive(Reentry::Do)),
+        Just(Step::Archive(Reentry::Plan)),
+    ]
+}
+
+fn state() -> impl Strategy<Value = State> {
+    proptest::sample::select(State::ALL.to_vec())
+}
+
+fn proof() -> impl Strategy<Value = Proof> {
+    let texts = proptest::collection::vec(".*", 0..3);
+    let text = || proptest::option::of(".*");
+    (texts, any::<usize>(), text(), text()).prop_map(|(failing, failing_more, log, reproduce)| {
+        Proof { failing, failing_more, log, reproduce }
+    })
+}
+
+fn of_the_pool() -> impl Strategy<Value = EventKind> {
+    let holds = (id(), ".*").prop_map(|(id, why)| Hold { id, why });
+    prop_oneof![
+        (".*", ".*").prop_map(|(was, action)| EventKind::Recovered { was, action }),
+        (any::<u64>(), any::<bool>())
+            .prop_map(|(chain, resumed)| EventKind::Dispatched { chain, resumed }),
+        proptest::collection::vec(holds, 0..3).prop_map(|by| EventKind::Held { by }),
+        id().prop_map(|by| EventKind::Freed { by }),
+        Just(EventKind::Reopened),
+        proptest::collection::vec(".*", 0..3).prop_map(|outside| EventKind::Drifted { outside }),
+        halt().prop_map(|halt| EventKind::Halted { halt }),
+        ".*".prop_map(|error| EventKind::Failed { error }),
+        ".*".prop_map(|text| EventKind::Warning { text }),
+        ".*".prop_map(|text| EventKind::Integration { text }),
+        (".*", any::<bool>()).prop_map(|(text, repeated)| EventKind::Notice { text, repeated }),
+    ]
+}
+
+fn of_a_beat() -> impl Strategy<Value = EventKind> {
+    let flags = (any::<bool>(), any::<bool>());
+    prop_oneof![
+        (step(), state()).prop_map(|(step, from)| EventKind::Began { step, from }),
+        (step(), state(), any::<u64>())
+            .prop_map(|(step, to, duration_ms)| { EventKind::Finished { step, to, duration_ms } }),
+        (".*", ".*").prop_map(|(path, base)| EventKind::Checkout { path: path.into(), base }),
+        any::<usize>().prop_map(|files| EventKind::Hydrated { files }),
+        (".*", ".*").prop_map(|(commit, checkout)| {
+            EventKind::Rescued { commit, checkout: checkout.into() }
+        }),
+        (".*", any::<usize>(), any::<usize>()).prop_map(|(rule_id, k, n)| EventKind::GateBegan {
+            rule_id,
+            k,
+            n
+        }),
+        (".*", ".*", ".*", proof(), flags, any::<u64>()).prop_map(
+            |(rule_id, result, evidence, proof, (gating, reused), duration_ms)| {
+                EventKind::GateEnded {
+                    rule_id,
+                    result,
+                    evidence,
+                    proof,
+                    gating,
+                    reused,
+                    duration_ms,
+                }
+            }
+        ),
+        (".*", any::<u32>()).prop_map(|(role, attempt)| EventKind::LeafBegan { role, attempt }),
+        (".*", any::<u64>()).prop_map(|(role, wait_ms)| EventKind::LeafThrottled { role, wait_ms }),
+        (".*", ".*", ".*", any::<bool>()).prop_map(|(role, ending, guard, reused)| {
+            EventKind::LeafEnded { role, ending, guard, reused }
+        }),
+        (".*", ".*").prop_map(|(what, line)| EventKind::Alive { what, line }),
+    ]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let at = (0..4_000_000_000_000_i64)
+        .prop_map(|at| Timestamp::from_millisecond(at).expect("a time before the year 2100"));
+    let run = proptest::option::of("[0-9A-Z]{26}");
+    let kind = prop_oneof![of_the_pool(), of_a_beat()];
+    (any::<u64>(), at, run, scope(), proptest::option::of(any::<u32>()), kind).prop_map(
+        |(seq, at, run, scope, lane, kind)| Event {
+            schema: SCHEMA,
+            seq,
+            at,
+            run,
+            scope,
+            lane,
+            kind,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(event in event()) {
+        let line = serde_json::to_string(&event).unwrap();
+        prop_assert!(!line.contains('\n'));
+        prop_assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn fields_of_a_newer_version_are_ignored(event in event()) {
+        let mut fields = serde_json::to_value(&event).unwrap();
+        fields["not_known_yet"] = serde_json::json!({ "a": [1] });
+        prop_assert_eq!(serde_json::from_value::<Event>(fields).unwrap(), event);
+    }
+}

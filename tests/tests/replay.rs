@@ -1,0 +1,90 @@
+//! The recorded events of a run and of an integration, rendered again.
+
+use pdca_e2e::Scene;
+use pdca_e2e::cast::REVIEWER;
+
+const MORE: &str = r#"
+[integrate]
+land = "branch"
+
+[[gates.checks]]
+id = "T1-there"
+tier = "T1"
+cmd = "test -f greeting.txt"
+"#;
+
+fn scene() -> Scene {
+    let scene = Scene::with_leaves("echo \"$1\" > \"file-$1.txt\"", REVIEWER, MORE);
+    for id in ["7", "8"] {
+        scene.brief(id, &[]);
+    }
+    scene
+}
+
+#[test]
+fn a_batch_and_an_integration_are_replayed_line_for_line() {
+    let scene = scene();
+    let run = scene.pdca(&["batch", "--lanes", "2", "--events", "events"]).expect(0);
+    let replayed = scene.pdca(&["replay"]).expect(0);
+    assert!(run.err.lines().count() > 10, "{}", run.err);
+    assert_eq!(replayed.out, run.err);
+    assert_eq!(replayed.err, "");
+
+    let raw = scene.pdca(&["replay", "latest", "--raw"]).expect(0);
+    let events = scene.workspace.read("events");
+    let recorded: Vec<&str> = events.lines().filter(|line| !line.contains("\"alive\"")).collect();
+    assert_eq!(raw.out.lines().collect::<Vec<_>>(), recorded);
+
+    scene.accept("7");
+    scene.accept("8");
+    let integration = scene.pdca(&["integrate"]).expect(0);
+    let replayed = scene.pdca(&["replay", "--follow"]).expect(0);
+    assert!(integration.err.contains("integrate  "), "{}", integration.err);
+    assert_eq!(replayed.out, integration.err);
+
+    let first = serde_json::from_str::<serde_json::Value>(recorded[0]).expect("a line is JSON");
+    let id = first["run"].as_str().expect("an event of a run names it");
+    assert_eq!(scene.pdca(&["replay", id]).expect(0).out, run.err);
+    let document = scene.pdca(&["replay", id, "--json"]).expect(0).json();
+    assert_eq!(document["events"].as_array().map(Vec::len), Some(recorded.len()));
+}
+
+#[test]
+fn events_are_numbered_and_say_when_and_where() {
+    let scene = scene();
+    scene.pdca(&["run", "7"]).expect(0);
+    let raw = scene.pdca(&["replay", "--raw"]).expect(0);
+    let events: Vec<serde_json::Value> =
+        raw.out.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    for (event, place) in events.iter().zip(1_u64..) {
+        assert_eq!((&event["schema"], &event["seq"]), (&1.into(), &place.into()), "{event}");
+        assert!(event["at"].is_string() && event["run"].is_string(), "{event}");
+    }
+    let is_base = |event: &&serde_json::Value| event["scope"] == "base";
+    let base = events.iter().find(is_base).expect("the branch is gated by itself");
+    assert_eq!((&base["id"], &base["target"]), (&"base+".into(), &"app".into()));
+}
+
+#[test]
+fn a_torn_last_line_is_named_and_the_rest_is_shown() {
+    let scene = scene();
+    let run = scene.pdca(&["run", "7"]).expect(0);
+    let whole = scene.pdca(&["replay", "--raw"]).expect(0).out;
+    let first: serde_json::Value =
+        serde_json::from_str(whole.lines().next().expect("a line")).expect("a line is JSON");
+    let id = first["run"].as_str().expect("an event of a run names it");
+    let log = format!(".pdca/runs/{id}/events.jsonl");
+    let torn = &scene.workspace.read(&log)[..whole.len() - 5];
+    scene.workspace.write(&log, torn);
+    let replayed = scene.pdca(&["replay"]).expect(0);
+    assert!(run.err.starts_with(&replayed.out) && replayed.out.len() < run.err.len());
+    let last = whole.lines().count();
+    assert!(replayed.err.contains(&format!("line {last} of the events")), "{}", replayed.err);
+}
+
+#[test]
+fn nothing_recorded_and_an_unknown_run_are_told_apart() {
+    let scene = scene();
+    assert!(scene.pdca(&["replay"]).expect(4).err.contains("no run is recorded"));
+    assert!(scene.pdca(&["replay", "nonsense"]).expect(2).err.contains("`nonsense`"));
+}
