@@ -160,7 +160,7 @@ impl Progress {
             EventKind::Rescued { commit, checkout } => {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
-            EventKind::Integration { text } => text.clone(),
+            EventKind::Integration { text, step: _ } => text.clone(),
             EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
             }

@@ -82,7 +82,7 @@ fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String
         // Not to know what may come is no reason to keep from a person what is.
         Err(error) => {
             let text = format!("no forecast: {}", pdca_state::chain(&error));
-            cx.tell(bundle, What::Integration { text });
+            cx.tell(bundle, What::integration(text));
             Vec::new()
         }
     }

@@ -308,7 +308,7 @@ impl Driver<'_> {
         let (target, branch) = (front.target.name.clone(), front.branch.clone());
         let scope = Scope::Integration { target, branch };
         let driver = Driver { scope: Some(&scope), ..*self };
-        let said = |text| driver.tell(&integration::told(self.config), What::Integration { text });
+        let said = |text| driver.tell(&integration::told(self.config), What::integration(text));
         let tip = LandingBase::to_land_on(front, order.settings, self.cancel, &said)?;
         let skipped = self.config.skipped(front, tip.at)?;
         let chosen = integration::choose(front, order, &tip, &skipped)?;

@@ -80,12 +80,12 @@ pub(crate) fn mend(
             keep_ref(cx, &store, bundle.id(), commits)?;
             let note = || attempts.store(bundle.id(), &next);
             cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
-            cx.tell(bundle, What::Integration { text: format!("stale: {said}; refolded") });
+            cx.tell(bundle, What::integration(format!("stale: {said}; refolded")));
             put_away_stale(cx, bundle, &said)?;
         }
         Refolded::Conflict(why) => {
             let said = format!("{said}; {why}");
-            cx.tell(bundle, What::Integration { text: format!("stale: {said}") });
+            cx.tell(bundle, What::integration(format!("stale: {said}")));
             put_away_stale(cx, bundle, &said)?;
         }
     }

@@ -151,6 +151,9 @@ pub enum EventKind {
     Integration {
         /// The sentence.
         text: String,
+        /// The facts; absent for what is only said, and where a newer version wrote it.
+        #[serde(flatten)]
+        step: Option<IntegrationStep>,
     },
     /// As a warning, but about the workspace: emitted for every bundle that meets it.
     Notice {
@@ -173,10 +176,124 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// A step of an integration that is only said.
+    pub fn integration(text: impl Into<String>) -> Self {
+        Self::Integration { text: text.into(), step: None }
+    }
+
     /// A finding about the workspace.
     pub fn notice(text: impl Into<String>) -> Self {
         Self::Notice { text: text.into(), repeated: false }
     }
+}
+
+/// The facts of a step of an integration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum IntegrationStep {
+    /// The branch went on while the integration worked.
+    BaseMoved {
+        /// The number of new commits.
+        commits: u64,
+    },
+    /// The gates begin over a combination.
+    Gating {
+        /// The changes in it; none for the branch by itself.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The tree.
+        tree: String,
+        /// The question it answers.
+        purpose: GatePurpose,
+    },
+    /// The gates passed.
+    Green {
+        /// The changes.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The tree, which is that of a commit on the way where every commit is gated.
+        tree: String,
+    },
+    /// A gate failed.
+    Red {
+        /// The changes.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The tree.
+        tree: String,
+        /// The rows that failed.
+        rows: Vec<String>,
+        /// The tests that failed, as far as the rows name them.
+        failing: Vec<String>,
+    },
+    /// The gates came to no verdict.
+    NoVerdict {
+        /// The changes.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The tree.
+        tree: String,
+        /// The rows, with the reason.
+        rows: Vec<String>,
+    },
+    /// A red was not confirmed.
+    Flaky {
+        /// The changes it was seen over.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        bundles: Vec<BundleId>,
+        /// The rows.
+        rows: Vec<String>,
+    },
+    /// A combination is red, and a larger one is green.
+    Mended {
+        /// The red one.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        red: Vec<BundleId>,
+        /// The changes that mend it.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        green: Vec<BundleId>,
+    },
+    /// A change does not land.
+    Held {
+        /// The change.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        bundle: BundleId,
+        /// The reason, as in `integrate --json`.
+        reason: String,
+        /// The changes that it does not go together with.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+        partners: Vec<BundleId>,
+        /// The rows that failed.
+        rows: Vec<String>,
+        /// The tests that failed.
+        failing: Vec<String>,
+        /// The files that conflict.
+        paths: Vec<String>,
+    },
+    /// A change is in the branch, or on the staging branch.
+    Landed {
+        /// The change.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        bundle: BundleId,
+        /// The branch that has it.
+        onto: String,
+        /// Its commit there.
+        commit: String,
+    },
+}
+
+/// The question that gating a combination answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum GatePurpose {
+    /// Is it green?
+    Decide,
+    /// Is it red again?
+    Confirm,
+    /// Which changes are red only together?
+    Explain,
 }
 
 /// The next thing the driver does with a bundle.

@@ -29,6 +29,6 @@ mod log;
 mod stream;
 
 pub use event::{Event, SCHEMA, Scope};
-pub use kind::{EventKind, Halt, Hold, Proof, Step, millis};
+pub use kind::{EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, Step, millis};
 pub use log::{FILE, Line, Reader};
 pub use stream::Stream;

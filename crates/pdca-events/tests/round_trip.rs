@@ -1,7 +1,9 @@
 //! An event that was written is read back as it was.
 
 use jiff::Timestamp;
-use pdca_events::{Event, EventKind, Halt, Hold, Proof, SCHEMA, Scope, Step};
+use pdca_events::{
+    Event, EventKind, GatePurpose, Halt, Hold, IntegrationStep, Proof, SCHEMA, Scope, Step,
+};
 use pdca_state::{BundleId, Reentry, State};
 use proptest::prelude::*;
 
@@ -53,6 +55,38 @@ fn proof() -> impl Strategy<Value = Proof> {
     })
 }
 
+fn integration_step() -> impl Strategy<Value = IntegrationStep> {
+    let ids = || proptest::collection::vec(id(), 0..3);
+    let texts = || proptest::collection::vec(".*", 0..3);
+    prop_oneof![
+        any::<u64>().prop_map(|commits| IntegrationStep::BaseMoved { commits }),
+        (ids(), ".*").prop_map(|(bundles, tree)| {
+            IntegrationStep::Gating { bundles, tree, purpose: GatePurpose::Confirm }
+        }),
+        (ids(), ".*").prop_map(|(bundles, tree)| IntegrationStep::Green { bundles, tree }),
+        (ids(), ".*", texts(), texts()).prop_map(|(bundles, tree, rows, failing)| {
+            IntegrationStep::Red { bundles, tree, rows, failing }
+        }),
+        (ids(), ".*", texts()).prop_map(|(bundles, tree, rows)| IntegrationStep::NoVerdict {
+            bundles,
+            tree,
+            rows
+        }),
+        (ids(), texts()).prop_map(|(bundles, rows)| IntegrationStep::Flaky { bundles, rows }),
+        (ids(), ids()).prop_map(|(red, green)| IntegrationStep::Mended { red, green }),
+        (id(), ".*", ids(), texts(), texts(), texts()).prop_map(
+            |(bundle, reason, partners, rows, failing, paths)| {
+                IntegrationStep::Held { bundle, reason, partners, rows, failing, paths }
+            }
+        ),
+        (id(), ".*", ".*").prop_map(|(bundle, onto, commit)| IntegrationStep::Landed {
+            bundle,
+            onto,
+            commit
+        }),
+    ]
+}
+
 fn of_the_pool() -> impl Strategy<Value = EventKind> {
     let holds = (id(), ".*").prop_map(|(id, why)| Hold { id, why });
     prop_oneof![
@@ -66,7 +100,8 @@ fn of_the_pool() -> impl Strategy<Value = EventKind> {
         halt().prop_map(|halt| EventKind::Halted { halt }),
         ".*".prop_map(|error| EventKind::Failed { error }),
         ".*".prop_map(|text| EventKind::Warning { text }),
-        ".*".prop_map(|text| EventKind::Integration { text }),
+        (".*", proptest::option::of(integration_step()))
+            .prop_map(|(text, step)| EventKind::Integration { text, step }),
         (".*", any::<bool>()).prop_map(|(text, repeated)| EventKind::Notice { text, repeated }),
     ]
 }

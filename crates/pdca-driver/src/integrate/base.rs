@@ -190,9 +190,9 @@ impl Driver<'_> {
         let told = told(self.config);
         let what = match base.verdict {
             BaseVerdict::Green if base.gate_runs == 0 => {
-                What::Integration { text: format!("{at} is known to be green") }
+                What::integration(format!("{at} is known to be green"))
             }
-            BaseVerdict::Green => What::Integration { text: format!("{at} is green by itself") },
+            BaseVerdict::Green => What::integration(format!("{at} is green by itself")),
             BaseVerdict::Red => {
                 What::Warning { text: format!("{at} is red by itself: {}", base.rows.join(", ")) }
             }
@@ -231,7 +231,7 @@ impl Driver<'_> {
             let (target, branch) = (&base.target, &base.branch);
             let again = if reds > 0 { " once more" } else { "" };
             let text = format!("gating {target} {branch} by itself{again} ({:.12})", base.commit);
-            self.tell(&told, What::Integration { text });
+            self.tell(&told, What::integration(text));
             let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
             let mut ruling = self.gate_combination(&told, front, &bench(candidate, slot, rows))?;
             let quarantined = pardon(&mut ruling, &rules);

@@ -15,7 +15,7 @@ use pdca_integrate::{
 use pdca_process::Cancel;
 use pdca_state::BundleId;
 
-use crate::event::What;
+use crate::event::{GatePurpose, IntegrationStep, What};
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::Driver;
 
@@ -316,7 +316,16 @@ impl Integration<'_> {
         self.anchor(&candidate)?;
         let tree = candidate.tree();
         let tree = tree.to_hex_with_len(12);
-        self.tell(format!("{} (tree {tree})", question(test, &candidate)));
+        let gating = IntegrationStep::Gating {
+            bundles: candidate.bundles().cloned().collect(),
+            tree: candidate.tree().to_string(),
+            purpose: match test.purpose {
+                Purpose::Decide => GatePurpose::Decide,
+                Purpose::Confirm => GatePurpose::Confirm,
+                Purpose::Explain => GatePurpose::Explain,
+            },
+        };
+        self.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
         let mut number = 0;
         if test.fresh {
             let anew = self.anew.entry(candidate.tree()).or_default();
@@ -379,7 +388,8 @@ impl Integration<'_> {
         self.count()?;
         let answer = ruling.answer();
         let Some(light) = ruling.light else {
-            self.tell(format!("no verdict: {}", ruling.rows.join("; ")));
+            let text = format!("no verdict: {}", ruling.rows.join("; "));
+            self.emit(text, judged(candidate, tree, &ruling));
             self.reds.insert(candidate.tree(), Red::of(ruling));
             return Ok(answer);
         };
@@ -401,7 +411,8 @@ impl Integration<'_> {
             Light::Red => format!("red: {}", ruling.rows.join(", ")),
         };
         let of = if is_whole { "" } else { "a commit of " };
-        self.tell(format!("{of}{} is {word}", subject(test, candidate)));
+        let text = format!("{of}{} is {word}", subject(test, candidate));
+        self.emit(text, judged(candidate, tree, &ruling));
         if light == Light::Red {
             // What a red commit of it says is asked for by the whole.
             if !is_whole {
@@ -473,8 +484,8 @@ impl Integration<'_> {
                 if let Some(found) = self.round.iter_mut().find(|held| held.id == name) {
                     found.partners = partners;
                     red.put_into(found);
-                    let sentence = found.sentence();
-                    self.tell(sentence);
+                    let (sentence, fact) = (found.sentence(), found.fact());
+                    self.emit(sentence, fact);
                 }
             }
             Decision::Flake { places: red, rows } => {
@@ -488,13 +499,16 @@ impl Integration<'_> {
                     self.rules.ledger.flaked(row, &tree, &now);
                     *self.tally.flakes.entry(row.clone()).or_default() += 1;
                 }
-                let names = list(&places.ids(red));
+                let bundles = places.ids(red);
+                let names = list(&bundles);
+                let flaky = IntegrationStep::Flaky { bundles, rows: rows.clone() };
                 let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
-                self.tell(format!("{rows} is flaky on {names} (failed, then passed)"));
+                self.emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
             }
             Decision::Mended { red, green } => {
-                let (red, green) = (list(&places.ids(red)), list(&places.ids(green)));
-                self.tell(format!("{red} is red, and {green} mends it"));
+                let (red, green) = (places.ids(red), places.ids(green));
+                let text = format!("{} is red, and {} mends it", list(&red), list(&green));
+                self.emit(text, IntegrationStep::Mended { red, green });
             }
             Decision::BaseRed => {
                 let base = self.front.store.tree_of(self.at)?;
@@ -608,6 +622,20 @@ fn gate_all(
         }
     }
     Ok(rulings)
+}
+
+/// What the gates said about a tree, as a fact.
+fn judged(candidate: &Candidate, tree: ObjectId, ruling: &Ruling) -> IntegrationStep {
+    let bundles: Vec<BundleId> = candidate.bundles().cloned().collect();
+    let (tree, rows) = (tree.to_string(), ruling.rows.clone());
+    match ruling.light {
+        Some(Light::Green) => IntegrationStep::Green { bundles, tree },
+        Some(Light::Red) => {
+            let failing = ruling.red.iter().flat_map(|row| row.failing.clone()).collect();
+            IntegrationStep::Red { bundles, tree, rows, failing }
+        }
+        None => IntegrationStep::NoVerdict { bundles, tree, rows },
+    }
 }
 
 fn subject(test: &Test, candidate: &Candidate) -> String {

@@ -11,6 +11,7 @@ use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
 use crate::config::WorkspaceConfig;
+use crate::event::IntegrationStep;
 
 use super::evidence::{RedRow, failing};
 
@@ -105,6 +106,18 @@ impl Held {
             conflicts: Vec::new(),
             detail: None,
             head: None,
+        }
+    }
+
+    /// The same as facts.
+    pub(super) fn fact(&self) -> IntegrationStep {
+        IntegrationStep::Held {
+            bundle: self.id.clone(),
+            reason: self.reason.as_str().to_owned(),
+            partners: self.partners.clone(),
+            rows: self.rows.clone(),
+            failing: self.red.iter().flat_map(|row| row.failing.clone()).collect(),
+            paths: self.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
         }
     }
 

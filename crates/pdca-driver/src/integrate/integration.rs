@@ -11,7 +11,7 @@ use pdca_journal as journal;
 use pdca_state::{Bundle, BundleId};
 
 use crate::config::WorkspaceConfig;
-use crate::event::What;
+use crate::event::{IntegrationStep, What};
 use crate::run_bundle::Driver;
 
 use super::bisect::Red;
@@ -259,7 +259,8 @@ impl<'w> Integration<'w> {
         match (base_drift(&self.front.store, self.at, now, limit)?, now) {
             (BaseDrift::None, _) => {}
             (BaseDrift::Forward { commits }, Some(now)) => {
-                self.tell(format!("{} went on by {commits} commits", self.front.branch));
+                let text = format!("{} went on by {commits} commits", self.front.branch);
+                self.emit(text, IntegrationStep::BaseMoved { commits });
                 self.at = now;
                 self.done.base = now;
             }
@@ -292,7 +293,7 @@ impl<'w> Integration<'w> {
                 }
                 Fate::Conflict { conflicts, with, .. } => {
                     let held = conflicting(&mut self.engine, plan.base(), entry, conflicts, with)?;
-                    self.tell(held.sentence());
+                    self.emit(held.sentence(), held.fact());
                     self.round.push(held);
                 }
                 Fate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
@@ -329,8 +330,13 @@ impl<'w> Integration<'w> {
         Log { message, seconds: (self.order.clock)().wall.as_second() }
     }
 
+    /// Emits a step with its facts.
+    pub(super) fn emit(&self, text: String, step: IntegrationStep) {
+        self.driver.tell(&self.told, What::Integration { text, step: Some(step) });
+    }
+
     pub(super) fn tell(&self, text: String) {
-        self.driver.tell(&self.told, What::Integration { text });
+        self.driver.tell(&self.told, What::integration(text));
     }
 
     /// Remembers how it ended, for people and for whoever takes it up.

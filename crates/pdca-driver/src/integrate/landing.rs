@@ -12,6 +12,7 @@ use pdca_state::{BundleId, files};
 
 use crate::config::WorkspaceConfig;
 use crate::effect::Effects;
+use crate::event::IntegrationStep;
 
 use super::IntegrateError;
 use super::integration::{Integration, Round};
@@ -132,7 +133,11 @@ impl Integration<'_> {
         for (id, commit) in gated.candidate().commits() {
             let short = commit.to_hex_with_len(12);
             let branch = self.order.settings.shown(&reference);
-            self.tell(format!("{id} is in {branch} as {short}"));
+            let text = format!("{id} is in {branch} as {short}");
+            let (bundle, commit_id) = (id.clone(), commit.to_string());
+            let landed =
+                IntegrationStep::Landed { bundle, onto: branch.to_string(), commit: commit_id };
+            self.emit(text, landed);
             self.done.landed.push((id.clone(), commit));
         }
         if !self.done.references.contains(&reference) {

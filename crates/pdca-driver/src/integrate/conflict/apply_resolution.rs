@@ -80,7 +80,7 @@ impl Driver<'_> {
         let store = || self.config.attempts().store(bundle.id(), &attempt);
         self.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
         let text = format!("{}: takes the resolution", case.said);
-        self.tell(bundle, What::Integration { text });
+        self.tell(bundle, What::integration(text));
         if let Some(notes) = read(Artifact::BuildNotes)? {
             self.publish(bundle, Artifact::BuildNotes, &notes)?;
         }

@@ -226,7 +226,7 @@ impl Driver<'_> {
         case.begin(&tip.to_string());
         self.keep_conflict(&file, &case, "conflict-attempt")?;
         let text = format!("{}: the resolver is asked, {}", case.said, case.progress());
-        self.tell(&change.bundle, What::Integration { text });
+        self.tell(&change.bundle, What::integration(text));
         let ask = Ask {
             front,
             bundle: &change.bundle,
