@@ -55,6 +55,7 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("lanes doctor", &[&[]]),
     ("lanes remove", &[&["--all"], &["3"]]),
     ("sweep", &[&[], &["--older-than", "1"]]),
+    ("replay", &[&[], &["latest"], &["none"]]),
     ("recover", &[&[], &["-n"]]),
     ("unblock", &[&[], &["36"]]),
     ("abort", &[&[], &["-n"]]),

@@ -57,6 +57,7 @@ fn the_short_help_names_every_command() {
       act          Look back over the cycles that ended, and record what the process learns
       lanes        Make, list, reset and remove the private checkouts that work is done in
       sweep        Remove lanes that are old, or whose room is needed, oldest first
+      replay       Print the lines of a run or an integration again
       recover      Repair interrupted runs and list what needs a decision
       unblock      Let a run, or one bundle of it, go on where it was blocked
       abort        Give the active run up: stop its lanes, keep what is unfinished in them, land nothing

@@ -388,8 +388,8 @@ impl Integration<'_> {
         self.count()?;
         let answer = ruling.answer();
         let Some(light) = ruling.light else {
-            let text = format!("no verdict: {}", ruling.rows.join("; "));
-            self.emit(text, judged(candidate, tree, &ruling));
+            let sentence = format!("no verdict: {}", ruling.rows.join("; "));
+            self.emit(sentence, judged(candidate, tree, &ruling));
             self.reds.insert(candidate.tree(), Red::of(ruling));
             return Ok(answer);
         };
@@ -411,8 +411,8 @@ impl Integration<'_> {
             Light::Red => format!("red: {}", ruling.rows.join(", ")),
         };
         let of = if is_whole { "" } else { "a commit of " };
-        let text = format!("{of}{} is {word}", subject(test, candidate));
-        self.emit(text, judged(candidate, tree, &ruling));
+        let sentence = format!("{of}{} is {word}", subject(test, candidate));
+        self.emit(sentence, judged(candidate, tree, &ruling));
         if light == Light::Red {
             // What a red commit of it says is asked for by the whole.
             if !is_whole {

@@ -135,8 +135,7 @@ impl Integration<'_> {
             let branch = self.order.settings.shown(&reference);
             let text = format!("{id} is in {branch} as {short}");
             let (bundle, commit_id) = (id.clone(), commit.to_string());
-            let landed =
-                IntegrationStep::Landed { bundle, onto: branch.to_string(), commit: commit_id };
+            let landed = IntegrationStep::Landed { bundle, onto: branch, commit: commit_id };
             self.emit(text, landed);
             self.done.landed.push((id.clone(), commit));
         }
