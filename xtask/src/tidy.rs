@@ -129,7 +129,7 @@ fn is_ours(directory: &str) -> bool {
 }
 
 fn is_text(path: &Utf8Path) -> bool {
-    matches!(path.extension(), Some("rs" | "md" | "toml" | "yml" | "yaml" | "sh" | "tpl"))
+    matches!(path.extension(), Some("rs" | "md" | "json" | "toml" | "yml" | "yaml" | "sh" | "tpl"))
         || path.parent().and_then(Utf8Path::file_name) == Some(".ci")
 }
 

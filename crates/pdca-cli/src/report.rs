@@ -1,6 +1,6 @@
 //! Reports: each command returns one value, and this is the one place that renders it.
 //!
-//! A format is a variant of [`Format`] and an arm of [`render`].
+//! A format is a variant of [`Format`] and an arm of `render`.
 
 use std::io::{self, Write};
 
