@@ -36,7 +36,7 @@ pub fn write_status_files(
     state.bundles.keys().try_for_each(|bundle| write_bundle_status(runs, run, state, bundle))
 }
 
-/// As [`project`], for one bundle: a run with many need not look at all of them when one moved. A
+/// As [`write_status_files`], for one bundle: a run with many need not look at all of them when one moved. A
 /// bundle that is not of the run has none.
 pub fn write_bundle_status(
     runs: &Runs,

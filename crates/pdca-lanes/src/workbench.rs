@@ -212,7 +212,7 @@ impl Workbench {
         Ok(())
     }
 
-    /// Prepares the checkout for a job: steps 3 to 7 of the [protocol](self).
+    /// Prepares the checkout for a job: steps 3 to 7 of the protocol in the header of this module.
     pub fn prepare(
         &self,
         setup: &Setup<'_>,
