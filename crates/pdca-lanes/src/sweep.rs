@@ -217,7 +217,11 @@ mod tests {
         lanes[1].target = "other".to_owned();
         assert_eq!(
             shown(lanes, 0, None, Some(1)),
-            ["0 Keep(InUse(Holder { pid: Some(7) }))", "1 Keep(UnknownTarget)", "2 Keep(NoNeed)",]
+            [
+                "0 Keep(InUse(LaneHolder { pid: Some(7) }))",
+                "1 Keep(UnknownTarget)",
+                "2 Keep(NoNeed)",
+            ]
         );
     }
 

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn methods_of_all_inherent_impls_of_a_type_add_up() {
         let census = census(&[
-            ("a.rs", "impl Big { fn a(); fn b() {} const C: u8 = 1; } impl Small { fn s() {} }"),
+            ("a.rs", "impl Big { fn a() {} fn b() {} const C: u8 = 1; } impl Small { fn s() {} }"),
             ("b.rs", "impl<'a> Big<'a> { fn c() {} } impl Clone for Big { fn clone() {} }"),
         ]);
         assert_eq!(census.largest_types(1), [("Big", 3)]);
