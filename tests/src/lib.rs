@@ -279,6 +279,20 @@ impl Started {
     }
 }
 
+/// Copies a directory with all that lies below it.
+pub fn copy_tree(from: &Utf8Path, to: &Utf8Path) {
+    fs_err::create_dir_all(to).expect("a directory can be made");
+    for entry in from.read_dir_utf8().expect("it can be listed") {
+        let entry = entry.expect("it can be listed");
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_tree(entry.path(), &to);
+        } else {
+            fs_err::copy(entry.path(), to).expect("a file can be copied");
+        }
+    }
+}
+
 fn collect(dir: &Utf8Path, prefix: &str, files: &mut BTreeMap<String, String>) {
     let Ok(entries) = dir.read_dir_utf8() else { return };
     for entry in entries.flatten() {

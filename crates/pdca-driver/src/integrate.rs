@@ -235,7 +235,7 @@ pub enum IntegrateError {
     Store(#[from] StoreError),
     /// The gates could not be run.
     #[error(transparent)]
-    BundleOutcome(Box<BeatError>),
+    Beat(Box<BeatError>),
     /// It could not be recorded.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -262,7 +262,7 @@ impl From<BeatError> for IntegrateError {
         if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::BundleOutcome(Box::new(error))
+        Self::Beat(Box::new(error))
     }
 }
 

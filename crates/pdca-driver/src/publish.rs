@@ -274,7 +274,7 @@ pub enum PublishError {
     Write(#[from] WriteError),
     /// A leaf or a gate could not be run.
     #[error(transparent)]
-    BundleOutcome(Box<BeatError>),
+    Beat(Box<BeatError>),
 }
 
 impl From<BeatError> for PublishError {
@@ -282,7 +282,7 @@ impl From<BeatError> for PublishError {
         if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::BundleOutcome(Box::new(error))
+        Self::Beat(Box::new(error))
     }
 }
 

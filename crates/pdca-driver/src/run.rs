@@ -125,19 +125,7 @@ impl Run {
     /// Whether the bundle waits for a person who unblocks it, and why.
     pub(crate) fn block_of(&self, id: &BundleId) -> Option<String> {
         let journal = self.journal();
-        match &journal.state().bundles.get(id)?.status {
-            WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } => {
-                Some(evidence.clone())
-            }
-            WorkstreamStatus::Blocked { .. }
-            | WorkstreamStatus::Ready
-            | WorkstreamStatus::Running
-            | WorkstreamStatus::Interrupted
-            | WorkstreamStatus::Sealed
-            | WorkstreamStatus::Landed
-            | WorkstreamStatus::Abandoned { .. }
-            | WorkstreamStatus::Cleaned => None,
-        }
+        journal.state().bundles.get(id)?.status.recovery_block().map(str::to_owned)
     }
 
     /// Claims a bundle for a lane, with the next generation, unless this driver has it already.
@@ -412,10 +400,7 @@ pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
 fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
     match bundle {
         None => state.phase.is_blocked(),
-        Some(bundle) => state
-            .bundles
-            .get(bundle)
-            .is_some_and(|work| matches!(work.status, WorkstreamStatus::Blocked { .. })),
+        Some(bundle) => state.bundles.get(bundle).is_some_and(|work| work.status.block().is_some()),
     }
 }
 

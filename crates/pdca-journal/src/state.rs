@@ -197,6 +197,25 @@ impl WorkstreamStatus {
             Self::Cleaned => BundlePhase::Cleaned,
         }
     }
+
+    /// Returns the reason and the evidence of a block.
+    pub fn block(&self) -> Option<(Reason, &str)> {
+        match self {
+            Self::Blocked { reason, evidence, .. } => Some((*reason, evidence)),
+            Self::Ready
+            | Self::Running
+            | Self::Interrupted
+            | Self::Sealed
+            | Self::Landed
+            | Self::Abandoned { .. }
+            | Self::Cleaned => None,
+        }
+    }
+
+    /// Returns the evidence of a block that lasts until a person lifts it.
+    pub fn recovery_block(&self) -> Option<&str> {
+        self.block().filter(|(reason, _)| *reason == Reason::Recovery).map(|(_, evidence)| evidence)
+    }
 }
 
 impl RunState {

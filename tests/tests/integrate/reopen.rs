@@ -1,6 +1,6 @@
 //! What was accepted and has not landed goes back into the cycle, and every standing has a next command.
 
-use pdca_e2e::Ran;
+use pdca_e2e::{Ran, copy_tree};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -241,11 +241,11 @@ fn killed_at_any_effect_of_a_reopening_whoever_comes_next_finishes_it_with_the_s
     let scene = held_pair(TARGET);
     let bundle = scene.scene.workspace.path().join("results/issue_72");
     let kept = scene.scene.workspace.path().join("kept");
-    copy(&bundle, &kept);
+    copy_tree(&bundle, &kept);
     let reopen = ["reopen", "72", "--note", "obey"];
     let back = || {
         fs_err::remove_dir_all(&bundle).unwrap();
-        copy(&kept, &bundle);
+        copy_tree(&kept, &bundle);
         drop(fs_err::remove_dir_all(scene.scene.workspace.path().join(".pdca/attempts")));
     };
     scene.pdca(&reopen).expect(0);
@@ -271,19 +271,6 @@ fn killed_at_any_effect_of_a_reopening_whoever_comes_next_finishes_it_with_the_s
         assert_eq!(scene.scene.results(), whole, "point {point}");
     }
     assert!(killed > 15, "only {killed} points");
-}
-
-fn copy(from: &camino::Utf8Path, to: &camino::Utf8Path) {
-    fs_err::create_dir_all(to).expect("a directory can be made");
-    for entry in from.read_dir_utf8().expect("it can be listed") {
-        let entry = entry.expect("it can be listed");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(entry.path(), &to);
-        } else {
-            fs_err::copy(entry.path(), to).expect("a file can be copied");
-        }
-    }
 }
 
 #[test]

@@ -556,7 +556,7 @@ fn word(error: &IntegrateError) -> Exit {
         | IntegrateError::Engine(_)
         | IntegrateError::Push(_)
         | IntegrateError::Store(_)
-        | IntegrateError::BundleOutcome(_)
+        | IntegrateError::Beat(_)
         | IntegrateError::Io { .. }
         | IntegrateError::Search(_) => Exit::Unexpected,
     }

@@ -5,7 +5,7 @@ pub(super) mod unfinished;
 use std::io::Write;
 
 use pdca_driver::{Begun, Run, RunStatus, WorkspaceConfig, has_work, run_statuses_in_lanes};
-use pdca_journal::{Liveness, Reason, RecoveryAction, RunState, WorkstreamStatus};
+use pdca_journal::{Liveness, RecoveryAction, RunState};
 use serde::Serialize;
 
 use crate::ambient;
@@ -210,7 +210,7 @@ fn decisions(state: &RunState, sighting: &RunStatus) -> Vec<String> {
         ));
     }
     for (id, work) in &state.bundles {
-        if let WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } = &work.status {
+        if let Some(evidence) = work.status.recovery_block() {
             let evidence = crate::style::printable(evidence);
             decisions.push(format!("{id}: {evidence}: mend it and `pdca unblock {id}`"));
         }

@@ -308,7 +308,7 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         | ResolveError::Store(_)
         | ResolveError::Root(_)
         | ResolveError::Load(_)
-        | ResolveError::BundleOutcome(_)
+        | ResolveError::Beat(_)
         | ResolveError::ConflictRecord { .. } => Exit::Unexpected,
     };
     let failure = Failure::from_error(exit, error);
@@ -319,7 +319,7 @@ pub(super) fn explain(error: &ResolveError) -> Failure {
         ResolveError::LandingBase(_) => {
             failure.hint("no attempt was made; does the remote answer, and has it the branch?")
         }
-        ResolveError::BundleOutcome(_) => failure
+        ResolveError::Beat(_) => failure
             .detail("no attempt was counted")
             .hint("`pdca doctor` looks at programs and checkouts; `pdca resolve` goes on from here"),
         ResolveError::ConflictRecord { dir, .. } => {

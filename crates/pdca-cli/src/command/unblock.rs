@@ -117,7 +117,9 @@ fn require_blocked(
     state: &RunState,
     id: Option<BundleId>,
 ) -> Result<Vec<Option<BundleId>>, Failure> {
-    let is_blocked = |status: &WorkstreamStatus| matches!(status, WorkstreamStatus::Blocked { reason, .. } if *reason != Reason::SignOff);
+    let is_blocked = |status: &WorkstreamStatus| {
+        status.block().is_some_and(|(reason, _)| reason != Reason::SignOff)
+    };
     if let Some(id) = id {
         return match state.bundles.get(&id) {
             Some(work) if is_blocked(&work.status) => Ok(vec![Some(id)]),

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
 use pdca_driver::{Recovered, RunStatus, WorkspaceConfig};
-use pdca_journal::{Liveness, Moment, Reason, RunState, WorkstreamStatus};
+use pdca_journal::{Liveness, Moment, Reason, RunState};
 use serde::Serialize;
 
 use crate::command::words;
@@ -184,24 +184,15 @@ impl DriverRow {
 /// The bundles of a run that wait until a person unblocks them. One that waits for its sign-off is
 /// the queue's business.
 fn blocked(state: &RunState) -> Vec<BlockRow> {
-    let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| match &work.status {
-        WorkstreamStatus::Blocked { reason: why, evidence, .. } if *why != Reason::SignOff => {
-            Some(BlockRow {
-                bundle: Some(id.to_string()),
-                reason: reason(*why),
-                name: format!("blocked_{}", reason(*why)),
-                evidence: evidence.clone(),
-                since: work.since.at.wall.to_string(),
-            })
-        }
-        WorkstreamStatus::Blocked { .. }
-        | WorkstreamStatus::Ready
-        | WorkstreamStatus::Running
-        | WorkstreamStatus::Interrupted
-        | WorkstreamStatus::Sealed
-        | WorkstreamStatus::Landed
-        | WorkstreamStatus::Abandoned { .. }
-        | WorkstreamStatus::Cleaned => None,
+    let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| {
+        let (why, evidence) = work.status.block().filter(|(why, _)| *why != Reason::SignOff)?;
+        Some(BlockRow {
+            bundle: Some(id.to_string()),
+            reason: reason(why),
+            name: format!("blocked_{}", reason(why)),
+            evidence: evidence.to_owned(),
+            since: work.since.at.wall.to_string(),
+        })
     };
     state.bundles.iter().filter_map(of).collect()
 }

@@ -161,7 +161,7 @@ impl IntegrationJournal {
                 let seal = seal_of(entry);
                 let intent = self.journal.intent((self.clock)(), Effect::Seal(seal))?;
                 intent.done(&mut self.journal, (self.clock)())?;
-            } else if matches!(work.status, WorkstreamStatus::Blocked { .. }) {
+            } else if work.status.block().is_some() {
                 records.push(Record::Unblocked { bundle: Some(id.clone()) });
             }
         }

@@ -8,7 +8,7 @@ use pdca_journal::{
     Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block,
     CreateError, Epoch, FindError, HostScope, Journal, LockHolder, OpenError, Opened, Process,
     Reason, Record, Ruling, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn, Workstream,
-    WorkstreamStatus, next_epoch, rule,
+    next_epoch, rule,
 };
 use pdca_state::BundleId;
 
@@ -156,23 +156,13 @@ impl Run {
 /// The bundles that wait for a person in a run, whatever the next one is about, each with the record that
 /// makes it wait on. One that was finished or removed meanwhile waits for nothing.
 fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Record)> {
-    let block = |(id, work): (&BundleId, &Workstream)| match &work.status {
-        WorkstreamStatus::Blocked { reason: Reason::Recovery, evidence, .. } => {
-            let record = Record::Blocked {
-                bundle: Some(id.clone()),
-                reason: Reason::Recovery,
-                evidence: evidence.clone(),
-            };
-            can_go_on(&config.bundles, id).then(|| (id.clone(), record))
-        }
-        WorkstreamStatus::Blocked { .. }
-        | WorkstreamStatus::Ready
-        | WorkstreamStatus::Running
-        | WorkstreamStatus::Interrupted
-        | WorkstreamStatus::Sealed
-        | WorkstreamStatus::Landed
-        | WorkstreamStatus::Abandoned { .. }
-        | WorkstreamStatus::Cleaned => None,
+    let block = |(id, work): (&BundleId, &Workstream)| {
+        let record = Record::Blocked {
+            bundle: Some(id.clone()),
+            reason: Reason::Recovery,
+            evidence: work.status.recovery_block()?.to_owned(),
+        };
+        can_go_on(&config.bundles, id).then(|| (id.clone(), record))
     };
     state.bundles.iter().filter_map(block).collect()
 }

@@ -3,6 +3,8 @@
 use rustix::process::Signal;
 
 use super::{UNION, case, first, meeting, patient, resolve, rivals, show};
+use pdca_e2e::copy_tree;
+
 use crate::meeting::Meeting;
 
 /// Puts everything back to before anything was resolved.
@@ -13,20 +15,7 @@ fn back(scene: &Meeting) {
     }
     let bundle = workspace.join("results/issue_2");
     drop(fs_err::remove_dir_all(&bundle));
-    copy(&workspace.join("kept"), &bundle);
-}
-
-fn copy(from: &camino::Utf8Path, to: &camino::Utf8Path) {
-    fs_err::create_dir_all(to).expect("a directory can be made");
-    for entry in from.read_dir_utf8().expect("it can be listed") {
-        let entry = entry.expect("it can be listed");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(entry.path(), &to);
-        } else {
-            fs_err::copy(entry.path(), to).expect("a file can be copied");
-        }
-    }
+    copy_tree(&workspace.join("kept"), &bundle);
 }
 
 #[test]
@@ -35,7 +24,7 @@ fn killed_at_any_effect_of_a_resolution_the_next_comes_to_the_same_files() {
     rivals(&scene);
     scene.integrate(&["--no-resolve"]).expect(102);
     let workspace = scene.scene.workspace.path();
-    copy(&workspace.join("results/issue_2"), &workspace.join("kept"));
+    copy_tree(&workspace.join("results/issue_2"), &workspace.join("kept"));
     resolve(&scene, "2").expect(3);
     let whole = scene.scene.results();
     assert!(whole.contains_key("issue_2/iteration-v1/seal.json"));

@@ -72,7 +72,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
         PublishError::Admission(error) => session::refused(&error),
         PublishError::Load(error) => error.into(),
         PublishError::Write(error) => error.into(),
-        PublishError::BundleOutcome(error) => session::explain(bundle, *error),
+        PublishError::Beat(error) => session::explain(bundle, *error),
     }
 }
 

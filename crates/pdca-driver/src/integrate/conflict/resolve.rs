@@ -150,7 +150,7 @@ pub enum ResolveError {
     Admission(#[from] AdmissionError),
     /// The resolver could not be run. That is no attempt.
     #[error(transparent)]
-    BundleOutcome(Box<BeatError>),
+    Beat(Box<BeatError>),
     /// The case cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
     ConflictRecord {
@@ -175,7 +175,7 @@ impl From<BeatError> for ResolveError {
         if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::BundleOutcome(Box::new(error))
+        Self::Beat(Box::new(error))
     }
 }
 
