@@ -88,7 +88,7 @@ fn percent(part: usize, whole: usize) -> String {
 }
 
 /// Every Rust file of the workspace, relative to its root.
-fn sources(root: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
+pub(crate) fn sources(root: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
     let mut files = Vec::new();
     let mut pending: Vec<_> = ["crates", "xtask", "tests"].map(|top| root.join(top)).into();
     while let Some(dir) = pending.pop() {

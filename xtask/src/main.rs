@@ -1,5 +1,5 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
-//! `house`, `soak`, `replay`, `walls` and `schemas`, run as `cargo xtask <task>`.
+//! `house`, `soak`, `replay`, `walls`, `schemas` and `properties`, run as `cargo xtask <task>`.
 //!
 //! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
 //! parts, or measurements that assert nothing.
@@ -19,6 +19,7 @@ mod house;
 mod lanes_provision;
 mod page;
 mod program;
+mod properties;
 mod replay;
 mod schemas;
 mod soak;
@@ -52,6 +53,7 @@ enum Task {
     Replay(replay::Args),
     Walls(walls::Args),
     Schemas(schemas::Args),
+    Properties(properties::Args),
 }
 
 /// How a task ended; an error that stopped it is apart from both.
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Task::Replay(args) => replay::run(&args, &root),
         Task::Walls(args) => walls::run(&args, &root),
         Task::Schemas(args) => schemas::run(&args, &root),
+        Task::Properties(args) => properties::run(&args, &root),
     };
     match outcome {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,
