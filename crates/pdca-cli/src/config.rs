@@ -46,7 +46,7 @@ pub struct Config {
     /// `[gates]`: the deterministic checks.
     pub gates: pdca_gates::GatesConfig,
     /// `[integrate]`: how accepted changes come together.
-    pub integrate: pdca_driver::integrate::Settings,
+    pub integrate: pdca_driver::integrate::QueueSettings,
     /// `[publish]`: how accepted changes become known outside.
     pub publish: pdca_publish::PublishSettings,
     /// `[leaves]`: the outside commands that fill one artifact each.

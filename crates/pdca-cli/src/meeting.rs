@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_driver::integrate::{
-    Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, Reason, TargetBranch,
+    Accepted, ChangeState, ConflictEnd, ConflictRecord, Held, HeldBack, HeldReason, TargetBranch,
+    TargetBranches,
 };
 use pdca_driver::{Staleness, WorkspaceConfig};
-use pdca_integrate::{Outlook, holders};
+use pdca_integrate::{Outlook, conflict_record, holders};
 use pdca_state::{Artifact, Bundle, BundleId, State};
 
 use crate::context::Context;
@@ -70,8 +71,8 @@ impl Meeting {
             bundle.is_ok_and(|bundle| bundle.path(Artifact::Seal).exists())
         };
         if entries.iter().any(|entry| is_sealed(&entry)) {
-            let held = site.held_back();
-            let fronts = site.target_branches().unwrap_or_default().branches;
+            let held = HeldBack::load(&site.queue());
+            let fronts = TargetBranches::load(&site.queue()).unwrap_or_default().branches;
             let all: BTreeMap<&BundleId, &ChangeState> = fronts
                 .iter()
                 .flat_map(|front| &front.changes)
@@ -222,13 +223,15 @@ pub fn merge(front: &TargetBranch, staging: &str) -> String {
 fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
     let has_landed = |id: &BundleId| matches!(all.get(id), Some(ChangeState::Landed { .. }));
     match held.reason {
-        Reason::Needs => !held.partners.iter().all(has_landed),
-        Reason::Red | Reason::Undecidable | Reason::Conflict => {
+        HeldReason::Needs => !held.partners.iter().all(has_landed),
+        HeldReason::Red | HeldReason::Undecidable | HeldReason::Conflict => {
             held.partners.iter().all(|id| all.contains_key(id))
         }
-        Reason::Drift | Reason::Unsealed | Reason::Present | Reason::Reverted | Reason::Stale => {
-            true
-        }
+        HeldReason::Drift
+        | HeldReason::Unsealed
+        | HeldReason::Present
+        | HeldReason::Reverted
+        | HeldReason::Stale => true,
     }
 }
 
@@ -243,7 +246,7 @@ fn mark(
     match &change.standing {
         ChangeState::Sealed(sealed) => {
             let commit = sealed.record().head.to_string();
-            let case = site.conflict_record(id, &commit);
+            let case = conflict_record(&site.queue(), id, &commit);
             let held = known.of(id, Some(&commit)).filter(|held| still_holds(held, all));
             match (case, held) {
                 (Some(case), held) => of_case(id, &case, held.map(Held::sentence)),
@@ -298,20 +301,20 @@ pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
 pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
-        (Reason::Conflict, _) if site.has_resolver() => format!("pdca resolve {id}"),
-        (Reason::Needs, Some(partner)) => format!("pdca why {partner}"),
-        (Reason::Unsealed, _) => after_unsealed(&site.bundles.bundle(id)),
-        (Reason::Present, _) => {
+        (HeldReason::Conflict, _) if site.has_resolver() => format!("pdca resolve {id}"),
+        (HeldReason::Needs, Some(partner)) => format!("pdca why {partner}"),
+        (HeldReason::Unsealed, _) => after_unsealed(&site.bundles.bundle(id)),
+        (HeldReason::Present, _) => {
             format!("pdca signoff {id} discontinue --note 'its effect is there already'")
         }
-        (Reason::Stale, _) => format!("pdca run {id}"),
+        (HeldReason::Stale, _) => format!("pdca run {id}"),
         (
-            Reason::Red
-            | Reason::Undecidable
-            | Reason::Conflict
-            | Reason::Needs
-            | Reason::Drift
-            | Reason::Reverted,
+            HeldReason::Red
+            | HeldReason::Undecidable
+            | HeldReason::Conflict
+            | HeldReason::Needs
+            | HeldReason::Drift
+            | HeldReason::Reverted,
             _,
         ) => format!("pdca reopen {id}"),
     }

@@ -22,7 +22,7 @@ use pdca_state::{
 
 use crate::attempt::Attempt;
 use crate::config::{TargetSpec, WorkspaceConfig};
-use crate::integrate::Reason;
+use crate::integrate::{HeldBack, HeldReason};
 use crate::run_bundle::is_red;
 
 /// What an attempt starts from.
@@ -324,7 +324,7 @@ impl WorkspaceConfig {
         }
         let records: Vec<&SealRecord> = records.iter().collect();
         let landed = present_in(store, at.tip, &records)?;
-        let held = self.held_back();
+        let held = HeldBack::load(&self.queue());
         for (id, outcome) in &mut known {
             let (BundleResult::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
                 continue;
@@ -334,11 +334,19 @@ impl WorkspaceConfig {
                 Some(presence) if presence.reverted_by.is_some() => Whereabouts::Reverted,
                 Some(_) => Whereabouts::Landed,
                 None => match held.of(id, Some(&record.head.to_string())).map(|held| held.reason) {
-                    Some(Reason::Red | Reason::Undecidable | Reason::Conflict | Reason::Drift) => {
-                        Whereabouts::Held
-                    }
-                    Some(Reason::Present) => Whereabouts::Landed,
-                    Some(Reason::Needs | Reason::Unsealed | Reason::Reverted | Reason::Stale)
+                    Some(
+                        HeldReason::Red
+                        | HeldReason::Undecidable
+                        | HeldReason::Conflict
+                        | HeldReason::Drift,
+                    ) => Whereabouts::Held,
+                    Some(HeldReason::Present) => Whereabouts::Landed,
+                    Some(
+                        HeldReason::Needs
+                        | HeldReason::Unsealed
+                        | HeldReason::Reverted
+                        | HeldReason::Stale,
+                    )
                     | None => Whereabouts::Pending,
                 },
             };

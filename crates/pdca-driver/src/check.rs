@@ -4,16 +4,15 @@ use pdca_gates::{
     Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
     close_report, run_checks,
 };
-use pdca_journal::GateVerdict;
+use pdca_journal::{GateVerdict, Point, When};
 use pdca_process::{Sandbox, SandboxKind, SandboxMode, wall_support};
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, GateRow, Snapshot};
 
 use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
-use crate::effect::{Point, When};
 use crate::event::{Proof, What, millis};
 use crate::guard::{relieve_guard, stand_guard};
-use crate::integrate::Shared;
+use crate::integrate::{Evidence, Shared};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
@@ -58,7 +57,7 @@ impl Driver<'_> {
         scene.patch_digest = Some(&digest);
         scene.keep_logs = keep;
         // What a person asked for has a log too, outside the bundle.
-        let by_hand = self.config.evidence_by_hand(&bundle.id().dir_name());
+        let by_hand = Evidence::of(&self.config.queue()).by_hand(&bundle.id().dir_name());
         scene.logs = (!keep).then_some(&by_hand);
         scene.may_fix = keep;
         let children = self.config.children();

@@ -5,6 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Change, Tree, TreeFault};
 use pdca_integrate::{RefError, StoreError};
+use pdca_journal::{Point, When};
 use pdca_lanes::{
     ApplyError, Hydrate, LaneError, Observer, OwnerNote, Reset, ResolveError, Setup, Target,
     TargetError, Tripwire, Workbench, WorkbenchError, WorkbenchEvent, WorkspaceId,
@@ -17,7 +18,6 @@ use crate::attempt::Attempt;
 use crate::base::TargetTip;
 use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
-use crate::effect::{Point, When};
 use crate::event::What;
 use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
 use pdca_gates::Checks;
+pub use pdca_integrate::{TargetChoiceError, TargetSpec};
 use pdca_journal::Runs;
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
 use pdca_leaves::Leaves;
@@ -59,7 +60,7 @@ pub struct WorkspaceConfig {
     /// How declarations become a plan.
     pub schedule: Schedule,
     /// How accepted changes come together, as configured.
-    pub integrate: crate::integrate::Settings,
+    pub integrate: crate::integrate::QueueSettings,
     /// When the branch by itself is gated.
     pub gate_base: crate::integrate::GateBase,
     /// Where programs are looked for.
@@ -186,40 +187,6 @@ pub struct AtWork {
     pub lane: Option<u32>,
     /// Since when, where the file system tells.
     pub since: Option<std::time::SystemTime>,
-}
-
-/// A repository under change, as configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetSpec {
-    /// Its name, which is also a directory name.
-    pub name: String,
-    /// Its primary checkout.
-    pub path: Utf8PathBuf,
-    /// How briefs name it, as `owner/repo`.
-    pub repo: Option<String>,
-    /// The branch to build on where the brief names none.
-    pub branch: Option<String>,
-}
-
-/// Why it is not known where a bundle is to be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TargetChoiceError {
-    /// The brief names a repository that is not configured.
-    #[error("no target is configured for `{repo}`, which the brief names in line {line}")]
-    Unknown {
-        /// What the brief says.
-        repo: String,
-        /// Where it says so.
-        line: usize,
-        /// The targets there are.
-        configured: Vec<String>,
-    },
-    /// The brief names none, and there are several.
-    #[error("the brief names no target, and several are configured")]
-    Ambiguous {
-        /// The targets there are.
-        configured: Vec<String>,
-    },
 }
 
 impl WorkspaceConfig {
@@ -487,33 +454,12 @@ impl WorkspaceConfig {
 
     /// The target a brief is about; `None` where no target is configured at all.
     pub fn target_of(&self, brief: &Brief) -> Result<Option<TargetSpec>, TargetChoiceError> {
-        let configured = || self.targets.iter().map(|target| target.name.clone()).collect();
-        let Some(named) = brief.repo_target() else {
-            return match self.targets.as_slice() {
-                [] => Ok(None),
-                [only] => Ok(Some(only.clone())),
-                [..] => Err(TargetChoiceError::Ambiguous { configured: configured() }),
-            };
-        };
-        let found = self.targets.iter().find(|target| target.answers_to(&named.repo)).cloned();
-        match (found, self.targets.as_slice()) {
-            (Some(found), _) => Ok(Some(found)),
-            (None, []) => Ok(None),
-            (None, [..]) => Err(TargetChoiceError::Unknown {
-                line: brief.field("repo + branch target").map_or(0, |field| field.line),
-                repo: named.repo,
-                configured: configured(),
-            }),
-        }
+        self.queue().target_of(brief)
     }
 
-    /// The branch of a target that a brief is about; `None` where nobody names one.
+    /// The branch of a target that a brief is about; `None` where none is named.
     pub(crate) fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
-        let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
-        let named = || brief.repo_target().and_then(|named| named.branch);
-        onto.or_else(named)
-            .or_else(|| target.branch.clone())
-            .or_else(|| self.default_branch.clone())
+        self.queue().branch_of(brief, target)
     }
 }
 
@@ -551,33 +497,9 @@ pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
     parts.next()?.parse().ok()
 }
 
-impl TargetSpec {
-    /// Whether a brief that says `repo` means this target.
-    fn answers_to(&self, repo: &str) -> bool {
-        self.repo.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(repo))
-            || self.name.eq_ignore_ascii_case(repo)
-            || self.repo.is_none() && repo.rsplit('/').next() == Some(&self.name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn target(name: &str, repo: Option<&str>) -> TargetSpec {
-        TargetSpec {
-            name: name.into(),
-            path: format!("/{name}").into(),
-            repo: repo.map(Into::into),
-            branch: None,
-        }
-    }
-
-    fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
-        let mut config = crate::testing::config("/w".into());
-        config.targets = targets.to_vec();
-        Ok(config.target_of(&Brief::parse(brief))?.map(|target| target.name))
-    }
 
     #[test]
     fn whose_work_lies_in_a_lane_is_read_from_its_note() {
@@ -587,34 +509,6 @@ mod tests {
         assert_eq!(of("0a1b2c3d-PROJ-12-abc123-00ff").as_deref(), Some("PROJ-12"));
         assert_eq!(of("99999999-7-builder-00ff"), None, "another workspace");
         assert_eq!(of("clearing"), None);
-    }
-
-    #[test]
-    fn a_brief_finds_its_target() {
-        let (a, b) = (target("a", Some("team/a")), target("b", None));
-        let both = [a.clone(), b.clone()];
-        let says =
-            |repo: &str| format!("- **Slug:** x\n- **Repo + branch target:** {repo} @ main\n");
-        let silent = "- **Slug:** x\n";
-        assert_eq!(chosen(&[], &says("team/a")), Ok(None));
-        assert_eq!(chosen(&both, &says("Team/A")), Ok(Some("a".into())));
-        assert_eq!(chosen(&both, &says("b")), Ok(Some("b".into())));
-        assert_eq!(chosen(&both, &says("team/b")), Ok(Some("b".into())));
-        assert!(
-            chosen(&[b], &says("team/c")).is_err(),
-            "another repository is not built in this one"
-        );
-        assert_eq!(chosen(std::slice::from_ref(&a), silent), Ok(Some("a".into())));
-        let configured = vec!["a".to_owned(), "b".to_owned()];
-        assert_eq!(
-            chosen(&both, silent),
-            Err(TargetChoiceError::Ambiguous { configured: configured.clone() })
-        );
-        assert_eq!(
-            chosen(&both, &says("team/c")),
-            Err(TargetChoiceError::Unknown { repo: "team/c".into(), line: 2, configured })
-        );
-        assert!(chosen(&[a], &says("team/c")).is_err());
     }
 
     #[test]

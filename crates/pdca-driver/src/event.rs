@@ -1,5 +1,3 @@
 //! The facts that the driver emits.
 
-pub(crate) use pdca_events::{
-    EventKind as What, GatePurpose, Hold, IntegrationStep, Proof, Scope, Stream, millis,
-};
+pub(crate) use pdca_events::{EventKind as What, Hold, Proof, Scope, Stream, millis};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use pdca_integrate::{ChangeState, TargetBranches};
 use pdca_state::BundleId;
 
 use crate::config::WorkspaceConfig;
-use crate::integrate::ChangeState;
 
 impl WorkspaceConfig {
     /// Those of some accepted bundles that are in their target branch.
@@ -17,7 +17,7 @@ impl WorkspaceConfig {
         if accepted.is_empty() || self.targets.is_empty() {
             return accepted.clone();
         }
-        let Ok(found) = self.target_branches() else { return BTreeSet::new() };
+        let Ok(found) = TargetBranches::load(&self.queue()) else { return BTreeSet::new() };
         let mut landed = accepted.clone();
         for id in found.unplaceable.iter().flat_map(|unplaceable| &unplaceable.ids) {
             landed.remove(id);
@@ -34,10 +34,5 @@ impl WorkspaceConfig {
             }
         }
         landed
-    }
-
-    /// Whether there is a bundle of this id, put away or not.
-    pub fn is_bundle(&self, id: &BundleId) -> bool {
-        self.bundles.bundle(id).dir().is_dir() || self.bundles.completed().bundle(id).dir().is_dir()
     }
 }

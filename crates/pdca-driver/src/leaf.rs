@@ -1,11 +1,11 @@
 //! What calling a leaf is like from the driver's side, whatever its role.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::{Point, When};
 use pdca_leaves::{Call, CallFacts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError, chain};
 
 use crate::checkout::{Checkout, CheckoutError};
-use crate::effect::{Point, When};
 use crate::event::{What, millis};
 use crate::guard::{relieve_guard, stand_guard};
 use crate::job::Key;

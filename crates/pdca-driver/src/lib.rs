@@ -24,7 +24,6 @@
 //! - It writes a bundle only while it holds the bundle's lock, and derives no state from what a child
 //!   may have written into one.
 
-mod effect;
 mod event;
 mod step;
 
@@ -44,7 +43,6 @@ mod landed;
 mod protected;
 mod schedule;
 
-mod lane_count;
 pub mod pool;
 mod preflight;
 mod run;
@@ -78,17 +76,17 @@ pub use config::{
     WorkspaceConfig,
 };
 pub use drift::Drifted;
-pub use effect::{Effects, Point, Unwatched, When};
 pub use failures::BeatFailure;
 pub use job::Jobs;
-pub use lane_count::{LaneCount, LaneCountError};
 pub use lane_env::LaneEnv;
+pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
+pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};
 pub use refold::Staleness;
 pub use run::{
-    AbortError, Begun, Clock, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run,
-    RunError, RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune,
-    run_statuses, run_statuses_in_lanes, to_prune, was_cut_short,
+    AbortError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run, RunError,
+    RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,
+    run_statuses_in_lanes, to_prune, was_cut_short,
 };
 pub use run_bundle::{BeatError, BundleOutcome, Driver};
 pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};

@@ -22,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
-    Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Epoch, GateVerdict, Inbox,
-    InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process, Reason, Record,
+    Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Clock, Epoch, GateVerdict,
+    Inbox, InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process, Reason, Record,
     Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
     write_bundle_status, write_status_files,
 };
@@ -41,9 +41,6 @@ pub use takeover::TakeOverError;
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::{BeatError, BundleOutcome};
-
-/// What time it is, read by whoever may: a wall clock for people, and the machine's uptime.
-pub type Clock = fn() -> Moment;
 
 /// A run that this process drives. Dropping it gives the targets back; the record stays.
 #[derive(Debug)]

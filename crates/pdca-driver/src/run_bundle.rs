@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
+use pdca_journal::Effects;
 use pdca_process::Cancel;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError, archive_plan,
@@ -17,7 +18,6 @@ use crate::build::build;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
 use crate::drift::{Drifted, tell_drift};
-use crate::effect::Effects;
 use crate::event::{Scope, Stream, What, millis};
 use crate::guard::relieve_guard;
 use crate::lane_env::LaneEnv;

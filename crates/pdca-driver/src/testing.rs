@@ -11,10 +11,10 @@ use pdca_testkit::Workspace;
 
 use crate::authorship::Dates;
 use crate::config::{Errand, LaneSettings, RunLimits, WorkspaceConfig};
-use crate::effect::{Effects, Point, When};
 use crate::event::Stream;
 use crate::run_bundle::Driver;
 use crate::schedule::Schedule;
+use pdca_journal::{Effects, Point, When};
 
 /// The configuration of a workspace in which stubs stand in for every leaf.
 pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
@@ -33,7 +33,7 @@ pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
         lanes: LaneSettings::at(format!("{workspace}.lanes")),
         close_words: Vec::new(),
         schedule: Schedule::default(),
-        integrate: crate::integrate::Settings::default(),
+        integrate: crate::integrate::QueueSettings::default(),
         gate_base: crate::integrate::GateBase::Off,
         search_path: None,
         supervisor: Supervisor::default(),

@@ -1,5 +1,10 @@
 //! Where two changes disagree: the file, the versions of it, and the lines.
 
+pub(crate) mod attempts;
+pub(crate) mod branch_side;
+pub(crate) mod sides;
+pub(crate) mod state;
+
 use std::collections::BTreeMap;
 
 use gix::{
@@ -8,7 +13,9 @@ use gix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::answer::Answer, failure::StoreError, path::TreePath, store::Store};
+use crate::{
+    git::engine::answer::Answer, git::failure::StoreError, git::path::TreePath, git::store::Store,
+};
 
 /// More of a file than anybody reads in a report.
 const MAX_FILE: u64 = 8 << 20;
@@ -38,7 +45,7 @@ pub struct Stage {
     /// The mode, as git has it.
     pub mode: u32,
     /// The content.
-    #[serde(with = "crate::hex")]
+    #[serde(with = "crate::git::hex")]
     pub id: ObjectId,
 }
 

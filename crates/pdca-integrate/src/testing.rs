@@ -6,13 +6,13 @@ pub mod simulation;
 use gix::ObjectId;
 
 use crate::{
-    fence::{Fence, Log},
-    land::{LandError, Landed, Onto, land_as},
-    store::Store,
-    verdict::Gated,
+    git::fence::{Fence, Log},
+    git::land::{LandError, Landed, Onto, land_as},
+    git::store::Store,
+    queue::verdict::Gated,
 };
 
-/// Lands as [`land`](crate::land) does, but writes another commit than the one that was gated, to
+/// Lands as [`land`](crate::git::land) does, but writes another commit than the one that was gated, to
 /// see that it is caught.
 pub fn land_another(
     store: &Store,

@@ -74,6 +74,7 @@ mod runs;
 mod admission;
 mod reconcile;
 
+mod effects;
 mod inbox;
 mod status_files;
 
@@ -85,6 +86,7 @@ pub use admission::{
     lock_path, rule,
 };
 pub use claim::{Epoch, Generation, attempt_ref, lane_branch, next_epoch};
+pub use effects::{Effects, Point, Unwatched, When};
 pub use inbox::{Inbox, InboxError, Taken};
 pub use journal::{AppendError, CreateError, Intent, Journal, OpenError, Opened, Torn};
 pub use oid::{ObjectId, ObjectIdError};
@@ -105,4 +107,4 @@ pub use state::{
     RejectedRecord, Resting, RunState, SealRecord, Since, Workstream, WorkstreamStatus,
 };
 pub use status_files::{StatusFilesError, write_bundle_status, write_status_files};
-pub use timestamp::Moment;
+pub use timestamp::{Clock, Moment};

@@ -16,6 +16,9 @@ pub struct Moment {
     pub uptime: Duration,
 }
 
+/// Reads both clocks.
+pub type Clock = fn() -> Moment;
+
 impl Moment {
     /// The moment as a journal keeps it: to the millisecond.
     pub(crate) fn kept(self) -> Self {

@@ -49,6 +49,7 @@ mod hydrate;
 mod inherited;
 mod inspect;
 mod lane;
+mod lane_count;
 mod marker;
 mod names;
 mod owner;
@@ -80,6 +81,7 @@ pub use hydrate::{
 };
 pub use inspect::{Finding, InspectError, LaneHolder, LaneReport, LaneState, Remedy};
 pub use lane::{Lane, Reset, Saved, Signature};
+pub use lane_count::{LaneCount, LaneCountError};
 pub use names::{PrivateNames, WorkspaceId};
 pub use owner::OwnerNote;
 pub use patch::{PatchError, PatchFault, footprint};

@@ -69,10 +69,12 @@ pub(super) fn place(name: &str) -> Option<Place> {
     Some(match name {
         "pdca-state" | "pdca-process" => Place::Level(0),
         "pdca-dag" | "pdca-events" | "pdca-guard" | "pdca-journal" => Place::Level(1),
-        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-integrate" | "pdca-publish"
-        | "pdca-act" => Place::Level(2),
-        "pdca-driver" => Place::Level(3),
-        "pdca-cli" => Place::Level(4),
+        "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
+            Place::Level(2)
+        }
+        "pdca-integrate" => Place::Level(3),
+        "pdca-driver" => Place::Level(4),
+        "pdca-cli" => Place::Level(5),
         "pdca-testkit" => Place::Testkit,
         "pdca-e2e" | "xtask" => Place::Apart,
         _ => return None,
@@ -183,7 +185,7 @@ mod tests {
                 "pdca-state (level 0) depends on pdca-gates (level 2): edges point down only",
                 "pdca-gates (level 2) depends on pdca-leaves (level 2): edges point down only",
                 "pdca-state (level 0) depends on pdca-process (level 0): edges point down only",
-                "pdca-state (level 0) depends on pdca-driver (level 3): edges point down only",
+                "pdca-state (level 0) depends on pdca-driver (level 4): edges point down only",
             ]
         );
     }

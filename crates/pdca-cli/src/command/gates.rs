@@ -5,6 +5,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::{Driver, Jobs, WorkspaceConfig};
 use pdca_gates::{GateContext, GateEvent, Purpose, run_checks};
+use pdca_integrate::Evidence;
 use pdca_lanes::Toplevel;
 use pdca_process::Cancel;
 use pdca_state::{Artifact, Bundle, GateReport, GateResult, State};
@@ -229,7 +230,7 @@ fn over_tree(
     let mut scene = GateContext::new(Purpose::WorkingTree, &site.workspace, &job);
     scene.worktree = Some(tree);
     scene.search_path = site.search_path.as_deref();
-    let logs = site.evidence_by_hand("working-tree");
+    let logs = Evidence::of(&site.queue()).by_hand("working-tree");
     // Continuous integration keeps what rows print by itself.
     scene.logs = row.is_some().then_some(&logs);
     let mut told = Ok(());

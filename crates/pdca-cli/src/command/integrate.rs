@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::integrate::{
-    ChangeState, Hand, Held, IntegrateError, Integrated, IntegrationRequest, JournalError, Land,
-    NextAction, Reason, ReturnCulprits, Sealing, Settings, TargetBranch, TargetBranches,
-    Unplaceable,
+    ChangeState, Hand, Held, HeldReason, IntegrateError, Integrated, IntegrationRequest,
+    JournalError, Land, NextAction, QueueSettings, ReturnCulprits, Sealing, TargetBranch,
+    TargetBranches, Unplaceable,
 };
 use pdca_driver::{LaneCount, WorkspaceConfig, integrations};
+use pdca_integrate::{end_integration, finish_certificates};
 use pdca_process::InstalledGit;
 use pdca_state::BundleId;
 
@@ -130,7 +131,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let unsealed =
         if args.seal && !dry_run { seal_old(cx, &site, &only, err)? } else { Vec::new() };
     let settings = settings(args, cx)?;
-    let TargetBranches { branches: fronts, unplaceable, open } = site.target_branches()?;
+    let TargetBranches { branches: fronts, unplaceable, open } =
+        TargetBranches::load(&site.queue())?;
     let unlanded = Unlanded::of(&fronts, &unplaceable, open);
     let fronts = of_target(args, cx, arranged(fronts))?;
     let certificates = cx.workspace()?.process_dir.join("certificates");
@@ -178,7 +180,7 @@ struct Asked<'a> {
     args: &'a Args,
     cx: &'a Context<'a>,
     site: &'a WorkspaceConfig,
-    settings: &'a Settings,
+    settings: &'a QueueSettings,
     only: &'a BTreeSet<BundleId>,
     certificates: Utf8PathBuf,
 }
@@ -216,7 +218,8 @@ impl Asked<'_> {
         let Asked { cx, site, certificates, .. } = self;
         let effects = crate::faults::effects(cx)?;
         for front in fronts {
-            let finished = site.finish_certificates(front, certificates, false, effects.as_ref());
+            let finished =
+                finish_certificates(&site.queue(), front, certificates, false, effects.as_ref());
             for path in finished.map_err(|error| explain::failed(&error, front))? {
                 let path = cx.show(&path);
                 cx.note(err, &format!("{path} was missing for a landing of an interrupted integration; written now"))?;
@@ -331,7 +334,9 @@ fn send_back(
     err: &mut dyn Write,
 ) -> Result<Vec<ReturnedRow>, Failure> {
     let is_left = |held: &&Held| {
-        held.reason != Reason::Conflict || !site.has_resolver() || resolving.is_blocked(&held.id)
+        held.reason != HeldReason::Conflict
+            || !site.has_resolver()
+            || resolving.is_blocked(&held.id)
     };
     let held: Vec<&Held> = landed.iter().flat_map(|(_, done)| &done.held).filter(is_left).collect();
     if held.is_empty() {
@@ -355,11 +360,12 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
     if integrations(site)?.is_empty() {
         return Ok(());
     }
-    let fronts = site.target_branches()?;
+    let fronts = TargetBranches::load(&site.queue())?;
     for (sighting, follows) in site.unfinished_integrations(&fronts)? {
         if follows == NextAction::End {
             let id = &sighting.id;
-            site.end_integration(id, &fronts, ambient::moment).map_err(|error| ending(&error))?;
+            end_integration(&site.queue(), id, &fronts, ambient::moment)
+                .map_err(|error| ending(&error))?;
             cx.note(
                 err,
                 &format!("integration {id} was cut short with nothing left to do: ended"),
@@ -380,12 +386,12 @@ fn resolve_conflicts(
     args: &Args,
     cx: &Context<'_>,
     site: &WorkspaceConfig,
-    settings: &Settings,
+    settings: &QueueSettings,
     landed: &[(&TargetBranch, Integrated)],
     err: &mut dyn Write,
 ) -> Result<Resolving, Failure> {
     let held = landed.iter().flat_map(|(_, done)| &done.held);
-    let held = held.filter(|held| held.reason == Reason::Conflict);
+    let held = held.filter(|held| held.reason == HeldReason::Conflict);
     let ids: BTreeSet<BundleId> = held.map(|held| held.id.clone()).collect();
     if args.no_resolve || ids.is_empty() || !site.has_resolver() {
         return Ok(Resolving::default());
@@ -397,7 +403,7 @@ fn resolve_conflicts(
         return Ok(Resolving::default());
     }
     // The branches are where they are now: what landed just now is the other side.
-    let now = site.target_branches()?;
+    let now = TargetBranches::load(&site.queue())?;
     let work = resolve::Work { cx, site, settings, now: &now };
     work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
 }
@@ -425,7 +431,7 @@ fn tell_unplaceable(
     Ok(ended)
 }
 
-fn settings(args: &Args, cx: &Context<'_>) -> Result<Settings, Failure> {
+fn settings(args: &Args, cx: &Context<'_>) -> Result<QueueSettings, Failure> {
     let mut settings = cx.workspace()?.config.integrate.clone();
     if let Some(land) = args.land {
         settings.land = land.into();
@@ -440,7 +446,7 @@ fn has_work(front: &TargetBranch, only: &BTreeSet<BundleId>) -> bool {
 
 /// Whether all that could land waits in a branch for a person already.
 fn waits(front: &TargetBranch, only: &BTreeSet<BundleId>, land: Land) -> bool {
-    land == Land::Branch
+    land.stages()
         && wanted(front, only)
             .filter(|standing| !matches!(standing, ChangeState::Landed { .. }))
             .all(|standing| matches!(standing, ChangeState::Staged { .. }))
@@ -457,18 +463,18 @@ fn wanted<'f>(
 
 fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
     let is_settled =
-        |held: &&Held| held.reason == Reason::Conflict && resolving.has_settled(&held.id);
-    let has = |reasons: &[Reason]| {
+        |held: &&Held| held.reason == HeldReason::Conflict && resolving.has_settled(&held.id);
+    let has = |reasons: &[HeldReason]| {
         let left = done.held.iter().filter(|held| !is_settled(held));
         left.into_iter().any(|held| reasons.contains(&held.reason))
     };
-    if has(&[Reason::Drift]) {
+    if has(&[HeldReason::Drift]) {
         Exit::RecoveryBlocked
-    } else if has(&[Reason::Red, Reason::Undecidable]) {
+    } else if has(&[HeldReason::Red, HeldReason::Undecidable]) {
         Exit::CombinationRed
-    } else if has(&[Reason::Conflict]) {
+    } else if has(&[HeldReason::Conflict]) {
         Exit::MergeConflict
-    } else if has(&[Reason::Needs, Reason::Unsealed, Reason::Stale])
+    } else if has(&[HeldReason::Needs, HeldReason::Unsealed, HeldReason::Stale])
         || done.held.iter().any(|held| is_settled(&held))
     {
         Exit::Waiting
@@ -487,7 +493,7 @@ fn seal_old(
 ) -> Result<Vec<Exit>, Failure> {
     let effects = crate::faults::effects(cx)?;
     let mut ended = Vec::new();
-    for front in site.target_branches()?.branches {
+    for front in TargetBranches::load(&site.queue())?.branches {
         for change in &front.changes {
             let id = change.bundle.id();
             let is_old = matches!(change.standing, ChangeState::Unsealed);
@@ -556,7 +562,7 @@ fn word(error: &IntegrateError) -> Exit {
         | IntegrateError::Engine(_)
         | IntegrateError::Push(_)
         | IntegrateError::Store(_)
-        | IntegrateError::Beat(_)
+        | IntegrateError::Gates(_)
         | IntegrateError::Io { .. }
         | IntegrateError::Search(_) => Exit::Unexpected,
     }

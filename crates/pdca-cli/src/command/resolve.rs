@@ -7,10 +7,11 @@ use std::io::Write;
 
 use camino::Utf8Path;
 use pdca_driver::integrate::{
-    ChangeState, ConflictOutcome, ConflictReport, ResolveError, ResolveRequest, Settings,
+    ChangeState, ConflictOutcome, ConflictReport, QueueSettings, ResolveError, ResolveRequest,
     TargetBranch, TargetBranches, Unplaceable,
 };
 use pdca_driver::{AdmissionError, Batch, WorkspaceConfig};
+use pdca_integrate::dry_run_resolution;
 use pdca_leaves::Role;
 use pdca_state::{BundleId, State};
 
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let site = session::site(cx)?;
     require_program(cx, &site)?;
     let settings = cx.workspace()?.config.integrate.clone();
-    let now = site.target_branches()?;
+    let now = TargetBranches::load(&site.queue())?;
     tell_unplaceable(&now.unplaceable, &named)?;
     let begun = site.resolving(&named).map_err(|error| explain(&error))?;
     let work = Work { cx, site: &site, settings: &settings, now: &now };
@@ -157,7 +158,7 @@ fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failu
 pub(super) struct Work<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) site: &'a WorkspaceConfig,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a QueueSettings,
     /// The branches as they are now.
     pub(super) now: &'a TargetBranches,
 }
@@ -179,7 +180,8 @@ impl Work<'_> {
     fn dry_run(&self, ids: &BTreeSet<BundleId>) -> Result<Resolving, Failure> {
         let mut items = Vec::new();
         for (front, id) in self.places(ids) {
-            let told = self.site.dry_run_resolution(front, id, self.task());
+            let told = dry_run_resolution(&self.site.queue(), front, id, self.task());
+            let told = told.map_err(ResolveError::from);
             items.push(Item { told: told.map_err(|error| explain(&error))?, state: None });
         }
         Ok(Resolving { items, failure: None })

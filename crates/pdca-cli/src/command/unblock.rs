@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use pdca_driver::{RunStatus, WorkspaceConfig, run_statuses};
+use pdca_integrate::{blocked_conflicts, unblock_conflicts};
 use pdca_journal::{Liveness, Reason, Request, RunId, RunState, WorkstreamStatus};
 use pdca_state::BundleId;
 use serde::Serialize;
@@ -100,14 +101,14 @@ fn unblock_conflict(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
 ) -> Result<Option<UnblockReport>, Failure> {
-    if site.blocked_conflicts(id).is_empty() {
+    if blocked_conflicts(&site.queue(), id).is_empty() {
         return Ok(None);
     }
     let dry_run = cx.globals.dry_run;
     if !dry_run {
         let _taken = site.take_within(id, PATIENCE).map_err(|error| session::refused(&error))?;
         let effects = crate::faults::effects(cx)?;
-        site.unblock_conflicts(id, note, effects.as_ref())?;
+        unblock_conflicts(&site.queue(), id, note, effects.as_ref())?;
     }
     Ok(Some(UnblockReport { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))
 }

@@ -5,6 +5,7 @@ mod schedule;
 use std::io::Write;
 
 use pdca_driver::BeatFailure;
+use pdca_integrate::blocked_conflicts;
 use pdca_state::{Artifact, Awaits, Bundle, BundleId, Coverage, Reentry, Snapshot, State};
 use serde::Serialize;
 
@@ -223,7 +224,7 @@ fn accepted(
         return mark.next.clone();
     }
     if let Ok(site) = crate::session::site(cx) {
-        for failure in site.blocked_conflicts(id).iter().flat_map(|case| &case.failures) {
+        for failure in blocked_conflicts(&site.queue(), id).iter().flat_map(|case| &case.failures) {
             let (attempt, what) = (failure.attempt, &failure.what);
             say(format!("attempt {attempt}: {what}; see {}", cx.show(&failure.log)));
         }

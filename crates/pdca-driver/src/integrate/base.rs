@@ -15,22 +15,21 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
-use pdca_integrate::{Engine, Light, Lookup, Origin, Plan, Recorded, Verdict, fold};
-use pdca_state::{Bundle, Reentry, chain, sha256_hex};
+use pdca_integrate::{
+    Engine, FIRST_SLOT, GateRunError, IntegrateError, Light, Lookup, Origin, Plan, Recorded,
+    RedRow, TargetBranch, Verdict, counts, excuse, fold, pardon,
+};
+use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::Batch;
-use crate::config::WorkspaceConfig;
 use crate::event::{Scope, What};
 use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
 
-use super::IntegrateError;
-use super::evidence::RedRow;
-use super::flakes::{counts, excuse, pardon};
-use super::gate::{FIRST_SLOT, bench};
-use super::target_branch::TargetBranch;
+use super::gate::bench;
+use super::stand_in;
 
 /// What stands for the branch by itself in what is told. It looks like no id that people give.
 const BASE_SCOPE: &str = "base+";
@@ -156,9 +155,11 @@ impl Driver<'_> {
                 places.insert((target.name.clone(), branch), target);
             }
         }
+        let queue = self.config.queue();
         let mut fronts: Vec<TargetBranch> = Vec::new();
         for ((name, branch), target) in places {
-            let Ok(front) = self.config.front(target, branch.as_deref(), Vec::new()) else {
+            let Ok(front) = TargetBranch::load(&queue, target, branch.as_deref(), Vec::new())
+            else {
                 continue;
             };
             // One brief may name the branch that another means by saying nothing.
@@ -187,7 +188,7 @@ impl Driver<'_> {
             }
         };
         let at = format!("{} {} at {:.12}", base.target, base.branch, base.commit);
-        let told = told(self.config);
+        let told = stand_in(&self.config.bundles, BASE_SCOPE);
         let what = match base.verdict {
             BaseVerdict::Green if base.gate_runs == 0 => {
                 What::integration(format!("{at} is known to be green"))
@@ -213,9 +214,9 @@ impl Driver<'_> {
         let mut engine = Engine::new(&front.store, settings.drivers()?);
         let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
         let candidate = folded.candidate();
-        let cache = self.config.verdicts(settings);
+        let cache = settings.verdicts(&self.config.queue(), self.config.now());
         let rules = self.config.flake_rules();
-        let key = self.config.oracle().key(candidate);
+        let key = self.config.gate_set().key(candidate);
         let known = match cache.look_up(&key)? {
             Lookup::Found(verdict) => counts(&verdict, &rules).then_some(verdict.light),
             Lookup::Unknown | Lookup::Dropped { .. } => None,
@@ -224,7 +225,7 @@ impl Driver<'_> {
         if known == Some(Light::Green) {
             return Ok(base);
         }
-        let told = told(self.config);
+        let told = stand_in(&self.config.bundles, BASE_SCOPE);
         let jobs = self.base_jobs(front)?;
         let mut reds = u32::from(known == Some(Light::Red));
         loop {
@@ -233,7 +234,8 @@ impl Driver<'_> {
             let text = format!("gating {target} {branch} by itself{again} ({:.12})", base.commit);
             self.tell(&told, What::integration(text));
             let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
-            let mut ruling = self.gate_combination(&told, front, &bench(candidate, slot, rows))?;
+            let ruling = self.gate_combination(&told, front, &bench(candidate, slot, rows));
+            let mut ruling = ruling.map_err(GateRunError::from)?;
             let quarantined = pardon(&mut ruling, &rules);
             for row in &quarantined {
                 let text = format!("{row} is red over {} and {}", base.branch, excuse(row, &rules));
@@ -298,10 +300,4 @@ impl Driver<'_> {
         }
         Ok(())
     }
-}
-
-/// The bundle that stands for a branch by itself in what is told.
-fn told(config: &WorkspaceConfig) -> Bundle {
-    let told = BASE_SCOPE.parse().expect("because it is letters and a sign that ids may have");
-    config.bundles.bundle(&told)
 }

@@ -1,8 +1,5 @@
-//! Conflicts of accepted changes with their branch: state, attempts, sides, and what is done with a resolution.
+//! Conflicts of accepted changes with their branch: the resolver's attempts, and the use of a resolution.
 
 pub(super) mod apply_resolution;
-pub(super) mod attempts;
 pub(super) mod resolve;
 pub(super) mod resolver;
-pub(super) mod sides;
-pub(super) mod state;

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
-    Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, Outlook, Store,
+    ChangeState, Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, Outlook,
+    QueueSettings, Store, TargetBranchError, TargetBranches, place,
 };
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -17,8 +18,6 @@ use serde::{Deserialize, Serialize};
 use crate::config::{TargetSpec, WorkspaceConfig};
 
 use super::patch_scope::PatchScope;
-use super::settings::Settings;
-use super::target_branch::{ChangeState, TargetBranchError};
 
 /// The memory is not larger than this.
 const LARGEST: u64 = 64 << 20;
@@ -65,7 +64,7 @@ impl PairForecast {
             Outlook::Clear => format!("{first} and {second} go together"),
             Outlook::Overlap { path } => format!("{first} and {second} both declare {path}"),
             Outlook::Conflict { conflicts } => {
-                let places: Vec<String> = conflicts.iter().map(super::held::place).collect();
+                let places: Vec<String> = conflicts.iter().map(place).collect();
                 format!("{first} and {second} conflict in {}", places.join(", "))
             }
             Outlook::Unknown { why } => format!("{first} and {second}: not known, {why}"),
@@ -76,7 +75,7 @@ impl PairForecast {
     pub fn sentence_for(&self, id: &BundleId) -> Option<String> {
         let other = self.other(id)?;
         let Outlook::Conflict { conflicts } = &self.outlook else { return None };
-        let places: Vec<String> = conflicts.iter().map(super::held::place).collect();
+        let places: Vec<String> = conflicts.iter().map(place).collect();
         Some(format!("forecast: it does not merge with {other}, in {}", places.join(", ")))
     }
 
@@ -215,7 +214,8 @@ impl WorkspaceConfig {
     }
 
     fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, TargetBranchError> {
-        let fronts = self.target_branches_of(|id| only.is_empty() || only.contains(id))?;
+        let is_wanted = |id: &BundleId| only.is_empty() || only.contains(id);
+        let fronts = TargetBranches::load_some(&self.queue(), is_wanted)?;
         let changes = fronts.branches.iter().flat_map(|front| &front.changes);
         let landed = changes.filter(|change| matches!(change.standing, ChangeState::Landed { .. }));
         Ok(landed.map(|change| change.bundle.id().clone()).collect())
@@ -301,7 +301,7 @@ impl WorkspaceConfig {
 
 fn unclear_pairs(
     store: &Store,
-    settings: &Settings,
+    settings: &QueueSettings,
     items: &[ForecastItem],
     scope: Scope<'_>,
     memory: &mut Memory,
@@ -358,7 +358,7 @@ fn grouping(items: &[ForecastItem], pairs: &[PairForecast]) -> Grouping {
 /// git was not asked are left out.
 fn merged(
     store: &Store,
-    settings: &Settings,
+    settings: &QueueSettings,
     items: &[ForecastItem],
     scope: Scope<'_>,
     memory: &mut Memory,

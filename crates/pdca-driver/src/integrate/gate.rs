@@ -4,39 +4,24 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{
-    Change, GateContext, GatesError, Purpose, Scope, Surroundings, Tree, TreeFault, run_checks,
+    Change, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Scope, Surroundings, Tree,
+    TreeFault, run_checks,
 };
-use pdca_integrate::{Answer, Candidate, GateSetId, Light};
+use pdca_integrate::{
+    Candidate, CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob,
+    GateRunError, GateSetId, Ruling, TargetBranch, excuse,
+};
 use pdca_lanes::OwnerNote;
-use pdca_state::{Bundle, GateReport, GateResult, GateRow, sha256_hex};
+use pdca_process::Cancel;
+use pdca_state::{Bundle, GateRow, sha256_hex};
 
 use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{COMBINED, WorkspaceConfig};
+use crate::event::What;
+use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
 
-use super::evidence::{RedRow, reproduce};
-use super::target_branch::TargetBranch;
-
-/// The first slot that combinations are gated in: above those that bundles are worked on in.
-///
-/// Each lane at work holds a block of ports, so no range of ports gives as many lanes as this.
-pub const FIRST_SLOT: u32 = 10_000;
-const _: () = assert!(FIRST_SLOT > pdca_lanes::MOST_PORT_BLOCKS, "the slots would overlap");
-
-/// What the gates said about a combination.
-#[derive(Debug)]
-pub(super) struct Ruling {
-    /// The verdict; none where a row that blocks could not be decided.
-    pub(super) light: Option<Light>,
-    /// The rows that block and are red, or could not be decided.
-    pub(super) rows: Vec<String>,
-    /// What those rows said, one line each.
-    pub(super) evidence: Vec<String>,
-    /// Their logs.
-    pub(super) logs: Vec<Utf8PathBuf>,
-    /// Those that are red, with what they left.
-    pub(super) red: Vec<RedRow>,
-}
+use super::reproduce::reproduce;
 
 /// What is gated, and where.
 #[derive(Debug, Clone)]
@@ -48,15 +33,65 @@ pub(crate) struct Bench {
     pub(crate) jobs: Utf8PathBuf,
 }
 
+impl From<&GateJob> for Bench {
+    fn from(job: &GateJob) -> Self {
+        let (commit, tree) = (job.commit.to_string(), job.tree.to_string());
+        Self { slot: job.slot, commit, tree, jobs: job.jobs.clone() }
+    }
+}
+
+/// Gates combinations of an integration in its checkouts.
+pub(super) struct QueueGate<'g> {
+    pub(super) driver: Driver<'g>,
+    /// The bundle that stands for all of them in events.
+    pub(super) all: &'g Bundle,
+    /// Whether several checkouts are at work.
+    pub(super) several: bool,
+}
+
+impl CombinationGate for QueueGate<'_> {
+    fn gate(
+        &self,
+        branch: &TargetBranch,
+        job: &GateJob,
+        cancel: &Cancel,
+    ) -> Result<Ruling, GateRunError> {
+        let lane_env = LaneEnv::new(job.slot);
+        let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
+        Ok(driver.gate_combination(self.all, branch, &Bench::from(job))?)
+    }
+}
+
 impl WorkspaceConfig {
-    /// Which gates, in which form, in which environment.
-    pub(super) fn oracle(&self) -> GateSetId {
+    /// The identity of the gates, in their form and environment.
+    pub(super) fn gate_set(&self) -> GateSetId {
         GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
+    }
+
+    /// The gates that decide about combinations.
+    pub fn combination_gates(&self) -> CombinationGates {
+        let rows = self.combined_gates().map(str::to_owned).collect();
+        CombinationGates { id: self.gate_set(), rows, policies: self.flake_policies() }
+    }
+
+    fn flake_policies(&self) -> BTreeMap<String, FlakePolicy> {
+        let policy = |flaky| match flaky {
+            Flaky::Confirm => None,
+            Flaky::Quarantine => Some(FlakePolicy::Quarantine),
+            Flaky::Fail => Some(FlakePolicy::Fail),
+        };
+        let rows = self.rows.as_slice().iter();
+        rows.filter_map(|row| Some((row.id.clone(), policy(row.flaky)?))).collect()
+    }
+
+    /// The policies of the rows and the history that they are applied to.
+    pub(super) fn flake_rules(&self) -> FlakeRules {
+        FlakeRules::load(&self.queue(), self.flake_policies())
     }
 
     /// Whether a verdict was given by exactly the gates that are configured now.
     pub fn has_gates_of(&self, oracle: &GateSetId) -> bool {
-        self.oracle() == *oracle
+        self.gate_set() == *oracle
     }
 
     /// The identity of what judges here: rows, programs, surroundings.
@@ -120,7 +155,8 @@ impl Driver<'_> {
         let children = self.config.children();
         let mut scene = self.common_scene(Purpose::Combined, front, &checkout, bench, &children);
         scene.base = Some(&bench.commit);
-        let logs = self.config.evidence_of(&bench.tree);
+        let evidence = Evidence::of(&self.config.queue());
+        let logs = evidence.of_tree(&bench.tree);
         scene.logs = Some(&logs);
         let wire = self.watch(&checkout)?;
         let mut tell = |event| self.follow_gate(told, event);
@@ -137,7 +173,7 @@ impl Driver<'_> {
         };
         let ruling = Ruling::of(&outcome.report, &command);
         // Evidence decides nothing, so that it cannot be kept is no reason to stop.
-        if let Err(error) = self.config.keep_evidence(&bench.tree, &ruling.red) {
+        if let Err(error) = evidence.keep(&bench.tree, &ruling.red) {
             self.warn(told, format!("what red rows said cannot be kept: {error}"));
         }
         Ok(ruling)
@@ -178,39 +214,23 @@ impl Driver<'_> {
     }
 }
 
-impl Ruling {
-    /// The same for the search.
-    pub(super) fn answer(&self) -> Answer {
-        let rows = self.rows.clone();
-        match self.light {
-            Some(Light::Green) => Answer::Green,
-            Some(Light::Red) => Answer::Red { rows },
-            None => Answer::Undecidable { rows },
+impl Driver<'_> {
+    /// The same report in which rows in quarantine do not block. Each says so, and so does the driver.
+    pub(crate) fn with_quarantine(&self, bundle: &Bundle, outcome: GatesOutcome) -> GatesOutcome {
+        if outcome.report.failed_gating().next().is_none() {
+            return outcome;
         }
-    }
-
-    fn of(report: &GateReport, reproduce: &dyn Fn(&GateRow) -> Option<String>) -> Self {
-        let of = |light, rows: &[&GateRow], names: Vec<String>| Self {
-            light,
-            rows: names,
-            red: rows.iter().map(|row| RedRow::of(row, reproduce(row))).collect(),
-            evidence: rows.iter().map(|row| said(row)).collect(),
-            logs: rows.iter().filter_map(|row| row.log.as_deref().map(Into::into)).collect(),
-        };
-        let red: Vec<&GateRow> = report.failed_gating().collect();
-        if !red.is_empty() {
-            let names = red.iter().map(|row| row.rule_id.clone()).collect();
-            return of(Some(Light::Red), &red, names);
+        let rules = self.config.flake_rules();
+        let red = outcome.report.failed_gating().map(|row| row.rule_id.clone());
+        let red: Vec<String> = red.filter(|row| rules.is_quarantined(row)).collect();
+        let mut report = outcome.report;
+        for row in red {
+            let why = excuse(&row, &rules);
+            self.tell(bundle, What::Warning { text: format!("{row} is red and {why}") });
+            report = report.with_pardon(&row, &why);
         }
-        let undecided = |row: &&GateRow| row.gating && row.result == GateResult::Unverifiable;
-        let rows: Vec<&GateRow> = report.rows.iter().filter(undecided).collect();
-        let light = rows.is_empty().then_some(Light::Green);
-        of(light, &rows, rows.iter().map(|row| said(row)).collect())
+        GatesOutcome { report, ..outcome }
     }
-}
-
-fn said(row: &GateRow) -> String {
-    format!("{}: {}", row.rule_id, row.reason())
 }
 
 /// The checkout of a combination, or of another commit that is not to be changed.

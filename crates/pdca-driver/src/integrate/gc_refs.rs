@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use pdca_integrate::{
-    Destination, Fence, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains,
+    Destination, Fence, LOCK, Log, ObjectId, RefError, Run, Sealed, Store, StoreError, contains,
     drop_own_ref, refs_below, staged_for, work_prefix, work_ref,
 };
 use pdca_journal::{Admission, AdmissionError, Moment, RunId, RunState, Workstream};
@@ -18,8 +18,6 @@ use pdca_state::State;
 
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run::is_past;
-
-use super::journal::LOCK;
 
 /// A ref that kept the tip of a combination.
 #[derive(Debug, Clone, PartialEq, Eq)]

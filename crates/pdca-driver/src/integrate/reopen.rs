@@ -13,7 +13,11 @@
 
 use std::time::{Duration, Instant};
 
-use pdca_integrate::{ObjectId, StoreError, present_in};
+use pdca_integrate::{
+    Accepted, ChangeState, Held, HeldBack, HeldReason, ObjectId, StoreError, TargetBranchError,
+    TargetBranches, conflict_record, failing, place, present_in,
+};
+use pdca_journal::Effects;
 use pdca_publish::{PublishRecord, PullState};
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Label, LoadError, Reentry, Returned, RootError,
@@ -22,11 +26,6 @@ use pdca_state::{
 
 use crate::admission::{AdmissionError, Held as Lock, admit};
 use crate::config::WorkspaceConfig;
-use crate::effect::Effects;
-
-use super::evidence::failing;
-use super::held::{Held, Reason, place};
-use super::target_branch::{Accepted, ChangeState, TargetBranchError, TargetBranches};
 
 /// How often a bundle is sent back without a person.
 pub const MOST_AUTOMATIC_RETURNS: usize = 2;
@@ -139,7 +138,7 @@ impl WorkspaceConfig {
         }
         require_not_merged(bundle)?;
         let TargetBranches { branches: fronts, unplaceable, .. } =
-            self.target_branches_of(|other| other == id)?;
+            TargetBranches::load_some(&self.queue(), |other| other == id)?;
         if let Some(unplaceable) = unplaceable.into_iter().next() {
             return Err(unplaceable.error.into());
         }
@@ -170,17 +169,17 @@ impl WorkspaceConfig {
     fn held_of(&self, change: &Accepted) -> Option<Held> {
         let id = change.bundle.id();
         let head = change.sealed().map(|sealed| sealed.record().head.to_string());
-        let known = || self.held_back().of(id, head.as_deref()).cloned();
+        let known = || HeldBack::load(&self.queue()).of(id, head.as_deref()).cloned();
         match &change.standing {
             ChangeState::Sealed(_) => known(),
             ChangeState::Drifted { why } => {
                 let detail = Some(why.clone());
-                Some(Held { detail, ..Held::blank(id, Reason::Drift) })
+                Some(Held { detail, ..Held::blank(id, HeldReason::Drift) })
             }
-            ChangeState::Unsealed => Some(Held::blank(id, Reason::Unsealed)),
+            ChangeState::Unsealed => Some(Held::blank(id, HeldReason::Unsealed)),
             ChangeState::Reverted { by, .. } => {
                 let detail = Some(by.to_hex_with_len(12).to_string());
-                Some(Held { detail, ..Held::blank(id, Reason::Reverted) })
+                Some(Held { detail, ..Held::blank(id, HeldReason::Reverted) })
             }
             ChangeState::Staged { .. } | ChangeState::Landed { .. } => None,
         }
@@ -215,7 +214,7 @@ impl WorkspaceConfig {
         to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
         if let Some(sealed) = change.sealed() {
             let commit = sealed.record().head.to_string();
-            let case = self.conflict_record(change.bundle.id(), &commit);
+            let case = conflict_record(&self.queue(), change.bundle.id(), &commit);
             for failure in case.iter().flat_map(|case| &case.failures) {
                 let (attempt, what) = (failure.attempt, &failure.what);
                 let log = self.relative(&failure.log);

@@ -14,6 +14,7 @@ use pdca_integrate::{
     Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, Run, SealError,
     Sealed, Signer, Store, StoreError, Support, seal,
 };
+use pdca_journal::Effects;
 use pdca_state::{
     Artifact, Bundle, BundleId, LoadError, SignoffError, Snapshot, Summary, WriteError,
     require_accepted, sha256_hex,
@@ -25,7 +26,6 @@ use crate::authorship::Author;
 use crate::base::{BaseError, stale_sentence};
 use crate::commits::message_for;
 use crate::config::{TargetChoiceError, TargetSpec, WorkspaceConfig};
-use crate::effect::Effects;
 
 /// How long another acceptance may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -134,7 +134,7 @@ pub enum SealingError {
 impl WorkspaceConfig {
     /// The object store of a target.
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
-        Store::open(&target.path, &self.private().join("git").join(&target.name))
+        self.queue().store(target)
     }
 
     /// Seals a bundle that is about to be accepted. Whoever calls this holds the bundle.

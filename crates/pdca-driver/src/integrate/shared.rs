@@ -18,24 +18,7 @@ use crate::checkout::Checkout;
 use crate::config::WorkspaceConfig;
 use crate::run_bundle::{BeatError, Driver};
 
-use super::settings::Settings;
-
-/// How far the clock of another process may be ahead.
-const AHEAD: i64 = 60;
-
 impl WorkspaceConfig {
-    /// The verdicts that are kept, as far as they are not too old.
-    pub(super) fn verdicts(&self, settings: &Settings) -> VerdictCache {
-        VerdictCache::new(self.private().join("verdicts")).trusting(self.trust(settings))
-    }
-
-    /// Which verdicts are not too old.
-    pub(super) fn trust(&self, settings: &Settings) -> Trust {
-        let now = self.now();
-        let within = settings.verdict_max_age.map(|age| (age.before(now), now + AHEAD));
-        Trust { within, ..Trust::default() }
-    }
-
     /// Now, in seconds since 1970.
     pub(super) fn now(&self) -> i64 {
         (self.clock)()
@@ -73,14 +56,14 @@ impl Driver<'_> {
         }
         let key = VerdictKey {
             tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
-            oracle: config.oracle(),
+            oracle: config.gate_set(),
             drivers: settings.drivers().ok()?.digest(),
         };
         // A person who asks for the gates of a bundle wants them run.
         let is_asked = self.run.is_none();
         // A second attempt that comes to the same tree is checked and has logs of its own.
-        let trust = Trust { of_integrations: true, ..config.trust(settings) };
-        let kept = config.verdicts(settings).trusting(trust);
+        let trust = Trust { of_integrations: true, ..settings.trust(config.now()) };
+        let kept = settings.verdicts(&config.queue(), config.now()).trusting(trust);
         let found = kept.look_up(&key).ok().filter(|_| !is_asked);
         let is_known_green = match found {
             // One to which a row did not count says less than Check is asked for.

@@ -2,12 +2,12 @@
 
 use camino::Utf8PathBuf;
 use pdca_integrate::{ObjectId, Sealed};
+use pdca_journal::Effects;
 use pdca_publish::{Branch, PublishKey, PublishRecord, PublishSettings, Templates};
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, State, WriteError};
 
 use crate::config::WorkspaceConfig;
-use crate::effect::Effects;
-use crate::integrate::{Accepted, ChangeState, TargetBranch};
+use crate::integrate::{Accepted, ChangeState, TargetBranch, TargetBranches};
 
 use super::PublishError;
 
@@ -96,7 +96,7 @@ impl WorkspaceConfig {
 
     /// Where the change is meant for, with how it stands.
     fn front_of(&self, bundle: &Bundle) -> Result<(TargetBranch, Accepted), PublishError> {
-        let mut found = self.target_branches_of(|id| id == bundle.id())?;
+        let mut found = TargetBranches::load_some(&self.queue(), |id| id == bundle.id())?;
         if let Some(unplaceable) = found.unplaceable.pop() {
             return Err(unplaceable.error.into());
         }

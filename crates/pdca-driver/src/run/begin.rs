@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{
-    Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block,
+    Activity, Admission, AdmissionError, AdmissionRefusal, Admitted, AppendError, Block, Clock,
     CreateError, Epoch, FindError, HostScope, Journal, LockHolder, OpenError, Opened, Process,
     Reason, Record, Ruling, RunFact, RunId, RunPhase, RunState, Runs, Target, Torn, Workstream,
     next_epoch, rule,
@@ -13,7 +13,7 @@ use pdca_journal::{
 use pdca_state::BundleId;
 
 use super::observe::{Recovered, reconcile};
-use super::{Clock, Run, can_go_on, closing};
+use super::{Run, can_go_on, closing};
 use crate::config::WorkspaceConfig;
 
 /// The lock of a target, in its git common directory.

@@ -8,10 +8,10 @@ use std::io;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::has_pending_certificate;
 use pdca_journal::{Moment, RunId, RunPhase, RunState, Runs};
 
 use crate::config::WorkspaceConfig;
-use crate::integrate::has_pending_certificate;
 
 /// What stands before the name of a directory that is being removed.
 const GOING: &str = ".old-";

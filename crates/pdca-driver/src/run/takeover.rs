@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pdca_journal::{
-    Admission, AdmissionError, HostScope, Journal, Liveness, OpenError, Process, RunId,
+    Admission, AdmissionError, Clock, HostScope, Journal, Liveness, OpenError, Process, RunId,
 };
 use pdca_process::{LivenessLockError, wait_until_free};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::begin::{
     Begun, LOCK, Request, Taken, announce, epoch, myself, set_right, take_up, targets,
 };
-use super::{Clock, Run, RunError};
+use super::{Run, RunError};
 use crate::config::WorkspaceConfig;
 
 /// How long a process that was killed may take to be gone.

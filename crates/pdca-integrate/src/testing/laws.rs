@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::simulation::{Bad, Dice, Lanes, Report, Scenario, carry_out};
-use crate::search::{Known, Memory, Search, Setup, Why};
+use crate::queue::search::{Known, Memory, Search, Setup, Why};
 
 /// What many samples came to.
 #[derive(Debug, Clone, Default)]
@@ -128,7 +128,7 @@ impl Tally {
             return;
         }
         let search = || Search::new(scenario.setup());
-        let gate = |test: &crate::search::Test| scenario.answer(test);
+        let gate = |test: &crate::queue::search::Test| scenario.answer(test);
         let one = carry_out(search(), Lanes::InStep(1), gate);
         let lanes = 2 + dice.below(7);
         for report in [
@@ -246,7 +246,7 @@ fn in_batches(
         let report = carry_out(Search::new(setup), Lanes::InStep(1), |test| {
             let mut places: Vec<usize> = test.places.iter().map(|place| changes[*place]).collect();
             places.sort_unstable();
-            scenario.answer(&crate::search::Test { places, ..test.clone() })
+            scenario.answer(&crate::queue::search::Test { places, ..test.clone() })
         });
         for culprit in &report.culprits {
             memory.learn(Known::new(culprit, &names, "gates", None));

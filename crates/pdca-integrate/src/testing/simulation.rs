@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::search::{Answer, Costs, Culprit, Decision, Search, Setup, Test, TestId, Why};
+use crate::queue::search::{Answer, Costs, Culprit, Decision, Search, Setup, Test, TestId, Why};
 
 /// Changes of which some sets are bad: whatever contains one of them is red.
 #[derive(Debug, Clone, Default)]

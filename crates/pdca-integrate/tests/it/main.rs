@@ -17,6 +17,8 @@ mod offers;
 #[cfg(test)]
 mod pushes;
 #[cfg(test)]
+mod queue;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod seals;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_driver::integrate::NextAction;
+use pdca_driver::integrate::{Evidence, NextAction, TargetBranches};
 use pdca_driver::{Effects, WorkspaceConfig};
+use pdca_integrate::end_integration;
 use pdca_journal::RunId;
 
 use super::Step;
@@ -21,7 +22,7 @@ pub(super) fn integrations(
     if pdca_driver::integrations(site)?.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    let fronts = site.target_branches()?;
+    let fronts = TargetBranches::load(&site.queue())?;
     let (mut steps, mut ending) = (Vec::new(), Vec::new());
     for (sighting, follows) in site.unfinished_integrations(&fronts)? {
         if follows != NextAction::End {
@@ -29,7 +30,7 @@ pub(super) fn integrations(
         }
         let name = format!("integration {}", sighting.id);
         let step = Step::new("end-integration", name, "end", "nothing is left to do in it");
-        let end = || site.end_integration(&sighting.id, &fronts, ambient::moment);
+        let end = || end_integration(&site.queue(), &sighting.id, &fronts, ambient::moment);
         steps.push(carried_out(step, effects, "end-integration", end));
         ending.push(sighting.id);
     }
@@ -73,7 +74,7 @@ pub(super) fn evidence(
     let unfinished = pdca_driver::integrations(site)?;
     // What is ended only now is looked at the next time, as `-n` says.
     let unfinished = unfinished.first().map(|one| &one.id).or(ending.first());
-    let found = site.unnamed_evidence()?;
+    let found = Evidence::of(&site.queue()).unnamed(&site.queue())?;
     let step = |dir: Utf8PathBuf| {
         let name = format!("evidence {}", cx.show(&dir));
         // What goes on asks for the evidence of verdicts that are known already.
@@ -83,7 +84,7 @@ pub(super) fn evidence(
         }
         let why = "no held change and no open brief names it";
         let step = Step::new("evidence", name, "remove", why);
-        carried_out(step, effects, "evidence", || site.remove_evidence(&dir))
+        carried_out(step, effects, "evidence", || Evidence::of(&site.queue()).remove(&dir))
     };
     Ok(found.into_iter().map(step).collect())
 }

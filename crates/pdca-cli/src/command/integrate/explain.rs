@@ -96,7 +96,7 @@ pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
         | IntegrateError::Engine(_)
         | IntegrateError::Push(_)
         | IntegrateError::Store(_)
-        | IntegrateError::Beat(_)
+        | IntegrateError::Gates(_)
         | IntegrateError::Io { .. }
         | IntegrateError::Search(_) => {
             failure.hint("nothing that was not gated has landed; `pdca integrate` goes on from here")

@@ -23,7 +23,7 @@ struct StatsReport {
 
 /// Shows the figures; those of one target, or of one branch of it, where that is asked for.
 pub(super) fn run(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
-    let mut records = session::site(cx)?.tallies();
+    let mut records = Tally::all(&session::site(cx)?.queue());
     if let Some(wanted) = target {
         let is_it = |record: &Tally| {
             record.target == wanted || format!("{}@{}", record.target, record.branch) == wanted

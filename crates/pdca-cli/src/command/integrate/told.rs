@@ -5,8 +5,8 @@ use std::io::Write;
 use camino::Utf8PathBuf;
 use pdca_driver::WorkspaceConfig;
 use pdca_driver::integrate::{
-    ChangeState, DryRun, Held, IntegrateError, Integrated, Land, Quarantined, RedRow,
-    ReturnCulprits, Settings, TargetBranch,
+    ChangeState, DryRun, Held, IntegrateError, Integrated, Quarantined, QueueSettings, RedRow,
+    ReturnCulprits, TargetBranch,
 };
 use pdca_integrate::{Light, ObjectId, RowHistory};
 use pdca_state::BundleId;
@@ -104,16 +104,12 @@ pub(super) fn told(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
     front: &TargetBranch,
-    settings: &Settings,
+    settings: &QueueSettings,
     done: &Integrated,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let p = cx.out;
-    let word = match settings.land {
-        Land::Target => "landed",
-        Land::Branch => "staged",
-        Land::Push => "pushed",
-    };
+    let word = settings.land.done();
     for (id, commit) in &done.landed {
         writeln!(out, "{}  {}  {}", p.good(word), p.strong(id), short(*commit))?;
     }
@@ -144,7 +140,7 @@ pub(super) fn told(
     for path in &done.certificates {
         writeln!(out, "certificate: {}", cx.show(path))?;
     }
-    if settings.land == Land::Branch
+    if settings.land.stages()
         && let Some(reference) = done.references.first()
     {
         let short = reference.trim_start_matches("refs/heads/");

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use pdca_driver::integrate::NextAction;
+use pdca_driver::integrate::{NextAction, TargetBranches};
 use pdca_driver::{RunStatus, WorkspaceConfig, integrations};
+use pdca_integrate::end_integration;
 use pdca_journal::Liveness;
 use pdca_state::BundleId;
 
@@ -22,7 +23,7 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
     if seen.is_empty() {
         return Ok(Vec::new());
     }
-    let fronts = match site.target_branches() {
+    let fronts = match TargetBranches::load(&site.queue()) {
         Ok(fronts) => fronts,
         Err(error) => {
             let why = pdca_state::chain(&error);
@@ -31,12 +32,12 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
     };
     let mut shown = Vec::new();
     for sighting in &seen {
-        let follows = NextAction::of(sighting, &fronts);
+        let follows = NextAction::of(sighting.state.as_deref().ok(), sighting.driver, &fronts);
         let mut recovery = foreseen(sighting, site, &follows);
         if follows == NextAction::End && !cx.globals.dry_run {
             let integrating = site.clone().for_integration();
             let _admitted = integrating.admit().map_err(|error| session::refused(&error))?;
-            let ended = site.end_integration(&sighting.id, &fronts, ambient::moment);
+            let ended = end_integration(&site.queue(), &sighting.id, &fronts, ambient::moment);
             ended.map_err(|error| ending(&error))?;
             (recovery.done, recovery.over) = (true, true);
         }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use pdca_driver::integrate::{Held, MOST_AUTOMATIC_RETURNS, Reason, Return, ReturnError};
+use pdca_driver::integrate::{Held, HeldReason, MOST_AUTOMATIC_RETURNS, Return, ReturnError};
 use pdca_driver::{Effects, WorkspaceConfig};
 use pdca_state::{
     Artifact, Bundle, BundleId, Reentry, SignoffAction, SignoffDecision, State, overrule,
@@ -148,7 +148,7 @@ pub(crate) fn return_culprits<'h>(
 ) -> Result<Vec<ReturnedRow>, Failure> {
     let effects = crate::faults::effects(cx)?;
     let mut returned = Vec::new();
-    for held in held.filter(|held| matches!(held.reason, Reason::Red | Reason::Conflict)) {
+    for held in held.filter(|held| matches!(held.reason, HeldReason::Red | HeldReason::Conflict)) {
         let id = &held.id;
         let bundle = site.bundles.bundle(id);
         let Ok(_taken) = site.take(id) else {

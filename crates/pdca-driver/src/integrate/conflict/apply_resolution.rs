@@ -7,6 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use pdca_integrate::{
+    ConflictDir, ConflictEnd, ConflictOutcome, ConflictRecord, ConflictReport, TargetBranch,
+    find_sealed, is_as_it_was, is_put_away,
+};
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, archive_superseded, sha256_hex};
 
 use crate::attempt::Attempt;
@@ -15,22 +19,19 @@ use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
 
-use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord};
-use super::resolve::{ConflictOutcome, ConflictReport, ResolveError, unusable};
-use super::state::{find, is_as_it_was};
-use crate::integrate::target_branch::TargetBranch;
+use super::resolve::{ResolveError, unusable};
 
 impl Driver<'_> {
     /// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
     /// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
     pub fn adopt(&self, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
-        let Ok((change, sealed)) = find(front, id)? else { return Ok(false) };
+        let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
         let bundle = &change.bundle;
         let _taken = self.config.take(id)?;
-        if !is_as_it_was(change, sealed)? || self.config.is_put_away(bundle) {
+        if !is_as_it_was(change, sealed)? || is_put_away(&self.config.queue(), bundle) {
             return Ok(false);
         }
-        let file = self.config.conflict_dir(id, &sealed.record().head.to_string());
+        let file = ConflictDir::of(&self.config.queue(), id, &sealed.record().head.to_string());
         let case = file.load().map_err(|source| unusable(&file, source))?;
         let Some(mut case) = case else { return Ok(false) };
         let Some(said) = summary_of(&case) else { return Ok(false) };
@@ -101,7 +102,7 @@ impl WorkspaceConfig {
             Some(ConflictEnd::Resolved { iteration, .. }) => *iteration == Some(iterations),
             Some(ConflictEnd::Skipped { .. } | ConflictEnd::Blocked { .. }) | None => false,
         };
-        Ok(self.cases(id)?.into_iter().find(|(_, case)| is_it(case)))
+        Ok(ConflictDir::all(&self.queue(), id)?.into_iter().find(|(_, case)| is_it(case)))
     }
 
     /// What the attempt after this many archived ones resolved, for the person who signs it off.

@@ -4,119 +4,40 @@
 //! 1. *Look*: the sealed change is merged with the branch as it is, in the object store. Only what
 //!    conflicts with the branch itself can be resolved; what conflicts with a change that waits somewhere
 //!    else waits too.
-//! 2. *Attempt*, with no lock but the bundle's and the checkout's: counted in the case before the resolver
+//! 2. *Attempt*, with no lock but the bundle's and the checkout's: counted in the record before the resolver
 //!    starts, and closed after it. One attempt for each time somebody asks; nobody sleeps until the next
 //!    is due.
-//! 3. *Resolved*: the change and the notes lie beside the case, synced, before the case says so. Until
+//! 3. *Resolved*: the change and the notes lie beside the record, synced, before the record says so. Until
 //!    then the bundle is untouched.
 //! 4. *Adopt*, admitted to the workspace: the accepted attempt is archived, and Do takes what the resolver
 //!    left in place of calling the builder ([`super::apply_resolution`]). From there it is an attempt as any other.
 //!
-//! Whoever dies in 2 finds the case open and goes on under the same number; in 3 and 4 everything is
+//! Whoever dies in 2 finds the record open and goes on under the same number; in 3 and 4 everything is
 //! written before it is relied on, and done again with the same result.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use pdca_integrate::{EngineError, StoreError};
+use pdca_integrate::{
+    ConflictDir, ConflictEnd, ConflictError, ConflictOutcome, ConflictRecord, ConflictReport,
+    ConflictState, Due, EngineError, IntegrateError, ResolveRequest, Stamp, StoreError,
+    TargetBranch, find_base, find_sealed, is_as_it_was, report,
+};
+use pdca_leaves::Mode;
 use pdca_process::wait_until_free;
 use pdca_state::{Artifact, BundleId, LoadError, RootError};
 
 use crate::admission::AdmissionError;
+use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::guard::relieve_guard;
-use crate::run::Clock;
 use crate::run_bundle::{BeatError, Driver};
 
-use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp};
 use super::resolver::{Ask, Attempted};
-use super::state::{ConflictState, find, is_as_it_was, told};
-use crate::integrate::IntegrateError;
-use crate::integrate::landing_base::LandingBase;
-use crate::integrate::settings::Settings;
-use crate::integrate::target_branch::TargetBranch;
 
 /// How long what an earlier resolver left behind may take to die. Its supervisor gives it less.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// What is asked of whoever resolves.
-#[derive(Debug, Clone, Copy)]
-pub struct ResolveRequest<'a> {
-    /// What `[integrate]` says.
-    pub settings: &'a Settings,
-    /// The bundles that are not finished.
-    pub open: &'a BTreeSet<BundleId>,
-    /// The clock.
-    pub clock: Clock,
-}
-
-/// What came of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConflictReport {
-    /// The bundle.
-    pub id: BundleId,
-    /// What conflicts with what, where it does.
-    pub said: Option<String>,
-    /// How often the resolver was asked by now.
-    pub attempts: u32,
-    /// What came of it.
-    pub came: ConflictOutcome,
-}
-
-/// What came of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ConflictOutcome {
-    /// The resolver may be asked now. Only where nothing is done.
-    Due,
-    /// It is resolved: the change is ready to be checked.
-    Resolved {
-        /// Who did it.
-        by: String,
-    },
-    /// The resolver left nothing of the change: its effect is in the branch already.
-    Skipped {
-        /// In words.
-        why: String,
-    },
-    /// The attempt failed.
-    Failed {
-        /// In words.
-        what: String,
-        /// What there is to read about it.
-        log: Utf8PathBuf,
-        /// When the next one may be.
-        due: Due,
-    },
-    /// It was tried enough: `blocked_conflict`.
-    Blocked {
-        /// What a person should see.
-        evidence: String,
-        /// Whether it came to that just now.
-        new: bool,
-    },
-    /// The next attempt is not due yet.
-    Later {
-        /// When it is, as people write it.
-        at: String,
-    },
-    /// There is no conflict.
-    Nothing {
-        /// How so.
-        why: String,
-    },
-    /// There is nothing that a resolver could do now.
-    Waits {
-        /// Why.
-        why: String,
-    },
-    /// Somebody else is at it.
-    Busy {
-        /// Who, by their own word.
-        holder: String,
-    },
-}
 
 /// Why a conflict was not looked at to its end. What was counted is counted.
 #[derive(Debug, thiserror::Error)]
@@ -151,7 +72,7 @@ pub enum ResolveError {
     /// The resolver could not be run. That is no attempt.
     #[error(transparent)]
     Beat(Box<BeatError>),
-    /// The case cannot be read or written.
+    /// The record cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
     ConflictRecord {
         /// Where it is.
@@ -170,12 +91,31 @@ impl From<IntegrateError> for ResolveError {
     }
 }
 
+impl From<ConflictError> for ResolveError {
+    fn from(error: ConflictError) -> Self {
+        match error {
+            ConflictError::Unknown { id } => Self::Unknown { id },
+            ConflictError::LandingBase(error) => (*error).into(),
+            ConflictError::Engine(error) => Self::Engine(error),
+            ConflictError::Store(error) => Self::Store(error),
+            ConflictError::Record { dir, source } => Self::ConflictRecord { dir, source },
+        }
+    }
+}
+
 impl From<BeatError> for ResolveError {
     fn from(error: BeatError) -> Self {
         if matches!(error, BeatError::Interrupted) {
             return Self::Interrupted;
         }
         Self::Beat(Box::new(error))
+    }
+}
+
+impl WorkspaceConfig {
+    /// Returns whether a resolver is configured.
+    pub fn has_resolver(&self) -> bool {
+        !self.force_stubs && self.leaves.resolver.mode == Mode::Command
     }
 }
 
@@ -188,16 +128,16 @@ impl Driver<'_> {
         id: &BundleId,
         task: ResolveRequest<'_>,
     ) -> Result<ConflictReport, ResolveError> {
-        let (change, sealed) = match find(front, id)? {
+        let (change, sealed) = match find_sealed(front, id)? {
             Ok(found) => found,
-            Err(told) => return Ok(told),
+            Err(report) => return Ok(report),
         };
         // A remote may take its time, so it is asked before anything is locked.
         let warn = |text| self.warn(&change.bundle, text);
-        let tip = LandingBase::find(front, task.settings, self.cancel, &warn)?.at;
+        let tip = find_base(front, task.settings, self.cancel, &warn)?;
         let _taken = match self.config.take(id) {
             Err(AdmissionError::Taken { holder, .. }) => {
-                return Ok(told(id, ConflictOutcome::Busy { holder }));
+                return Ok(report(id, ConflictOutcome::Busy { holder }));
             }
             taken => taken?,
         };
@@ -209,30 +149,31 @@ impl Driver<'_> {
         }
         if !is_as_it_was(change, sealed)? {
             let why = "somebody went on with it meanwhile".to_owned();
-            return Ok(told(id, ConflictOutcome::Waits { why }));
+            return Ok(report(id, ConflictOutcome::Waits { why }));
         }
-        let matter = self.config.look(front, (change, sealed), tip, task)?;
-        let ConflictState { file, mut case, sides: Some(sides), known: None } = matter else {
-            return Ok(matter.told(id, matter.known.clone().unwrap_or(ConflictOutcome::Due)));
+        let queue = self.config.queue();
+        let state = ConflictState::look(&queue, front, (change, sealed), tip, task)?;
+        let ConflictState { dir: file, mut record, sides: Some(sides), known: None } = state else {
+            return Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)));
         };
         wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
         let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
         let pause = task.settings.resolve_pause();
-        if case.due(pause, &stamp()?) == Due::Never {
-            case.exhaust();
-            self.keep_conflict(&file, &case, "conflict-block")?;
-            return Ok(settled(id, &case, true));
+        if record.due(pause, &stamp()?) == Due::Never {
+            record.exhaust();
+            self.keep_conflict(&file, &record, "conflict-block")?;
+            return Ok(settled(id, &record, true));
         }
-        case.begin(&tip.to_string());
-        self.keep_conflict(&file, &case, "conflict-attempt")?;
-        let text = format!("{}: the resolver is asked, {}", case.said, case.progress());
+        record.begin(&tip.to_string());
+        self.keep_conflict(&file, &record, "conflict-attempt")?;
+        let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
         self.tell(&change.bundle, What::integration(text));
         let ask = Ask {
             front,
             bundle: &change.bundle,
             sides: &sides,
             file: &file,
-            attempt: case.attempts,
+            attempt: record.attempts,
         };
         let attempted = if planted.is_empty() {
             self.attempt_resolution(&ask)?
@@ -240,19 +181,19 @@ impl Driver<'_> {
             let what = "the resolver wrote into the bundle".to_owned();
             Attempted::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
         };
-        self.conclude(&file, &mut case, attempted, &stamp()?)?;
-        let mut came = settled(id, &case, true);
-        if let ConflictOutcome::Failed { due, .. } = &mut came.came {
-            *due = case.due(pause, &stamp()?);
+        self.conclude(&file, &mut record, attempted, &stamp()?)?;
+        let mut report = settled(id, &record, true);
+        if let ConflictOutcome::Failed { due, .. } = &mut report.came {
+            *due = record.due(pause, &stamp()?);
         }
-        Ok(came)
+        Ok(report)
     }
 
     /// Writes down what an attempt came to: first what there is to keep, then that it is so.
     fn conclude(
         &self,
         file: &ConflictDir,
-        case: &mut ConflictRecord,
+        record: &mut ConflictRecord,
         attempted: Attempted,
         now: &Stamp,
     ) -> Result<(), ResolveError> {
@@ -262,20 +203,20 @@ impl Driver<'_> {
         };
         match attempted {
             Attempted::Failed { what, log } => {
-                let name = format!("attempt-{}.log", case.failures.len() + 1);
+                let name = format!("attempt-{}.log", record.failures.len() + 1);
                 write(&name, format!("{what}\n\n{log}").as_bytes())?;
-                case.fail(what, file.dir().join(name), now);
+                record.fail(what, file.dir().join(name), now);
             }
             Attempted::Empty => {
-                case.close(now);
+                record.close(now);
                 let why = format!(
                     "{}; the resolver left nothing of it: {} has its effect",
-                    case.said, case.branch
+                    record.said, record.branch
                 );
-                case.end = Some(ConflictEnd::Skipped { why, tip: case.tip.clone() });
+                record.end = Some(ConflictEnd::Skipped { why, tip: record.tip.clone() });
             }
             Attempted::Resolved { patch, notes } => {
-                case.close(now);
+                record.close(now);
                 write(Artifact::Patch.file_name(), &patch)?;
                 let name = Artifact::BuildNotes.file_name();
                 match notes {
@@ -283,26 +224,26 @@ impl Driver<'_> {
                     // An attempt that died at this point may have left some.
                     None => file.remove(name).map_err(|source| unusable(file, source))?,
                 }
-                case.end = Some(ConflictEnd::Resolved {
-                    attempt: case.attempts,
-                    base: case.tip.clone(),
+                record.end = Some(ConflictEnd::Resolved {
+                    attempt: record.attempts,
+                    base: record.tip.clone(),
                     by: self.resolver_name(),
                     iteration: None,
                 });
             }
         }
-        self.keep_conflict(file, case, "conflict-outcome")?;
+        self.keep_conflict(file, record, "conflict-outcome")?;
         let cleared = self.effects.perform("job-done", || file.clear_jobs());
         cleared.map_err(|source| unusable(file, source))
     }
 
-    pub(in crate::integrate) fn keep_conflict(
+    pub(super) fn keep_conflict(
         &self,
         file: &ConflictDir,
-        case: &ConflictRecord,
+        record: &ConflictRecord,
         name: &'static str,
     ) -> Result<(), ResolveError> {
-        let kept = self.effects.perform(name, || file.store(case));
+        let kept = self.effects.perform(name, || file.store(record));
         kept.map_err(|source| unusable(file, source))
     }
 
@@ -318,13 +259,13 @@ impl Driver<'_> {
     }
 }
 
-pub(in crate::integrate) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {
+pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {
     ResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
 }
 
-/// What a case says about itself.
-fn settled(id: &BundleId, case: &ConflictRecord, new: bool) -> ConflictReport {
-    let end = match (&case.end, case.failures.last()) {
+/// What a record says about itself.
+fn settled(id: &BundleId, record: &ConflictRecord, new: bool) -> ConflictReport {
+    let end = match (&record.end, record.failures.last()) {
         (Some(ConflictEnd::Resolved { by, .. }), _) => ConflictOutcome::Resolved { by: by.clone() },
         (Some(ConflictEnd::Skipped { why, .. }), _) => {
             ConflictOutcome::Skipped { why: why.clone() }
@@ -340,8 +281,8 @@ fn settled(id: &BundleId, case: &ConflictRecord, new: bool) -> ConflictReport {
     };
     ConflictReport {
         id: id.clone(),
-        said: Some(case.said.clone()),
-        attempts: case.attempts,
+        said: Some(record.said.clone()),
+        attempts: record.attempts,
         came: end,
     }
 }

@@ -4,7 +4,7 @@
 //! checkout. So the user, another integration and any run of other bundles go on.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use pdca_integrate::{Ingredients, StoreError};
+use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
 use pdca_lanes::{ClaimError, OwnerNote, Signature, WorkbenchError};
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle, chain};
@@ -13,11 +13,6 @@ use crate::checkout::{Checkout, CheckoutError};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
 use crate::run_bundle::{BeatError, Driver};
-
-use super::attempts::ConflictDir;
-use super::sides::Sides;
-use crate::integrate::gate::FIRST_SLOT;
-use crate::integrate::target_branch::TargetBranch;
 
 /// Who commits that never leave the resolver's checkout are by. Fixed, so that the same tree is the same
 /// commit for a driver that takes over.
@@ -31,19 +26,19 @@ const LARGEST: u64 = 64 << 20;
 const SLOTS: u32 = 64;
 
 /// What the resolver is asked.
-pub(in crate::integrate) struct Ask<'a> {
-    pub(in crate::integrate) front: &'a TargetBranch,
-    pub(in crate::integrate) bundle: &'a Bundle,
-    pub(in crate::integrate) sides: &'a Sides,
+pub(super) struct Ask<'a> {
+    pub(super) front: &'a TargetBranch,
+    pub(super) bundle: &'a Bundle,
+    pub(super) sides: &'a Sides,
     /// Where the case lies.
-    pub(in crate::integrate) file: &'a ConflictDir,
+    pub(super) file: &'a ConflictDir,
     /// Which attempt this is, from 1.
-    pub(in crate::integrate) attempt: u32,
+    pub(super) attempt: u32,
 }
 
 /// What an attempt came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::integrate) enum Attempted {
+pub(super) enum Attempted {
     /// It is resolved.
     Resolved {
         /// The change on the new base.
@@ -75,10 +70,7 @@ impl Driver<'_> {
     /// Has the resolver work on a conflict, and looks at what it left.
     ///
     /// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
-    pub(in crate::integrate) fn attempt_resolution(
-        &self,
-        ask: &Ask<'_>,
-    ) -> Result<Attempted, BeatError> {
+    pub(super) fn attempt_resolution(&self, ask: &Ask<'_>) -> Result<Attempted, BeatError> {
         let document = ask.sides.document(&ask.front.branch).into_bytes();
         let inputs = match Inputs::for_resolver(ask.bundle, document) {
             Ok(inputs) => inputs,
@@ -96,7 +88,7 @@ impl Driver<'_> {
             Ok(key) => key,
             Err(error) => return self.unanswered(ask, error),
         };
-        let job = ask.file.job(&key);
+        let job = ask.file.job(&key.to_string());
         let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
         if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
             // The end of a resolver whose work is no longer in the checkout is worth nothing.

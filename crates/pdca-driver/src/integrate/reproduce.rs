@@ -1,0 +1,88 @@
+//! Commands that show a red row again.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_gates::{Check, Cwd, quoted};
+use pdca_integrate::TargetBranch;
+
+use crate::config::WorkspaceConfig;
+
+use super::gate::Bench;
+
+/// The command that shows a red row again: a checkout of that very commit, and the row's command in
+/// it, with the variables that say what it is about.
+pub(super) fn reproduce(
+    config: &WorkspaceConfig,
+    front: &TargetBranch,
+    bench: &Bench,
+    row: &Check,
+) -> String {
+    let git = format!("git -C {}", quoted(front.target.path.as_str()));
+    let commit = &bench.commit;
+    let there = match row.cwd {
+        Cwd::Workspace => quoted(config.workspace.as_str()),
+        Cwd::Auto | Cwd::Worktree => "\"$d\"".to_owned(),
+    };
+    let variables = [
+        ("PDCA_WORKSPACE", quoted(config.workspace.as_str())),
+        ("PDCA_WORKTREE", "\"$d\"".to_owned()),
+        ("PDCA_BASE", commit.clone()),
+        ("PDCA_BRIEF_BASE", quoted(&front.branch)),
+        ("PDCA_TARGET", quoted(&front.target.name)),
+    ];
+    let variables = variables.map(|(name, value)| format!("{name}={value}")).join(" ");
+    let run = row.command.typed();
+    // The brackets keep the variable and the directory from the shell that it is pasted into.
+    format!(
+        "(d=$(mktemp -d) && {git} worktree add -q --detach \"$d\" {commit} && cd {there} && {variables} {run})"
+    )
+}
+
+impl WorkspaceConfig {
+    /// A path as files that are kept name it: from the workspace, wherever that is.
+    pub(super) fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
+        path.strip_prefix(&self.workspace).unwrap_or(path)
+    }
+
+    /// A command of [`reproduce`] for files that are kept: to be pasted in the workspace, wherever that is, so
+    /// that the same bundle has the same bytes on every machine.
+    pub(super) fn portable(&self, command: &str) -> String {
+        let mut text = command.to_owned();
+        for target in &self.targets {
+            let there =
+                format!("\"$w\"/{}", quoted(up_and_down(&self.workspace, &target.path).as_str()));
+            text = text.replace(
+                &format!("git -C {} ", quoted(target.path.as_str())),
+                &format!("git -C {there} "),
+            );
+        }
+        let own = quoted(self.workspace.as_str());
+        for place in ["PDCA_WORKSPACE=", "&& cd "] {
+            text = text.replace(&format!("{place}{own} "), &format!("{place}\"$w\" "));
+        }
+        text.replacen("(d=$(mktemp -d)", "(w=$PWD d=$(mktemp -d)", 1)
+    }
+}
+
+/// The way from one directory to another.
+fn up_and_down(from: &Utf8Path, to: &Utf8Path) -> Utf8PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| "..");
+    up.chain(to.components().skip(shared).map(|part| part.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_from_one_directory_to_another_goes_up_and_down() {
+        for (from, to, way) in [
+            ("/a/ws", "/a/ws/app", "app"),
+            ("/a/ws", "/a/app", "../app"),
+            ("/a/b/ws", "/c", "../../../c"),
+            ("/a", "/a", ""),
+        ] {
+            assert_eq!(up_and_down(Utf8Path::new(from), Utf8Path::new(to)), way, "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! A conflict that a resolver is asked about: what was tried, how often, and how it ended.
+//!
+//! There is one case for each sealed head, in a directory of its own below `.pdca/conflicts/`. The record
+//! is replaced whole before an attempt and after it, so attempts are counted whoever dies when. What
+//! failed is kept beside it. A new seal is a new head, and so a new case; the old one stays as it is.
+
+use std::io;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::{Allowance, Clock, Effects, HostScope, Limits, Moment, Now};
+use pdca_state::{BundleId, files};
+use serde::{Deserialize, Serialize};
+
+use crate::QueueWorkspace;
+
+/// The version of the record's form.
+const SCHEMA: u32 = 1;
+/// The record's name.
+const RECORD: &str = "case.json";
+/// Where the jobs of attempts are.
+const JOBS: &str = "jobs";
+/// A record or a resolution is not larger than this.
+const LARGEST: u64 = 64 << 20;
+
+/// How often a resolver is asked about one sealed change.
+pub const MOST_ATTEMPTS: u32 = 5;
+/// How often an attempt is begun at all, those that died with their driver included.
+const MOST_BEGINNINGS: u32 = 2 * MOST_ATTEMPTS;
+
+/// A conflict of one sealed change with its branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConflictRecord {
+    schema: u32,
+    /// The bundle.
+    pub id: BundleId,
+    /// The sealed commit.
+    pub head: String,
+    /// The target's name.
+    pub target: String,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// Where the branch was at the last attempt.
+    pub tip: String,
+    /// The bundles on the other side; none where the branch itself is.
+    pub partners: Vec<BundleId>,
+    /// What conflicts with what, in one sentence.
+    pub said: String,
+    /// How often the resolver was asked.
+    pub attempts: u32,
+    /// How often an attempt was begun.
+    begun: u32,
+    /// Whether the last attempt has no end yet.
+    pub(crate) open: bool,
+    last: Option<Last>,
+    /// What came of the attempts that failed.
+    pub failures: Vec<FailedAttempt>,
+    /// How often it was unblocked, and what was said then.
+    #[serde(default)]
+    pub unblocked: Vec<String>,
+    /// How the case ended, if it did.
+    pub end: Option<ConflictEnd>,
+}
+
+/// When the last attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Last {
+    /// For people.
+    wall: String,
+    /// What pauses are measured with.
+    uptime_ms: u64,
+    boot: String,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// Where the branch was.
+    pub tip: String,
+    /// What went wrong, in one sentence.
+    pub what: String,
+    /// What there is to read about it.
+    pub log: Utf8PathBuf,
+}
+
+/// How a case ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "kebab-case")]
+pub enum ConflictEnd {
+    /// It was tried enough. A person decides.
+    Blocked {
+        /// What that person should see.
+        evidence: String,
+    },
+    /// The change comes to nothing on this commit of the branch: its effect is there already.
+    Skipped {
+        /// Why.
+        why: String,
+        /// That commit.
+        tip: String,
+    },
+    /// It is resolved.
+    Resolved {
+        /// In which attempt.
+        attempt: u32,
+        /// The commit of the branch that the resolution is based on.
+        base: String,
+        /// Who did it.
+        by: String,
+        /// The archived attempt that the resolution takes the place of, from when that is known.
+        iteration: Option<u32>,
+    },
+}
+
+/// Whether the resolver may be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    /// Now; an attempt that was cut short goes on at once.
+    Now,
+    /// Not before this moment, as people write it.
+    At(String),
+    /// Not any more.
+    Never,
+}
+
+impl ConflictRecord {
+    pub(crate) fn new(id: &BundleId, head: &str, target: &str, branch: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            id: id.clone(),
+            head: head.to_owned(),
+            target: target.to_owned(),
+            branch: branch.to_owned(),
+            tip: String::new(),
+            partners: Vec::new(),
+            said: String::new(),
+            attempts: 0,
+            begun: 0,
+            open: false,
+            last: None,
+            failures: Vec::new(),
+            unblocked: Vec::new(),
+            end: None,
+        }
+    }
+
+    /// Whether it waits for a person who unblocks it, and what that person should see.
+    pub fn block(&self) -> Option<&str> {
+        match &self.end {
+            Some(ConflictEnd::Blocked { evidence }) => Some(evidence),
+            Some(ConflictEnd::Skipped { .. } | ConflictEnd::Resolved { .. }) | None => None,
+        }
+    }
+
+    /// The commit of the branch on which nothing was left of the change, if it ended so.
+    pub fn skipped_on(&self) -> Option<&str> {
+        match &self.end {
+            Some(ConflictEnd::Skipped { tip, .. }) => Some(tip),
+            Some(ConflictEnd::Blocked { .. } | ConflictEnd::Resolved { .. }) | None => None,
+        }
+    }
+
+    /// How far it is, for people.
+    pub fn progress(&self) -> String {
+        format!("attempts {}/{MOST_ATTEMPTS}", self.attempts)
+    }
+
+    /// Notes that an attempt is about to be made. One that was cut short goes on under its number.
+    pub fn begin(&mut self, tip: &str) {
+        if !self.open {
+            self.attempts += 1;
+        }
+        self.begun += 1;
+        self.open = true;
+        tip.clone_into(&mut self.tip);
+    }
+
+    /// Notes how the last attempt failed. After the last that may be, the case is blocked.
+    pub fn fail(&mut self, what: String, log: Utf8PathBuf, now: &Stamp) {
+        self.close(now);
+        let (attempt, tip) = (self.attempts, self.tip.clone());
+        self.failures.push(FailedAttempt { attempt, tip, what, log });
+        if self.attempts >= MOST_ATTEMPTS {
+            self.exhaust();
+        }
+    }
+
+    /// Blocks the case, with both sides named.
+    pub fn exhaust(&mut self) {
+        let last = self.failures.last().map_or("it never came to an end", |last| &last.what);
+        let evidence = format!("{}; {} and the last: {last}", self.said, self.progress());
+        self.end = Some(ConflictEnd::Blocked { evidence });
+    }
+
+    /// Notes that an attempt has its end.
+    pub fn close(&mut self, now: &Stamp) {
+        self.open = false;
+        self.last = Some(Last {
+            wall: now.at.wall.to_string(),
+            uptime_ms: u64::try_from(now.at.uptime.as_millis()).unwrap_or(u64::MAX),
+            boot: now.boot.clone(),
+        });
+    }
+
+    /// Takes the block away: the counting begins anew, and what failed stays on record.
+    fn unblock(&mut self, note: Option<&str>) {
+        self.unblocked.push(note.unwrap_or_default().to_owned());
+        (self.attempts, self.begun, self.open, self.last) = (0, 0, false, None);
+        self.end = None;
+    }
+
+    /// Whether the resolver may be asked, by what is on record.
+    pub fn due(&self, first_pause: Duration, now: &Stamp) -> Due {
+        let limits = Limits {
+            attempts: MOST_ATTEMPTS,
+            absolute: MOST_BEGINNINGS,
+            first_pause,
+            ..Limits::default()
+        };
+        if self.open {
+            return if self.begun < MOST_BEGINNINGS { Due::Now } else { Due::Never };
+        }
+        let last = self.last.as_ref().and_then(Last::moment);
+        let last = last.as_ref().map(Stamp::now);
+        match limits.after(self.attempts, last, self.begun, now.now()) {
+            Allowance::Now => Due::Now,
+            Allowance::Exhausted => Due::Never,
+            Allowance::After(pause) => {
+                let at = now.at.wall.checked_add(pause).unwrap_or(now.at.wall);
+                Due::At(at.to_string())
+            }
+        }
+    }
+}
+
+impl Last {
+    fn moment(&self) -> Option<Stamp> {
+        let at =
+            Moment { wall: self.wall.parse().ok()?, uptime: Duration::from_millis(self.uptime_ms) };
+        Some(Stamp { at, boot: self.boot.clone() })
+    }
+}
+
+/// A moment, and the boot it belongs to.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    at: Moment,
+    boot: String,
+}
+
+impl Stamp {
+    /// Reads the clock.
+    pub fn take(clock: Clock) -> io::Result<Self> {
+        Ok(Self { at: clock(), boot: HostScope::here()?.boot })
+    }
+
+    fn now(&self) -> Now<'_> {
+        Now { at: self.at, boot: &self.boot }
+    }
+}
+
+/// Where the case of a sealed head lies.
+#[derive(Debug, Clone)]
+pub struct ConflictDir {
+    dir: Utf8PathBuf,
+}
+
+impl ConflictDir {
+    /// The directory.
+    pub fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+
+    /// The lock that is held while anything of the resolver is alive. It is not that of the workspace's
+    /// children: a driver that is admitted need not wait for a resolver.
+    pub fn hold(&self) -> Utf8PathBuf {
+        self.dir.join("resolver.lock")
+    }
+
+    /// The record. A missing one is none; one that cannot be read is an error, because attempts are
+    /// counted in it.
+    pub fn load(&self) -> io::Result<Option<ConflictRecord>> {
+        let path = self.dir.join(RECORD);
+        let Some(text) = files::read_bounded(&path, LARGEST).map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&text).map(Some).map_err(|source| {
+            let what = format!("{path}:{}: {source}", source.line().max(1));
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+
+    /// Stores the record.
+    pub fn store(&self, case: &ConflictRecord) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(case).map_err(io::Error::other)?;
+        self.write(RECORD, &text)
+    }
+
+    /// Writes a file beside the record.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        fs_err::create_dir_all(&self.dir)?;
+        files::replace(self.dir.join(name), bytes)
+    }
+
+    /// The directory for the job of an attempt until its end is on record.
+    pub fn job(&self, key: &str) -> Utf8PathBuf {
+        self.dir.join(JOBS).join(key)
+    }
+
+    /// Removes the jobs of attempts: their ends are on record.
+    pub fn clear_jobs(&self) -> io::Result<()> {
+        // Children write there: directories without modes, files that cannot be removed.
+        pdca_lanes::discard(&self.dir.join(JOBS), &self.dir.join("discarded"))
+    }
+
+    /// Removes a file beside the record. Absent is fine.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match fs_err::remove_file(self.dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Reads a file beside the record.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        files::read_bounded(self.dir.join(name), LARGEST).map_err(io::Error::other)
+    }
+}
+
+impl ConflictDir {
+    fn root(workspace: &QueueWorkspace, id: &BundleId) -> Utf8PathBuf {
+        workspace.private().join("conflicts").join(id.dir_name())
+    }
+
+    /// The directory for the conflict of a sealed head.
+    pub fn of(workspace: &QueueWorkspace, id: &BundleId, head: &str) -> Self {
+        Self { dir: Self::root(workspace, id).join(head) }
+    }
+
+    /// Loads every conflict of a bundle, with its directory.
+    pub fn all(
+        workspace: &QueueWorkspace,
+        id: &BundleId,
+    ) -> io::Result<Vec<(Self, ConflictRecord)>> {
+        let dirs = match Self::root(workspace, id).read_dir_utf8() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            dirs => dirs?,
+        };
+        let mut found = Vec::new();
+        for dir in dirs {
+            let dir = Self { dir: dir?.into_path() };
+            if let Some(record) = dir.load()? {
+                found.push((dir, record));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Loads what is known about the conflict of a sealed head, for people: one that cannot be read is none.
+pub fn conflict_record(
+    workspace: &QueueWorkspace,
+    id: &BundleId,
+    head: &str,
+) -> Option<ConflictRecord> {
+    ConflictDir::of(workspace, id, head).load().ok().flatten()
+}
+
+/// Loads the conflicts of a bundle that are blocked, for people.
+pub fn blocked_conflicts(workspace: &QueueWorkspace, id: &BundleId) -> Vec<ConflictRecord> {
+    let all = ConflictDir::all(workspace, id).unwrap_or_default().into_iter();
+    all.map(|(_, record)| record).filter(|record| record.block().is_some()).collect()
+}
+
+/// Lets the resolver be asked again about what is blocked of a bundle. Returns the heads.
+pub fn unblock_conflicts(
+    workspace: &QueueWorkspace,
+    id: &BundleId,
+    note: Option<&str>,
+    effects: &dyn Effects,
+) -> io::Result<Vec<String>> {
+    let mut unblocked = Vec::new();
+    for (dir, mut record) in ConflictDir::all(workspace, id)? {
+        if record.block().is_some() {
+            record.unblock(note);
+            effects.perform("conflict-unblock", || dir.store(&record))?;
+            unblocked.push(record.head);
+        }
+    }
+    Ok(unblocked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(uptime: u64) -> Stamp {
+        let wall = "2026-01-02T03:04:05Z".parse().unwrap();
+        let at = Moment { wall, uptime: Duration::from_secs(uptime) };
+        Stamp { at, boot: "b1".into() }
+    }
+
+    fn case() -> ConflictRecord {
+        let id = "2".parse().unwrap();
+        let mut case = ConflictRecord::new(&id, "h", "app", "main");
+        case.said = "2 conflicts with 1 in f:1".into();
+        case
+    }
+
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn each_failure_doubles_the_pause_and_the_fifth_blocks_with_both_sides_named() {
+        let mut case = case();
+        let mut pauses = Vec::new();
+        for attempt in 1..=MOST_ATTEMPTS {
+            assert_eq!(case.due(PAUSE, &stamp(1_000_000)), Due::Now);
+            case.begin("t");
+            case.fail(format!("no {attempt}"), "log".into(), &stamp(100));
+            pauses.push(case.due(PAUSE, &stamp(100)));
+        }
+        let at = |text: &str| Due::At(format!("2026-01-02T03:04:{text}Z"));
+        assert_eq!(pauses, [at("10"), at("15"), at("25"), at("45"), Due::Never]);
+        let block = "2 conflicts with 1 in f:1; attempts 5/5 and the last: no 5";
+        assert_eq!(case.block(), Some(block));
+        assert_eq!(case.failures.len(), 5);
+        case.unblock(Some("mended"));
+        assert_eq!((case.due(PAUSE, &stamp(100)), case.failures.len()), (Due::Now, 5));
+        assert_eq!(case.unblocked, ["mended"]);
+    }
+
+    #[test]
+    fn an_attempt_that_was_cut_short_goes_on_under_its_number_but_not_for_ever() {
+        let mut case = case();
+        for _ in 0..MOST_BEGINNINGS {
+            assert_eq!(case.due(PAUSE, &stamp(1)), Due::Now);
+            case.begin("t");
+            assert_eq!(case.attempts, 1);
+        }
+        assert_eq!(case.due(PAUSE, &stamp(1)), Due::Never);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_garbage_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = ConflictDir { dir: Utf8PathBuf::from_path_buf(dir.path().join("c")).unwrap() };
+        assert_eq!(file.load().unwrap(), None);
+        let mut case = case();
+        case.begin("t");
+        case.fail("no".into(), "log".into(), &stamp(3));
+        case.end = Some(ConflictEnd::Skipped { why: "there".into(), tip: "t".into() });
+        file.store(&case).unwrap();
+        assert_eq!(file.load().unwrap(), Some(case));
+        fs_err::write(file.dir().join(RECORD), "{").unwrap();
+        file.load().unwrap_err();
+    }
+}

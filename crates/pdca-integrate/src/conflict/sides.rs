@@ -1,0 +1,105 @@
+//! Both sides of a conflict: an accepted change, and the branch it does not fit any more.
+
+use std::fmt::Write as _;
+
+use pdca_state::BundleId;
+
+use crate::{Conflict, ObjectId, Sealed, StoreError, contains};
+
+use crate::queue::held::{Held, HeldReason};
+use crate::queue::target_branch::{Accepted, ChangeState, TargetBranch};
+
+/// A conflict, with both sides named.
+#[derive(Debug)]
+pub struct Sides {
+    /// The sealed change.
+    pub sealed: Sealed,
+    /// Where the branch is.
+    pub tip: ObjectId,
+    /// The merged tree, with markers in it.
+    pub tree: ObjectId,
+    /// The files.
+    pub conflicts: Vec<Conflict>,
+    /// The bundles that landed in those files since; none where somebody else changed them.
+    pub partners: Vec<BundleId>,
+}
+
+impl Sides {
+    pub(crate) fn new(
+        branch: &TargetBranch,
+        sealed: &Sealed,
+        (tip, tree): (ObjectId, ObjectId),
+        conflicts: Vec<Conflict>,
+    ) -> Result<Self, StoreError> {
+        let mut partners = Vec::new();
+        for change in &branch.changes {
+            if is_partner(branch, sealed, change, &conflicts)? {
+                partners.push(change.bundle.id().clone());
+            }
+        }
+        Ok(Self { sealed: sealed.clone(), tip, tree, conflicts, partners })
+    }
+
+    /// What conflicts with what, in one sentence.
+    pub fn sentence(&self) -> String {
+        let (partners, conflicts) = (self.partners.clone(), self.conflicts.clone());
+        let blank = Held::blank(self.sealed.id(), HeldReason::Conflict);
+        Held { partners, conflicts, ..blank }.sentence()
+    }
+
+    /// What the resolver is told. The text of others is indented, so that no line of it is a heading.
+    pub fn document(&self, branch: &str) -> String {
+        let record = self.sealed.record();
+        let partners: Vec<&str> = self.partners.iter().map(BundleId::as_str).collect();
+        let others = if partners.is_empty() {
+            format!("{branch} as it is now")
+        } else {
+            format!("{branch} as it is now, with what landed of {}", partners.join(", "))
+        };
+        let id = self.sealed.id();
+        let mut text = format!(
+            "# Conflict — issue {id}\n\n{}.\n\n| side | commit | what it is |\n|---|---|---|\n\
+             | base | {} | what the accepted change was made on |\n\
+             | ours | {} | {others} |\n\
+             | theirs | {} | the accepted change of {id} |\n\n\
+             The checkout is at `ours` with `theirs` merged into it. Markers carry these ids: `<<<<<<<` that of ours, \
+             `>>>>>>>` that of theirs.\n",
+            self.sentence(),
+            record.base,
+            self.tip,
+            record.head,
+        );
+        for conflict in &self.conflicts {
+            describe(&mut text, conflict);
+        }
+        text
+    }
+}
+
+/// Whether a bundle landed, after the change was made, in a file that is in conflict.
+fn is_partner(
+    branch: &TargetBranch,
+    sealed: &Sealed,
+    change: &Accepted,
+    conflicts: &[Conflict],
+) -> Result<bool, StoreError> {
+    let ChangeState::Landed { sealed: other, commit, .. } = &change.standing else {
+        return Ok(false);
+    };
+    let footprint = &other.record().footprint;
+    let touches = conflicts.iter().any(|conflict| footprint.contains(&conflict.path));
+    Ok(touches && !contains(&branch.store, sealed.record().base, *commit)?)
+}
+
+fn describe(text: &mut String, conflict: &Conflict) {
+    let infallible = "because writing to a string cannot fail";
+    writeln!(text, "\n## {}\n\n{}", conflict.path, conflict.kind).expect(infallible);
+    for hunk in &conflict.hunks {
+        for (side, lines) in [("ours", &hunk.ours), ("theirs", &hunk.theirs)] {
+            writeln!(text, "\nLine {}, {side}:\n", hunk.line).expect(infallible);
+            for line in lines.lines() {
+                writeln!(text, "    {line}").expect(infallible);
+            }
+        }
+    }
+}

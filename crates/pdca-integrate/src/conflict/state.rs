@@ -1,0 +1,382 @@
+//! A conflict as it is now, and what is on record about it. Nothing here changes anything.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use camino::Utf8PathBuf;
+use pdca_journal::Clock;
+use pdca_process::Cancel;
+use pdca_state::{Artifact, Bundle, BundleId, LoadError, State};
+
+use crate::queue::IntegrateError;
+use crate::queue::landing_mode::BaseSearch;
+use crate::queue::settings::QueueSettings;
+use crate::queue::target_branch::{Accepted, ChangeState, TargetBranch};
+use crate::{Engine, EngineError, Merged, ObjectId, QueueWorkspace, Sealed, StoreError, contains};
+
+use super::attempts::{ConflictDir, ConflictEnd, ConflictRecord, Due, Stamp, conflict_record};
+use super::sides::Sides;
+
+/// What is asked of whoever resolves.
+#[derive(Debug, Clone, Copy)]
+pub struct ResolveRequest<'a> {
+    /// What `[integrate]` says.
+    pub settings: &'a QueueSettings,
+    /// The bundles that are not finished.
+    pub open: &'a BTreeSet<BundleId>,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// What came of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConflictReport {
+    /// The bundle.
+    pub id: BundleId,
+    /// What conflicts with what, where it does.
+    pub said: Option<String>,
+    /// How often the resolver was asked by now.
+    pub attempts: u32,
+    /// What came of it.
+    pub came: ConflictOutcome,
+}
+
+/// What came of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConflictOutcome {
+    /// The resolver may be asked now. Only where nothing is done.
+    Due,
+    /// It is resolved: the change is ready to be checked.
+    Resolved {
+        /// Who did it.
+        by: String,
+    },
+    /// The resolver left nothing of the change: its effect is in the branch already.
+    Skipped {
+        /// In words.
+        why: String,
+    },
+    /// The attempt failed.
+    Failed {
+        /// In words.
+        what: String,
+        /// What there is to read about it.
+        log: Utf8PathBuf,
+        /// When the next one may be.
+        due: Due,
+    },
+    /// It was tried enough: `blocked_conflict`.
+    Blocked {
+        /// What a person should see.
+        evidence: String,
+        /// Whether it came to that just now.
+        new: bool,
+    },
+    /// The next attempt is not due yet.
+    Later {
+        /// When it is, as people write it.
+        at: String,
+    },
+    /// There is no conflict.
+    Nothing {
+        /// How so.
+        why: String,
+    },
+    /// There is nothing that a resolver could do now.
+    Waits {
+        /// Why.
+        why: String,
+    },
+    /// Somebody else is at it.
+    Busy {
+        /// Who, by their own word.
+        holder: String,
+    },
+}
+
+/// Why the state of a conflict is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum ConflictError {
+    /// There is no such accepted change for the branch.
+    #[error("{id} is not accepted for this branch")]
+    Unknown {
+        /// The bundle.
+        id: BundleId,
+    },
+    /// It is not known where the branch is.
+    #[error(transparent)]
+    LandingBase(Box<IntegrateError>),
+    /// git could not merge.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The record cannot be read or written.
+    #[error("the record of the conflict in {dir} cannot be used")]
+    Record {
+        /// Where it is.
+        dir: Utf8PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl From<IntegrateError> for ConflictError {
+    fn from(error: IntegrateError) -> Self {
+        Self::LandingBase(Box::new(error))
+    }
+}
+
+/// A conflict as it is now, and what is on record about it.
+#[derive(Debug)]
+pub struct ConflictState {
+    /// The directory of its record.
+    pub dir: ConflictDir,
+    /// The record.
+    pub record: ConflictRecord,
+    /// Both sides, where they conflict now.
+    pub sides: Option<Sides>,
+    /// What is known without asking anybody.
+    pub known: Option<ConflictOutcome>,
+}
+
+/// Finds where the branch is that conflicts are resolved on.
+pub fn find_base(
+    branch: &TargetBranch,
+    settings: &QueueSettings,
+    cancel: &Cancel,
+    tell: &dyn Fn(String),
+) -> Result<ObjectId, IntegrateError> {
+    Ok(settings.land.mode().find(&BaseSearch { branch, settings, cancel, tell })?.at)
+}
+
+/// Says what an attempt to resolve would do about an accepted change. Nothing is written but objects
+/// that nothing refers to.
+pub fn dry_run_resolution(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
+    id: &BundleId,
+    request: ResolveRequest<'_>,
+) -> Result<ConflictReport, ConflictError> {
+    let found = match find_sealed(branch, id)? {
+        Ok(found) => found,
+        Err(report) => return Ok(report),
+    };
+    let tip = find_base(branch, request.settings, &Cancel::new(), &|_| ())?;
+    let state = ConflictState::look(workspace, branch, found, tip, request)?;
+    Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)))
+}
+
+impl ConflictState {
+    /// Looks at the change, the branch where it is, and the record.
+    pub fn look(
+        workspace: &QueueWorkspace,
+        branch: &TargetBranch,
+        (change, sealed): (&Accepted, &Sealed),
+        tip: ObjectId,
+        request: ResolveRequest<'_>,
+    ) -> Result<Self, ConflictError> {
+        let id = change.bundle.id();
+        let head = sealed.record().head.to_string();
+        let file = ConflictDir::of(workspace, id, &head);
+        let failed = |source| ConflictError::Record { dir: file.dir().to_owned(), source };
+        let case = file.load().map_err(failed)?;
+        let case = case
+            .unwrap_or_else(|| ConflictRecord::new(id, &head, &branch.target.name, &branch.branch));
+        let now = Stamp::take(request.clock).map_err(failed)?;
+        let mut matter = Self { dir: file.clone(), record: case, sides: None, known: None };
+        matter.known = match &matter.record.end {
+            Some(ConflictEnd::Resolved { by, .. }) => {
+                Some(ConflictOutcome::Resolved { by: by.clone() })
+            }
+            Some(ConflictEnd::Skipped { why, .. }) if holds(branch, &matter.record, tip)? => {
+                Some(ConflictOutcome::Skipped { why: why.clone() })
+            }
+            Some(ConflictEnd::Blocked { evidence }) => {
+                Some(ConflictOutcome::Blocked { evidence: evidence.clone(), new: false })
+            }
+            Some(ConflictEnd::Skipped { .. }) | None => None,
+        };
+        if matter.known.is_some() {
+            return Ok(matter);
+        }
+        // The branch was rewound since: what was found there does not hold any more.
+        matter.record.end = None;
+        if is_put_away(workspace, &change.bundle) {
+            let why = "it was put away; move it back to have it resolved".to_owned();
+            return Ok(Self { known: Some(ConflictOutcome::Waits { why }), ..matter });
+        }
+        if let Some(behind) = unlanded(workspace, branch, change, tip, request)? {
+            let why = format!("it needs {behind}, which has not landed");
+            return Ok(Self { known: Some(ConflictOutcome::Waits { why }), ..matter });
+        }
+        let record = sealed.record();
+        let drivers = request.settings.drivers()?;
+        let mut engine = Engine::new(&branch.store, drivers);
+        match engine.bring((record.base, record.head), tip)? {
+            Merged::Clean { tree } => {
+                let known = Some(fits(branch, tip, tree)?);
+                return Ok(Self { known, ..matter });
+            }
+            Merged::Conflicted { tree, conflicts } => {
+                let sides = Sides::new(branch, sealed, (tip, tree), conflicts)?;
+                matter.record.said = sides.sentence();
+                matter.record.partners.clone_from(&sides.partners);
+                matter.sides = Some(sides);
+            }
+        }
+        if let Due::At(at) = matter.record.due(request.settings.resolve_pause(), &now) {
+            matter.known = Some(ConflictOutcome::Later { at });
+        }
+        Ok(matter)
+    }
+
+    /// A report of this outcome.
+    pub fn report(&self, id: &BundleId, came: ConflictOutcome) -> ConflictReport {
+        let said = Some(self.record.said.clone()).filter(|said| !said.is_empty());
+        ConflictReport { id: id.clone(), said, attempts: self.record.attempts, came }
+    }
+}
+
+/// The first change that a change needs and the branch does not have.
+fn unlanded(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
+    change: &Accepted,
+    tip: ObjectId,
+    request: ResolveRequest<'_>,
+) -> Result<Option<BundleId>, StoreError> {
+    for needed in &change.depends_on {
+        let found = branch.changes.iter().find(|other| other.bundle.id() == needed);
+        let is_there = match found {
+            None => !request.open.contains(needed),
+            Some(other) => {
+                matches!(other.standing, ChangeState::Landed { .. })
+                    || is_skipped(workspace, branch, other, tip)?
+            }
+        };
+        if !is_there {
+            return Ok(Some(needed.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether the resolver found that the branch has the effect of a change already. That holds as
+/// long as the branch has the commit on which it was found.
+fn is_skipped(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
+    change: &Accepted,
+    now: ObjectId,
+) -> Result<bool, StoreError> {
+    let ChangeState::Sealed(sealed) = &change.standing else { return Ok(false) };
+    let head = sealed.record().head.to_string();
+    let record = conflict_record(workspace, change.bundle.id(), &head);
+    let Some(record) = record else { return Ok(false) };
+    Ok(record.skipped_on().is_some() && holds(branch, &record, now)?)
+}
+
+/// Returns whether a bundle was put away, where no driver looks for it.
+pub fn is_put_away(workspace: &QueueWorkspace, bundle: &Bundle) -> bool {
+    bundle.dir() != workspace.bundles.bundle(bundle.id()).dir()
+}
+
+/// The changes of which a resolver found that nothing is left to land.
+pub(crate) fn skipped(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
+    now: ObjectId,
+) -> Result<BTreeSet<BundleId>, StoreError> {
+    let mut skipped = BTreeSet::new();
+    for change in &branch.changes {
+        if is_skipped(workspace, branch, change, now)? {
+            skipped.insert(change.bundle.id().clone());
+        }
+    }
+    Ok(skipped)
+}
+
+/// Whether the branch has the commit on which it was found that it has the effect of the change.
+fn holds(branch: &TargetBranch, case: &ConflictRecord, now: ObjectId) -> Result<bool, StoreError> {
+    let found = case.skipped_on().and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
+    let Some(tip) = found else { return Ok(false) };
+    match contains(&branch.store, now, tip) {
+        // It was collected as garbage, so no branch has it.
+        Err(StoreError::NoSuchCommit { commit }) if commit == tip => Ok(false),
+        answer => answer,
+    }
+}
+
+/// A report about a change without a record.
+pub fn report(id: &BundleId, came: ConflictOutcome) -> ConflictReport {
+    ConflictReport { id: id.clone(), said: None, attempts: 0, came }
+}
+
+/// The change of a bundle and its seal, or why a resolver has nothing to do with it.
+pub fn find_sealed<'f>(
+    branch: &'f TargetBranch,
+    id: &BundleId,
+) -> Result<Result<(&'f Accepted, &'f Sealed), ConflictReport>, ConflictError> {
+    let found = branch.changes.iter().find(|change| change.bundle.id() == id);
+    let change = found.ok_or_else(|| ConflictError::Unknown { id: id.clone() })?;
+    let nothing = |why| Ok(Err(report(id, ConflictOutcome::Nothing { why })));
+    let why = match &change.standing {
+        ChangeState::Sealed(sealed) => return Ok(Ok((change, sealed))),
+        ChangeState::Landed { .. } => return nothing("it has landed".to_owned()),
+        ChangeState::Staged { branch, .. } => {
+            return nothing(format!("it is in {branch}, without a conflict"));
+        }
+        ChangeState::Reverted { by, .. } => return nothing(format!("it was reverted by {by}")),
+        ChangeState::Unsealed => "it was accepted without a seal".to_owned(),
+        ChangeState::Drifted { why } => format!("it is not as it was sealed: {why}"),
+    };
+    Ok(Err(report(id, ConflictOutcome::Waits { why })))
+}
+
+/// Returns whether a bundle is accepted still, with the same seal. Asked once its lock is held.
+pub fn is_as_it_was(change: &Accepted, sealed: &Sealed) -> Result<bool, LoadError> {
+    let bundle = &change.bundle;
+    if bundle.load()?.state != State::Complete {
+        return Ok(false);
+    }
+    let copy = bundle.read(Artifact::Seal)?;
+    Ok(copy.is_none_or(|text| text == sealed.to_json()))
+}
+
+/// What a change is that merges with its branch.
+fn fits(
+    branch: &TargetBranch,
+    tip: ObjectId,
+    tree: ObjectId,
+) -> Result<ConflictOutcome, StoreError> {
+    let name = &branch.branch;
+    if tree == branch.store.tree_of(tip)? {
+        return Ok(ConflictOutcome::Nothing { why: format!("what it does is in {name} already") });
+    }
+    let mut waiting: Vec<&str> = branch
+        .changes
+        .iter()
+        .filter_map(|change| match &change.standing {
+            ChangeState::Staged { branch, .. } => Some(branch.as_str()),
+            ChangeState::Unsealed
+            | ChangeState::Sealed(_)
+            | ChangeState::Landed { .. }
+            | ChangeState::Reverted { .. }
+            | ChangeState::Drifted { .. } => None,
+        })
+        .collect();
+    waiting.sort_unstable();
+    waiting.dedup();
+    if waiting.is_empty() {
+        return Ok(ConflictOutcome::Nothing {
+            why: format!("it does not conflict with {name} as it is"),
+        });
+    }
+    let waiting = waiting.join(", ");
+    let why = format!(
+        "{name} as it is has no conflict with it: what waits in {waiting} has to be merged first"
+    );
+    Ok(ConflictOutcome::Waits { why })
+}

@@ -1,0 +1,203 @@
+//! The commits of an attempt that is not accepted yet, kept in the target's repository.
+//!
+//! A builder commits in a lane. Its commits are brought into the target's object store, and a ref below
+//! `refs/pdca/attempts/` keeps them, so that they outlive the lane, can be the base of other attempts, and
+//! are the very commits that accepting seals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8Path;
+use gix::{ObjectId, bstr::ByteSlice as _, objs::tree::EntryKind};
+use pdca_state::BundleId;
+
+use crate::{
+    git::failure::{RefError, StoreError},
+    git::fence::{Effect, Fence, Log, Move, ref_at},
+    git::name::ATTEMPTS,
+    git::rebuild::Ingredients,
+    git::store::{Store, open_repository},
+};
+
+/// More commits than anybody would review in one change.
+const MAX_COMMITS: usize = 10_000;
+
+/// The ref that keeps the work of a bundle. `workspace` tells workspaces on one target apart.
+pub fn work_ref(workspace: &str, id: &BundleId) -> String {
+    format!("{}{id}", work_prefix(workspace))
+}
+
+/// The beginning of the names of all such refs of a workspace.
+pub fn work_prefix(workspace: &str) -> String {
+    format!("{ATTEMPTS}{workspace}/")
+}
+
+/// Has a ref keep the commits after `base` up to `head`, in place of what it kept before.
+pub fn keep_work(
+    store: &Store,
+    fence: &Fence,
+    name: &str,
+    (base, head): (ObjectId, ObjectId),
+    log: Log<'_>,
+) -> Result<Effect, RefError> {
+    let from = ref_at(store, name)?;
+    if from == Some(head) {
+        return Ok(Effect::Recognised);
+    }
+    store.sync_commits(base, head)?;
+    fence.move_refs(store, &[Move { name: name.to_owned(), from, to: Some(head) }], log)?;
+    Ok(Effect::Made)
+}
+
+/// Drops the ref of work that is kept elsewhere by now, or that nobody wants.
+pub fn drop_work(
+    store: &Store,
+    fence: &Fence,
+    name: &str,
+    log: Log<'_>,
+) -> Result<Effect, RefError> {
+    let Some(at) = ref_at(store, name)? else { return Ok(Effect::Recognised) };
+    fence.move_refs(store, &[Move { name: name.to_owned(), from: Some(at), to: None }], log)?;
+    Ok(Effect::Made)
+}
+
+impl Store {
+    /// Brings the commits after `base` up to `head`, and all that is new in them, from a lane into this
+    /// repository. Every object is hashed again on its way in, and a tree with an entry that no checkout
+    /// can have is refused.
+    ///
+    /// Returns the commits, oldest first; none where they are not one line from the base. Nothing
+    /// refers to them yet.
+    pub fn take_in(
+        &self,
+        from: &Utf8Path,
+        base: ObjectId,
+        head: ObjectId,
+    ) -> Result<Option<Vec<ObjectId>>, StoreError> {
+        self.require_commit(base)?;
+        let lane = open_repository(from)?.to_thread_local();
+        let failed = |source| StoreError::objects("read a lane's commits", source);
+        let mut commits = Vec::new();
+        let mut at = head;
+        while at != base {
+            let commit = lane.find_commit(at).map_err(failed)?;
+            let parents: Vec<ObjectId> = commit.parent_ids().map(gix::Id::detach).collect();
+            let [parent] = parents[..] else { return Ok(None) };
+            commits.push(at);
+            if commits.len() > MAX_COMMITS {
+                return Ok(None);
+            }
+            at = parent;
+        }
+        commits.reverse();
+        let own = self.repo();
+        let mut before = self.tree_of(base)?;
+        let mut seen = BTreeSet::new();
+        for id in &commits {
+            let commit = lane.find_commit(*id).map_err(failed)?;
+            let tree = commit.tree_id().map_err(failed)?.detach();
+            copy_tree(&lane, &own, Some(before), tree, &mut seen)?;
+            copy(&lane, &own, *id)?;
+            before = tree;
+        }
+        for id in &commits {
+            if self.require_sound(*id).is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(commits))
+    }
+}
+
+impl Store {
+    /// Makes one commit of all that a lane's commit has, on the base: for work that is not one line of
+    /// commits from there.
+    pub fn squash(
+        &self,
+        from: &Utf8Path,
+        head: ObjectId,
+        change: &Ingredients<'_>,
+    ) -> Result<ObjectId, StoreError> {
+        let lane = open_repository(from)?.to_thread_local();
+        let failed = |source| StoreError::objects("read a lane's commits", source);
+        let tree = lane.find_commit(head).map_err(failed)?.tree_id().map_err(failed)?.detach();
+        let before = self.tree_of(change.base)?;
+        copy_tree(&lane, &self.repo(), Some(before), tree, &mut BTreeSet::new())?;
+        self.commit_tree(change, tree)
+    }
+}
+
+/// Copies a tree and what is in it, but for what `before` has in the same place.
+fn copy_tree(
+    from: &gix::Repository,
+    to: &gix::Repository,
+    before: Option<ObjectId>,
+    tree: ObjectId,
+    seen: &mut BTreeSet<ObjectId>,
+) -> Result<(), StoreError> {
+    let failed = |source| StoreError::objects("read a lane's tree", source);
+    // Trees are written after what is in them, so that a crash leaves none that is incomplete.
+    let mut trees = Vec::new();
+    let mut open = vec![(before, tree)];
+    while let Some((before, tree)) = open.pop() {
+        if before == Some(tree) || !seen.insert(tree) {
+            continue;
+        }
+        trees.push(tree);
+        let mut known = BTreeMap::new();
+        if let Some(before) = before {
+            let old = from.find_tree(before).map_err(failed)?;
+            for entry in old.iter() {
+                let entry = entry.map_err(failed)?;
+                known.insert(entry.filename().to_owned(), (entry.mode(), entry.object_id()));
+            }
+        }
+        let new = from.find_tree(tree).map_err(failed)?;
+        for entry in new.iter() {
+            let entry = entry.map_err(failed)?;
+            let (name, id) = (entry.filename(), entry.object_id());
+            if !is_sound_name(name) {
+                return Err(StoreError::Form { what: format!("a tree with an entry {name:?}") });
+            }
+            let known = known.get(name).copied();
+            if known.is_some_and(|(_, known)| known == id) {
+                continue;
+            }
+            match entry.mode().kind() {
+                EntryKind::Tree => {
+                    let before = known.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id);
+                    open.push((before, id));
+                }
+                EntryKind::Blob | EntryKind::BlobExecutable | EntryKind::Link => {
+                    copy(from, to, id)?;
+                }
+                // A submodule's commit is in another repository.
+                EntryKind::Commit => {}
+            }
+        }
+    }
+    trees.iter().rev().try_for_each(|tree| copy(from, to, *tree))
+}
+
+fn is_sound_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && !name.contains_str("/")
+        && !matches!(name, b"." | b"..")
+        && !name.eq_ignore_ascii_case(b".git")
+}
+
+fn copy(from: &gix::Repository, to: &gix::Repository, id: ObjectId) -> Result<(), StoreError> {
+    use gix::objs::Write as _;
+    let failed = |source| StoreError::objects("bring an object from a lane", source);
+    if to.has_object(id) {
+        return Ok(());
+    }
+    let object = from.find_object(id).map_err(failed)?;
+    let written = to
+        .objects
+        .write_buf(object.kind, &object.data)
+        .map_err(|source| StoreError::objects("write an object", source))?;
+    if written == id {
+        return Ok(());
+    }
+    Err(StoreError::Form { what: format!("object {id} of a lane") })
+}

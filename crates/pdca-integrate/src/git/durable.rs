@@ -1,0 +1,54 @@
+//! Objects reach the disk before a ref names them.
+
+use std::collections::BTreeSet;
+
+use camino::Utf8PathBuf;
+use fs_err as fs;
+use gix::ObjectId;
+
+use crate::{git::failure::StoreError, git::footprint::Difference, git::store::Store};
+
+impl Store {
+    /// Syncs the commits after `base` up to `head` along first parents, and all that is new in
+    /// them. What is in a pack was synced by whoever wrote the pack.
+    pub(crate) fn sync_commits(&self, base: ObjectId, head: ObjectId) -> Result<(), StoreError> {
+        let mut objects = BTreeSet::new();
+        let mut at = head;
+        while at != base {
+            let Some(parent) = self.parents_of(at)?.first().copied() else {
+                break;
+            };
+            let (old, new) = (self.tree_of(parent)?, self.tree_of(at)?);
+            objects.extend(Difference::between(self, Some(old), new)?.new_objects);
+            objects.insert(at);
+            at = parent;
+        }
+        self.sync_objects(&objects)
+    }
+
+    /// Syncs these objects where they are files of their own.
+    pub(crate) fn sync_objects(&self, objects: &BTreeSet<ObjectId>) -> Result<(), StoreError> {
+        let mut dirs = BTreeSet::from([self.common_dir().join("objects")]);
+        for object in objects {
+            let path = self.loose_path(*object);
+            let failed = |source| StoreError::io("sync", &path, source);
+            match fs::File::open(&path) {
+                Ok(file) => file.sync_all().map_err(failed)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            }
+            dirs.extend(path.parent().map(Utf8PathBuf::from));
+        }
+        for dir in dirs {
+            let failed = |source| StoreError::io("sync", &dir, source);
+            fs::File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn loose_path(&self, object: ObjectId) -> Utf8PathBuf {
+        let hex = object.to_string();
+        let (dir, name) = hex.split_at(2);
+        self.common_dir().join("objects").join(dir).join(name)
+    }
+}

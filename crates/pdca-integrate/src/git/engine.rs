@@ -1,0 +1,406 @@
+//! git's own merge, in the object store.
+//!
+//! `git merge-tree --write-tree --stdin -z` takes any number of merges and has no working tree and
+//! no index. It reads no configuration but what is written here, and takes its attributes from a
+//! tree that the caller names, never from files that happen to lie around. A merge driver is a
+//! program; it is run only where the caller declared it.
+//!
+//! Most merges need no git: their outcome is [`certain`].
+//!
+//! A git before 2.45 takes neither trees nor the attributes of one; what is asked of it instead comes
+//! to the same, see [`stand_in`] and [`attributes`].
+//!
+//! One process answers a whole batch. It is not kept for the next: git 2.47 holds its answers back
+//! until its input ends, so that asking, waiting and asking again would wait for ever.
+
+pub(crate) mod answer;
+mod attributes;
+mod certain;
+mod stand_in;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use gix::ObjectId;
+use pdca_state::sha256_hex;
+use thiserror::Error;
+
+use self::{answer::Answer, attributes::Layout, certain::Certain, stand_in::StandIns};
+use crate::{
+    conflict::{self, Conflict},
+    git::command,
+    git::failure::StoreError,
+    git::path::TreePath,
+    git::store::Store,
+};
+
+/// How many merges one process is asked for.
+const BATCH: usize = 512;
+
+/// Any number of merges, one a line.
+const ARGS: [&str; 4] = ["merge-tree", "--write-tree", "--stdin", "-z"];
+
+/// A merge driver that the project declares: what `merge=<name>` in its attributes may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The command, as git's `merge.<name>.driver` takes it.
+    pub command: String,
+    /// The driver for merges of common ancestors; the same where there is none.
+    pub recursive: Option<String>,
+}
+
+/// The declared merge drivers, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drivers(BTreeMap<String, Driver>);
+
+/// git, ready to merge.
+#[derive(Debug)]
+pub struct Engine<'a> {
+    store: &'a Store,
+    drivers: Drivers,
+    /// The tree whose `.gitattributes` hold.
+    attributes: Option<ObjectId>,
+    /// How many merges were made.
+    asked: u64,
+    /// For how many of them git was asked.
+    asked_git: u64,
+    /// Answers that nobody has asked for yet, and the attributes that they were made with.
+    foreseen: BTreeMap<(Option<ObjectId>, Question), Merged>,
+    /// Where the attributes are for a git that cannot read them from a tree.
+    layout: Layout,
+    /// Merges that need no git.
+    certain: Option<Certain<'a>>,
+}
+
+/// What is merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Question {
+    /// The difference of two trees, or of the trees of two commits, brought to a third: a pick.
+    Trees { base: ObjectId, ours: ObjectId, theirs: ObjectId },
+    /// Two commits, from what they have in common.
+    Commits { ours: ObjectId, theirs: ObjectId },
+}
+
+/// What became of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// It went well.
+    Clean {
+        /// The tree.
+        tree: ObjectId,
+    },
+    /// It did not.
+    Conflicted {
+        /// What git came to, with markers in the files where both sides changed the same lines.
+        tree: ObjectId,
+        /// Every file that needs somebody to decide, in the order of their names.
+        conflicts: Vec<Conflict>,
+    },
+}
+
+/// Why a merge was not made. It says nothing about the two sides.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// git ended without an answer, twice for the same merge.
+    #[error("git did not merge {ours} and {theirs}: {said}")]
+    NoAnswer {
+        /// One side.
+        ours: ObjectId,
+        /// The other.
+        theirs: ObjectId,
+        /// What it said instead.
+        said: String,
+    },
+    /// A name that cannot be that of a driver, or a command that cannot be one.
+    #[error("the merge driver {name:?} cannot be declared: {why}")]
+    Driver {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The answer or an object could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Drivers {
+    /// Declares a driver.
+    pub fn declare(&mut self, name: &str, driver: Driver) -> Result<(), EngineError> {
+        let bad = |why| Err(EngineError::Driver { name: name.to_owned(), why });
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if name.is_empty() || !name.bytes().all(legal) {
+            return bad("its name may have letters, digits, `-` and `_` only");
+        }
+        let commands = [Some(&driver.command), driver.recursive.as_ref()];
+        if commands.into_iter().flatten().any(|text| text.contains(['\n', '\0']) || text.is_empty())
+        {
+            return bad("its command is empty or has a line break in it");
+        }
+        self.0.insert(name.to_owned(), driver);
+        Ok(())
+    }
+
+    /// What to put into the key of a verdict: another driver may give another tree.
+    pub fn digest(&self) -> String {
+        let text: Vec<String> = self.settings();
+        sha256_hex(text.join("\n").as_bytes())
+    }
+
+    fn settings(&self) -> Vec<String> {
+        let mut settings = Vec::new();
+        for (name, driver) in &self.0 {
+            settings.push(format!("merge.{name}.driver={}", driver.command));
+            if let Some(recursive) = &driver.recursive {
+                settings.push(format!("merge.{name}.recursive={recursive}"));
+            }
+        }
+        settings
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// An engine on a store.
+    pub fn new(store: &'a Store, drivers: Drivers) -> Self {
+        Self {
+            store,
+            drivers,
+            attributes: None,
+            asked: 0,
+            asked_git: 0,
+            foreseen: BTreeMap::new(),
+            layout: Layout::default(),
+            certain: None,
+        }
+    }
+
+    /// The store it merges in.
+    pub fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    /// The declared drivers.
+    pub fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
+    /// How many merges were made.
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// For how many of them git was asked, because their outcome was not certain without it.
+    pub fn asked_git(&self) -> u64 {
+        self.asked_git
+    }
+
+    /// From here on the `.gitattributes` of this tree hold.
+    pub(crate) fn set_attributes(&mut self, tree: ObjectId) {
+        self.attributes = Some(tree);
+    }
+
+    /// Merges two commits from what they have in common, with the attributes of the first.
+    pub fn merge(&mut self, ours: ObjectId, theirs: ObjectId) -> Result<Merged, EngineError> {
+        self.set_attributes(self.store.tree_of(ours)?);
+        self.ask(Question::Commits { ours, theirs })
+    }
+
+    /// Brings what one commit changed to another, with the attributes of the latter.
+    pub fn pick(&mut self, commit: ObjectId, onto: ObjectId) -> Result<Merged, EngineError> {
+        let ours = self.store.tree_of(onto)?;
+        let Some(parent) = self.store.parents_of(commit)?.first().copied() else {
+            return Err(StoreError::NoSuchCommit { commit }.into());
+        };
+        let base = self.store.tree_of(parent)?;
+        self.set_attributes(ours);
+        self.ask(Question::Trees { base, ours, theirs: self.store.tree_of(commit)? })
+    }
+
+    /// Brings a change of several commits to another commit as one, with the attributes of the latter.
+    ///
+    /// The markers of a conflict carry the ids of `onto` and `head`.
+    pub fn bring(
+        &mut self,
+        (base, head): (ObjectId, ObjectId),
+        onto: ObjectId,
+    ) -> Result<Merged, EngineError> {
+        for commit in [base, head] {
+            self.store.require_commit(commit)?;
+        }
+        self.set_attributes(self.store.tree_of(onto)?);
+        self.ask(Question::Trees { base, ours: onto, theirs: head })
+    }
+
+    /// Makes one merge.
+    pub(crate) fn ask(&mut self, question: Question) -> Result<Merged, EngineError> {
+        if let Some(merged) = self.foreseen.remove(&(self.attributes, question)) {
+            return Ok(merged);
+        }
+        if let Some(tree) = self.certain(question) {
+            return Ok(Merged::Clean { tree });
+        }
+        self.ask_git(&[question]).pop().expect("because there is an answer to every question")
+    }
+
+    /// The tree that a merge gives, where that is certain without git.
+    pub(crate) fn certain(&mut self, question: Question) -> Option<ObjectId> {
+        let store = self.store;
+        let certain = self.certain.get_or_insert_with(|| Certain::new(store));
+        // What cannot be read here is for git to say something about.
+        let tree = certain_tree(store, certain, question).ok().flatten();
+        self.asked += u64::from(tree.is_some());
+        tree
+    }
+
+    /// Whether the answer is there already.
+    pub(crate) fn foresees(&self, question: Question) -> bool {
+        self.foreseen.contains_key(&(self.attributes, question))
+    }
+
+    /// Makes merges that may be asked for next. What was foreseen before is forgotten.
+    pub(crate) fn foresee(&mut self, questions: &[Question]) {
+        let answers = self.ask_all(questions);
+        let keys = questions.iter().map(|question| (self.attributes, *question));
+        // One that git could not make is made again when it is asked for.
+        self.foreseen =
+            keys.zip(answers).filter_map(|(key, answer)| Some((key, answer.ok()?))).collect();
+    }
+
+    /// Makes merges that do not build upon each other. One that git cannot make spoils no other.
+    pub(crate) fn ask_all(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
+        let certain: Vec<_> = questions.iter().map(|question| self.certain(*question)).collect();
+        let open = questions.iter().zip(&certain).filter(|(_, tree)| tree.is_none());
+        let open: Vec<Question> = open.map(|(question, _)| *question).collect();
+        let mut from_git = self.ask_git(&open).into_iter();
+        let answer = |tree: Option<ObjectId>| match tree {
+            Some(tree) => Ok(Merged::Clean { tree }),
+            None => from_git.next().expect("because there is an answer to every question"),
+        };
+        certain.into_iter().map(answer).collect()
+    }
+
+    /// Has git make merges.
+    fn ask_git(&mut self, questions: &[Question]) -> Vec<Result<Merged, EngineError>> {
+        let mut answers = Vec::with_capacity(questions.len());
+        while answers.len() < questions.len() {
+            let left = &questions[answers.len()..];
+            let batch = &left[..left.len().min(BATCH)];
+            let (heard, said) = self.run(batch);
+            let whole = heard.len() == batch.len();
+            answers.extend(self.understand(batch, heard));
+            if whole {
+                continue;
+            }
+            // git ended at the next one. It may have been killed, so it is worth a second try.
+            let stuck = &questions[answers.len()];
+            let (heard, again) = self.run(std::slice::from_ref(stuck));
+            if heard.is_empty() {
+                let (ours, theirs) = stuck.sides();
+                let said = if again.is_empty() { said } else { again };
+                answers.push(Err(EngineError::NoAnswer { ours, theirs, said }));
+            } else {
+                answers.extend(self.understand(std::slice::from_ref(stuck), heard));
+            }
+        }
+        answers
+    }
+
+    /// Asks git, and gives the answers that came and what it said beside them.
+    fn run(&mut self, questions: &[Question]) -> (Vec<Answer>, String) {
+        let count = u64::try_from(questions.len()).unwrap_or(u64::MAX);
+        self.asked += count;
+        self.asked_git += count;
+        let said = if self.store.merges_trees() {
+            self.run_trees(questions)
+        } else {
+            self.run_commits(questions)
+        };
+        said.unwrap_or_else(|error| (Vec::new(), pdca_state::chain(&error)))
+    }
+
+    fn run_trees(&self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
+        let lines: String = questions.iter().map(Question::line).collect();
+        let mut tool = self.store.git().tool(&ARGS, &self.drivers.settings()).stdin(lines);
+        if let Some(tree) = self.attributes {
+            tool = tool.env("GIT_ATTR_SOURCE", tree.to_string());
+        }
+        let said = command::run(&tool)?;
+        Ok((answer::parse_all(&said.stdout), said.stderr.trim().to_owned()))
+    }
+
+    /// As [`run_trees`](Self::run_trees), with a git that takes neither trees nor their attributes.
+    fn run_commits(&mut self, questions: &[Question]) -> Result<(Vec<Answer>, String), StoreError> {
+        let store = self.store;
+        let stand_ins = StandIns::write(store, questions)?;
+        let lines: String = (0..).zip(questions).map(|(at, q)| stand_ins.line(at, q)).collect();
+        let mut tool = store
+            .git()
+            .tool(&ARGS, &self.drivers.settings())
+            .stdin(lines)
+            .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", stand_ins.alternates());
+        if let Some(tree) = self.attributes
+            && let Some(dir) = self.layout.of(store, tree)?
+        {
+            tool = tool.cwd(&dir).env("GIT_WORK_TREE", dir.as_str());
+        }
+        let said = command::run(&tool)?;
+        let answers = answer::parse_all(&said.stdout);
+        let answers = (0..).zip(answers).map(|(at, answer)| stand_ins.relabel(store, at, answer));
+        Ok((answers.collect::<Result<_, _>>()?, said.stderr.trim().to_owned()))
+    }
+
+    fn understand(
+        &self,
+        questions: &[Question],
+        answers: Vec<Answer>,
+    ) -> Vec<Result<Merged, EngineError>> {
+        let each = questions.iter().zip(answers);
+        each.map(|(question, answer)| {
+            if answer.clean {
+                return Ok(Merged::Clean { tree: answer.tree });
+            }
+            let conflicts = conflict::describe(self.store, &answer, question.sides())?;
+            Ok(Merged::Conflicted { tree: answer.tree, conflicts })
+        })
+        .collect()
+    }
+}
+
+fn certain_tree(
+    store: &Store,
+    certain: &mut Certain<'_>,
+    question: Question,
+) -> Result<Option<ObjectId>, StoreError> {
+    let tree = |id| store.tree_at(id);
+    match question {
+        Question::Trees { base, ours, theirs } => {
+            certain.merge(tree(base)?, tree(ours)?, tree(theirs)?)
+        }
+        Question::Commits { ours, theirs } => {
+            let Some(newer) = certain.newer(ours, theirs)? else { return Ok(None) };
+            let older = tree(if newer == ours { theirs } else { ours })?;
+            certain.merge(older, older, tree(newer)?)
+        }
+    }
+}
+
+impl Question {
+    fn line(&self) -> String {
+        match self {
+            Self::Trees { base, ours, theirs } => format!("{base} -- {ours} {theirs}\n"),
+            Self::Commits { ours, theirs } => format!("{ours} {theirs}\n"),
+        }
+    }
+
+    fn sides(&self) -> (ObjectId, ObjectId) {
+        match *self {
+            Self::Trees { ours, theirs, .. } | Self::Commits { ours, theirs } => (ours, theirs),
+        }
+    }
+}
+
+/// Whether a change of this path changes the attributes of others.
+pub(crate) fn is_attributes(path: &TreePath) -> bool {
+    path.file_name() == b".gitattributes"
+}

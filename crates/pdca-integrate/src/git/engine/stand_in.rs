@@ -1,0 +1,209 @@
+//! Merging trees with a git whose `merge-tree` takes two commits and nothing else.
+//!
+//! Before 2.45 a base could not be given as a tree, and before 2.40 not at all. For each question
+//! three commits are made: one of the base's tree, and on it one of each side's. What the sides have
+//! in common is then the base, so the merge is the same. What differs afterwards is only how git
+//! names the two sides in its answer, and those names are put back:
+//!
+//! 1. The commits are written to a directory of their own, which git reads beside the target's
+//!    objects: none of them is left in the target.
+//! 2. git merges, and writes the name of a stand-in where it would write the name of a side: beside
+//!    the markers in files, and at the end of the names of files that had to step aside.
+//! 3. Each of those places gets the name of the side, so that the tree is the one that a newer git
+//!    gives.
+
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+    objs::Write as _,
+};
+
+use super::{Question, answer::Answer};
+use crate::{
+    git::command::Scratch, git::failure::StoreError, git::footprint::Difference,
+    git::path::TreePath, git::store::Store,
+};
+
+/// The stand-ins for a batch of questions. Dropping it removes them.
+#[derive(Debug)]
+pub(super) struct StandIns {
+    objects: Scratch,
+    /// For each question what git is asked instead; none where it is asked as it is.
+    pairs: Vec<Option<Pair>>,
+}
+
+/// The two sides of a question, and who stands in for them.
+#[derive(Debug)]
+struct Pair {
+    sides: [ObjectId; 2],
+    stand_ins: [ObjectId; 2],
+    /// The tree of the first side.
+    ours: ObjectId,
+}
+
+impl StandIns {
+    /// Writes what stands in for the trees of these questions.
+    pub(super) fn write(store: &Store, questions: &[Question]) -> Result<Self, StoreError> {
+        let objects = Scratch::new(&store.git().room().join("stand-ins"))?;
+        let hash = store.repo().object_hash();
+        let loose = gix::odb::loose::Store::at(objects.path().as_std_path(), hash);
+        let mut pairs = Vec::with_capacity(questions.len());
+        for question in questions {
+            let pair = match *question {
+                Question::Trees { base, ours, theirs } => {
+                    let sides = [ours, theirs];
+                    let base = commit(&loose, "base", store.tree_at(base)?, None)?;
+                    let ours = store.tree_at(ours)?;
+                    let theirs = store.tree_at(theirs)?;
+                    let stand_ins = [
+                        commit(&loose, "ours", ours, Some(base))?,
+                        commit(&loose, "theirs", theirs, Some(base))?,
+                    ];
+                    Some(Pair { sides, stand_ins, ours })
+                }
+                Question::Commits { .. } => None,
+            };
+            pairs.push(pair);
+        }
+        Ok(Self { objects, pairs })
+    }
+
+    /// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES` with which git finds them.
+    pub(super) fn alternates(&self) -> String {
+        quoted(self.objects.path().as_str())
+    }
+
+    /// What git is asked for the question at a place.
+    pub(super) fn line(&self, at: usize, question: &Question) -> String {
+        match &self.pairs[at] {
+            Some(Pair { stand_ins: [ours, theirs], .. }) => format!("{ours} {theirs}\n"),
+            None => question.line(),
+        }
+    }
+
+    /// Puts the names of the sides into the answer to the question at a place.
+    pub(super) fn relabel(
+        &self,
+        store: &Store,
+        at: usize,
+        answer: Answer,
+    ) -> Result<Answer, StoreError> {
+        match &self.pairs[at] {
+            Some(pair) if !answer.clean => pair.relabel(store, answer),
+            Some(_) | None => Ok(answer),
+        }
+    }
+}
+
+impl Pair {
+    fn relabel(&self, store: &Store, mut answer: Answer) -> Result<Answer, StoreError> {
+        let failed = |source| StoreError::objects("name the sides of a conflict", source);
+        let repo = store.repo();
+        let mut editor = repo.edit_tree(answer.tree).map_err(failed)?;
+        // Only what is not as on our side can have been written by the merge.
+        let changed = Difference::between(store, Some(self.ours), answer.tree)?;
+        for path in &changed.paths {
+            let Some(leaf) = store.leaf(answer.tree, path)? else { continue };
+            let is_file = leaf.mode.is_blob() && !leaf.mode.is_link();
+            let id = if is_file { self.renamed_in(&repo, leaf.id)? } else { leaf.id };
+            let name = self.renamed(path.as_bytes(), "~");
+            if name.is_some() {
+                editor.remove(path.as_bytes()).map_err(failed)?;
+            }
+            if name.is_some() || id != leaf.id {
+                let name = name.as_deref().unwrap_or(path.as_bytes());
+                editor.upsert(name.as_bstr(), leaf.mode.kind(), id).map_err(failed)?;
+            }
+        }
+        answer.tree = editor.write().map_err(failed)?.detach();
+        let rename = |path: &mut TreePath| {
+            if let Some(name) = self.renamed(path.as_bytes(), "~") {
+                *path = TreePath::new(name);
+            }
+        };
+        for (path, stage) in &mut answer.stages {
+            rename(path);
+            // A version may itself have come of a merge: of files that both became this one.
+            if stage.mode & 0o170_000 == 0o100_000 {
+                stage.id = self.renamed_in(&repo, stage.id)?;
+            }
+        }
+        for message in &mut answer.messages {
+            message.paths.iter_mut().for_each(rename);
+            if let Some(text) = self.renamed(&message.text, "") {
+                message.text = text.into();
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The file with the names of the sides instead of their stand-ins.
+    fn renamed_in(&self, repo: &gix::Repository, id: ObjectId) -> Result<ObjectId, StoreError> {
+        let failed = |source| StoreError::objects("name the sides of a conflict", source);
+        let blob = repo.find_blob(id).map_err(failed)?;
+        match self.renamed(&blob.data, "") {
+            Some(text) => Ok(repo.write_blob(text).map_err(failed)?.detach()),
+            None => Ok(id),
+        }
+    }
+
+    /// The bytes with the names of the sides instead of their stand-ins, where one of those stands
+    /// after `before`; none where there is nothing to do.
+    ///
+    /// The name of a stand-in is a hash that was made for this merge, so where it is found git wrote
+    /// it.
+    fn renamed(&self, bytes: &[u8], before: &str) -> Option<Vec<u8>> {
+        let mut found: Option<Vec<u8>> = None;
+        for (stand_in, side) in self.stand_ins.iter().zip(&self.sides) {
+            let (from, to) = (format!("{before}{stand_in}"), format!("{before}{side}"));
+            let text = found.as_deref().unwrap_or(bytes);
+            if text.contains_str(&from) {
+                found = Some(text.replace(from, to));
+            }
+        }
+        found
+    }
+}
+
+/// Writes a commit that is the same whoever writes it, and whenever.
+fn commit(
+    to: &gix::odb::loose::Store,
+    message: &str,
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+) -> Result<ObjectId, StoreError> {
+    // Not older than what it stands on, for git looks at dates to find what two commits share.
+    let seconds = 1 + i64::from(parent.is_some());
+    let by = gix::actor::Signature {
+        name: BString::from("pdca"),
+        email: BString::from("pdca@localhost"),
+        time: gix::date::Time { seconds, offset: 0 },
+    };
+    let commit = gix::objs::Commit {
+        tree,
+        parents: parent.into_iter().collect(),
+        author: by.clone(),
+        committer: by,
+        encoding: None,
+        message: BString::from(message),
+        extra_headers: Vec::new(),
+    };
+    to.write(&commit).map_err(|source| StoreError::objects("write a commit", source))
+}
+
+/// A path as git takes it where a colon separates several.
+fn quoted(path: &str) -> String {
+    let escaped = path.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_directory_is_quoted_for_git() {
+        assert_eq!(quoted("/no/where:a"), "\"/no/where:a\"");
+        assert_eq!(quoted("/no/wh\"er\\e"), "\"/no/wh\\\"er\\\\e\"");
+    }
+}

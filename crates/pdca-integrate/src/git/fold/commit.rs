@@ -1,0 +1,209 @@
+//! Commits that come out the same whoever makes them, and whenever.
+//!
+//! Everything in a folded commit comes from the sealed commit, the seal and the parent. The author
+//! and their date are kept. The committer is the person who accepted the change, at the time of the
+//! acceptance, and never earlier than the parent's committer: git's range walks (`main..feature`,
+//! `--since`) rely on dates that do not go back.
+
+use gix::{
+    ObjectId,
+    bstr::{BString, ByteSlice as _},
+};
+
+use crate::{git::failure::StoreError, git::seal::Sealed, git::store::Store, queue::plan::Form};
+
+/// The key of the trailer that names a sealed change.
+pub(crate) const TRAILER: &str = "Pdca-Sealed";
+/// The key of the trailer that names a change which was checked and not accepted.
+const UNSIGNED_TRAILER: &str = "Pdca-Checked";
+/// Headers that are true of the sealed commit alone.
+pub(crate) const SIGNED: [&str; 3] = ["gpgsig", "gpgsig-sha256", "mergetag"];
+
+/// Makes a sealed commit again on another parent.
+pub(super) fn again(
+    store: &Store,
+    form: Form,
+    sealed: &Sealed,
+    source: ObjectId,
+    tree: ObjectId,
+    onto: ObjectId,
+) -> Result<ObjectId, StoreError> {
+    let mut commit = store.read_commit(source)?;
+    commit.tree = tree;
+    commit.parents = [onto].into_iter().collect();
+    commit.extra_headers.retain(|(name, _)| !SIGNED.iter().any(|signed| name == signed));
+    finish(store, form, sealed, commit, onto)
+}
+
+/// Merges the head of a sealed change into the tip.
+pub(super) fn merge(
+    store: &Store,
+    form: Form,
+    sealed: &Sealed,
+    head: ObjectId,
+    tree: ObjectId,
+    onto: ObjectId,
+) -> Result<ObjectId, StoreError> {
+    let mut commit = store.read_commit(head)?;
+    commit.tree = tree;
+    commit.parents = [onto, head].into_iter().collect();
+    commit.extra_headers.clear();
+    let subject = commit.message.lines().next().unwrap_or_default().to_vec();
+    let mut message = BString::from(format!("Merge {}: ", sealed.id()));
+    message.extend_from_slice(&subject);
+    commit.message = message;
+    finish(store, form, sealed, commit, onto)
+}
+
+fn finish(
+    store: &Store,
+    form: Form,
+    sealed: &Sealed,
+    mut commit: gix::objs::Commit,
+    onto: ObjectId,
+) -> Result<ObjectId, StoreError> {
+    let before = store.read_commit(onto)?.committer.time.seconds;
+    match form {
+        Form::Plain => {
+            let committed = &mut commit.committer.time;
+            committed.seconds = committed.seconds.max(before);
+        }
+        Form::First => {
+            let trailer = format!("{TRAILER}: {}", sealed.id());
+            commit.message = with_trailers(&commit.message, [trailer.as_str()]);
+        }
+        Form::Dated => {
+            let message = without_claims(&commit.message);
+            let own = marker(sealed);
+            let lines = sealed.record().trailers.iter().map(String::as_str);
+            commit.message = with_trailers(&message, lines.chain([own.as_str()]));
+            if let Some(by) = &sealed.record().accepted {
+                commit.committer.name = by.name.as_str().into();
+                commit.committer.email = by.email.as_str().into();
+                commit.committer.time = gix::date::Time { seconds: by.seconds, offset: 0 };
+            }
+            let committed = &mut commit.committer.time;
+            committed.seconds = committed.seconds.max(before);
+            // Seals of the first form have an author date of 1970, which is nobody's.
+            if commit.author.time.seconds == 0 {
+                commit.author.time = commit.committer.time;
+            }
+        }
+    }
+    write(store, &commit)
+}
+
+/// The line that names the change a commit belongs to.
+pub(crate) fn marker(sealed: &Sealed) -> String {
+    if sealed.is_signed() {
+        format!("{TRAILER}: {} {}", sealed.id(), sealed.digest())
+    } else {
+        format!("{UNSIGNED_TRAILER}: {} {}", sealed.id(), sealed.record().head)
+    }
+}
+
+/// Whether a commit names the change it came from, as this form does.
+pub(super) fn is_marked(
+    store: &Store,
+    form: Form,
+    commit: ObjectId,
+    sealed: &Sealed,
+) -> Result<bool, StoreError> {
+    let wanted = match form {
+        Form::Plain => return Ok(true),
+        Form::First => format!("{TRAILER}: {}", sealed.id()),
+        Form::Dated => marker(sealed),
+    };
+    Ok(store.read_commit(commit)?.message.lines().any(|line| line == wanted.as_bytes()))
+}
+
+pub(crate) fn write(store: &Store, commit: &gix::objs::Commit) -> Result<ObjectId, StoreError> {
+    let repo = store.repo();
+    let written = repo.write_object(commit);
+    Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
+}
+
+/// The message with lines that claim to name a sealed change quoted: a builder writes its own messages,
+/// and must not be able to say that another change has landed.
+pub(crate) fn without_claims(message: &[u8]) -> BString {
+    let names_one = |line: &[u8]| {
+        let start = line.trim_start();
+        [TRAILER, UNSIGNED_TRAILER].iter().any(|key| {
+            start.get(..key.len()).is_some_and(|found| found.eq_ignore_ascii_case(key.as_bytes()))
+        })
+    };
+    if !message.lines().any(names_one) {
+        return message.into();
+    }
+    let mut quoted = BString::default();
+    for line in message.lines_with_terminator() {
+        if names_one(line) {
+            quoted.extend_from_slice(b"> ");
+        }
+        quoted.extend_from_slice(line);
+    }
+    quoted
+}
+
+/// The message with trailers at its end: in the last paragraph where that has trailers only. None is
+/// there twice.
+pub(crate) fn with_trailers<'a>(
+    message: &[u8],
+    lines: impl IntoIterator<Item = &'a str>,
+) -> BString {
+    let mut text: Vec<u8> = message.trim_end().to_vec();
+    for wanted in lines {
+        let mut paragraphs = text.rsplitn_str(2, "\n\n");
+        let last = paragraphs.next().unwrap_or_default();
+        let has_trailers = paragraphs.next().is_some() && last.lines().all(is_trailer);
+        if has_trailers && last.lines().any(|line| line == wanted.as_bytes()) {
+            continue;
+        }
+        text.extend_from_slice(if has_trailers { b"\n" } else { b"\n\n" });
+        text.extend_from_slice(wanted.as_bytes());
+    }
+    text.push(b'\n');
+    text.into()
+}
+
+/// Whether a line has the form of a trailer.
+pub(crate) fn is_trailer(line: &[u8]) -> bool {
+    let Some((token, _)) = line.split_once_str(": ") else {
+        return false;
+    };
+    !token.is_empty() && token.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{with_trailers, without_claims};
+
+    #[test]
+    fn a_trailer_joins_its_kind_and_is_never_there_twice() {
+        for (message, expected) in [
+            ("subject\n", "subject\n\nPdca-Sealed: 12\n"),
+            ("subject: words\n", "subject: words\n\nPdca-Sealed: 12\n"),
+            ("s\n\nbody text\n\n\n", "s\n\nbody text\n\nPdca-Sealed: 12\n"),
+            ("s\n\nA-B: c\n", "s\n\nA-B: c\nPdca-Sealed: 12\n"),
+            ("s\n\nPdca-Sealed: 12\n", "s\n\nPdca-Sealed: 12\n"),
+            ("", "\n\nPdca-Sealed: 12\n"),
+        ] {
+            let made = with_trailers(message.as_bytes(), ["Pdca-Sealed: 12"]);
+            assert_eq!(made, expected, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn several_trailers_make_one_paragraph() {
+        let made = with_trailers(b"s\n", ["Fixes: #1", "Pdca-Sealed: 1 ab"]);
+        assert_eq!(made, "s\n\nFixes: #1\nPdca-Sealed: 1 ab\n");
+    }
+
+    #[test]
+    fn a_message_cannot_claim_to_be_another_sealed_change() {
+        let said = b"fix\n\nwhy: Pdca-Sealed: 9 is quoted in a sentence\n\npdca-sealed: 99 ab\n  Pdca-Checked: 3 c\n";
+        let expected = "fix\n\nwhy: Pdca-Sealed: 9 is quoted in a sentence\n\n> pdca-sealed: 99 ab\n>   Pdca-Checked: 3 c\n";
+        assert_eq!(without_claims(said), expected);
+        assert_eq!(without_claims(b"plain\n"), "plain\n");
+    }
+}

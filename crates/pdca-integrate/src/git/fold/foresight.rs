@@ -1,0 +1,117 @@
+//! Guessing how picks will come out, so that git can be asked for many at once.
+//!
+//! A pick starts from what the pick before it gave, so git would have to be started for each. Most
+//! changes, though, edit files that nothing else touched, and what comes of those can be told in
+//! advance. The guesses only choose the questions: each is put to git, and an answer that is not
+//! what was guessed makes the questions behind it questions that nobody asks.
+
+use gix::{ObjectId, objs::tree::EntryKind};
+
+use super::{Folding, Tip, commit};
+use crate::{
+    git::engine::{Question, is_attributes},
+    git::failure::StoreError,
+    git::footprint::{Difference, Leaf},
+    git::store::Store,
+    queue::plan::{Entry, Strategy},
+};
+
+/// How many picks are looked ahead.
+const FAR: usize = 128;
+
+impl Folding<'_, '_> {
+    /// The questions for a pick and for those behind it, as far as they can be told.
+    pub(super) fn foresee(
+        &self,
+        entry: &Entry,
+        commit: ObjectId,
+    ) -> Result<Vec<Question>, StoreError> {
+        let store = self.store();
+        let mut tip = self.tip;
+        let mut questions = Vec::new();
+        for (entry, commit) in self.from(entry, commit).take(FAR) {
+            let (base, theirs) = self.change(entry, commit)?;
+            if base == theirs {
+                continue;
+            }
+            questions.push(match self.plan.strategy() {
+                Strategy::RebaseFf => Question::Trees { base, ours: tip.tree, theirs },
+                Strategy::MergeCommit => Question::Commits { ours: tip.commit, theirs: commit },
+            });
+            let Some(tree) = guess(store, base, tip.tree, theirs)? else { break };
+            if tree != tip.tree {
+                tip = self.guessed(tip, tree, commit, entry)?;
+            }
+        }
+        Ok(questions)
+    }
+
+    /// This pick and all behind it.
+    fn from<'p>(
+        &'p self,
+        entry: &Entry,
+        commit: ObjectId,
+    ) -> impl Iterator<Item = (&'p Entry, ObjectId)> {
+        let all = self.chosen.iter().filter_map(|place| self.plan.entries().get(*place));
+        let all = all.flat_map(|entry| self.commits_of(entry).into_iter().map(move |c| (entry, c)));
+        let id = entry.sealed().id().clone();
+        all.skip_while(move |(entry, other)| *entry.sealed().id() != id || *other != commit)
+    }
+
+    /// The trees before and after a change, as the strategy sees it.
+    fn change(&self, entry: &Entry, commit: ObjectId) -> Result<(ObjectId, ObjectId), StoreError> {
+        let store = self.store();
+        let before = match self.plan.strategy() {
+            Strategy::RebaseFf => store.parents_of(commit)?.first().copied(),
+            Strategy::MergeCommit => Some(entry.sealed().record().base),
+        };
+        let before = before.ok_or(StoreError::NoSuchCommit { commit })?;
+        Ok((store.tree_of(before)?, store.tree_of(commit)?))
+    }
+
+    /// The tip after a pick that gives this tree. A merge needs the commit itself to go on from.
+    fn guessed(
+        &self,
+        tip: Tip,
+        tree: ObjectId,
+        head: ObjectId,
+        entry: &Entry,
+    ) -> Result<Tip, StoreError> {
+        let (sealed, form) = (entry.sealed(), self.plan.form());
+        let commit = match self.plan.strategy() {
+            Strategy::RebaseFf => tip.commit,
+            Strategy::MergeCommit => {
+                commit::merge(self.store(), form, sealed, head, tree, tip.commit)?
+            }
+        };
+        Ok(Tip { commit, tree, ..tip })
+    }
+}
+
+/// The tree that comes of a change which only edits files that are still as it found them; none
+/// where it does anything else.
+fn guess(
+    store: &Store,
+    base: ObjectId,
+    ours: ObjectId,
+    theirs: ObjectId,
+) -> Result<Option<ObjectId>, StoreError> {
+    let changed = Difference::between(store, Some(base), theirs)?;
+    let failed = |source| StoreError::objects("foresee a merge", source);
+    let repo = store.repo();
+    let mut editor = repo.edit_tree(ours).map_err(failed)?;
+    for path in &changed.paths {
+        let leaf = |tree| store.leaf(tree, path);
+        let (Some(old), Some(here), Some(new)) = (leaf(base)?, leaf(ours)?, leaf(theirs)?) else {
+            return Ok(None);
+        };
+        let is_plain = |leaf: Leaf| leaf.mode.is_blob() && !leaf.mode.is_link();
+        if old != here || !is_plain(old) || !is_plain(new) || is_attributes(path) {
+            return Ok(None);
+        }
+        let kind =
+            if new.mode.is_executable() { EntryKind::BlobExecutable } else { EntryKind::Blob };
+        editor.upsert(path.as_bytes(), kind, new.id).map_err(failed)?;
+    }
+    Ok(Some(editor.write().map_err(failed)?.detach()))
+}

@@ -1,0 +1,94 @@
+//! Who has a branch checked out.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+
+use crate::{git::failure::StoreError, git::store::Store};
+
+/// A checkout that has a branch, or is in the middle of something with it.
+///
+/// Moving a branch under its checkout would make everything that landed look like an uncommitted
+/// removal there, which the next `git commit -a` would carry out; and writing the checkout is not
+/// ours to do. So such a branch stays where it is, whether the checkout has changes or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The checkout.
+    pub path: Utf8PathBuf,
+    /// What it does with the branch.
+    pub doing: &'static str,
+}
+
+/// Every checkout that has a branch, by the full name of its ref.
+pub fn holders(store: &Store, reference: &str) -> Result<Vec<Holder>, StoreError> {
+    let mut found = Vec::new();
+    for (git_dir, path) in checkouts(store)? {
+        let short = reference.strip_prefix("refs/heads/").unwrap_or(reference);
+        if head_of(&git_dir)?.as_deref() == Some(reference) {
+            found.push(Holder { path, doing: "has it checked out" });
+            continue;
+        }
+        let uses = [
+            ("rebase-merge/head-name", reference.to_owned(), "is rebasing it"),
+            ("rebase-apply/head-name", reference.to_owned(), "is rebasing it"),
+            ("BISECT_START", short.to_owned(), "is bisecting from it"),
+        ];
+        for (file, text, doing) in uses {
+            let line = read_line(&git_dir.join(file))?;
+            if line.as_deref() == Some(text.as_str()) {
+                found.push(Holder { path: path.clone(), doing });
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The ref that HEAD is on, written in either of the forms that git takes.
+fn head_of(git_dir: &Utf8Path) -> Result<Option<String>, StoreError> {
+    let path = git_dir.join("HEAD");
+    if let Ok(to) = path.read_link_utf8() {
+        return Ok(Some(to.into_string()));
+    }
+    let line = read_line(&path)?;
+    Ok(line.and_then(|line| Some(line.strip_prefix("ref:")?.trim().to_owned())))
+}
+
+/// The private directory and the place of every checkout of the repository.
+fn checkouts(store: &Store) -> Result<Vec<(Utf8PathBuf, Utf8PathBuf)>, StoreError> {
+    let common = store.common_dir();
+    let mut found = Vec::new();
+    if store.repo().config_snapshot().boolean("core.bare") != Some(true) {
+        let place = if common.file_name() == Some(".git") { common.parent() } else { None };
+        found.push((common.to_owned(), place.unwrap_or(common).to_owned()));
+    }
+    let linked = common.join("worktrees");
+    let failed = |source| StoreError::io("list", &linked, source);
+    let entries = match linked.read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in entries {
+        let git_dir = entry.map_err(failed)?.into_path();
+        let link = read_line(&git_dir.join("gitdir"))?;
+        let place = link.as_deref().map(Utf8Path::new).and_then(Utf8Path::parent);
+        let place = place.unwrap_or(&git_dir).to_owned();
+        found.push((git_dir, place));
+    }
+    Ok(found)
+}
+
+fn read_line(path: &Utf8Path) -> Result<Option<String>, StoreError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim_end().to_owned())),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(source) => Err(StoreError::io("read", path, source)),
+    }
+}

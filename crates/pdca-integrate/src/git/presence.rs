@@ -1,0 +1,366 @@
+//! Which sealed changes a history has, derived from git and nothing else.
+//!
+//! A change is known by the digest of its seal, which every commit that brings it carries in a trailer.
+//! A bundle's id decides nothing: two clones, two trackers or a follow-up may use the same number. Dates
+//! decide nothing either. A commit that was reverted does not count, until its revert is reverted.
+//!
+//! Seals of the first version left trailers without a digest. Those count for such a seal only, and only
+//! on commits that its base does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gix::{ObjectId, bstr::ByteSlice as _};
+
+use crate::{
+    git::failure::StoreError,
+    git::fold::{TRAILER, is_trailer},
+    git::land::proof,
+    git::seal::SealRecord,
+    git::store::Store,
+};
+
+/// The sentence with which `git revert` names the commit that it undoes.
+const REVERTS: &[u8] = b"This reverts commit ";
+
+/// A sealed change that is, or was, in a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Presence {
+    /// The last commit that brought it.
+    pub commit: ObjectId,
+    /// The commit that took it back; none while it is there.
+    pub reverted_by: Option<ObjectId>,
+}
+
+/// The changes that are in the history of `tip`, by the digests of their seals.
+///
+/// A change is there where a commit names its seal in a trailer, or where its own head is an ancestor.
+pub fn present_in(
+    store: &Store,
+    tip: ObjectId,
+    seals: &[&SealRecord],
+) -> Result<BTreeMap<String, Presence>, StoreError> {
+    if seals.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let history = History::since(store, tip, seals)?;
+    let mut found = BTreeMap::new();
+    for record in seals {
+        let digest = record.digest();
+        if let Some(presence) = history.find(store, record, &digest)? {
+            found.insert(digest, presence);
+        }
+    }
+    Ok(found)
+}
+
+/// The commits after `from` in the history of `tip` that no sealed change brought: work of people, which
+/// must not be lost when a branch is folded anew.
+pub fn foreign_commits(
+    store: &Store,
+    from: ObjectId,
+    tip: ObjectId,
+) -> Result<Vec<ObjectId>, StoreError> {
+    let history = History::read(store, tip, Some(from))?;
+    let is_ours = |commit: &Commit| !commit.claims.is_empty();
+    // With merge commits, what a marked merge brought is ours as well.
+    let mut ours: BTreeSet<ObjectId> = BTreeSet::new();
+    for commit in history.commits.iter().filter(|commit| is_ours(commit)) {
+        ours.insert(commit.id);
+        ours.extend(history.brought_by(commit));
+    }
+    let foreign = history.commits.iter().map(|commit| commit.id).filter(|id| !ours.contains(id));
+    Ok(foreign.collect())
+}
+
+/// The digests of the seals that commits after `from` in the history of `tip` name.
+pub fn seals_named(
+    store: &Store,
+    from: ObjectId,
+    tip: ObjectId,
+) -> Result<BTreeSet<String>, StoreError> {
+    let history = History::read(store, tip, Some(from))?;
+    let claims = history.commits.iter().flat_map(|commit| commit.claims.iter());
+    Ok(claims.filter_map(|claim| claim.digest.clone()).collect())
+}
+
+/// The refs below a prefix such as `refs/heads/pdca/`, each with the commit that it leads to.
+pub fn refs_below(store: &Store, prefix: &str) -> Result<Vec<(String, ObjectId)>, StoreError> {
+    let failed = |source| StoreError::objects("list refs", source);
+    let repo = store.repo();
+    let mut found = Vec::new();
+    for reference in repo.references().map_err(failed)?.prefixed(prefix).map_err(failed)? {
+        let mut reference = reference.map_err(failed)?;
+        let name = reference.name().as_bstr().to_string();
+        // One that leads to no commit is none that anybody could mean.
+        if let Ok(commit) = reference.peel_to_commit() {
+            found.push((name, commit.id));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether `commit` is `tip` or an ancestor of it.
+pub fn contains(store: &Store, tip: ObjectId, commit: ObjectId) -> Result<bool, StoreError> {
+    store.require_commit(tip)?;
+    store.require_commit(commit)?;
+    proof::contains(store, tip, commit)
+}
+
+/// A part of a history, read once.
+struct History {
+    /// Children before their parents.
+    commits: Vec<Commit>,
+    places: BTreeMap<ObjectId, usize>,
+    /// The commits that are reverted, each with a revert of it that holds.
+    undone: BTreeMap<ObjectId, ObjectId>,
+}
+
+struct Commit {
+    id: ObjectId,
+    parents: Vec<ObjectId>,
+    claims: Vec<Claim>,
+    /// Author, their date and the message without trailers: the same for every copy of a commit.
+    origin: Vec<u8>,
+}
+
+/// What a trailer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Claim {
+    id: String,
+    digest: Option<String>,
+}
+
+impl History {
+    /// All that may hold one of these changes: what came after the oldest place that any was built on.
+    fn since(store: &Store, tip: ObjectId, seals: &[&SealRecord]) -> Result<Self, StoreError> {
+        let starts: BTreeSet<ObjectId> =
+            seals.iter().map(|record| record.tip.unwrap_or(record.base)).collect();
+        let mut common = Vec::new();
+        for start in starts {
+            // A place that is gone bounds nothing, and then the whole history is read.
+            if store.require_commit(start).is_err() {
+                return Self::read(store, tip, None);
+            }
+            common.push(start);
+        }
+        common.push(tip);
+        let failed = |source| StoreError::objects("compare histories", source);
+        let repo = store.repo();
+        let base = repo.merge_base_octopus(common).map_err(failed)?.map(gix::Id::detach);
+        Self::read(store, tip, base)
+    }
+
+    fn read(store: &Store, tip: ObjectId, without: Option<ObjectId>) -> Result<Self, StoreError> {
+        store.require_commit(tip)?;
+        let failed = |source| StoreError::objects("walk a history", source);
+        let repo = store.repo();
+        let walk = repo.rev_walk([tip]).with_hidden(without);
+        let (mut commits, mut reverts) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
+        for step in walk.all().map_err(failed)? {
+            let info = step.map_err(|source| StoreError::objects("walk a history", source))?;
+            let object = info.object().map_err(failed)?;
+            let read = object.decode().map_err(failed)?;
+            for undone in reverted_by(read.message) {
+                reverts.entry(undone).or_default().push(info.id);
+            }
+            commits.push(Commit {
+                id: info.id,
+                parents: info.parent_ids.iter().copied().collect(),
+                claims: claims(read.message),
+                origin: origin(read.author, read.message),
+            });
+        }
+        let places = commits.iter().enumerate().map(|(place, commit)| (commit.id, place)).collect();
+        Ok(Self { commits, places, undone: undone(&reverts) })
+    }
+
+    fn find(
+        &self,
+        store: &Store,
+        record: &SealRecord,
+        digest: &str,
+    ) -> Result<Option<Presence>, StoreError> {
+        // Copies of one commit count as one: it is there as long as one of them is.
+        let mut carriers: BTreeMap<&[u8], Vec<ObjectId>> = BTreeMap::new();
+        let mut last = None;
+        for commit in &self.commits {
+            if commit.id == record.head || brings(store, commit, record, digest)? {
+                last.get_or_insert(commit.id);
+                carriers.entry(&commit.origin).or_default().push(commit.id);
+            }
+        }
+        let Some(commit) = last else { return Ok(None) };
+        let mut reverted_by = None;
+        for copies in carriers.values() {
+            let undone: Vec<Option<ObjectId>> =
+                copies.iter().map(|copy| self.undone_by(*copy)).collect();
+            if undone.iter().all(Option::is_some) {
+                reverted_by = undone.into_iter().flatten().next();
+            }
+        }
+        Ok(Some(Presence { commit, reverted_by }))
+    }
+
+    /// The commit that undoes one, itself or as part of a merge, and is not undone itself.
+    fn undone_by(&self, commit: ObjectId) -> Option<ObjectId> {
+        if self.undone.is_empty() {
+            return None;
+        }
+        let by_merge = self.commits.iter().filter(|merge| {
+            merge.parents.len() > 1
+                && self.undone.contains_key(&merge.id)
+                && self.brought_by(merge).contains(&commit)
+        });
+        let mut targets = by_merge.map(|merge| merge.id).chain([commit]);
+        targets.find_map(|target| self.undone.get(&target).copied())
+    }
+
+    /// The commits that a merge brought to its first parent.
+    fn brought_by(&self, merge: &Commit) -> BTreeSet<ObjectId> {
+        let Some((first, others)) = merge.parents.split_first() else { return BTreeSet::new() };
+        let mut brought = self.reachable(others);
+        for known in self.reachable(&[*first]) {
+            brought.remove(&known);
+        }
+        brought
+    }
+
+    fn reachable(&self, from: &[ObjectId]) -> BTreeSet<ObjectId> {
+        let mut found = BTreeSet::new();
+        let mut next = from.to_vec();
+        while let Some(id) = next.pop() {
+            if let Some(place) = self.places.get(&id)
+                && found.insert(id)
+            {
+                next.extend(&self.commits[*place].parents);
+            }
+        }
+        found
+    }
+}
+
+fn brings(
+    store: &Store,
+    commit: &Commit,
+    record: &SealRecord,
+    digest: &str,
+) -> Result<bool, StoreError> {
+    for claim in commit.claims.iter().filter(|claim| claim.id == record.id.as_str()) {
+        match &claim.digest {
+            Some(named) if named == digest => return Ok(true),
+            None if record.schema == 1 => {
+                if !proof::contains(store, record.base, commit.id)? {
+                    return Ok(true);
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(false)
+}
+
+/// The commits that are reverted by one that is not reverted itself. A revert is made after what it
+/// reverts, so there are no cycles; chains may be long, so nothing recurses.
+fn undone(reverts: &BTreeMap<ObjectId, Vec<ObjectId>>) -> BTreeMap<ObjectId, ObjectId> {
+    let mut known: BTreeMap<ObjectId, Option<ObjectId>> = BTreeMap::new();
+    for start in reverts.keys() {
+        let mut open = vec![*start];
+        while let Some(at) = open.last().copied() {
+            let by = reverts.get(&at).map(Vec::as_slice).unwrap_or_default();
+            let unknown =
+                by.iter().find(|by| reverts.contains_key(*by) && !known.contains_key(*by));
+            if let Some(next) = unknown.filter(|next| !open.contains(next)) {
+                open.push(*next);
+                continue;
+            }
+            let holds = |by: &&ObjectId| !matches!(known.get(*by), Some(Some(_)));
+            known.insert(at, by.iter().find(holds).copied());
+            open.pop();
+        }
+    }
+    known.into_iter().filter_map(|(commit, by)| Some((commit, by?))).collect()
+}
+
+/// The trailers of a message, as git sees them: in the last paragraph, where that has trailers only.
+fn claims(message: &[u8]) -> Vec<Claim> {
+    let body = message.trim_end();
+    let Some((_, last)) = body.rsplit_once_str("\n\n") else { return Vec::new() };
+    if !last.lines().any(is_trailer) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for line in last.lines() {
+        let Some((key, value)) = line.split_once_str(": ") else { continue };
+        if !key.eq_ignore_ascii_case(TRAILER.as_bytes()) {
+            continue;
+        }
+        let Ok(value) = value.to_str() else { continue };
+        let mut words = value.split_whitespace();
+        let Some(id) = words.next() else { continue };
+        found.push(Claim { id: id.to_owned(), digest: words.next().map(str::to_owned) });
+    }
+    found
+}
+
+/// The bundles that the trailers of a message name, each with the digest of its seal.
+pub(crate) fn named_by(message: &[u8]) -> Vec<(String, Option<String>)> {
+    claims(message).into_iter().map(|claim| (claim.id, claim.digest)).collect()
+}
+
+/// What every copy of a commit has in common.
+fn origin(author: &[u8], message: &[u8]) -> Vec<u8> {
+    let subject = message.lines().next().unwrap_or_default();
+    [author, b"\0", subject].concat()
+}
+
+/// The commits that a message says it reverts.
+fn reverted_by(message: &[u8]) -> impl Iterator<Item = ObjectId> {
+    message.find_iter(REVERTS).filter_map(|at| {
+        let rest = &message[at + REVERTS.len()..];
+        let hex = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        ObjectId::from_hex(&rest[..hex]).ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use gix::ObjectId;
+
+    use super::{Claim, claims, undone};
+
+    #[test]
+    fn a_revert_of_a_revert_brings_a_change_back() {
+        let id = |n: u8| ObjectId::from_bytes_or_panic(&[n; 20]);
+        // 2 reverts 1, 3 reverts 2, 4 reverts 3.
+        let chain = |length: u8| -> BTreeMap<ObjectId, Vec<ObjectId>> {
+            (1..length).map(|n| (id(n), vec![id(n + 1)])).collect()
+        };
+        for (length, is_undone) in [(1, false), (2, true), (3, false), (4, true)] {
+            assert_eq!(undone(&chain(length)).contains_key(&id(1)), is_undone, "{length}");
+        }
+    }
+
+    #[test]
+    fn only_trailers_name_a_change() {
+        let claim = |id: &str, digest: Option<&str>| Claim {
+            id: id.to_owned(),
+            digest: digest.map(str::to_owned),
+        };
+        for (message, expected) in [
+            ("s\n\nPdca-Sealed: 12 ab\n", vec![claim("12", Some("ab"))]),
+            ("s\n\nPdca-Sealed: 12\n", vec![claim("12", None)]),
+            ("s\n\nFixes: #1\nPdca-Sealed: 12 ab\nReviewed-by: x\n", vec![claim("12", Some("ab"))]),
+            (
+                "s\n\nPdca-Sealed: 1 a\nPdca-Sealed: 2 b\n",
+                vec![claim("1", Some("a")), claim("2", Some("b"))],
+            ),
+            ("Pdca-Sealed: 12 ab\n", vec![]),
+            ("s\n\nPdca-Sealed: 12 ab\n\nmore words\n", vec![]),
+            ("s\n\n> Pdca-Sealed: 12 ab\n", vec![]),
+        ] {
+            assert_eq!(claims(message.as_bytes()), expected, "{message:?}");
+        }
+    }
+}

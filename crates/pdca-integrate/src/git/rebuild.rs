@@ -1,0 +1,119 @@
+//! A change made again from its base and its patch, without a working tree.
+//!
+//! The same base, patch, message and signature give the same commit as in the checkout in which the
+//! change was checked. So what was reviewed can be sealed when that checkout is long gone.
+
+use fs_err as fs;
+use gix::ObjectId;
+use pdca_state::sha256_hex;
+use thiserror::Error;
+
+use crate::{git::command::run, git::failure::StoreError, git::store::Store};
+
+/// What a commit is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Ingredients<'a> {
+    /// The commit that it is made on.
+    pub base: ObjectId,
+    /// What it changes, as git writes it.
+    pub patch: &'a [u8],
+    /// The message.
+    pub message: &'a str,
+    /// The name of author and committer.
+    pub name: &'a str,
+    /// Their address.
+    pub email: &'a str,
+    /// When, in seconds since 1970, as UTC.
+    pub seconds: i64,
+}
+
+/// Why a change was not made again.
+#[derive(Debug, Error)]
+pub enum RebuildError {
+    /// The patch is not one for this base.
+    #[error("the patch does not apply to {base}: {said}")]
+    DoesNotApply {
+        /// The base.
+        base: ObjectId,
+        /// What git said.
+        said: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Store {
+    /// Makes the commit of a change. Nothing refers to it yet.
+    pub fn rebuild(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+        self.require_commit(change.base)?;
+        let tree = self.patched_tree(change)?;
+        Ok(self.commit_tree(change, tree)?)
+    }
+
+    /// Makes a commit of a tree that is here already, in place of a patch. Nothing refers to it yet.
+    pub fn commit_tree(
+        &self,
+        change: &Ingredients<'_>,
+        tree: ObjectId,
+    ) -> Result<ObjectId, StoreError> {
+        self.require_commit(change.base)?;
+        let who = gix::actor::Signature {
+            name: change.name.into(),
+            email: change.email.into(),
+            time: gix::date::Time { seconds: change.seconds, offset: 0 },
+        };
+        let commit = gix::objs::Commit {
+            tree,
+            parents: [change.base].into_iter().collect(),
+            author: who.clone(),
+            committer: who,
+            encoding: None,
+            message: change.message.into(),
+            extra_headers: Vec::new(),
+        };
+        let repo = self.repo();
+        let written = repo.write_object(&commit);
+        Ok(written.map_err(|source| StoreError::objects("write a commit", source))?.detach())
+    }
+
+    fn patched_tree(&self, change: &Ingredients<'_>) -> Result<ObjectId, RebuildError> {
+        let name = format!("{}-{}", change.base, sha256_hex(change.patch));
+        let index = self.git().room().join(format!("index-{}", &sha256_hex(name.as_bytes())[..16]));
+        let made = self.patch_index(change, index.as_str());
+        match fs::remove_file(&index) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(StoreError::io("remove", &index, error).into())
+            }
+            Ok(()) | Err(_) => made,
+        }
+    }
+
+    fn patch_index(&self, change: &Ingredients<'_>, index: &str) -> Result<ObjectId, RebuildError> {
+        let git = |args: &[&str], stdin: &[u8]| {
+            let tool = self.git().tool(args, &[]).env("GIT_INDEX_FILE", index);
+            run(&tool.stdin(stdin.to_vec()))
+        };
+        let failed = |doing, said: &crate::git::command::Said| StoreError::Git {
+            doing,
+            code: said.code,
+            said: said.stderr.trim().to_owned(),
+        };
+        let read = git(&["read-tree", &change.base.to_string()], b"")?;
+        if read.code != 0 {
+            return Err(failed("read the base", &read).into());
+        }
+        let apply = ["apply", "--cached", "--binary", "-p1", "--whitespace=nowarn", "-"];
+        let applied = git(&apply, change.patch)?;
+        if applied.code != 0 {
+            let said = applied.stderr.trim().to_owned();
+            return Err(RebuildError::DoesNotApply { base: change.base, said });
+        }
+        let tree = git(&["write-tree"], b"")?;
+        if tree.code != 0 {
+            return Err(failed("write the tree", &tree).into());
+        }
+        let form = |_| StoreError::Form { what: "the tree that git wrote".to_owned() };
+        Ok(ObjectId::from_hex(tree.stdout.trim_ascii()).map_err(form)?)
+    }
+}

@@ -1,0 +1,273 @@
+//! The target's repository: its objects and its refs, never a working tree.
+
+use std::{
+    ops::Deref,
+    sync::{Mutex, PoisonError},
+};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::{ObjectId, bstr::ByteSlice as _, objs::WriteTo as _};
+use pdca_process::InstalledGit;
+
+use crate::{
+    git::command::Git, git::failure::StoreError, git::footprint::Leaf, git::path::TreePath,
+};
+
+/// The target's repository.
+///
+/// The path may be a checkout, a linked worktree or a bare repository; nothing of a checkout is
+/// read or written, but who has which branch checked out.
+#[derive(Debug)]
+pub struct Store {
+    path: Utf8PathBuf,
+    common_dir: Utf8PathBuf,
+    git: Git,
+    installed: InstalledGit,
+    repo: gix::ThreadSafeRepository,
+    /// Handles that are not in use, with what they remember.
+    idle: Mutex<Vec<gix::Repository>>,
+}
+
+/// How much of objects that were read each handle keeps: a fold reads the same commits and directories
+/// again and again.
+const REMEMBERED: usize = 16 << 20;
+
+/// A handle on the repository, given back for the next reader when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle<'a> {
+    /// There until it is dropped.
+    repo: Option<gix::Repository>,
+    idle: &'a Mutex<Vec<gix::Repository>>,
+}
+
+impl Deref for Handle<'_> {
+    type Target = gix::Repository;
+
+    fn deref(&self) -> &gix::Repository {
+        self.repo.as_ref().expect("because it is taken out by drop alone")
+    }
+}
+
+impl Drop for Handle<'_> {
+    fn drop(&mut self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(self.repo.take());
+    }
+}
+
+impl Store {
+    /// Opens exactly what is at `path`, without the configuration of the user or the environment.
+    ///
+    /// `room` is a directory that is ours alone, made where it is not there: git's own repository
+    /// is in it, so that git reads no configuration of the target.
+    pub fn open(path: &Utf8Path, room: &Utf8Path) -> Result<Self, StoreError> {
+        Self::open_with(path, room, InstalledGit::find()?)
+    }
+
+    /// As [`open`](Self::open), with this git instead of the first on `PATH`.
+    pub fn open_with(
+        path: &Utf8Path,
+        room: &Utf8Path,
+        git: InstalledGit,
+    ) -> Result<Self, StoreError> {
+        let installed = git.new_enough()?;
+        let repo = open_repository(path)?;
+        let common_dir = utf8(&repo.to_thread_local(), path)?;
+        let hash = repo.to_thread_local().object_hash();
+        let program = installed.program.clone();
+        let git = Git::prepare(program, room, &common_dir.join("objects"), hash)?;
+        let idle = Mutex::default();
+        Ok(Self { path: path.to_owned(), common_dir, git, installed, repo, idle })
+    }
+
+    /// The same repository, looked at anew.
+    pub(crate) fn reopen(&self) -> Result<Self, StoreError> {
+        let repo = open_repository(&self.path)?;
+        let (path, common_dir) = (self.path.clone(), self.common_dir.clone());
+        let (git, installed) = (self.git.clone(), self.installed.clone());
+        Ok(Self { path, common_dir, git, installed, repo, idle: Mutex::default() })
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The directory that all worktrees of the repository share, free of symbolic links.
+    pub fn common_dir(&self) -> &Utf8Path {
+        &self.common_dir
+    }
+
+    /// What git says about its version.
+    pub fn git_version(&self) -> &str {
+        &self.installed.said
+    }
+
+    /// Whether `git merge-tree` takes three trees as they are, and attributes from a tree.
+    pub(crate) fn merges_trees(&self) -> bool {
+        self.installed.is_at_least(2, 45)
+    }
+
+    /// The commit that a ref leads to, as it is on disk now; none where there is no such ref.
+    ///
+    /// `name` is the full name, as in `refs/heads/main`.
+    pub fn commit_at(&self, name: &str) -> Result<Option<ObjectId>, StoreError> {
+        let failed = |source| StoreError::objects("read a ref", source);
+        let repo = self.repo();
+        let Some(mut found) = repo.try_find_reference(name).map_err(failed)? else {
+            return Ok(None);
+        };
+        let commit = found.peel_to_commit().map_err(failed)?;
+        Ok(Some(commit.id))
+    }
+
+    /// Where a branch is, by its name without `refs/heads/` or `refs/remotes/`; the local one first.
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<ObjectId>, StoreError> {
+        match self.commit_at(&format!("refs/heads/{branch}"))? {
+            Some(tip) => Ok(Some(tip)),
+            None => self.commit_at(&format!("refs/remotes/{branch}")),
+        }
+    }
+
+    /// Brings the commits after `base` up to `head`, and all that is in them, from another
+    /// repository of the same history, such as a lane, into this one.
+    ///
+    /// Every object is checked on its way in. Nothing refers to them yet: [`seal`](crate::git::seal)
+    /// does, and until then a collection of garbage may take them away again.
+    pub fn import(
+        &self,
+        from: &Utf8Path,
+        base: ObjectId,
+        head: ObjectId,
+    ) -> Result<(), StoreError> {
+        let other = open_repository(from)?.to_thread_local();
+        let objects = utf8(&other, from)?.join("objects");
+        let wanted = format!("{head}\n^{base}\n");
+        let pack = self.git.with_objects(&objects).must(
+            "pack the commits",
+            &["pack-objects", "--revs", "--stdout", "--quiet"],
+            wanted.into_bytes(),
+        )?;
+        let args = ["index-pack", "--stdin", "--strict"];
+        self.git.must("take in the commits", &args, pack)?;
+        self.require_commit(head)
+    }
+
+    pub(crate) fn require_commit(&self, commit: ObjectId) -> Result<(), StoreError> {
+        let found = self.repo().try_find_header(commit);
+        let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
+        match found.map(|header| header.kind()) {
+            Some(gix::object::Kind::Commit) => Ok(()),
+            _ => Err(StoreError::NoSuchCommit { commit }),
+        }
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: ObjectId) -> Result<ObjectId, StoreError> {
+        let repo = self.repo();
+        let tree = find_commit(&repo, commit)?.tree_id().map(gix::Id::detach);
+        tree.map_err(|source| StoreError::objects("read a commit", source))
+    }
+
+    /// When a commit was committed, in seconds since 1970.
+    pub fn committed_at(&self, commit: ObjectId) -> Result<i64, StoreError> {
+        Ok(self.read_commit(commit)?.committer.time.seconds)
+    }
+
+    /// The tree of a commit, or the tree itself.
+    pub(crate) fn tree_at(&self, id: ObjectId) -> Result<ObjectId, StoreError> {
+        let repo = self.repo();
+        let found = repo.try_find_object(id);
+        let found = found.map_err(|source| StoreError::objects("read a tree", source))?;
+        match found.map(|object| object.kind) {
+            Some(gix::object::Kind::Tree) => Ok(id),
+            _ => self.tree_of(id),
+        }
+    }
+
+    pub(crate) fn parents_of(&self, commit: ObjectId) -> Result<Vec<ObjectId>, StoreError> {
+        let repo = self.repo();
+        let parents = find_commit(&repo, commit)?.parent_ids().map(gix::Id::detach).collect();
+        Ok(parents)
+    }
+
+    /// Everything that a commit says.
+    pub(crate) fn read_commit(&self, commit: ObjectId) -> Result<gix::objs::Commit, StoreError> {
+        let failed = |source| StoreError::objects("read a commit", source);
+        let repo = self.repo();
+        let found = find_commit(&repo, commit)?;
+        let decoded = found.decode().map_err(failed)?;
+        gix::objs::Commit::try_from(decoded).map_err(failed)
+    }
+
+    /// Refuses a commit that is not in the form that git gives it: made again, it would be
+    /// another, or none.
+    pub(crate) fn require_sound(&self, commit: ObjectId) -> Result<(), StoreError> {
+        let mut again = Vec::new();
+        let form = |_| StoreError::Form { what: format!("commit {commit}") };
+        self.read_commit(commit)?.write_to(&mut again).map_err(form)?;
+        let repo = self.repo();
+        let found = repo.find_commit(commit);
+        let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
+        if found.data == again {
+            return Ok(());
+        }
+        Err(StoreError::Form { what: format!("commit {commit}") })
+    }
+
+    /// The file, link or submodule that a tree has under this path.
+    pub(crate) fn leaf(&self, tree: ObjectId, path: &TreePath) -> Result<Option<Leaf>, StoreError> {
+        let failed = |source| StoreError::objects("read a tree", source);
+        let repo = self.repo();
+        let mut at = Leaf { mode: gix::objs::tree::EntryKind::Tree.into(), id: tree };
+        for name in path.as_bytes().split_str("/") {
+            // Below a submodule there is nothing of ours, whatever its commit may be.
+            if !at.mode.is_tree() {
+                return Ok(None);
+            }
+            let tree = repo.find_tree(at.id).map_err(failed)?;
+            let Some(entry) = tree.find_entry(name) else { return Ok(None) };
+            at = Leaf { mode: entry.mode(), id: entry.object_id() };
+        }
+        Ok(Some(at).filter(|leaf| !leaf.mode.is_tree()))
+    }
+
+    pub(crate) fn has_path(&self, tree: ObjectId, path: &TreePath) -> Result<bool, StoreError> {
+        Ok(self.leaf(tree, path)?.is_some())
+    }
+
+    pub(crate) fn repo(&self) -> Handle<'_> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let repo = idle.unwrap_or_else(|| {
+            let mut repo = self.repo.to_thread_local();
+            repo.object_cache_size(REMEMBERED);
+            repo
+        });
+        Handle { repo: Some(repo), idle: &self.idle }
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+}
+
+fn find_commit(repo: &gix::Repository, commit: ObjectId) -> Result<gix::Commit<'_>, StoreError> {
+    let found = repo.try_find_object(commit);
+    let found = found.map_err(|source| StoreError::objects("read a commit", source))?;
+    let found = found.and_then(|object| object.try_into_commit().ok());
+    found.ok_or(StoreError::NoSuchCommit { commit })
+}
+
+pub(crate) fn open_repository(path: &Utf8Path) -> Result<gix::ThreadSafeRepository, StoreError> {
+    let options = gix::open::Options::isolated().config_overrides(["core.useReplaceRefs=false"]);
+    gix::ThreadSafeRepository::open_opts(path.as_std_path(), options).map_err(|source| {
+        StoreError::NotARepository { path: path.to_owned(), source: Box::new(source) }
+    })
+}
+
+fn utf8(repo: &gix::Repository, path: &Utf8Path) -> Result<Utf8PathBuf, StoreError> {
+    let real = fs::canonicalize(repo.common_dir())
+        .map_err(|source| StoreError::io("find", path, source))?;
+    Utf8PathBuf::from_path_buf(real)
+        .map_err(|path| StoreError::Path { path: path.display().to_string() })
+}

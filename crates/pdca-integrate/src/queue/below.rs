@@ -1,0 +1,63 @@
+//! The sealed changes that are directly below a tip.
+
+use std::collections::BTreeMap;
+
+use gix::{ObjectId, bstr::ByteSlice as _};
+
+use crate::{
+    git::failure::StoreError, git::seal::Sealed, git::store::Store, queue::plan::Strategy,
+};
+
+/// A change that landed, and the last commit that brought it.
+#[derive(Debug, Clone, Copy)]
+pub struct Landing<'a> {
+    /// The change.
+    pub sealed: &'a Sealed,
+    /// The commit.
+    pub commit: ObjectId,
+}
+
+/// The changes that landed one upon the other up to `tip`, oldest first, and the commit below all of them.
+///
+/// A commit that none of them brought ends it, because a combination without that commit would be another
+/// one. So do more than `most` changes.
+pub fn landed_below<'a>(
+    store: &Store,
+    tip: ObjectId,
+    strategy: Strategy,
+    landings: &[Landing<'a>],
+    most: usize,
+) -> Result<(ObjectId, Vec<Landing<'a>>), StoreError> {
+    let by_commit: BTreeMap<ObjectId, Landing<'a>> =
+        landings.iter().map(|landing| (landing.commit, *landing)).collect();
+    if by_commit.is_empty() {
+        return Ok((tip, Vec::new()));
+    }
+    let length = |landing: &Landing<'_>| match strategy {
+        Strategy::RebaseFf => landing.sealed.record().commits.len().max(1),
+        Strategy::MergeCommit => 1,
+    };
+    let count: usize = landings.iter().map(length).sum::<usize>() + 1;
+    let count = format!("--max-count={count}");
+    let args = ["rev-list", "--first-parent", &count, "--end-of-options", &tip.to_string(), "--"];
+    let said = store.git().must("list the commits below a tip", &args, Vec::new())?;
+    let form = || StoreError::Form { what: "git's list of commits".to_owned() };
+    let line = said.lines().map(|line| ObjectId::from_hex(line).map_err(|_| form()));
+    let line = line.collect::<Result<Vec<ObjectId>, StoreError>>()?;
+    let (mut at, mut found) = (0, Vec::new());
+    while found.len() < most
+        && let Some(landing) = line.get(at).and_then(|commit| by_commit.get(commit))
+    {
+        let next = at + length(landing);
+        // It brought fewer commits than were sealed, or there is nothing below it.
+        if next >= line.len()
+            || line[at + 1..next].iter().any(|commit| by_commit.contains_key(commit))
+        {
+            break;
+        }
+        found.push(*landing);
+        at = next;
+    }
+    found.reverse();
+    Ok((line.get(at).copied().unwrap_or(tip), found))
+}

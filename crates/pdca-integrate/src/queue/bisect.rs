@@ -1,0 +1,649 @@
+//! The search for what breaks a combination, over the integration checkouts.
+//!
+//! This thread owns the search, the objects and the refs; a thread per free checkout runs gates. What
+//! the search says may land lands at once, while other tests still run.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use camino::Utf8PathBuf;
+use crossbeam_channel::unbounded;
+use pdca_process::Cancel;
+use pdca_state::BundleId;
+
+use pdca_events::{GatePurpose, IntegrationStep};
+
+use crate::{
+    Answer, Built, Candidate, Culprit, Decision, Fault, FlakeRules, Known, Light, Lookup, Memory,
+    ObjectId, Origin, Plan, Purpose, Search, Setup, Test, Verdict, VerdictKey, Why,
+};
+
+use super::IntegrateError;
+use super::context::{CombinationGate, FIRST_SLOT, GateJob, Notice, QueueContext, Ruling};
+use super::culprits::{Places, gates, head, load_culprits, partners_of, store_culprits};
+use super::evidence::{Evidence, RedRow};
+use super::flakes::{Quarantined, counts, excuse, pardon, store_ledger};
+use super::held::{Held, HeldBack, HeldReason};
+use super::integration::{Integration, Round, held, needs};
+use super::settings::GateSteps;
+use super::target_branch::{ChangeState, TargetBranch};
+
+/// What the gates said about a tree that is not green.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Red {
+    pub(super) rows: Vec<String>,
+    evidence: Vec<String>,
+    logs: Vec<Utf8PathBuf>,
+    by_row: Vec<RedRow>,
+}
+
+impl Red {
+    fn of(ruling: Ruling) -> Self {
+        let Ruling { rows, evidence, logs, red, light: _ } = ruling;
+        Self { rows, evidence, logs, by_row: red }
+    }
+
+    /// What was kept when the tree was gated before.
+    fn kept(red: Vec<RedRow>) -> Self {
+        Self {
+            rows: red.iter().map(|row| row.row.clone()).collect(),
+            evidence: red.iter().map(|row| format!("{}: {}", row.row, row.said)).collect(),
+            logs: red.iter().filter_map(|row| row.log.clone()).collect(),
+            by_row: red,
+        }
+    }
+
+    fn of_rows(ruling: &Ruling) -> Self {
+        Self { rows: ruling.rows.clone(), ..Self::default() }
+    }
+
+    /// Says it of a change, unless nothing is known.
+    fn put_into(self, held: &mut Held) {
+        if !self.rows.is_empty() {
+            (held.rows, held.evidence, held.logs) = (self.rows, self.evidence, self.logs);
+            held.red = self.by_row;
+        }
+    }
+}
+
+/// What a test came to at once, or that it runs.
+enum Asked {
+    Answered(Answer),
+    Running(Box<Candidate>, Vec<GateJob>),
+}
+
+/// What the gates said, tree by tree, until one was not green.
+type Rulings = Vec<(ObjectId, Ruling)>;
+
+/// A test that runs in a checkout.
+struct Running {
+    test: Test,
+    candidate: Box<Candidate>,
+    cancel: Cancel,
+    /// Whether its answer is of no use any more.
+    is_cancelled: bool,
+}
+
+/// What is known before the gates run, and kept for the next time.
+struct Records {
+    memory: Memory,
+}
+
+impl Integration<'_> {
+    /// Finds out what of a plan lands and what does not, and lands it.
+    pub(super) fn bisect(&mut self, plan: &Plan) -> Result<Round, IntegrateError> {
+        if plan.entries().is_empty() {
+            return Ok(Round::Done);
+        }
+        let QueueContext { workspace, gate, effects, .. } = self.cx;
+        let mut places = self.places(plan)?;
+        let mut records = Records { memory: load_culprits(workspace) };
+        let mut search = self.search(&mut places, &records)?;
+        let mut slots: Vec<u32> =
+            (0..self.request.lanes.get()).map(|lane| FIRST_SLOT + lane).rev().collect();
+        let branch = self.branch;
+        let round = self.cx.cancel.part();
+        let ended = thread::scope(|scope| {
+            // What still runs when the round is over, or lost, is of no use to anybody.
+            let _over = CalledOff(&round);
+            let (to, from) = unbounded();
+            let mut running: BTreeMap<_, Running> = BTreeMap::new();
+            loop {
+                for decision in search.decisions() {
+                    if self.carry_out(&mut places, &mut records, &decision)? == Round::Moved {
+                        return Ok(Round::Moved);
+                    }
+                }
+                for id in search.cancelled() {
+                    if let Some(useless) = running.get_mut(&id) {
+                        useless.cancel.cancel();
+                        useless.is_cancelled = true;
+                    }
+                }
+                let mut answered = false;
+                for test in search.next_tests(slots.len()) {
+                    let slot = slots.last().copied().unwrap_or(FIRST_SLOT);
+                    match self.ask(&mut places, &test, slot)? {
+                        Asked::Answered(answer) => {
+                            search.report(test.id, &answer)?;
+                            answered = true;
+                        }
+                        Asked::Running(candidate, jobs) => {
+                            slots.pop();
+                            let (to, id) = (to.clone(), test.id);
+                            let rules = self.rules.clone();
+                            let cancel = round.part();
+                            let (part, is_cancelled) = (cancel.clone(), false);
+                            running.insert(id, Running { test, candidate, cancel, is_cancelled });
+                            scope.spawn(move || {
+                                let rulings = gate_all(gate, branch, &jobs, &rules, &part);
+                                // The other end is gone only where something else failed.
+                                drop(to.send((id, slot, rulings)));
+                            });
+                        }
+                    }
+                }
+                if answered {
+                    continue;
+                }
+                if running.is_empty() || search.is_done() {
+                    return Ok(Round::Done);
+                }
+                let Ok((id, slot, rulings)) = from.recv() else { return Ok(Round::Done) };
+                slots.push(slot);
+                let Some(ended) = running.remove(&id) else { continue };
+                match rulings {
+                    Err(IntegrateError::Interrupted) if ended.is_cancelled => {}
+                    rulings => {
+                        let (mut answer, mut is_whole) = (Answer::Void, false);
+                        for (tree, ruling) in rulings? {
+                            is_whole = tree == ended.candidate.tree();
+                            answer = self.heard(&ended, tree, ruling)?;
+                        }
+                        if answer == Answer::Green && !is_whole {
+                            // What ended it does not count any more: the rest is asked for now.
+                            answer = Answer::Void;
+                        }
+                        search.report(id, &answer)?;
+                    }
+                }
+            }
+        });
+        effects.perform("flakes.json", || store_ledger(workspace, &self.rules.ledger))?;
+        ended
+    }
+
+    /// The search over a batch, with all that is known before.
+    fn search(&mut self, places: &mut Places, records: &Records) -> Result<Search, IntegrateError> {
+        let below: Vec<usize> = (0..places.landed_before()).collect();
+        let each = self.request.settings.gate == GateSteps::Each;
+        let mut is_green = self.is_known_green(places, &below)?;
+        if !is_green && !each {
+            // What is known to be green as a whole lands, and nobody needs to know what is below it.
+            let whole: Vec<usize> = (0..places.needs().len()).collect();
+            is_green = self.is_known_green(places, &whole)?;
+        }
+        let known = self.recall(places, &records.memory)?;
+        let setup = Setup::new(places.needs())
+            .landed_before(places.landed_before())
+            .with_green_base(is_green)
+            .with_known(known)
+            .gating_each(each)
+            .with_flakes(self.rules.clone());
+        Ok(Search::new(setup))
+    }
+
+    fn is_known_green(
+        &mut self,
+        places: &mut Places,
+        chosen: &[usize],
+    ) -> Result<bool, IntegrateError> {
+        Ok(match self.build(places, chosen)? {
+            Built::Candidate(candidate) => self.known(&candidate)? == Some(Light::Green),
+            Built::Unfit { .. } | Built::Failed { .. } => false,
+        })
+    }
+
+    /// Whether what is known of a culprit may be used: no earlier verdict is where none counts, and where they
+    /// have an age limit the one about its tree must count.
+    fn is_current(&self, known: &Known) -> Result<bool, IntegrateError> {
+        if self.request.fresh {
+            return Ok(false);
+        }
+        if self.request.settings.verdict_max_age.is_none() {
+            return Ok(true);
+        }
+        let tree = known.tree.as_ref().and_then(|tree| ObjectId::from_hex(tree.as_bytes()).ok());
+        let Some(tree) = tree else { return Ok(false) };
+        Ok(match self.cache.look_up(&self.key_of(tree))? {
+            Lookup::Found(verdict) => verdict.light == Light::Red,
+            Lookup::Unknown | Lookup::Dropped { .. } => false,
+        })
+    }
+
+    /// The culprits of a batch that are known already. A partner that landed before anything that can be
+    /// left out is there for good, and need not be looked at.
+    fn recall(&self, places: &Places, memory: &Memory) -> Result<Vec<Culprit>, IntegrateError> {
+        let (names, gates) = (places.names(), gates(&self.gates));
+        let landed = self.branch.changes.iter().filter_map(|change| match &change.standing {
+            ChangeState::Landed { sealed, .. } | ChangeState::Staged { sealed, .. } => {
+                Some(head(sealed))
+            }
+            ChangeState::Unsealed
+            | ChangeState::Sealed(_)
+            | ChangeState::Reverted { .. }
+            | ChangeState::Drifted { .. } => None,
+        });
+        let landed: Vec<String> = landed.collect();
+        let mut culprits = Vec::new();
+        'culprits: for (at, name) in names.iter().enumerate().skip(places.landed_before()) {
+            let Some(known) = memory.of(name).filter(|known| known.gates == gates) else {
+                continue;
+            };
+            let mut partners = Vec::new();
+            for partner in &known.partners {
+                match names.iter().position(|name| name == partner) {
+                    Some(place) => partners.push(place),
+                    None if landed.contains(partner) => {}
+                    None => continue 'culprits,
+                }
+            }
+            if self.is_current(known)? {
+                let (fault, rows) = (known.fault, known.rows.clone());
+                culprits.push(Culprit { place: at, partners, fault, rows });
+            }
+        }
+        Ok(culprits)
+    }
+
+    fn build(&mut self, places: &mut Places, chosen: &[usize]) -> Result<Built, IntegrateError> {
+        places.build(&mut self.engine, self.at, chosen)
+    }
+
+    /// What was said about a tree before, by exactly these gates.
+    pub(super) fn known(&self, candidate: &Candidate) -> Result<Option<Light>, IntegrateError> {
+        self.known_of(&self.gates.key(candidate))
+    }
+
+    fn known_of(&self, key: &VerdictKey) -> Result<Option<Light>, IntegrateError> {
+        match self.cache.look_up(key)? {
+            Lookup::Found(verdict) if counts(&verdict, &self.rules) => Ok(Some(verdict.light)),
+            Lookup::Found(_) | Lookup::Unknown => Ok(None),
+            Lookup::Dropped { path } => {
+                self.tell(format!("{path} was damaged and is dropped"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        places: &mut Places,
+        test: &Test,
+        slot: u32,
+    ) -> Result<Asked, IntegrateError> {
+        let candidate = match self.build(places, &test.places)? {
+            Built::Candidate(candidate) => candidate,
+            Built::Unfit { place } => return Ok(Asked::Answered(Answer::Unfit(place))),
+            Built::Failed { why } => {
+                self.tell(format!("git could not fold: {why}"));
+                return Ok(Asked::Answered(Answer::Void));
+            }
+        };
+        let mut steps = self.steps(&candidate);
+        steps.push((candidate.commit(), candidate.tree()));
+        if !test.fresh {
+            let mut unknown = Vec::new();
+            for (commit, tree) in steps {
+                match self.known_of(&self.key_of(tree))? {
+                    Some(Light::Green) => {}
+                    Some(Light::Red) => {
+                        let rows = self.red_over(tree).rows;
+                        return Ok(self.answered(Answer::Red { rows }));
+                    }
+                    None => unknown.push((commit, tree)),
+                }
+            }
+            if unknown.is_empty() {
+                return Ok(self.answered(Answer::Green));
+            }
+            steps = unknown;
+        }
+        self.anchor(&candidate)?;
+        let tree = candidate.tree();
+        let tree = tree.to_hex_with_len(12);
+        let gating = IntegrationStep::Gating {
+            bundles: candidate.bundles().cloned().collect(),
+            tree: candidate.tree().to_string(),
+            purpose: match test.purpose {
+                Purpose::Decide => GatePurpose::Decide,
+                Purpose::Confirm => GatePurpose::Confirm,
+                Purpose::Explain => GatePurpose::Explain,
+            },
+        };
+        self.emit(format!("{} (tree {tree})", question(test, &candidate)), gating);
+        let mut number = 0;
+        if test.fresh {
+            let anew = self.anew.entry(candidate.tree()).or_default();
+            *anew += 1;
+            number = *anew;
+        }
+        let job = |(commit, tree): (ObjectId, ObjectId)| GateJob {
+            slot,
+            commit,
+            tree,
+            jobs: self.jobs().join(format!("{tree:.20}-{number}")),
+        };
+        let jobs = steps.into_iter().map(job).collect();
+        Ok(Asked::Running(Box::new(candidate), jobs))
+    }
+
+    fn answered(&mut self, answer: Answer) -> Asked {
+        self.done.cached += 1;
+        self.tally.reused += 1;
+        Asked::Answered(answer)
+    }
+
+    /// The commits on the way to a candidate that must be green as well, with their trees: those of its last
+    /// change but the last, where every commit is gated. What is below was gated when it landed.
+    fn steps(&self, candidate: &Candidate) -> Vec<(ObjectId, ObjectId)> {
+        if self.request.settings.gate != GateSteps::Each {
+            return Vec::new();
+        }
+        let commits = candidate.applied().last().map_or(&[][..], |(_, commits)| commits);
+        let steps = commits.iter().filter(|step| step.tree != candidate.tree());
+        steps.map(|step| (step.applied, step.tree)).collect()
+    }
+
+    fn key_of(&self, tree: ObjectId) -> VerdictKey {
+        let drivers = self.engine.drivers().digest();
+        VerdictKey { tree, oracle: self.gates.clone(), drivers }
+    }
+
+    /// Keeps a verdict before anything relies on it.
+    fn heard(
+        &mut self,
+        ended: &Running,
+        tree: ObjectId,
+        mut ruling: Ruling,
+    ) -> Result<Answer, IntegrateError> {
+        let (test, candidate) = (&ended.test, &ended.candidate);
+        self.done.gate_runs += 1;
+        for row in &self.cx.gates.rows {
+            self.rules.ledger.ran(row);
+        }
+        let quarantined = pardon(&mut ruling, &self.rules);
+        for row in &quarantined {
+            let (of, why) = (subject(test, candidate), excuse(row, &self.rules));
+            let said = format!("{row} is red over {of} and {why}");
+            (self.cx.notify)(Notice::Warning(said));
+            let (row, tree) = (row.clone(), tree.to_string());
+            self.done.quarantined.push(Quarantined { row, tree });
+        }
+        self.tally.ran(ruling.light);
+        self.count()?;
+        let answer = ruling.answer();
+        let Some(light) = ruling.light else {
+            let sentence = format!("no verdict: {}", ruling.rows.join("; "));
+            self.emit(sentence, judged(candidate, tree, &ruling));
+            self.reds.insert(candidate.tree(), Red::of(ruling));
+            return Ok(answer);
+        };
+        let quarantined = if light == Light::Green { quarantined } else { Vec::new() };
+        let verdict = Verdict { key: self.key_of(tree), light, quarantined };
+        let by = Some(self.run.as_str().to_owned());
+        let origin = Origin { at: Some((self.cx.now)()), by };
+        self.cx.effects.perform("verdict", || self.cache.keep_from(&verdict, &origin))?;
+        let said = match light {
+            Light::Green => pdca_journal::GateVerdict::Pass,
+            Light::Red => pdca_journal::GateVerdict::Fail,
+        };
+        let is_whole = tree == candidate.tree();
+        if is_whole {
+            self.journal.judged(candidate, &self.gates.gate_digest, said)?;
+        }
+        let word = match light {
+            Light::Green => "green".to_owned(),
+            Light::Red => format!("red: {}", ruling.rows.join(", ")),
+        };
+        let of = if is_whole { "" } else { "a commit of " };
+        let sentence = format!("{of}{} is {word}", subject(test, candidate));
+        self.emit(sentence, judged(candidate, tree, &ruling));
+        if light == Light::Red {
+            // What a red commit of it says is asked for by the whole.
+            if !is_whole {
+                self.reds.insert(tree, Red::of_rows(&ruling));
+            }
+            self.reds.insert(candidate.tree(), Red::of(ruling));
+        }
+        Ok(answer)
+    }
+
+    fn carry_out(
+        &mut self,
+        places: &mut Places,
+        records: &mut Records,
+        decision: &Decision,
+    ) -> Result<Round, IntegrateError> {
+        match decision {
+            Decision::Land { places: new, gated } => {
+                let Built::Candidate(candidate) = self.build(places, gated)? else {
+                    let why = "what was gated cannot be folded any more".to_owned();
+                    return Err(IntegrateError::Unfoldable { id: places.id(new[0]), why });
+                };
+                let over = |id: &BundleId| {
+                    self.done.landed.iter().any(|(landed, _)| landed == id)
+                        || self.round.iter().any(|held| held.id == *id)
+                };
+                let rest = places.batch().filter(|id| !over(id)).collect();
+                let round = self.land(&candidate, &rest)?;
+                if round == Round::Done {
+                    places.land(new);
+                }
+                return Ok(round);
+            }
+            Decision::Hold { place, why: Why::Culprit(fault) } => {
+                let reason = match fault {
+                    Fault::Red => HeldReason::Red,
+                    Fault::Undecidable => HeldReason::Undecidable,
+                };
+                let mut culprit = held(places.entry(*place), reason, Vec::new());
+                self.red_of(places, &[*place])?.put_into(&mut culprit);
+                self.round.push(culprit);
+            }
+            Decision::Hold { place, why: Why::Needs(behind) } => {
+                self.round.push(needs(places.entry(*place), vec![places.id(*behind)]));
+            }
+            Decision::Hold { place, why: Why::Unfit } => {
+                self.round.push(held(places.entry(*place), HeldReason::Conflict, Vec::new()));
+            }
+            Decision::Explained { place, partners, rows, recalled } => {
+                let mut guilty = partners.clone();
+                guilty.push(*place);
+                let mut red = self.red_of(places, &guilty)?;
+                let partners = if *recalled {
+                    // It was gated by an earlier integration, which kept what the rows said.
+                    let sealed = places.entry(*place).sealed().record().head.to_string();
+                    let known = HeldBack::load(self.cx.workspace);
+                    if let Some(known) = known.of(&places.id(*place), Some(&sealed)) {
+                        red.evidence.clone_from(&known.evidence);
+                        red.logs.clone_from(&known.logs);
+                        red.by_row.clone_from(&known.red);
+                    }
+                    self.recalled_partners(places, *place, partners, &records.memory)
+                } else {
+                    self.learn(places, records, *place, partners, rows)?;
+                    places.ids(partners)
+                };
+                red.rows.clone_from(rows);
+                let name = places.id(*place);
+                if let Some(found) = self.round.iter_mut().find(|held| held.id == name) {
+                    found.partners = partners;
+                    red.put_into(found);
+                    let (sentence, fact) = (found.sentence(), found.fact());
+                    self.emit(sentence, fact);
+                }
+            }
+            Decision::Flake { places: red, rows } => {
+                self.done.flakes += 1;
+                let tree = match self.build(places, red)? {
+                    Built::Candidate(candidate) => candidate.tree().to_string(),
+                    Built::Unfit { .. } | Built::Failed { .. } => String::new(),
+                };
+                let now = (self.request.clock)().wall.to_string();
+                for row in rows {
+                    self.rules.ledger.flaked(row, &tree, &now);
+                    *self.tally.flakes.entry(row.clone()).or_default() += 1;
+                }
+                let bundles = places.ids(red);
+                let names = list(&bundles);
+                let flaky = IntegrationStep::Flaky { bundles, rows: rows.clone() };
+                let rows = if rows.is_empty() { "a row".to_owned() } else { rows.join(", ") };
+                self.emit(format!("{rows} is flaky on {names} (failed, then passed)"), flaky);
+            }
+            Decision::Mended { red, green } => {
+                let (red, green) = (places.ids(red), places.ids(green));
+                let text = format!("{} is red, and {} mends it", list(&red), list(&green));
+                self.emit(text, IntegrationStep::Mended { red, green });
+            }
+            Decision::BaseRed => {
+                let base = self.branch.store.tree_of(self.at)?;
+                let Red { rows, by_row: red, .. } = self.red_over(base);
+                let branch = self.branch.branch.clone();
+                return Err(IntegrateError::BaseRed { branch, base: self.at, rows, red });
+            }
+            Decision::Stuck { rows, .. } => {
+                let last = || self.reds.values().last().map(|red| red.rows.clone());
+                let rows = if rows.is_empty() { last().unwrap_or_default() } else { rows.clone() };
+                return Err(IntegrateError::Stuck { rows });
+            }
+        }
+        Ok(Round::Done)
+    }
+
+    /// What the gates said about the smallest combination that has these changes in it; nothing where that
+    /// was not gated here.
+    fn red_of(&mut self, places: &mut Places, guilty: &[usize]) -> Result<Red, IntegrateError> {
+        let named = places.closure(guilty);
+        Ok(match self.build(places, &named)? {
+            Built::Candidate(candidate) => self.red_over(candidate.tree()),
+            Built::Unfit { .. } | Built::Failed { .. } => Red::default(),
+        })
+    }
+
+    /// What the gates said about a tree, here or in an earlier integration.
+    fn red_over(&self, tree: ObjectId) -> Red {
+        let kept = || Red::kept(Evidence::of(self.cx.workspace).about(&tree.to_string()));
+        self.reds.get(&tree).cloned().unwrap_or_else(kept)
+    }
+
+    /// Remembers a culprit, so that it is held the next time without a gate run.
+    fn learn(
+        &mut self,
+        places: &mut Places,
+        records: &mut Records,
+        place: usize,
+        partners: &[usize],
+        rows: &[String],
+    ) -> Result<(), IntegrateError> {
+        let mut named = partners.to_vec();
+        named.push(place);
+        let named = places.closure(&named);
+        let tree = match self.build(places, &named)? {
+            Built::Candidate(candidate) => Some(candidate.tree().to_string()),
+            Built::Unfit { .. } | Built::Failed { .. } => None,
+        };
+        let id = places.id(place);
+        let is_undecidable = |held: &Held| held.reason == HeldReason::Undecidable;
+        let found = self.round.iter().find(|held| held.id == id);
+        let fault = if found.is_some_and(is_undecidable) { Fault::Undecidable } else { Fault::Red };
+        let (partners, rows) = (partners.to_vec(), rows.to_vec());
+        let culprit = Culprit { place, partners, fault, rows };
+        let known = Known::new(&culprit, &places.names(), &gates(&self.gates), tree);
+        records.memory.learn(known);
+        let QueueContext { workspace, effects, .. } = self.cx;
+        effects.perform("culprits.json", || store_culprits(workspace, &records.memory))
+    }
+
+    fn recalled_partners(
+        &self,
+        places: &Places,
+        place: usize,
+        partners: &[usize],
+        memory: &Memory,
+    ) -> Vec<BundleId> {
+        let known = memory.of(&places.names()[place]);
+        let named = known.and_then(|known| partners_of(known, &self.branch.changes));
+        named.unwrap_or_else(|| places.ids(partners))
+    }
+}
+
+fn list(ids: &[BundleId]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    if names.is_empty() { "the branch".to_owned() } else { names.join(" ") }
+}
+
+/// Calls off what still runs when it goes out of scope.
+struct CalledOff<'c>(&'c Cancel);
+
+impl Drop for CalledOff<'_> {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Gates one tree after the other, until one is not green.
+fn gate_all(
+    gate: &dyn CombinationGate,
+    branch: &TargetBranch,
+    jobs: &[GateJob],
+    rules: &FlakeRules,
+    cancel: &Cancel,
+) -> Result<Rulings, IntegrateError> {
+    let mut rulings = Rulings::new();
+    for job in jobs {
+        let ruling = gate.gate(branch, job, cancel)?;
+        let is_over = match ruling.light {
+            Some(Light::Green) => false,
+            Some(Light::Red) => !ruling.rows.iter().all(|row| rules.is_quarantined(row)),
+            None => true,
+        };
+        rulings.push((job.tree, ruling));
+        if is_over {
+            break;
+        }
+    }
+    Ok(rulings)
+}
+
+/// What the gates said about a tree, as a fact.
+fn judged(candidate: &Candidate, tree: ObjectId, ruling: &Ruling) -> IntegrationStep {
+    let bundles: Vec<BundleId> = candidate.bundles().cloned().collect();
+    let (tree, rows) = (tree.to_string(), ruling.rows.clone());
+    match ruling.light {
+        Some(Light::Green) => IntegrationStep::Green { bundles, tree },
+        Some(Light::Red) => {
+            let failing = ruling.red.iter().flat_map(|row| row.failing.clone()).collect();
+            IntegrationStep::Red { bundles, tree, rows, failing }
+        }
+        None => IntegrationStep::NoVerdict { bundles, tree, rows },
+    }
+}
+
+fn subject(test: &Test, candidate: &Candidate) -> String {
+    if test.places.is_empty() {
+        return "the branch by itself".to_owned();
+    }
+    let names: Vec<String> = candidate.bundles().map(ToString::to_string).collect();
+    names.join(" + ")
+}
+
+fn question(test: &Test, candidate: &Candidate) -> String {
+    let subject = subject(test, candidate);
+    match test.purpose {
+        Purpose::Decide => format!("gating {subject}"),
+        Purpose::Confirm => format!("gating {subject} once more"),
+        Purpose::Explain if candidate.bundles().count() == 1 => format!("gating {subject} alone"),
+        Purpose::Explain => format!("gating {subject} to find the partners"),
+    }
+}

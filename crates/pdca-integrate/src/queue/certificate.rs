@@ -1,0 +1,307 @@
+//! What landed, written so that anybody with the objects can find it out again.
+//!
+//! A certificate names the inputs, their order, the trees, the commits, the gates and the verdict.
+//! [`verify`] believes none of it: it reads the seals' commits, folds them again with git, and
+//! compares bit for bit. What cannot be found out again from objects (the verdict, digests of
+//! gates, the order of completion) stands under a digest per section, so that a changed byte is
+//! found and its place can be named; it is no signature, and does not keep out a forger who
+//! writes new digests as well.
+
+use std::collections::BTreeMap;
+
+use gix::ObjectId;
+use pdca_state::{BundleId, sha256_hex};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    git::engine::Engine,
+    git::fold::{FoldError, Recorded, fold},
+    git::land::Landed,
+    git::path::TreePath,
+    git::seal::{SealError, SealRecord, Sealed},
+    queue::candidate::AppliedCommit,
+    queue::plan::{Entry, Form, Plan, PlanError, Strategy},
+    queue::verdict::{Gated, Light, Verdict},
+};
+
+/// The version of the certificate's form. Those of version 1 tell of commits in the first [`Form`].
+const SCHEMA: u32 = 2;
+
+/// What landed, and from what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    /// The version of this form.
+    pub schema: u32,
+    /// The commit that everything was folded onto.
+    #[serde(with = "crate::git::hex")]
+    pub base: ObjectId,
+    /// How changes came onto the tip.
+    pub strategy: Strategy,
+    /// The changes, in order.
+    pub inputs: Vec<Input>,
+    /// What became of them, in the same order.
+    pub results: Vec<Outcome>,
+    /// The commit that landed.
+    #[serde(with = "crate::git::hex")]
+    pub commit: ObjectId,
+    /// Its tree.
+    #[serde(with = "crate::git::hex")]
+    pub tree: ObjectId,
+    /// Every path that it may change.
+    pub footprint: Vec<TreePath>,
+    /// What the gates said about exactly this tree.
+    pub verdict: Verdict,
+    /// The git that merged.
+    pub git_version: String,
+    /// The ref that moved.
+    pub reference: String,
+}
+
+/// One change that landed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// What was sealed.
+    pub seal: SealRecord,
+    /// The bundles that it needs.
+    pub depends_on: Vec<BundleId>,
+}
+
+/// What became of one change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// The bundle.
+    pub id: BundleId,
+    /// Its commits.
+    pub commits: Vec<AppliedCommit>,
+}
+
+/// A certificate with its digests, as it is in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    certificate: Certificate,
+    /// SHA-256 of each section, by its name.
+    sections: BTreeMap<String, String>,
+    /// SHA-256 of the list of sections.
+    sha256: String,
+}
+
+/// A certificate that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// What it says.
+    pub certificate: Certificate,
+    /// The git it was verified with. The ids are the same even where it is another.
+    pub git_version: String,
+}
+
+/// Why a certificate does not hold.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// It cannot be read.
+    #[error("line {line}, column {column}: not a certificate")]
+    Unreadable {
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What is wrong there.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It says the same as a certificate would, in other bytes.
+    #[error("line {line}, column {column}: not as it was written")]
+    Bytes {
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+    },
+    /// A part of it is not what was written.
+    #[error("`{place}` is not what was certified")]
+    Changed {
+        /// Which part.
+        place: String,
+    },
+    /// A part of it is not what the objects say.
+    #[error("`{place}` says {says}, and it is {found}")]
+    Wrong {
+        /// Which part.
+        place: String,
+        /// What it says.
+        says: String,
+        /// What was found.
+        found: String,
+    },
+    /// A seal does not hold here.
+    #[error("`{place}` does not hold here")]
+    Seal {
+        /// Which part.
+        place: String,
+        /// Why.
+        #[source]
+        source: Box<SealError>,
+    },
+    /// The changes have no order.
+    #[error("`inputs` have no order")]
+    Order(#[source] PlanError),
+    /// The changes could not be folded again.
+    #[error("the changes could not be folded again")]
+    Fold(#[source] Box<FoldError>),
+}
+
+impl Certificate {
+    /// What landed.
+    pub fn new(landed: &Landed, gated: &Gated) -> Self {
+        Self::announced(gated, &landed.reference)
+    }
+
+    /// What is about to land on a ref, to be kept until it has: whoever dies between the landing and
+    /// the writing of its certificate finds it ready.
+    pub fn announced(gated: &Gated, reference: &str) -> Self {
+        let candidate = &gated.candidate;
+        let inputs = candidate.bundles.iter().map(|taken| Input {
+            seal: taken.entry.sealed().record().clone(),
+            depends_on: taken.entry.depends_on().iter().cloned().collect(),
+        });
+        let results = candidate.bundles.iter().map(|taken| Outcome {
+            id: taken.entry.sealed().id().clone(),
+            commits: taken.commits.clone(),
+        });
+        Self {
+            schema: SCHEMA,
+            base: candidate.base,
+            strategy: candidate.strategy,
+            inputs: inputs.collect(),
+            results: results.collect(),
+            commit: candidate.commit,
+            tree: candidate.tree,
+            footprint: candidate.footprint().into_iter().collect(),
+            verdict: gated.verdict.clone(),
+            git_version: candidate.git_version.clone(),
+            reference: reference.to_owned(),
+        }
+    }
+
+    /// The text of the file.
+    pub fn to_json(&self) -> Vec<u8> {
+        let sections = sections(self);
+        let sha256 = sha256_hex(&compact(&sections));
+        pretty(&File { certificate: self.clone(), sections, sha256 })
+    }
+}
+
+/// Finds out again what a certificate says, in any repository that has the objects.
+///
+/// The engine must have the merge drivers declared that were declared then.
+pub fn verify(engine: &mut Engine<'_>, text: &[u8]) -> Result<Verified, VerifyError> {
+    let certificate = read(text)?;
+    let mut entries = Vec::new();
+    for (place, input) in certificate.inputs.iter().enumerate() {
+        let sealed = Sealed::check(engine.store(), input.seal.clone()).map_err(|source| {
+            VerifyError::Seal { place: format!("inputs[{place}].seal"), source: Box::new(source) }
+        })?;
+        entries.push(Entry::new(sealed, input.depends_on.iter().cloned()));
+    }
+    let plan =
+        Plan::new(certificate.base, certificate.strategy, entries).map_err(VerifyError::Order)?;
+    let form = if certificate.schema == 1 { Form::First } else { Form::Dated };
+    let plan = plan.in_form(form);
+    let folded = fold(engine, &plan, &Recorded::default(), &mut |_| Ok(()))
+        .map_err(|source| VerifyError::Fold(Box::new(source)))?;
+    let candidate = folded.candidate();
+    let results: Vec<_> = candidate.bundles.iter().collect();
+    compare("results", &certificate.results.len(), &results.len())?;
+    for (place, (says, taken)) in certificate.results.iter().zip(results).enumerate() {
+        let (entry, commits) = (&taken.entry, &taken.commits);
+        compare(&format!("results[{place}].id"), &says.id, entry.sealed().id())?;
+        let name = format!("results[{place}].commits");
+        compare(&name, &says.commits.len(), &commits.len())?;
+        for (number, (says, found)) in says.commits.iter().zip(commits).enumerate() {
+            let name = format!("{name}[{number}]");
+            compare(&format!("{name}.source"), &says.source, &found.source)?;
+            compare(&format!("{name}.applied"), &says.applied, &found.applied)?;
+            compare(&format!("{name}.tree"), &says.tree, &found.tree)?;
+        }
+    }
+    compare("commit", &certificate.commit, &candidate.commit())?;
+    compare("tree", &certificate.tree, &candidate.tree())?;
+    let footprint = candidate.footprint();
+    let list = |paths: &mut dyn Iterator<Item = &TreePath>| {
+        paths.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    compare("footprint", &list(&mut certificate.footprint.iter()), &list(&mut footprint.iter()))?;
+    compare("verdict.key.tree", &certificate.verdict.key.tree, &candidate.tree())?;
+    compare("verdict.key.drivers", &certificate.verdict.key.drivers, &candidate.drivers)?;
+    let light = |light| match light {
+        Light::Green => "green",
+        Light::Red => "red",
+    };
+    compare("verdict.light", light(certificate.verdict.light), light(Light::Green))?;
+    let git_version = engine.store().git_version().to_owned();
+    Ok(Verified { certificate, git_version })
+}
+
+/// Reads a certificate and looks whether every byte is as it was written.
+fn read(text: &[u8]) -> Result<Certificate, VerifyError> {
+    let file: File = serde_json::from_slice(text).map_err(|source| VerifyError::Unreadable {
+        line: source.line(),
+        column: source.column(),
+        source,
+    })?;
+    let canonical = pretty(&file);
+    if canonical != text {
+        let same = canonical.iter().zip(text).take_while(|(a, b)| a == b).count();
+        let before = &text[..same.min(text.len())];
+        let line = before.split(|byte| *byte == b'\n').count();
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        return Err(VerifyError::Bytes { line, column });
+    }
+    let changed = |place: &str| Err(VerifyError::Changed { place: place.to_owned() });
+    if file.sha256 != sha256_hex(&compact(&file.sections)) {
+        // Either the list or its digest; a section that fits its digest in the list clears it.
+        let fits = sections(&file.certificate) == file.sections;
+        return changed(if fits { "sha256" } else { "sections" });
+    }
+    for (name, digest) in sections(&file.certificate) {
+        if file.sections.get(&name) != Some(&digest) {
+            return changed(&format!("certificate.{name}"));
+        }
+    }
+    if file.certificate.schema != 1 {
+        compare("schema", &file.certificate.schema, &SCHEMA)?;
+    }
+    Ok(file.certificate)
+}
+
+fn compare<T: PartialEq + ToString + ?Sized>(
+    place: &str,
+    says: &T,
+    found: &T,
+) -> Result<(), VerifyError> {
+    if says == found {
+        return Ok(());
+    }
+    let place = place.to_owned();
+    Err(VerifyError::Wrong { place, says: says.to_string(), found: found.to_string() })
+}
+
+fn sections(certificate: &Certificate) -> BTreeMap<String, String> {
+    let value = serde_json::to_value(certificate).expect("because every key is a string");
+    let fields = value.as_object().expect("because a struct is an object");
+    fields.iter().map(|(name, value)| (name.clone(), sha256_hex(&compact(value)))).collect()
+}
+
+fn compact(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("because every key is a string")
+}
+
+fn pretty(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("because every key is a string");
+    text.push(b'\n');
+    text
+}

@@ -1,0 +1,226 @@
+//! What the search works with: the changes below the batch, sets of them folded, and what is known.
+
+use std::collections::BTreeMap;
+
+use pdca_state::BundleId;
+
+use crate::{
+    Built, Combination, Engine, Entry, FoldError, GateSetId, Known, Landing, Memory, ObjectId,
+    Plan, Sealed, Strategy, contains, landed_below,
+};
+
+use super::IntegrateError;
+use super::integration::Integration;
+use super::records;
+use super::target_branch::{Accepted, ChangeState};
+use super::workspace::QueueWorkspace;
+
+/// Culprits that are known, by the head of their seals.
+const CULPRITS: &str = "culprits.json";
+/// How many changes below the batch are looked at for partners.
+const MOST_BELOW: usize = 64;
+
+/// The changes of a batch and those that landed below it, by place.
+pub(super) struct Places {
+    /// The commit below all of them.
+    origin: ObjectId,
+    strategy: Strategy,
+    entries: Vec<Entry>,
+    needs: Vec<Vec<usize>>,
+    /// How many of the entries landed before the batch.
+    landed_before: usize,
+    /// The places that are below the present tip.
+    landed: Vec<usize>,
+    built: BTreeMap<(ObjectId, Vec<usize>), Built>,
+}
+
+impl Integration<'_> {
+    /// The places of a batch: first everything that landed since the integration began and before it, as far
+    /// as nothing else came between, then the batch.
+    pub(super) fn places(&self, plan: &Plan) -> Result<Places, IntegrateError> {
+        let changes = &self.branch.changes;
+        let sealed = |id: &BundleId| {
+            // Of two with one name the later one is the newer.
+            let change = changes.iter().rev().find(|change| change.bundle.id() == id)?;
+            Some((change, change.sealed()?))
+        };
+        let mut landings: Vec<Landing<'_>> = Vec::new();
+        for change in changes {
+            if let ChangeState::Landed { sealed, commit, .. } = &change.standing {
+                landings.push(Landing { sealed, commit: *commit });
+            }
+        }
+        for (id, commit) in &self.done.landed {
+            if let Some((_, sealed)) = sealed(id) {
+                landings.push(Landing { sealed, commit: *commit });
+            }
+        }
+        let strategy = plan.strategy();
+        let (origin, below) =
+            landed_below(&self.branch.store, plan.base(), strategy, &landings, MOST_BELOW)?;
+        let depends_on = |id: &BundleId| sealed(id).map(|(change, _)| change.depends_on.clone());
+        let below_entries = below.iter().map(|landing| {
+            let depends_on = depends_on(landing.sealed.id()).unwrap_or_default();
+            Entry::new(landing.sealed.clone(), depends_on)
+        });
+        let entries: Vec<Entry> = below_entries.chain(plan.entries().iter().cloned()).collect();
+        let mut needs = Vec::new();
+        for (place, entry) in entries.iter().enumerate() {
+            let is_needed = |other: &Entry| entry.depends_on().contains(other.sealed().id());
+            let mut needed: Vec<usize> =
+                (0..place).filter(|other| is_needed(&entries[*other])).collect();
+            // It was checked on top of these, so it is never looked at without them.
+            for (other, landing) in below.iter().enumerate().take(place) {
+                let base = entry.sealed().record().base;
+                if !needed.contains(&other) && contains(&self.branch.store, base, landing.commit)? {
+                    needed.push(other);
+                }
+            }
+            needs.push(needed);
+        }
+        let landed_before = below.len();
+        Ok(Places {
+            origin,
+            strategy,
+            entries,
+            needs,
+            landed_before,
+            landed: (0..landed_before).collect(),
+            built: BTreeMap::new(),
+        })
+    }
+}
+
+impl Places {
+    pub(super) fn needs(&self) -> Vec<Vec<usize>> {
+        self.needs.clone()
+    }
+
+    pub(super) fn landed_before(&self) -> usize {
+        self.landed_before
+    }
+
+    pub(super) fn entry(&self, place: usize) -> &Entry {
+        &self.entries[place]
+    }
+
+    pub(super) fn id(&self, place: usize) -> BundleId {
+        self.entries[place].sealed().id().clone()
+    }
+
+    pub(super) fn ids(&self, places: &[usize]) -> Vec<BundleId> {
+        places.iter().map(|place| self.id(*place)).collect()
+    }
+
+    /// The bundles of the batch.
+    pub(super) fn batch(&self) -> impl Iterator<Item = BundleId> {
+        (self.landed_before..self.entries.len()).map(|place| self.id(place))
+    }
+
+    /// The names under which culprits are remembered.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.entries.iter().map(|entry| head(entry.sealed())).collect()
+    }
+
+    /// Takes note that these are below the tip now.
+    pub(super) fn land(&mut self, places: &[usize]) {
+        self.landed.extend(places);
+    }
+
+    /// The places that a set has on top of the tip; none where it leaves out what landed.
+    pub(super) fn on_tip(&self, places: &[usize]) -> Option<Vec<usize>> {
+        let has = |place: &usize| places.contains(place);
+        let rest = || places.iter().copied().filter(|place| !self.landed.contains(place));
+        self.landed.iter().all(has).then(|| rest().collect())
+    }
+
+    /// The places and all that they need, in order.
+    pub(super) fn closure(&self, places: &[usize]) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        let mut open = places.to_vec();
+        while let Some(place) = open.pop() {
+            if !found.contains(&place) {
+                found.push(place);
+                open.extend(&self.needs[place]);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Folds a set: onto the tip where it has everything that landed, else onto the commit below all of them.
+    pub(super) fn build(
+        &mut self,
+        engine: &mut Engine<'_>,
+        tip: ObjectId,
+        places: &[usize],
+    ) -> Result<Built, IntegrateError> {
+        let (base, chosen) = match self.on_tip(places) {
+            Some(rest) => (tip, rest),
+            None => (self.origin, places.to_vec()),
+        };
+        let key = (base, chosen);
+        if let Some(built) = self.built.get(&key) {
+            return Ok(built.clone());
+        }
+        let built = self.fold(engine, base, &key.1)?;
+        // What git could not say now it may say later.
+        if !matches!(built, Built::Failed { .. }) {
+            self.built.insert(key, built.clone());
+        }
+        Ok(built)
+    }
+
+    fn fold(
+        &self,
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        chosen: &[usize],
+    ) -> Result<Built, IntegrateError> {
+        let entries = chosen.iter().map(|place| self.entries[*place].clone());
+        let plan = Plan::new(base, self.strategy, entries)?;
+        let all: Vec<usize> = (0..chosen.len()).collect();
+        let built: Result<Built, FoldError> = Combination::new(&plan).build(engine, &all);
+        Ok(match built? {
+            Built::Unfit { place } => {
+                let unfit = plan.entries()[place].sealed().id();
+                let is_it = |place: &&usize| self.entries[**place].sealed().id() == unfit;
+                let place = chosen.iter().find(is_it).copied().unwrap_or_default();
+                Built::Unfit { place }
+            }
+            built @ (Built::Candidate(_) | Built::Failed { .. }) => built,
+        })
+    }
+}
+
+/// The name under which a change is remembered.
+pub(super) fn head(sealed: &Sealed) -> String {
+    sealed.record().head.to_string()
+}
+
+/// The gates in the form in which culprits remember them.
+pub(super) fn gates(oracle: &GateSetId) -> String {
+    format!("{} {}", oracle.gate_digest, oracle.environment_digest)
+}
+
+/// The partners of a known culprit, where every one is still there.
+pub(super) fn partners_of(known: &Known, changes: &[Accepted]) -> Option<Vec<BundleId>> {
+    let heads = changes
+        .iter()
+        .filter_map(|change| Some((head(change.sealed()?), change.bundle.id().clone())));
+    let heads: BTreeMap<String, BundleId> = heads.collect();
+    let find = |partner: &String| heads.get(partner).cloned();
+    known.partners.iter().map(find).collect()
+}
+
+/// Loads the culprits that are known. A file that cannot be read is as good as none.
+pub(super) fn load_culprits(workspace: &QueueWorkspace) -> Memory {
+    records::load(workspace, CULPRITS)
+}
+
+pub(super) fn store_culprits(
+    workspace: &QueueWorkspace,
+    memory: &Memory,
+) -> Result<(), IntegrateError> {
+    records::store(workspace, CULPRITS, memory)
+}

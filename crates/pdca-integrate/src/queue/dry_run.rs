@@ -1,0 +1,104 @@
+//! What an integration would do, found out without doing it.
+//!
+//! The changes are folded in the object store, which leaves objects there that nothing refers to.
+//! No ref moves, nothing is gated and nothing is written down.
+
+use pdca_process::Cancel;
+use pdca_state::BundleId;
+
+use crate::{Candidate, Engine, Fate, Light, Lookup, ObjectId, Plan, Recorded, fold};
+
+use crate::conflict::state::skipped;
+
+use super::context::CombinationGates;
+use super::held::Held;
+use super::integration::{Chosen, IntegrationRequest, choose, conflicting, ids, needs};
+use super::landing_base::LandingBase;
+use super::landing_mode::BaseSearch;
+use super::target_branch::TargetBranch;
+use super::workspace::QueueWorkspace;
+use super::{IntegrateError, require_landable};
+
+/// What an integration would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DryRun {
+    /// Where the branch is.
+    pub base: ObjectId,
+    /// The order in which the changes are tried.
+    pub order: Vec<BundleId>,
+    /// What lands if the whole is green, each with its last commit.
+    pub landing: Vec<(BundleId, ObjectId)>,
+    /// What does not, whatever the gates say.
+    pub held: Vec<Held>,
+    /// Changes whose effect is there already.
+    pub present: Vec<(BundleId, Option<BundleId>)>,
+    /// The commit that would be gated.
+    pub tip: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// What is known about the branch by itself.
+    pub base_verdict: Option<Light>,
+    /// What is known about that tree.
+    pub verdict: Option<Light>,
+}
+
+/// Says what an integration of this branch would do.
+pub fn dry_run(
+    workspace: &QueueWorkspace,
+    gates: &CombinationGates,
+    branch: &TargetBranch,
+    request: &IntegrationRequest<'_>,
+    now: i64,
+) -> Result<DryRun, IntegrateError> {
+    let settings = request.settings;
+    require_landable(gates, branch, request)?;
+    let search = BaseSearch { branch, settings, cancel: &Cancel::new(), tell: &|_| () };
+    let base = LandingBase::to_land_on(&search)?;
+    let skipped = skipped(workspace, branch, base.at)?;
+    let Chosen { entries, held: mut out, landed } = choose(branch, request, &base, &skipped)?;
+    let strategy = request.settings.strategy;
+    let plan = Plan::new(base.at, strategy, entries)?;
+    let mut engine = Engine::new(&branch.store, request.settings.drivers()?);
+    let mut told = |_: &_| Ok(());
+    let folded = fold(&mut engine, &plan, &Recorded::default(), &mut told)?;
+    let landed = landed.into_iter().map(|(id, _)| (id, None));
+    let mut present: Vec<_> = request.wanted(skipped).into_iter().chain(landed).collect();
+    for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
+        match &bundle.fate {
+            Fate::Applied { .. } => {}
+            Fate::AlreadyPresent { by } => present.push((bundle.id.clone(), by.clone())),
+            Fate::Conflict { conflicts, with, .. } => {
+                out.push(conflicting(&mut engine, base.at, entry, conflicts, with)?);
+            }
+            Fate::Held { behind } => out.push(needs(entry, vec![behind.clone()])),
+            Fate::Failed { why } => {
+                let (id, why) = (bundle.id.clone(), why.clone());
+                return Err(IntegrateError::Unfoldable { id, why });
+            }
+        }
+    }
+    let cache = settings.verdicts(workspace, now);
+    let known = |candidate: &Candidate| -> Result<Option<Light>, IntegrateError> {
+        if request.fresh {
+            return Ok(None);
+        }
+        Ok(match cache.look_up(&gates.id.key(candidate))? {
+            Lookup::Found(verdict) => Some(verdict.light),
+            Lookup::Unknown | Lookup::Dropped { .. } => None,
+        })
+    };
+    let whole = folded.candidate();
+    let nothing = Plan::new(base.at, strategy, [])?;
+    let alone = fold(&mut engine, &nothing, &Recorded::default(), &mut told)?;
+    Ok(DryRun {
+        base: base.at,
+        order: ids(&plan),
+        landing: whole.commits().map(|(id, commit)| (id.clone(), commit)).collect(),
+        held: out,
+        present,
+        tip: whole.commit(),
+        tree: whole.tree(),
+        base_verdict: known(alone.candidate())?,
+        verdict: known(whole)?,
+    })
+}

@@ -1,0 +1,175 @@
+//! Which results will not go together, told before anything is gated.
+//!
+//! At three levels, the surer the later: the paths that briefs declare, the heads of attempts that
+//! are still being built, and seals. Every pair of results is merged in the object store.
+
+mod grouping;
+
+use gix::ObjectId;
+use pdca_dag::Pattern;
+use pdca_state::BundleId;
+use serde::Serialize;
+
+use crate::{
+    conflict::Conflict,
+    git::engine::{Engine, EngineError, Merged, Question},
+    git::seal::Sealed,
+};
+
+pub use grouping::{Cluster, Grouping};
+
+/// What a forecast is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// From what briefs say they touch.
+    Declared,
+    /// From what attempts have so far.
+    Heads,
+    /// From what was accepted.
+    Seals,
+}
+
+/// How two results get along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outlook", rename_all = "snake_case")]
+pub enum Outlook {
+    /// They merge, or their declared paths are apart.
+    Clear,
+    /// Both declare this path. They may still merge.
+    Overlap {
+        /// A path of both.
+        path: String,
+    },
+    /// They do not merge.
+    Conflict {
+        /// The files, with the lines where they are text.
+        conflicts: Vec<Conflict>,
+    },
+    /// It could not be found out.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Every pair of results, and how they get along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// What it was made from.
+    pub level: Level,
+    /// The bundles.
+    pub bundles: Vec<BundleId>,
+    /// The pairs, by their places in `bundles`, the smaller first, in order.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pair {
+    /// The place of one.
+    pub first: usize,
+    /// The place of the other.
+    pub second: usize,
+    /// How they get along.
+    #[serde(flatten)]
+    pub outlook: Outlook,
+}
+
+impl Forecast {
+    /// From the paths that briefs declare.
+    pub fn of_touches(items: &[(BundleId, Vec<Pattern>)]) -> Self {
+        let bundles = items.iter().map(|(id, _)| id.clone()).collect();
+        let outlook = |(first, second): (usize, usize)| {
+            let theirs = &items[second].1;
+            let meet = |ours: &Pattern| theirs.iter().find_map(|theirs| ours.meet(theirs));
+            match items[first].1.iter().find_map(meet) {
+                Some(path) => Outlook::Overlap { path },
+                None => Outlook::Clear,
+            }
+        };
+        let pairs = pairs(items.len())
+            .map(|(first, second)| Pair { first, second, outlook: outlook((first, second)) })
+            .collect();
+        Self { level: Level::Declared, bundles, pairs }
+    }
+
+    /// From the heads of attempts. The attributes of the tree of `base` hold.
+    pub fn of_heads(
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        heads: &[(BundleId, ObjectId)],
+    ) -> Result<Self, EngineError> {
+        Self::merged(engine, base, heads, Level::Heads)
+    }
+
+    /// From seals. The attributes of the tree of `base` hold.
+    pub fn of_seals(
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        seals: &[&Sealed],
+    ) -> Result<Self, EngineError> {
+        let head = |sealed: &&Sealed| (sealed.id().clone(), sealed.record().head);
+        let heads: Vec<_> = seals.iter().map(head).collect();
+        Self::merged(engine, base, &heads, Level::Seals)
+    }
+
+    fn merged(
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        heads: &[(BundleId, ObjectId)],
+        level: Level,
+    ) -> Result<Self, EngineError> {
+        let asked: Vec<(ObjectId, ObjectId)> =
+            pairs(heads.len()).map(|(first, second)| (heads[first].1, heads[second].1)).collect();
+        let outlooks = Outlook::of_pairs(engine, base, &asked)?;
+        let pairs = pairs(heads.len()).zip(outlooks).map(|((first, second), outlook)| Pair {
+            first,
+            second,
+            outlook,
+        });
+        let bundles = heads.iter().map(|(id, _)| id.clone()).collect();
+        Ok(Self { level, bundles, pairs: pairs.collect() })
+    }
+
+    /// How two bundles get along; none where one of them is not in it, or both are the same.
+    pub fn between(&self, one: &BundleId, other: &BundleId) -> Option<&Outlook> {
+        let place = |id| self.bundles.iter().position(|bundle| bundle == id);
+        let (one, other) = (place(one)?, place(other)?);
+        let (first, second) = (one.min(other), one.max(other));
+        let found = self.pairs.iter().find(|pair| (pair.first, pair.second) == (first, second));
+        found.map(|pair| &pair.outlook)
+    }
+
+    /// The pairs that do not get along, or about which nothing is known.
+    pub fn troubles(&self) -> impl Iterator<Item = (&BundleId, &BundleId, &Outlook)> {
+        let trouble = self.pairs.iter().filter(|pair| pair.outlook != Outlook::Clear);
+        trouble.map(|pair| (&self.bundles[pair.first], &self.bundles[pair.second], &pair.outlook))
+    }
+}
+
+impl Outlook {
+    /// What each two commits come to, all asked at once. The attributes of the tree of `base` hold.
+    pub fn of_pairs(
+        engine: &mut Engine<'_>,
+        base: ObjectId,
+        pairs: &[(ObjectId, ObjectId)],
+    ) -> Result<Vec<Self>, EngineError> {
+        engine.set_attributes(engine.store().tree_of(base)?);
+        let question = |&(ours, theirs): &(ObjectId, ObjectId)| Question::Commits { ours, theirs };
+        let questions: Vec<Question> = pairs.iter().map(question).collect();
+        Ok(engine.ask_all(&questions).into_iter().map(outlook).collect())
+    }
+}
+
+fn outlook(answer: Result<Merged, EngineError>) -> Outlook {
+    match answer {
+        Ok(Merged::Clean { .. }) => Outlook::Clear,
+        Ok(Merged::Conflicted { conflicts, .. }) => Outlook::Conflict { conflicts },
+        Err(error) => Outlook::Unknown { why: pdca_state::chain(&error) },
+    }
+}
+
+fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(move |first| (first + 1..count).map(move |second| (first, second)))
+}

@@ -1,0 +1,233 @@
+//! What was not landed, and why: for people, and for `status`.
+//!
+//! The file is a memory of the last integration. It decides nothing: the next one finds everything
+//! out again. An entry counts only as long as the seal it speaks of is the one that is there.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use pdca_state::BundleId;
+use serde::{Deserialize, Serialize};
+
+use crate::Conflict;
+use pdca_events::IntegrationStep;
+
+use super::IntegrateError;
+use super::evidence::{RedRow, failing};
+use super::records;
+use super::workspace::QueueWorkspace;
+
+const HELD: &str = "held.json";
+
+/// How many failing tests a sentence names.
+const SHOWN_TESTS: usize = 3;
+
+/// A change that did not land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The bundle.
+    pub id: BundleId,
+    /// Why.
+    pub reason: HeldReason,
+    /// Those it does not go together with, or the one that it waits for.
+    pub partners: Vec<BundleId>,
+    /// The rows that are red.
+    #[serde(default)]
+    pub rows: Vec<String>,
+    /// What the red rows said, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// Their logs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<Utf8PathBuf>,
+    /// The red rows with what they left: failing tests, log, and a command that shows it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub red: Vec<RedRow>,
+    /// The files that disagree.
+    #[serde(default)]
+    pub conflicts: Vec<Conflict>,
+    /// What else there is to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The sealed commit that this is about.
+    pub head: Option<String>,
+}
+
+/// Why a change did not land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HeldReason {
+    /// With it the gates are red.
+    Red,
+    /// With it the gates come to no verdict.
+    Undecidable,
+    /// It disagrees with what is there.
+    Conflict,
+    /// It needs one that is not there.
+    Needs,
+    /// What is there is not what was sealed.
+    Drift,
+    /// It was accepted without a seal.
+    Unsealed,
+    /// Its effect is there already.
+    Present,
+    /// It was in the branch and was reverted.
+    Reverted,
+    /// What it was built on changed since it was accepted.
+    Stale,
+}
+
+impl HeldReason {
+    /// The word in files and documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Red => "red",
+            Self::Undecidable => "undecidable",
+            Self::Conflict => "conflict",
+            Self::Needs => "needs",
+            Self::Drift => "drift",
+            Self::Unsealed => "unsealed",
+            Self::Present => "present",
+            Self::Reverted => "reverted",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+impl Held {
+    /// A change that is held for this reason, with nothing else known.
+    pub fn blank(id: &BundleId, reason: HeldReason) -> Self {
+        Self {
+            id: id.clone(),
+            reason,
+            partners: Vec::new(),
+            rows: Vec::new(),
+            evidence: Vec::new(),
+            logs: Vec::new(),
+            red: Vec::new(),
+            conflicts: Vec::new(),
+            detail: None,
+            head: None,
+        }
+    }
+
+    /// The same as facts.
+    pub(super) fn fact(&self) -> IntegrationStep {
+        IntegrationStep::Held {
+            bundle: self.id.clone(),
+            reason: self.reason.as_str().to_owned(),
+            partners: self.partners.clone(),
+            rows: self.rows.clone(),
+            failing: self.red.iter().flat_map(|row| row.failing.clone()).collect(),
+            paths: self.conflicts.iter().map(|conflict| conflict.path.to_string()).collect(),
+        }
+    }
+
+    /// One sentence for a person.
+    pub fn sentence(&self) -> String {
+        let id = &self.id;
+        let partners = list(&self.partners);
+        let rows = if self.rows.is_empty() { "the gates".to_owned() } else { self.rows.join(", ") };
+        match self.reason {
+            HeldReason::Red => {
+                let how = if self.partners.is_empty() {
+                    "by itself".to_owned()
+                } else {
+                    format!("only together with {partners}")
+                };
+                let failing = failing(&self.red, SHOWN_TESTS);
+                let failing = failing.map_or_else(String::new, |tests| format!(": {tests}"));
+                format!("{id} breaks {rows} {how}{failing}")
+            }
+            HeldReason::Undecidable if self.partners.is_empty() => {
+                format!("with {id} there is no verdict from {rows}")
+            }
+            HeldReason::Undecidable => {
+                format!("with {id} and {partners} together there is no verdict from {rows}")
+            }
+            HeldReason::Conflict if self.conflicts.is_empty() => {
+                format!("{id} does not merge with what is left of the others")
+            }
+            HeldReason::Conflict => {
+                let files: Vec<String> = self.conflicts.iter().map(place).collect();
+                let with = match &self.detail {
+                    _ if !self.partners.is_empty() => partners,
+                    Some(commit) => format!("the branch ({commit})"),
+                    None => "the branch".to_owned(),
+                };
+                format!("{id} conflicts with {with} in {}", files.join(", "))
+            }
+            HeldReason::Needs => format!("{id} needs {partners}, which has not landed"),
+            HeldReason::Drift => {
+                format!("{id} is not as it was sealed: {}", self.detail.as_deref().unwrap_or("?"))
+            }
+            HeldReason::Unsealed => format!("{id} was accepted without a seal"),
+            HeldReason::Reverted => {
+                format!("{id} was reverted by {}", self.detail.as_deref().unwrap_or("?"))
+            }
+            HeldReason::Stale => {
+                format!("{id} is stale: it was built on another result of {partners}")
+            }
+            HeldReason::Present if self.partners.is_empty() => {
+                format!("what {id} does is there already")
+            }
+            HeldReason::Present => format!("what {id} does is there already, by {partners}"),
+        }
+    }
+}
+
+/// A file that disagrees, with the first line where there is one.
+pub fn place(conflict: &Conflict) -> String {
+    match conflict.hunks.first() {
+        Some(hunk) => format!("{}:{}", conflict.path, hunk.line),
+        None => format!("{} ({})", conflict.path, conflict.kind.trim_start_matches("CONFLICT ")),
+    }
+}
+
+fn list(ids: &[BundleId]) -> String {
+    match ids {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [rest @ .., last] => {
+            let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+            format!("{} and {last}", rest.join(", "))
+        }
+    }
+}
+
+/// What the last integrations held back, by bundle.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct HeldBack(BTreeMap<BundleId, Held>);
+
+impl HeldBack {
+    /// Loads what the last integrations held back. A file that cannot be read is as good as none.
+    pub fn load(workspace: &QueueWorkspace) -> Self {
+        records::load(workspace, HELD)
+    }
+
+    pub(crate) fn store(&self, workspace: &QueueWorkspace) -> Result<(), IntegrateError> {
+        records::store(workspace, HELD, self)
+    }
+
+    /// What is remembered about a bundle with this sealed head.
+    pub fn of(&self, id: &BundleId, head: Option<&str>) -> Option<&Held> {
+        self.0.get(id).filter(|held| held.head.as_deref() == head)
+    }
+
+    /// All that is remembered.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Held> {
+        self.0.values()
+    }
+
+    /// Forgets what was said about these bundles and remembers what is to be said now.
+    pub(crate) fn renew<'a>(
+        &mut self,
+        about: impl IntoIterator<Item = &'a BundleId>,
+        held: &[Held],
+    ) {
+        for id in about {
+            self.0.remove(id);
+        }
+        self.0.extend(held.iter().map(|held| (held.id.clone(), held.clone())));
+    }
+}

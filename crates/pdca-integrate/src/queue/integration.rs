@@ -1,0 +1,601 @@
+//! An integration under way: which changes take part, on which base, in which batches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::Clock;
+use pdca_state::BundleId;
+
+use crate::{
+    BaseDrift, BranchSide, Candidate, Conflict, Engine, Entry, Fate, Fence, FlakeRules, GateSetId,
+    Log, ObjectId, Pace, Plan, RefError, RowHistory, Run, SealRecord, Sealed, Step, Support, Trust,
+    VerdictCache, base_drift, fold, present_in,
+};
+use pdca_events::IntegrationStep;
+
+use super::IntegrateError;
+use super::bisect::Red;
+use super::context::{Notice, QueueContext};
+use super::evidence::keep_logs_beside;
+use super::flakes::{Quarantined, flaky_rows};
+use super::held::{Held, HeldBack, HeldReason};
+use super::journal::IntegrationJournal;
+use super::landing::finish_certificates;
+use super::landing_base::LandingBase;
+use super::landing_mode::BaseSearch;
+use super::settings::QueueSettings;
+use super::stats::Tally;
+use super::target_branch::{Accepted, ChangeState, TargetBranch};
+
+/// More anchors than any integration needs.
+const MAX_ANCHORS: u32 = 100_000;
+/// How often a branch that moves while it is gated is followed.
+const MOST_MOVES: u32 = 20;
+
+/// What is asked of an integration.
+#[derive(Debug)]
+pub struct IntegrationRequest<'a> {
+    /// What `[integrate]` says.
+    pub settings: &'a QueueSettings,
+    /// The bundles that may take part; all where none is named.
+    pub only: &'a BTreeSet<BundleId>,
+    /// Changes of other branches and targets that have not landed, and those that are not finished.
+    pub elsewhere: &'a BTreeSet<BundleId>,
+    /// In how many checkouts combinations are gated at once.
+    pub lanes: NonZeroU32,
+    /// Where certificates are kept.
+    pub certificates: &'a Utf8Path,
+    /// The clock.
+    pub clock: Clock,
+    /// Whether no verdict counts that was given before it began.
+    pub fresh: bool,
+}
+
+/// What came of an integration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integrated {
+    /// Where the branch was.
+    pub base: ObjectId,
+    /// The commit that everything that landed is in.
+    pub tip: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// The order in which the changes were tried.
+    pub order: Vec<BundleId>,
+    /// What landed, in order, each with its last commit.
+    pub landed: Vec<(BundleId, ObjectId)>,
+    /// What did not, and why.
+    pub held: Vec<Held>,
+    /// Changes whose effect was there already.
+    pub present: Vec<(BundleId, Option<BundleId>)>,
+    /// The refs that moved.
+    pub references: Vec<String>,
+    /// How often the gates ran.
+    pub gate_runs: u32,
+    /// How often an earlier verdict did.
+    pub cached: u32,
+    /// How often a red was not red again.
+    pub flakes: u32,
+    /// Rows that are known to have failed by mistake, with what is known of them.
+    pub flaky: Vec<(String, RowHistory)>,
+    /// Rows that were red and did not count, with the trees.
+    pub quarantined: Vec<Quarantined>,
+    /// The certificates, one for each landing.
+    pub certificates: Vec<Utf8PathBuf>,
+}
+
+/// An integration under way.
+pub(crate) struct Integration<'w> {
+    pub(super) cx: QueueContext<'w>,
+    pub(super) branch: &'w TargetBranch,
+    pub(super) request: &'w IntegrationRequest<'w>,
+    pub(super) engine: Engine<'w>,
+    pub(super) fence: Fence,
+    pub(super) journal: IntegrationJournal,
+    /// The name of the integration.
+    pub(super) run: Run,
+    pub(super) gates: GateSetId,
+    pub(super) cache: VerdictCache,
+    /// What the changes were put onto at first.
+    pub(super) base: LandingBase,
+    /// Where the ref that we move is, as far as we know.
+    pub(super) at: ObjectId,
+    pub(super) done: Integrated,
+    /// What the present round held back.
+    pub(super) round: Vec<Held>,
+    /// The red rows of trees that were gated.
+    pub(super) reds: BTreeMap<ObjectId, Red>,
+    /// How often the gates were asked anew about a tree.
+    pub(super) anew: BTreeMap<ObjectId, u32>,
+    /// What reds mean.
+    pub(super) rules: FlakeRules,
+    /// What it costs.
+    pub(super) tally: Tally,
+    anchored: BTreeSet<ObjectId>,
+    anchors: u32,
+    pace: Pace,
+}
+
+/// How a round ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Everything in it is landed or held.
+    Done,
+    /// The branch moved: what is left is planned anew.
+    Moved,
+}
+
+impl<'w> Integration<'w> {
+    /// Begins or takes up, and takes the fence, so that no earlier driver moves a ref any more.
+    pub(super) fn begin(
+        cx: QueueContext<'w>,
+        branch: &'w TargetBranch,
+        request: &'w IntegrationRequest<'w>,
+        engine: Engine<'w>,
+        entries: &[Entry],
+        base: LandingBase,
+    ) -> Result<Self, IntegrateError> {
+        let gates = cx.gates.id.clone();
+        let settings = request.settings;
+        let terms = settings.terms(branch, &gates, request.fresh);
+        let begin = || {
+            let runs = cx.workspace.integrations();
+            IntegrationJournal::begin(&runs, branch, &base, entries, terms, request.clock)
+        };
+        let journal = cx.effects.perform("journal", begin)?;
+        let run = journal.run();
+        let dir = cx.workspace.private().join("integrations").join(run.as_str());
+        (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir });
+        let take = || Fence::take(&branch.store, &run, journal.epoch());
+        let fence = cx.effects.perform("fence", take)?;
+        let tree = branch.store.tree_of(base.at)?;
+        let mode = settings.land.mode();
+        let staged = mode.staged(branch).map(|_| mode.reference(settings, branch));
+        let done = Integrated {
+            base: base.at,
+            tip: base.at,
+            tree,
+            order: Vec::new(),
+            landed: Vec::new(),
+            held: Vec::new(),
+            present: Vec::new(),
+            references: staged.into_iter().collect(),
+            gate_runs: 0,
+            cached: 0,
+            flakes: 0,
+            flaky: Vec::new(),
+            quarantined: Vec::new(),
+            certificates: Vec::new(),
+        };
+        let now = (cx.now)();
+        let own = Some(run.as_str().to_owned());
+        let trust = Trust { own, only_own: request.fresh, ..settings.trust(now) };
+        let mut tally = Tally::load(cx.workspace, &run);
+        if tally.begun == 0 {
+            tally.begun = now;
+        }
+        tally.target.clone_from(&branch.target.name);
+        tally.branch.clone_from(&branch.branch);
+        Ok(Self {
+            gates,
+            cache: settings.verdicts(cx.workspace, now).trusting(trust),
+            rules: cx.gates.flake_rules(cx.workspace),
+            tally,
+            cx,
+            branch,
+            request,
+            engine,
+            fence,
+            journal,
+            run,
+            at: base.at,
+            base,
+            done,
+            round: Vec::new(),
+            reds: BTreeMap::new(),
+            anew: BTreeMap::new(),
+            anchored: BTreeSet::new(),
+            anchors: 0,
+            pace: Pace::default(),
+        })
+    }
+
+    /// Goes on until every change is landed, held or there already.
+    pub(super) fn run(&mut self, chosen: Chosen) -> Result<Integrated, IntegrateError> {
+        let Chosen { entries: mut waiting, held, landed } = chosen;
+        self.request.settings.land.mode().begin(self)?;
+        let QueueContext { workspace, effects, .. } = self.cx;
+        let certificates = self.request.certificates;
+        let finished = finish_certificates(workspace, self.branch, certificates, true, effects)?;
+        self.done.certificates.extend(finished);
+        self.done.held = held;
+        self.done.landed = landed;
+        let mut moved = 0;
+        while !waiting.is_empty() {
+            if self.cx.cancel.is_cancelled() {
+                return Err(IntegrateError::Interrupted);
+            }
+            let base = self.follow()?;
+            let strategy = self.request.settings.strategy;
+            let plan = Plan::new(base, strategy, waiting.iter().cloned())?;
+            if self.done.order.is_empty() {
+                self.done.order = ids(&plan);
+            }
+            let most = self.request.settings.max_batch.max(1) as usize;
+            let size = self.pace.batch().min(most);
+            let batch: Vec<Entry> = plan.entries().iter().take(size).cloned().collect();
+            let fit = self.fold(&Plan::new(base, strategy, batch.iter().cloned())?)?;
+            let round = self.bisect(&Plan::new(base, strategy, fit)?)?;
+            if round == Round::Moved {
+                self.round.clear();
+                moved += 1;
+                if moved > MOST_MOVES {
+                    let reference = self.request.settings.shown(&self.base.reference);
+                    let how = "does not stay where it is gated".to_owned();
+                    return Err(IntegrateError::Drifted { reference, how });
+                }
+            } else {
+                let culprits = self.round.iter().filter(|held| {
+                    matches!(held.reason, HeldReason::Red | HeldReason::Undecidable)
+                });
+                self.pace.learn(batch.len(), culprits.count());
+                self.done.held.append(&mut self.round);
+            }
+            self.count()?;
+            let settled = self.settled();
+            waiting.retain(|entry| !settled.contains(entry.sealed().id()));
+            self.hold_dependants(&mut waiting);
+        }
+        self.done.flaky = flaky_rows(self.cx.gates, &self.rules);
+        self.tally.ended = Some((self.cx.now)());
+        self.count()?;
+        Ok(self.done.clone())
+    }
+
+    /// Writes down what it came to so far and what that cost.
+    pub(super) fn count(&mut self) -> Result<(), IntegrateError> {
+        self.tally.came_to(&self.done, &self.round, (self.cx.now)());
+        self.cx.effects.perform("stats", || self.tally.store(self.cx.workspace))
+    }
+
+    /// The branch, to be looked for.
+    pub(super) fn base_search<'s>(&'s self, tell: &'s dyn Fn(String)) -> BaseSearch<'s> {
+        let (branch, settings) = (self.branch, self.request.settings);
+        BaseSearch { branch, settings, cancel: self.cx.cancel, tell }
+    }
+
+    fn settled(&self) -> BTreeSet<BundleId> {
+        let landed = self.done.landed.iter().map(|(id, _)| id);
+        let held = self.done.held.iter().map(|held| &held.id);
+        let present = self.done.present.iter().map(|(id, _)| id);
+        landed.chain(held).chain(present).cloned().collect()
+    }
+
+    /// What needs a held change is held, not failed.
+    fn hold_dependants(&mut self, waiting: &mut Vec<Entry>) {
+        let out = |held: &[Held], entry: &Entry| {
+            let needed = entry.depends_on().iter();
+            let is_held = |id: &&BundleId| held.iter().any(|held| held.id == **id);
+            needed.filter(is_held).min().cloned()
+        };
+        while let Some((place, behind)) = waiting
+            .iter()
+            .enumerate()
+            .find_map(|(place, entry)| Some((place, out(&self.done.held, entry)?)))
+        {
+            let entry = waiting.remove(place);
+            self.done.held.push(needs(&entry, vec![behind]));
+        }
+    }
+
+    /// The base of the next round: where the branch is now, if it can be followed there.
+    fn follow(&mut self) -> Result<ObjectId, IntegrateError> {
+        let mode = self.request.settings.land.mode();
+        if mode.stays_on_landing() && !self.done.landed.is_empty() {
+            return Ok(self.at);
+        }
+        let now = mode.look(self)?;
+        let reference = self.request.settings.shown(&self.base.reference);
+        let limit = self.request.settings.max_base_drift_commits;
+        let drifted = |how: String| IntegrateError::Drifted { reference: reference.clone(), how };
+        match (base_drift(&self.branch.store, self.at, now, limit)?, now) {
+            (BaseDrift::None, _) => {}
+            (BaseDrift::Forward { commits }, Some(now)) => {
+                let text = format!("{} went on by {commits} commits", self.branch.branch);
+                self.emit(text, IntegrationStep::BaseMoved { commits });
+                self.at = now;
+                self.done.base = now;
+            }
+            (BaseDrift::Beyond { commits, limit }, _) => {
+                return Err(drifted(format!("gained {commits} commits, and {limit} are followed")));
+            }
+            (BaseDrift::Rewritten, _) => return Err(drifted("was rewound or rewritten".into())),
+            (BaseDrift::Gone | BaseDrift::Forward { .. }, _) => {
+                return Err(drifted("is gone".into()));
+            }
+        }
+        Ok(self.at)
+    }
+
+    /// Folds a plan whole. What does not fit is set aside, and the rest given back.
+    fn fold(&mut self, plan: &Plan) -> Result<Vec<Entry>, IntegrateError> {
+        let (effects, journal) = (self.cx.effects, &mut self.journal);
+        let known = journal.plan(plan, self.branch.store.git_version())?;
+        let mut record = |step: &Step| {
+            effects.perform("fold", || journal.step(step))?;
+            Ok(())
+        };
+        let folded = fold(&mut self.engine, plan, &known, &mut record)?;
+        let mut fit = Vec::new();
+        for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
+            match &bundle.fate {
+                Fate::Applied { .. } => fit.push(entry.clone()),
+                Fate::AlreadyPresent { by } => {
+                    self.done.present.push((bundle.id.clone(), by.clone()));
+                }
+                Fate::Conflict { conflicts, with, .. } => {
+                    let held = conflicting(&mut self.engine, plan.base(), entry, conflicts, with)?;
+                    self.emit(held.sentence(), held.fact());
+                    self.round.push(held);
+                }
+                Fate::Held { behind } => self.round.push(needs(entry, vec![behind.clone()])),
+                Fate::Failed { why } => {
+                    let (id, why) = (bundle.id.clone(), why.clone());
+                    return Err(IntegrateError::Unfoldable { id, why });
+                }
+            }
+        }
+        Ok(fit)
+    }
+
+    /// Has a ref keep a tip while it is gated.
+    pub(super) fn anchor(&mut self, candidate: &Candidate) -> Result<(), IntegrateError> {
+        if candidate.bundles().next().is_none() || !self.anchored.insert(candidate.commit()) {
+            return Ok(());
+        }
+        loop {
+            self.anchors += 1;
+            let number = self.anchors;
+            let log = self.log("pdca: a combination to be gated");
+            let kept = self.cx.effects.perform("int-ref", || {
+                candidate.anchor(&self.branch.store, &self.fence, number, log)
+            });
+            match kept {
+                Err(RefError::Moved { .. }) if number < MAX_ANCHORS => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    pub(super) fn log(&self, message: &'static str) -> Log<'static> {
+        Log { message, seconds: (self.request.clock)().wall.as_second() }
+    }
+
+    /// Emits a step with its facts.
+    pub(super) fn emit(&self, text: String, step: IntegrationStep) {
+        (self.cx.notify)(Notice::Progress { text, step: Some(step) });
+    }
+
+    pub(super) fn tell(&self, text: String) {
+        (self.cx.notify)(Notice::Progress { text, step: None });
+    }
+
+    /// Remembers how it ended, for people and for whoever takes it up.
+    pub(super) fn keep(
+        &mut self,
+        ended: &Result<Integrated, IntegrateError>,
+    ) -> Result<(), IntegrateError> {
+        let present: Vec<BundleId> = self.done.present.iter().map(|(id, _)| id.clone()).collect();
+        match ended {
+            Ok(_) => {
+                let finish = || self.journal.finish(&self.done.held, &present);
+                self.cx.effects.perform("journal-end", finish)?;
+            }
+            Err(error @ IntegrateError::BaseRed { .. }) => {
+                self.journal.block(pdca_journal::Reason::Validation, error.to_string())?;
+            }
+            Err(
+                error @ (IntegrateError::Drifted { .. }
+                | IntegrateError::Stuck { .. }
+                | IntegrateError::Refused { .. }),
+            ) => {
+                self.journal.block(pdca_journal::Reason::Recovery, error.to_string())?;
+            }
+            // Whoever comes next takes it up.
+            Err(_) => {}
+        }
+        // What ended by itself is asked anew the next time; what was cut short is not paid for twice.
+        if !matches!(ended, Err(IntegrateError::Interrupted)) {
+            self.clear_jobs()?;
+        }
+        self.keep_held()
+    }
+
+    fn clear_jobs(&self) -> Result<(), IntegrateError> {
+        let path = self.jobs();
+        // Children write there: directories without modes, files that cannot be removed.
+        let removed = pdca_lanes::discard(&path, &path.with_file_name("discarded"));
+        removed.map_err(|source| IntegrateError::Io { path, source })
+    }
+
+    fn keep_held(&mut self) -> Result<(), IntegrateError> {
+        let present = self.done.present.iter().map(|(id, by)| {
+            let of = |change: &&Accepted| change.bundle.id() == id;
+            let sealed = self.branch.changes.iter().find(of).and_then(Accepted::sealed);
+            Held {
+                partners: by.iter().cloned().collect(),
+                head: sealed.map(|sealed| sealed.record().head.to_string()),
+                ..Held::blank(id, HeldReason::Present)
+            }
+        });
+        let held: Vec<Held> =
+            self.done.held.iter().chain(&self.round).cloned().chain(present).collect();
+        for change in self.branch.changes.iter().filter(|one| self.request.wants(one.bundle.id())) {
+            let about_it = held.iter().find(|held| held.id == *change.bundle.id());
+            keep_logs_beside(&change.bundle, about_it);
+        }
+        let mut known = HeldBack::load(self.cx.workspace);
+        let about = self.branch.changes.iter().map(|change| change.bundle.id());
+        known.renew(about.filter(|id| self.request.wants(id)), &held);
+        self.cx.effects.perform("held.json", || known.store(self.cx.workspace))
+    }
+}
+
+impl IntegrationRequest<'_> {
+    pub(super) fn wants(&self, id: &BundleId) -> bool {
+        self.only.is_empty() || self.only.contains(id)
+    }
+
+    /// Those that were asked for, as changes whose effect is there already.
+    pub(super) fn wanted(
+        &self,
+        ids: impl IntoIterator<Item = BundleId>,
+    ) -> Vec<(BundleId, Option<BundleId>)> {
+        ids.into_iter().filter(|id| self.wants(id)).map(|id| (id, None)).collect()
+    }
+}
+
+pub(super) fn ids(plan: &Plan) -> Vec<BundleId> {
+    plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect()
+}
+
+pub(super) fn held(entry: &Entry, reason: HeldReason, partners: Vec<BundleId>) -> Held {
+    let head = Some(entry.sealed().record().head.to_string());
+    Held { partners, head, ..Held::blank(entry.sealed().id(), reason) }
+}
+
+/// A change that conflicts with others of its plan, or else with the branch: then with the change that landed there, or the
+/// commit, that it really disagrees with.
+pub(super) fn conflicting(
+    engine: &mut Engine<'_>,
+    base: ObjectId,
+    entry: &Entry,
+    conflicts: &[Conflict],
+    with: &[BundleId],
+) -> Result<Held, IntegrateError> {
+    let conflicts = conflicts.to_vec();
+    let mut held = Held { conflicts, ..held(entry, HeldReason::Conflict, with.to_vec()) };
+    if with.is_empty()
+        && let Some(side) =
+            BranchSide::find(engine, base, entry.sealed().record(), &held.conflicts)?
+    {
+        let landed = side.seals.iter().filter_map(|(id, _)| id.parse().ok());
+        // An earlier change of the same name is told by its commit.
+        held.partners = landed.filter(|id| *id != held.id).collect();
+        let commit = side.commit.to_hex_with_len(12);
+        held.detail = held.partners.is_empty().then(|| format!("{commit} {}", side.subject));
+    }
+    Ok(held)
+}
+
+pub(super) fn needs(entry: &Entry, behind: Vec<BundleId>) -> Held {
+    held(entry, HeldReason::Needs, behind)
+}
+
+/// The changes that were asked for.
+pub(super) struct Chosen {
+    /// Those that take part.
+    pub(super) entries: Vec<Entry>,
+    /// Those that cannot.
+    pub(super) held: Vec<Held>,
+    /// Those that the remote has, although nobody heard of it.
+    pub(super) landed: Vec<(BundleId, ObjectId)>,
+}
+
+/// The changes that take part, and those that cannot.
+///
+/// Those in `skipped` have nothing to land, and nobody waits for them.
+pub(super) fn choose(
+    branch: &TargetBranch,
+    request: &IntegrationRequest<'_>,
+    base: &LandingBase,
+    skipped: &BTreeSet<BundleId>,
+) -> Result<Chosen, IntegrateError> {
+    let seals = || branch.changes.iter().filter_map(Accepted::sealed);
+    // What the branch here has is known already; only a remote or the staging branch may have more.
+    let there: BTreeMap<String, ObjectId> = if base.at == branch.tip {
+        BTreeMap::new()
+    } else {
+        let records: Vec<&SealRecord> = seals().map(Sealed::record).collect();
+        let found = present_in(&branch.store, base.at, &records)?;
+        let live = found.into_iter().filter(|(_, presence)| presence.reverted_by.is_none());
+        live.map(|(digest, presence)| (digest, presence.commit)).collect()
+    };
+    // An earlier bundle of the same name that was put away is another change.
+    let there = |sealed: &Sealed| there.get(&sealed.digest()).copied();
+    let mut landed = Vec::new();
+    let mut entries: BTreeMap<BundleId, Entry> = BTreeMap::new();
+    let mut out = Vec::new();
+    for change in &branch.changes {
+        let id = change.bundle.id();
+        if !request.wants(id) || skipped.contains(id) {
+            continue;
+        }
+        match &change.standing {
+            ChangeState::Landed { .. } => {}
+            ChangeState::Reverted { by, sealed } => {
+                let detail = Some(by.to_hex_with_len(12).to_string());
+                let head = Some(sealed.record().head.to_string());
+                out.push(Held { detail, head, ..Held::blank(id, HeldReason::Reverted) });
+            }
+            ChangeState::Unsealed => out.push(Held::blank(id, HeldReason::Unsealed)),
+            ChangeState::Drifted { why } => {
+                let detail = Some(why.clone());
+                out.push(Held { detail, ..Held::blank(id, HeldReason::Drift) });
+            }
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. }
+                if there(sealed).is_some() =>
+            {
+                landed.extend(there(sealed).map(|commit| (id.clone(), commit)));
+            }
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. }
+                if !outdated(branch, change, sealed).is_empty() =>
+            {
+                let head = Some(sealed.record().head.to_string());
+                let partners = outdated(branch, change, sealed);
+                out.push(Held { partners, head, ..Held::blank(id, HeldReason::Stale) });
+            }
+            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => {
+                let entry = Entry::new((**sealed).clone(), change.depends_on.iter().cloned());
+                entries.insert(id.clone(), entry);
+            }
+        }
+    }
+    // What is accepted for this branch and neither landed nor in the plan is missing, and so is what has
+    // not landed where it belongs.
+    let missing = |entries: &BTreeMap<BundleId, Entry>, id: &BundleId| {
+        if request.elsewhere.contains(id) {
+            return true;
+        }
+        let change = branch.changes.iter().rev().find(|change| change.bundle.id() == id);
+        change.is_some_and(|change| {
+            !matches!(change.standing, ChangeState::Landed { .. })
+                && change.sealed().is_none_or(|sealed| there(sealed).is_none())
+        }) && !entries.contains_key(id)
+            && !skipped.contains(id)
+    };
+    while let Some((id, behind)) = entries.iter().find_map(|(id, entry)| {
+        let behind = entry.depends_on().iter().find(|needed| missing(&entries, needed))?;
+        Some((id.clone(), behind.clone()))
+    }) {
+        if let Some(entry) = entries.remove(&id) {
+            out.push(needs(&entry, vec![behind]));
+        }
+    }
+    Ok(Chosen { entries: entries.into_values().collect(), held: out, landed })
+}
+
+/// The prerequisites of which a change was built on another result than the accepted one. A rival's is
+/// no reason to hold it: the change is tried without, and the gates decide about the combination.
+fn outdated(branch: &TargetBranch, change: &Accepted, sealed: &Sealed) -> Vec<BundleId> {
+    let is_outdated = |support: &&Support| {
+        let now = branch.changes.iter().find(|other| *other.bundle.id() == support.id);
+        let now = now.and_then(Accepted::sealed);
+        change.depends_on.contains(&support.id)
+            && now.is_some_and(|now| now.record().head != support.head)
+    };
+    let supports = sealed.record().stands_on.iter().filter(is_outdated);
+    supports.map(|support| support.id.clone()).collect()
+}

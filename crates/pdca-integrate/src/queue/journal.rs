@@ -1,0 +1,470 @@
+//! The journal of an integration: what is about to be done before it is done, and what came of it.
+//!
+//! Everything that an integration does can be found out again from git, so the journal is not what
+//! makes it safe to die. It gives the integration its name, which a driver that takes it up keeps; it
+//! says how far each commit is; and it says why an integration waits for a person.
+//!
+//! The journals lie apart from those of runs that build: an integration has no lanes of bundles and
+//! nothing to reconcile, and a run that builds must not be taken for one that can be taken up here.
+
+mod resume;
+
+use std::collections::BTreeSet;
+use std::io;
+
+use pdca_journal::{
+    Activity, Admission, AdmissionError, Admitted, AppendError, Cause, Clock, CreateError, Effect,
+    EffectOutcome, Epoch, GateVerdict, HostScope, Intent, Journal, Landing, ObjectId, OpenError,
+    Process, Reason, Record, RunId, RunPhase, Runs, Seal, Target, WorkstreamStatus, next_epoch,
+};
+use pdca_state::BundleId;
+
+use crate::{AppliedCommit, Candidate, Entry, Recorded, Step, StepState};
+
+use resume::{is_of, settle};
+
+use super::held::{Held, HeldReason};
+use super::landing_base::LandingBase;
+use super::target_branch::TargetBranch;
+
+/// The lock of a target, in its git common directory. A run that builds takes another: it moves no branch, and
+/// what it reads of one is read from git each time.
+pub const LOCK: &str = "pdca-integrate.lock";
+/// How many files of a conflict are recorded.
+const MOST_PATHS: usize = 50;
+/// How much of a sentence is recorded.
+const LONGEST: usize = 2000;
+
+/// Why an integration cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Another driver works on the target.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// An integration's journal cannot be read; it may not be over.
+    #[error("the journal of the integration {run} cannot be read")]
+    Unreadable {
+        /// The integration.
+        run: RunId,
+    },
+    /// An integration that was left cannot be taken up.
+    #[error("the integration {run} cannot be taken up")]
+    TakeUp {
+        /// The integration.
+        run: RunId,
+        /// Why not.
+        source: Box<OpenError>,
+    },
+    /// The journal cannot be made.
+    #[error("the journal of the integration cannot be made")]
+    Create(#[from] CreateError),
+    /// The journal cannot be written.
+    #[error("the journal of the integration cannot go on")]
+    Append(#[from] AppendError),
+    /// The integrations cannot be listed.
+    #[error("the integrations cannot be looked at")]
+    Io(#[from] io::Error),
+    /// There were more drivers than can be counted.
+    #[error("no epoch is left")]
+    NoEpoch,
+}
+
+/// The journal of an integration under way.
+#[derive(Debug)]
+pub(crate) struct IntegrationJournal {
+    journal: Journal,
+    clock: Clock,
+    target: String,
+    /// The commit that is being applied.
+    applying: Option<Intent>,
+    /// The landing under way.
+    landing: Option<Intent>,
+    _admission: Admission,
+}
+
+impl IntegrationJournal {
+    /// Begins an integration of these changes, or takes up the one that was left half done.
+    ///
+    /// `terms` is a digest of all that must be the same for that.
+    pub(super) fn begin(
+        runs: &Runs,
+        branch: &TargetBranch,
+        base: &LandingBase,
+        entries: &[Entry],
+        terms: String,
+        clock: Clock,
+    ) -> Result<Self, JournalError> {
+        let common_dir = branch.store.common_dir().to_owned();
+        let admission = Admission::take([common_dir.join(LOCK)])?;
+        let me = myself()?;
+        let mut taken = None;
+        for run in runs.active()? {
+            let found = run.found.map_err(|_| JournalError::Unreadable { run: run.id.clone() })?;
+            if !found.state.admitted.targets.iter().any(|known| known.name == branch.target.name) {
+                continue;
+            }
+            let at = clock();
+            let epoch = next(runs)?;
+            let opened =
+                Journal::open(runs, &admission, &run.id, epoch, at, me.clone(), false).map_err(
+                    |source| JournalError::TakeUp { run: run.id.clone(), source: Box::new(source) },
+                )?;
+            let mut journal = opened.journal;
+            settle(&mut journal, Some((branch, base)), clock)?;
+            if taken.is_none() && is_of(&journal, entries, &terms) {
+                taken = Some(journal);
+            } else {
+                let why = "another integration was asked for".to_owned();
+                journal.append(clock(), vec![Record::Aborted { why }])?;
+            }
+        }
+        let journal = if let Some(journal) = taken {
+            journal
+        } else {
+            let admitted = Admitted {
+                driver: me,
+                targets: vec![Target { name: branch.target.name.clone(), common_dir }],
+                batch: entries.iter().map(|entry| entry.sealed().id().clone()).collect(),
+                config_digest: terms,
+                lanes: 1,
+            };
+            let at = clock();
+            let run = RunId::generate(at.wall)?;
+            Journal::create(runs, &admission, &run, next(runs)?, at, admitted)?
+        };
+        let target = branch.target.name.clone();
+        let mut journal =
+            Self { journal, clock, target, applying: None, landing: None, _admission: admission };
+        journal.enter(entries)?;
+        Ok(journal)
+    }
+
+    /// Brings the journal to where changes can be applied.
+    fn enter(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+        let mut records = Vec::new();
+        if self.journal.state().block.is_some() {
+            records.push(Record::Unblocked { bundle: None });
+            self.journal.append((self.clock)(), std::mem::take(&mut records))?;
+        }
+        if self.journal.state().phase == RunPhase::Preparing {
+            let record = Record::Entered { activity: Activity::Running };
+            self.journal.append((self.clock)(), vec![record])?;
+        }
+        for entry in entries {
+            let id = entry.sealed().id();
+            let work = &self.journal.state().bundles[id];
+            if work.seal.is_none() {
+                let seal = seal_of(entry);
+                let intent = self.journal.intent((self.clock)(), Effect::Seal(seal))?;
+                intent.done(&mut self.journal, (self.clock)())?;
+            } else if work.status.block().is_some() {
+                records.push(Record::Unblocked { bundle: Some(id.clone()) });
+            }
+        }
+        if self.journal.state().phase == RunPhase::Running {
+            records.push(Record::Entered { activity: Activity::Integrating });
+        }
+        self.journal.append((self.clock)(), records)?;
+        Ok(())
+    }
+
+    /// The name of the integration.
+    pub(super) fn run(&self) -> crate::Run {
+        let name = self.journal.run().as_str();
+        name.parse().expect("because the name of a run is letters and digits")
+    }
+
+    /// The epoch of the driver, which no earlier one had.
+    pub(super) fn epoch(&self) -> u64 {
+        self.journal.state().epoch.get()
+    }
+
+    /// Records a plan, unless it is the one under way; gives back how far that is.
+    pub(super) fn plan(
+        &mut self,
+        plan: &crate::Plan,
+        git_version: &str,
+    ) -> Result<Recorded, JournalError> {
+        let base = id(plan.base());
+        let order: Vec<BundleId> =
+            plan.entries().iter().map(|entry| entry.sealed().id().clone()).collect();
+        let mut steps = Vec::new();
+        match self.journal.state().integrations.get(&self.target) {
+            Some(known) if known.base == base && known.order == order => {
+                for (bundle, progress) in &known.progress {
+                    for applied in &progress.commits {
+                        let Some(became) = &applied.became else { continue };
+                        steps.extend(Some(Step {
+                            bundle: bundle.clone(),
+                            commit: back(&applied.commit),
+                            state: StepState::Applied { applied_commit: back(became) },
+                        }));
+                    }
+                }
+            }
+            Some(_) | None => {}
+        }
+        // Begun anew, with what is known of it: a plan that is carried on half-way would refuse the
+        // commits that it has.
+        let target = self.target.clone();
+        self.journal.append((self.clock)(), vec![Record::Planned { target, base, order }])?;
+        Ok(Recorded { git_version: git_version.to_owned(), steps })
+    }
+
+    /// Records a step of a fold.
+    pub(super) fn step(&mut self, step: &Step) -> Result<(), JournalError> {
+        match &step.state {
+            StepState::Planned => Ok(()),
+            StepState::Applying => self.apply(&step.bundle, step.commit),
+            StepState::Applied { applied_commit } => {
+                if self.applying.is_none() {
+                    self.apply(&step.bundle, step.commit)?;
+                }
+                self.applied(EffectOutcome::Applied { commit: id(*applied_commit) })
+            }
+            StepState::Conflict { conflicts } => {
+                let paths = conflicts.iter().take(MOST_PATHS);
+                let paths = paths.map(|conflict| conflict.path.to_string()).collect();
+                self.applied(EffectOutcome::Conflict { paths })
+            }
+            StepState::Skipped { reason } => {
+                if self.applying.is_none() {
+                    self.apply(&step.bundle, step.commit)?;
+                }
+                self.applied(EffectOutcome::Skipped { why: format!("{reason:?}") })
+            }
+            StepState::Failed { why } => {
+                self.applied(EffectOutcome::Failed { cause: Cause::Git, what: why.clone() })
+            }
+        }
+    }
+
+    fn apply(&mut self, bundle: &BundleId, commit: crate::ObjectId) -> Result<(), JournalError> {
+        let Some(known) = self.journal.state().integrations.get(&self.target) else {
+            return Ok(());
+        };
+        let effect = Effect::Apply {
+            target: self.target.clone(),
+            bundle: bundle.clone(),
+            commit: id(commit),
+            onto: known.tip.clone(),
+        };
+        self.applying = Some(self.journal.intent((self.clock)(), effect)?);
+        Ok(())
+    }
+
+    fn applied(&mut self, outcome: EffectOutcome) -> Result<(), JournalError> {
+        if let Some(intent) = self.applying.take() {
+            intent.resolve(&mut self.journal, (self.clock)(), outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Records what the gates said about a combination.
+    pub(super) fn judged(
+        &mut self,
+        candidate: &Candidate,
+        gate_digest: &str,
+        verdict: GateVerdict,
+    ) -> Result<(), JournalError> {
+        let record = self.combined(candidate, gate_digest, verdict);
+        if self.journal.state().integrations.contains_key(&self.target) {
+            self.journal.append((self.clock)(), vec![record])?;
+        }
+        Ok(())
+    }
+
+    fn combined(&self, candidate: &Candidate, gate_digest: &str, verdict: GateVerdict) -> Record {
+        let bundles = &self.journal.state().bundles;
+        let is_new = |id: &&BundleId| {
+            bundles.get(*id).is_some_and(|work| !matches!(work.status, WorkstreamStatus::Landed))
+        };
+        Record::Combined {
+            target: self.target.clone(),
+            tree: id(candidate.tree()),
+            gate_digest: gate_digest.to_owned(),
+            verdict,
+            members: candidate.bundles().filter(is_new).cloned().collect(),
+        }
+    }
+
+    /// Records that a candidate is about to land, with every commit that it is made of.
+    pub(super) fn land(
+        &mut self,
+        candidate: &Candidate,
+        reference: &str,
+        gate_digest: &str,
+    ) -> Result<(), JournalError> {
+        self.require_applied(candidate)?;
+        let combined = self.combined(candidate, gate_digest, GateVerdict::Pass);
+        let landing = Effect::Land(Landing {
+            target: self.target.clone(),
+            reference: reference.to_owned(),
+            old: id(candidate.base()),
+            new: id(candidate.commit()),
+            tree: id(candidate.tree()),
+            bundles: candidate.bundles().cloned().collect(),
+        });
+        self.landing = Some(self.journal.intent_after((self.clock)(), vec![combined], landing)?);
+        Ok(())
+    }
+
+    /// What lands is in the journal commit by commit, also where it is not the plan as a whole.
+    fn require_applied(&mut self, candidate: &Candidate) -> Result<(), JournalError> {
+        let base = id(candidate.base());
+        let parts: Vec<(BundleId, Vec<AppliedCommit>)> =
+            candidate.applied().map(|(id, commits)| (id.clone(), commits.to_vec())).collect();
+        let is_known = self.journal.state().integrations.get(&self.target).is_some_and(|known| {
+            known.base == base
+                && parts.iter().all(|(bundle, commits)| {
+                    let became = |commit: &AppliedCommit| {
+                        known.progress.get(bundle).is_some_and(|progress| {
+                            progress.conflict.is_none()
+                                && progress.commits.iter().any(|applied| {
+                                    applied.became.as_ref() == Some(&id(commit.applied))
+                                })
+                        })
+                    };
+                    commits.iter().all(became)
+                })
+        });
+        if is_known {
+            return Ok(());
+        }
+        let order = parts.iter().map(|(id, _)| id.clone()).collect();
+        let target = self.target.clone();
+        self.journal.append((self.clock)(), vec![Record::Planned { target, base, order }])?;
+        for (bundle, commits) in parts {
+            let sources: Vec<ObjectId> = match &self.journal.state().bundles[&bundle].seal {
+                Some(sealed) if commits.len() > 1 => sealed.seal.commits.clone(),
+                Some(_) | None => commits.iter().map(|commit| id(commit.source)).collect(),
+            };
+            for source in sources {
+                self.apply(&bundle, back(&source))?;
+                let became = commits.iter().find(|commit| id(commit.source) == source);
+                self.applied(match became {
+                    Some(commit) => EffectOutcome::Applied { commit: id(commit.applied) },
+                    None => EffectOutcome::Skipped { why: "there already".to_owned() },
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what came of a landing, and what is left to be planned where it came to something.
+    pub(super) fn landed(
+        &mut self,
+        outcome: Result<crate::ObjectId, (Cause, String)>,
+        rest: &BTreeSet<BundleId>,
+    ) -> Result<(), JournalError> {
+        let Some(intent) = self.landing.take() else { return Ok(()) };
+        let at = (self.clock)();
+        match outcome {
+            Ok(commit) => {
+                let brought = match intent.effect() {
+                    Effect::Land(landing) => landing.bundles.clone(),
+                    Effect::Prepare { .. }
+                    | Effect::Rescue { .. }
+                    | Effect::Seal(_)
+                    | Effect::Apply { .. }
+                    | Effect::Outside { .. }
+                    | Effect::RemoveCheckout { .. }
+                    | Effect::DeleteBranch { .. } => Vec::new(),
+                };
+                let order =
+                    rest.iter().filter(|bundle| !brought.contains(*bundle)).cloned().collect();
+                let (target, base) = (self.target.clone(), id(commit));
+                let next = Record::Planned { target, base, order };
+                intent.resolve_before(&mut self.journal, at, EffectOutcome::Done, vec![next])?;
+            }
+            Err((cause, what)) => {
+                intent.failed(&mut self.journal, at, cause, what)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that the integration waits for a person.
+    pub(super) fn block(&mut self, reason: Reason, evidence: String) -> Result<(), JournalError> {
+        let record = Record::Blocked { bundle: None, reason, evidence };
+        self.journal.append((self.clock)(), vec![record])?;
+        Ok(())
+    }
+
+    /// Records what did not land, and that the integration is over.
+    pub(super) fn finish(
+        &mut self,
+        held: &[Held],
+        present: &[BundleId],
+    ) -> Result<(), JournalError> {
+        let mut records = Vec::new();
+        let state = self.journal.state();
+        let cut = |text: String| text.chars().take(LONGEST).collect::<String>();
+        let out = held.iter().map(|held| (&held.id, reason_of(held.reason), cut(held.sentence())));
+        let there = present.iter().map(|id| (id, Reason::NoChange, "it is there already".into()));
+        let mut gone = BTreeSet::new();
+        for (bundle, reason, evidence) in out.chain(there) {
+            let Some(work) = state.bundles.get(bundle) else { continue };
+            if matches!(work.status, WorkstreamStatus::Sealed | WorkstreamStatus::Blocked { .. })
+                && gone.insert(bundle.clone())
+            {
+                let (bundle, why) = (bundle.clone(), evidence.clone());
+                records.push(Record::Blocked { bundle: Some(bundle.clone()), reason, evidence });
+                records.push(Record::Abandoned { bundle, why });
+            }
+        }
+        records.push(Record::Entered { activity: Activity::Draining });
+        for (bundle, work) in &state.bundles {
+            if matches!(work.status, WorkstreamStatus::Landed) || gone.contains(bundle) {
+                records.push(Record::Cleaned { bundle: bundle.clone() });
+            }
+        }
+        records.push(Record::Completed);
+        self.journal.append((self.clock)(), records)?;
+        Ok(())
+    }
+}
+
+fn myself() -> Result<Process, JournalError> {
+    let me = Process::of(&HostScope::here()?, std::process::id());
+    Ok(me.ok_or_else(|| io::Error::other("this process is not in the process table"))?)
+}
+
+fn next(runs: &Runs) -> Result<Epoch, JournalError> {
+    let newest = runs.list()?.last().map(|run| runs.find(run));
+    let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
+    next_epoch(seen).ok_or(JournalError::NoEpoch)
+}
+
+fn seal_of(entry: &Entry) -> Seal {
+    let record = entry.sealed().record();
+    Seal {
+        bundle: record.id.clone(),
+        base: id(record.base),
+        head: id(record.head),
+        tree: id(record.tree),
+        commits: record.commits.iter().copied().map(id).collect(),
+        gate_digest: record.gate_digest.clone(),
+    }
+}
+
+fn reason_of(reason: HeldReason) -> Reason {
+    match reason {
+        HeldReason::Red | HeldReason::Undecidable => Reason::Validation,
+        HeldReason::Conflict => Reason::Conflict,
+        HeldReason::Needs
+        | HeldReason::Drift
+        | HeldReason::Unsealed
+        | HeldReason::Reverted
+        | HeldReason::Stale => Reason::Recovery,
+        HeldReason::Present => Reason::NoChange,
+    }
+}
+
+fn id(id: crate::ObjectId) -> ObjectId {
+    id.to_string().parse().expect("because both are git's")
+}
+
+fn back(id: &ObjectId) -> crate::ObjectId {
+    crate::ObjectId::from_hex(id.as_str().as_bytes()).expect("because both are git's")
+}

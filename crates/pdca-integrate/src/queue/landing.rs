@@ -1,0 +1,260 @@
+//! What was gated lands, is looked at again, and gets its certificate.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_journal::{Cause, Effects};
+use pdca_state::{BundleId, files};
+
+use pdca_events::IntegrationStep;
+
+use crate::{
+    Candidate, Certificate, Destination, Gated, LandError, Landed, Lookup, ObjectId, Run, Store,
+    contains, land,
+};
+
+use super::IntegrateError;
+use super::integration::{Integration, Round};
+use super::landing_mode::Delivery;
+use super::target_branch::TargetBranch;
+use super::workspace::QueueWorkspace;
+
+/// A certificate is not larger than this.
+const LARGEST: u64 = 64 << 20;
+/// What the name of a certificate begins with whose landing is not certain yet.
+const PENDING: &str = "landing-";
+
+impl Integration<'_> {
+    /// Lands a candidate that was gated green, on top of what landed before.
+    ///
+    /// `rest` are all changes of the present plan that are neither landed nor held.
+    pub(super) fn land(
+        &mut self,
+        whole: &Candidate,
+        rest: &BTreeSet<BundleId>,
+    ) -> Result<Round, IntegrateError> {
+        let Some(candidate) = whole.after(self.at) else {
+            // What landed before is not what this was folded onto.
+            return Ok(Round::Moved);
+        };
+        if candidate.bundles().next().is_none() {
+            return Ok(Round::Done);
+        }
+        let Lookup::Found(verdict) = self.cache.look_up(&self.gates.key(&candidate))? else {
+            return Ok(Round::Moved);
+        };
+        let settings = self.request.settings;
+        let mode = settings.land.mode();
+        if self.done.landed.is_empty() && mode.has_moved(self, candidate.base())? {
+            return Ok(Round::Moved);
+        }
+        let gated = Gated::new(candidate, &self.gates, verdict)?;
+        let reference = mode.reference(settings, self.branch);
+        let pending = self.announce(&gated, &reference)?;
+        let (effects, digest) = (self.cx.effects, &self.gates.gate_digest);
+        let intend = || self.journal.land(gated.candidate(), &reference, digest);
+        effects.perform("land-intent", intend)?;
+        match mode.deliver(self, &gated) {
+            Ok(Delivery::There) => {}
+            Ok(Delivery::Moved) => {
+                let why = "somebody else was faster".to_owned();
+                self.journal.landed(Err((Cause::Race, why)), rest)?;
+                remove(&pending)?;
+                return Ok(Round::Moved);
+            }
+            Err(error) => {
+                // Its answer may have been lost: who comes next asks the remote.
+                self.journal.landed(Err((Cause::Git, pdca_state::chain(&error))), rest)?;
+                return Err(error);
+            }
+        }
+        let landed = match self.put(&gated, &reference) {
+            Ok(landed) => landed,
+            Err(error) => {
+                let moved = matches!(error, LandError::BaseMoved { .. });
+                let cause = if moved { Cause::Race } else { Cause::Git };
+                self.journal.landed(Err((cause, pdca_state::chain(&error))), rest)?;
+                remove(&pending)?;
+                return if moved { Ok(Round::Moved) } else { Err(error.into()) };
+            }
+        };
+        let path = certify(
+            self.request.certificates,
+            &self.run,
+            &Certificate::new(&landed, &gated).to_json(),
+            effects,
+        )?;
+        self.done.certificates.push(path);
+        remove(&pending)?;
+        effects.perform("land-outcome", || self.journal.landed(Ok(landed.commit()), rest))?;
+        self.arrived(&gated, reference);
+        mode.after(self, &gated);
+        Ok(Round::Done)
+    }
+
+    /// Moves the ref that is to move, from the gated base to the gated commit, and proves it.
+    fn put(&self, gated: &Gated, reference: &str) -> Result<Landed, LandError> {
+        let onto = self.request.settings.land.mode().onto(self, reference);
+        let log = self.log("pdca: integrate");
+        let put = || land(&self.branch.store, &self.fence, gated, onto, log);
+        self.cx.effects.perform("land", put)
+    }
+
+    /// Takes note of what is there now.
+    fn arrived(&mut self, gated: &Gated, reference: String) {
+        self.at = gated.candidate().commit();
+        self.done.tip = self.at;
+        self.done.tree = gated.candidate().tree();
+        for (id, commit) in gated.candidate().commits() {
+            let short = commit.to_hex_with_len(12);
+            let branch = self.request.settings.shown(&reference);
+            let text = format!("{id} is in {branch} as {short}");
+            let (bundle, commit_id) = (id.clone(), commit.to_string());
+            let landed = IntegrationStep::Landed { bundle, onto: branch, commit: commit_id };
+            self.emit(text, landed);
+            self.done.landed.push((id.clone(), commit));
+        }
+        if !self.done.references.contains(&reference) {
+            self.done.references.push(reference);
+        }
+    }
+
+    fn dir(&self) -> Utf8PathBuf {
+        self.cx.workspace.private().join("integrations").join(self.run.as_str())
+    }
+
+    /// Where the rows of this integration leave their verdicts.
+    pub(super) fn jobs(&self) -> Utf8PathBuf {
+        self.dir().join("jobs")
+    }
+
+    /// Keeps the certificate of a landing that is about to be.
+    fn announce(&self, gated: &Gated, reference: &str) -> Result<Utf8PathBuf, IntegrateError> {
+        let name = format!("{PENDING}{}-{}", self.branch.target.name, gated.candidate().commit());
+        let path = self.dir().join(name);
+        let text = Certificate::announced(gated, reference).to_json();
+        let write = || files::replace(&path, &text);
+        let written = self.cx.effects.perform("announce", write);
+        written.map_err(|source| IntegrateError::Io { path: path.clone(), source })?;
+        Ok(path)
+    }
+}
+
+/// Finishes what drivers left that died between a landing and its certificate, and returns the
+/// certificates that came of it. The caller is admitted to the workspace.
+///
+/// The outcome of a push that was not heard of is known only once the remote was asked.
+pub fn finish_certificates(
+    workspace: &QueueWorkspace,
+    branch: &TargetBranch,
+    certificates: &Utf8Path,
+    remote_was_asked: bool,
+    effects: &dyn Effects,
+) -> Result<Vec<Utf8PathBuf>, IntegrateError> {
+    let root = workspace.private().join("integrations");
+    let failed = |source| IntegrateError::Io { path: root.clone(), source };
+    let dirs = match root.read_dir_utf8() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        dirs => dirs.map_err(failed)?,
+    };
+    let prefix = format!("{PENDING}{}-", branch.target.name);
+    let mut finished = Vec::new();
+    for dir in dirs {
+        let dir = dir.map_err(failed)?;
+        let Ok(run) = dir.file_name().parse::<Run>() else { continue };
+        for file in dir.path().read_dir_utf8().map_err(failed)? {
+            let file = file.map_err(failed)?;
+            if !file.file_name().starts_with(&prefix) {
+                continue;
+            }
+            match become_of(&branch.store, file.path(), remote_was_asked)? {
+                Became::Landed(text) => {
+                    finished.push(certify(certificates, &run, &text, effects)?);
+                }
+                Became::Nothing => {}
+                Became::Unknown => continue,
+            }
+            remove(file.path())?;
+        }
+    }
+    Ok(finished)
+}
+
+/// Whether a certificate waits in the directory of an integration until its landing is known.
+pub fn has_pending_certificate(dir: &Utf8Path) -> bool {
+    let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().starts_with(PENDING))
+}
+
+/// What became of a landing that was announced.
+enum Became {
+    /// It is there: this is its certificate.
+    Landed(Vec<u8>),
+    /// It is not.
+    Nothing,
+    /// Only the remote can say, or a person.
+    Unknown,
+}
+
+fn become_of(
+    store: &Store,
+    path: &Utf8Path,
+    remote_was_asked: bool,
+) -> Result<Became, IntegrateError> {
+    // What nobody can read is not thrown away: it may be all that is known of a landing.
+    let Ok(Some(text)) = files::read_bounded(path, LARGEST) else { return Ok(Became::Unknown) };
+    let Ok(said) = serde_json::from_slice::<serde_json::Value>(&text) else {
+        return Ok(Became::Unknown);
+    };
+    let field = |name: &str| said["certificate"][name].as_str().unwrap_or_default();
+    let Ok(commit) = ObjectId::from_hex(field("commit").as_bytes()) else {
+        return Ok(Became::Nothing);
+    };
+    let reference = field("reference");
+    let now = store.commit_at(reference)?;
+    let is_there = match now {
+        Some(now) => contains(store, now, commit)?,
+        None => false,
+    };
+    Ok(if is_there {
+        Became::Landed(text)
+    } else if Destination::is_sighting(reference) && !remote_was_asked {
+        Became::Unknown
+    } else {
+        Became::Nothing
+    })
+}
+
+/// Keeps a certificate under a name of its own; the same one twice is one.
+fn certify(
+    dir: &Utf8Path,
+    run: &Run,
+    text: &[u8],
+    effects: &dyn Effects,
+) -> Result<Utf8PathBuf, IntegrateError> {
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { format!("{run}.json") } else { format!("{run}-{number}.json") };
+        let path = dir.join(name);
+        match files::read_bounded(&path, LARGEST) {
+            Ok(Some(there)) if there == text => return Ok(path),
+            Ok(None) => {
+                let failed = |source| IntegrateError::Io { path: path.clone(), source };
+                fs_err::create_dir_all(dir).map_err(failed)?;
+                let write = || files::replace(&path, text);
+                effects.perform("certificate", write).map_err(failed)?;
+                return Ok(path);
+            }
+            Ok(Some(_)) | Err(_) => number += 1,
+        }
+    }
+}
+
+fn remove(path: &Utf8Path) -> Result<(), IntegrateError> {
+    match fs_err::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(IntegrateError::Io { path: path.to_owned(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! Small records of the queue in the workspace. One that cannot be read is as good as none.
+
+use pdca_state::files;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::IntegrateError;
+use super::workspace::QueueWorkspace;
+
+/// A record is not larger than this.
+const LARGEST: u64 = 16 << 20;
+
+pub(crate) fn load<T: DeserializeOwned + Default>(workspace: &QueueWorkspace, name: &str) -> T {
+    let text = files::read_bounded(workspace.private().join(name), LARGEST).ok().flatten();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+pub(crate) fn store(
+    workspace: &QueueWorkspace,
+    name: &str,
+    record: &impl Serialize,
+) -> Result<(), IntegrateError> {
+    let path = workspace.private().join(name);
+    let text = serde_json::to_vec_pretty(record).map_err(std::io::Error::other);
+    let kept = text.and_then(|text| files::replace(&path, &text));
+    kept.map_err(|source| IntegrateError::Io { path, source })
+}

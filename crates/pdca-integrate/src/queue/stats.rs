@@ -1,0 +1,309 @@
+//! What integrations cost and brought: one small record for each, and what follows from all of them.
+//!
+//! A record is written when an integration begins, after every gate run and when it ends, so that one that was killed
+//! is counted as far as it came, and one that takes it up goes on counting. Nothing is decided by these files.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use pdca_state::files;
+use serde::{Deserialize, Serialize};
+
+use crate::{Light, Run};
+
+use super::held::{Held, HeldReason};
+use super::workspace::QueueWorkspace;
+use super::{IntegrateError, Integrated};
+
+/// Such a file is not larger than this.
+const LARGEST: u64 = 4 << 20;
+
+/// What one integration cost and brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// The integration.
+    pub run: String,
+    /// The target.
+    pub target: String,
+    /// The branch.
+    pub branch: String,
+    /// When it began, in seconds since 1970.
+    pub begun: i64,
+    /// When it ended; nothing where it was cut short.
+    pub ended: Option<i64>,
+    /// When the last of what is not to blame had landed.
+    pub landed_at: Option<i64>,
+    /// How many changes took part.
+    pub changes: u64,
+    /// How many landed.
+    pub landed: u64,
+    /// Gate runs that were green.
+    pub green: u64,
+    /// Gate runs that were red.
+    pub red: u64,
+    /// Gate runs that came to no verdict.
+    pub undecided: u64,
+    /// Verdicts that were known, so that no gate ran.
+    pub reused: u64,
+    /// Reds that were green when they were asked again, by row.
+    pub flakes: BTreeMap<String, u64>,
+    /// What was held because of the gates or a conflict, and by whom.
+    pub held: Vec<Blocked>,
+}
+
+/// A change that was held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    /// The change.
+    pub id: String,
+    /// Why.
+    pub reason: HeldReason,
+    /// Those it does not go together with.
+    pub by: Vec<String>,
+    /// The rows that say so.
+    pub rows: Vec<String>,
+}
+
+impl Tally {
+    fn dir(workspace: &QueueWorkspace) -> Utf8PathBuf {
+        workspace.private().join("stats")
+    }
+
+    /// Loads the record of every integration, oldest first. One that cannot be read is passed over.
+    pub fn all(workspace: &QueueWorkspace) -> Vec<Self> {
+        let entries = Self::dir(workspace).read_dir_utf8().into_iter().flatten().flatten();
+        let mut paths: Vec<Utf8PathBuf> = entries.map(|entry| entry.path().to_owned()).collect();
+        paths.retain(|path| path.extension() == Some("json"));
+        // Their names sort by time.
+        paths.sort();
+        let read = |path: &Utf8PathBuf| {
+            let text = files::read_bounded(path, LARGEST).ok().flatten()?;
+            serde_json::from_slice(&text).ok()
+        };
+        paths.iter().filter_map(read).collect()
+    }
+
+    /// Loads the record of an integration; a new one where there is none that can be read.
+    pub(crate) fn load(workspace: &QueueWorkspace, run: &Run) -> Self {
+        let path = Self::dir(workspace).join(format!("{}.json", run.as_str()));
+        let text = files::read_bounded(path, LARGEST).ok().flatten();
+        let known = text.and_then(|text| serde_json::from_slice(&text).ok());
+        known.unwrap_or_else(|| Self { run: run.as_str().to_owned(), ..Self::default() })
+    }
+
+    pub(crate) fn store(&self, workspace: &QueueWorkspace) -> Result<(), IntegrateError> {
+        let dir = Self::dir(workspace);
+        let path = dir.join(format!("{}.json", self.run));
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::other);
+        let made = text.and_then(|text| fs_err::create_dir_all(&dir).map(|()| text));
+        // It may be lost with the machine's power: nothing is decided by it.
+        let kept = made.and_then(|text| files::replace_unsynced(&path, &text));
+        kept.map_err(|source| IntegrateError::Io { path, source })
+    }
+
+    /// How often gates ran.
+    pub fn runs(&self) -> u64 {
+        self.green + self.red + self.undecided
+    }
+
+    /// Counts a gate run.
+    pub(crate) fn ran(&mut self, light: Option<Light>) {
+        match light {
+            Some(Light::Green) => self.green += 1,
+            Some(Light::Red) => self.red += 1,
+            None => self.undecided += 1,
+        }
+    }
+
+    /// Takes in how far the integration is.
+    pub(crate) fn came_to(&mut self, done: &Integrated, round: &[Held], now: i64) {
+        let landed = done.landed.len() as u64;
+        if landed > self.landed {
+            self.landed_at = Some(now);
+        }
+        self.landed = landed;
+        self.changes = self.changes.max(done.order.len() as u64);
+        let blamed = |held: &&Held| {
+            matches!(held.reason, HeldReason::Red | HeldReason::Undecidable | HeldReason::Conflict)
+        };
+        let held = done.held.iter().chain(round).filter(blamed);
+        self.held = held.map(Blocked::of).collect();
+    }
+}
+
+impl Blocked {
+    fn of(held: &Held) -> Self {
+        Self {
+            id: held.id.to_string(),
+            reason: held.reason,
+            by: held.partners.iter().map(ToString::to_string).collect(),
+            rows: held.rows.clone(),
+        }
+    }
+}
+
+/// What all integrations together cost and brought.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Stats {
+    /// How many there were.
+    pub integrations: u64,
+    /// How many of them did not come to their end.
+    pub cut_short: u64,
+    /// How many changes took part, counted in each integration anew.
+    pub changes: u64,
+    /// How many landed.
+    pub landed: u64,
+    /// How many were held for the gates or a conflict.
+    pub held: u64,
+    /// How often gates ran.
+    pub runs: u64,
+    /// How many of the runs with a verdict were red.
+    pub red_rate: Option<f64>,
+    /// Runs that came to no verdict.
+    pub undecided: u64,
+    /// Verdicts that were known, so that no gate ran.
+    pub reused: u64,
+    /// How many runs fewer than one for each change and one for each branch by itself; below zero where
+    /// finding the guilty cost more than that.
+    pub saved: i64,
+    /// Reds that were green when they were asked again.
+    pub flakes: u64,
+    /// The same by row.
+    pub flaky_rows: BTreeMap<String, u64>,
+    /// The median time from the beginning to the last landing, in seconds.
+    pub median_secs_to_green: Option<i64>,
+    /// The longest such time.
+    pub longest_secs_to_green: Option<i64>,
+    /// Who blocks whom, most often first.
+    pub blocks: Vec<BlockedPair>,
+}
+
+/// A change that was held, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockedPair {
+    /// The change that was held.
+    pub held: String,
+    /// Those it does not go together with; nobody where it is to blame by itself.
+    pub by: Vec<String>,
+    /// Why.
+    pub reason: HeldReason,
+    /// The rows that say so.
+    pub rows: Vec<String>,
+    /// In how many integrations.
+    pub times: u64,
+}
+
+impl Stats {
+    /// What follows from these records.
+    pub fn of(tallies: &[Tally]) -> Self {
+        let sum = |of: &dyn Fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
+        let (green, red) = (sum(&|tally| tally.green), sum(&|tally| tally.red));
+        let (runs, changes) = (sum(&Tally::runs), sum(&|tally| tally.changes));
+        let alone = changes + tallies.iter().filter(|tally| tally.changes > 0).count() as u64;
+        let mut times: Vec<i64> = tallies
+            .iter()
+            .filter_map(|tally| Some((tally.landed_at? - tally.begun).max(0)))
+            .collect();
+        times.sort_unstable();
+        let mut flaky_rows = BTreeMap::new();
+        for (row, count) in tallies.iter().flat_map(|tally| &tally.flakes) {
+            *flaky_rows.entry(row.clone()).or_default() += count;
+        }
+        let mut stats = Self {
+            integrations: tallies.len() as u64,
+            cut_short: tallies.iter().filter(|tally| tally.ended.is_none()).count() as u64,
+            changes,
+            landed: sum(&|tally| tally.landed),
+            held: sum(&|tally| tally.held.len() as u64),
+            runs,
+            red_rate: (green + red > 0).then(|| ratio(red, green + red)),
+            undecided: sum(&|tally| tally.undecided),
+            reused: sum(&|tally| tally.reused),
+            saved: alone.cast_signed() - runs.cast_signed(),
+            flakes: flaky_rows.values().sum(),
+            flaky_rows,
+            median_secs_to_green: times.get(times.len().saturating_sub(1) / 2).copied(),
+            longest_secs_to_green: times.last().copied(),
+            blocks: Vec::new(),
+        };
+        for blocked in tallies.iter().flat_map(|tally| &tally.held) {
+            stats.count(blocked);
+        }
+        stats.blocks.sort_by(|one, other| (other.times, &one.held).cmp(&(one.times, &other.held)));
+        stats
+    }
+
+    fn count(&mut self, blocked: &Blocked) {
+        let is_it = |pair: &&mut BlockedPair| {
+            pair.held == blocked.id && pair.by == blocked.by && pair.reason == blocked.reason
+        };
+        if let Some(known) = self.blocks.iter_mut().find(is_it) {
+            known.times += 1;
+            known.rows.clone_from(&blocked.rows);
+            return;
+        }
+        let Blocked { id, reason, by, rows } = blocked.clone();
+        self.blocks.push(BlockedPair { held: id, by, reason, rows, times: 1 });
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    let float = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    float(part) / float(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocked(id: &str, by: &[&str]) -> Blocked {
+        Blocked {
+            id: id.to_owned(),
+            reason: HeldReason::Red,
+            by: by.iter().map(ToString::to_string).collect(),
+            rows: vec!["T3".to_owned()],
+        }
+    }
+
+    #[test]
+    fn nothing_follows_from_nothing() {
+        let stats = Stats::of(&[]);
+        assert_eq!((stats.runs, stats.red_rate, stats.median_secs_to_green), (0, None, None));
+    }
+
+    #[test]
+    fn what_integrations_cost_is_set_against_one_by_one() {
+        let first = Tally {
+            begun: 100,
+            ended: Some(190),
+            landed_at: Some(160),
+            changes: 8,
+            landed: 7,
+            green: 3,
+            red: 3,
+            reused: 1,
+            flakes: BTreeMap::from([("T3".to_owned(), 1)]),
+            held: vec![blocked("15", &["12"])],
+            ..Tally::default()
+        };
+        let again = Tally {
+            begun: 200,
+            changes: 1,
+            reused: 2,
+            held: vec![blocked("15", &["12"])],
+            ..Tally::default()
+        };
+        let stats = Stats::of(&[first, again]);
+        assert_eq!((stats.integrations, stats.cut_short), (2, 1));
+        assert_eq!((stats.runs, stats.red_rate, stats.reused), (6, Some(0.5), 3));
+        assert_eq!(stats.saved, (8 + 1) + (1 + 1) - 6);
+        assert_eq!((stats.flakes, stats.flaky_rows["T3"]), (1, 1));
+        assert_eq!((stats.median_secs_to_green, stats.longest_secs_to_green), (Some(60), Some(60)));
+        let [pair] = stats.blocks.as_slice() else { panic!("{:?}", stats.blocks) };
+        assert_eq!(
+            (pair.held.as_str(), pair.by.as_slice(), pair.times),
+            ("15", &["12".to_owned()][..], 2)
+        );
+    }
+}

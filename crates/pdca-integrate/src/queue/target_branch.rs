@@ -1,0 +1,508 @@
+//! Where accepted changes stand: sealed, staged, landed and where, reverted, or not as they were sealed.
+//! Derived from seals and ancestry in git, never from ids or dates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pdca_state::{
+    Artifact, Brief, Bundle, BundleId, LoadError, RootError, Snapshot, State, Summary,
+    require_accepted, sha256_hex,
+};
+
+use crate::{
+    ObjectId, SealError, SealRecord, Sealed, Store, StoreError, contains, foreign_commits,
+    present_in, refs_below, seals_named, sightings, staging_branch,
+};
+
+use super::workspace::{QueueWorkspace, TargetChoiceError, TargetSpec};
+
+/// One branch of one target, and the accepted changes that are meant for it.
+#[derive(Debug)]
+pub struct TargetBranch {
+    /// The target.
+    pub target: TargetSpec,
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// Its ref, in full.
+    pub reference: String,
+    /// The target's objects.
+    pub store: Store,
+    /// Where the branch is.
+    pub tip: ObjectId,
+    /// The branch that holds what waits for a person to merge it.
+    pub staging: Staging,
+    /// The changes, by their ids.
+    pub changes: Vec<Accepted>,
+}
+
+/// The staging branch of a target branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Staging {
+    /// Its name, without `refs/heads/`.
+    pub branch: String,
+    /// Where it is; none where there is no such branch.
+    pub at: Option<ObjectId>,
+    /// Whether it goes on from where the target branch is, with changes that are still to land and
+    /// nothing else. Otherwise the next integration folds it anew.
+    pub is_current: bool,
+    /// Commits in it that no sealed change brought: somebody's work.
+    pub foreign: Vec<ObjectId>,
+}
+
+/// Every branch that accepted changes are meant for.
+#[derive(Debug, Default)]
+pub struct TargetBranches {
+    /// The branches, each with its changes.
+    pub branches: Vec<TargetBranch>,
+    /// The changes about which it is not known where they stand.
+    pub unplaceable: Vec<Unplaceable>,
+    /// The bundles that are not finished: what needs one of them waits for it.
+    pub open: BTreeSet<BundleId>,
+}
+
+/// Changes about which it is not known where they stand.
+#[derive(Debug)]
+pub struct Unplaceable {
+    /// The bundles.
+    pub ids: Vec<BundleId>,
+    /// Why not.
+    pub error: TargetBranchError,
+}
+
+/// An accepted change.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// What its brief says it depends on.
+    pub depends_on: Vec<BundleId>,
+    /// Where it stands.
+    pub standing: ChangeState,
+}
+
+/// Where an accepted change stands.
+#[derive(Debug)]
+pub enum ChangeState {
+    /// It was accepted without a seal, as before there were any.
+    Unsealed,
+    /// It is sealed and not in the branch.
+    Sealed(Box<Sealed>),
+    /// It is in a branch that an integration left for a person, on top of where the branch is.
+    Staged {
+        /// The seal.
+        sealed: Box<Sealed>,
+        /// That branch, without `refs/heads/`.
+        branch: String,
+        /// The commit that brings it.
+        commit: ObjectId,
+    },
+    /// It is in the branch.
+    Landed {
+        /// The seal.
+        sealed: Box<Sealed>,
+        /// The commit that brought it.
+        commit: ObjectId,
+        /// The branches that have it, as people write them: `main`, `origin/main`.
+        places: Vec<String>,
+    },
+    /// It was in the branch and was reverted.
+    Reverted {
+        /// The seal.
+        sealed: Box<Sealed>,
+        /// The commit that reverted it.
+        by: ObjectId,
+    },
+    /// What is there is not what was sealed. Nothing of it lands.
+    Drifted {
+        /// In what.
+        why: String,
+    },
+}
+
+/// Why it is not known where changes stand.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetBranchError {
+    /// The bundles cannot be listed.
+    #[error(transparent)]
+    Root(#[from] RootError),
+    /// A bundle cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It is not known where a bundle belongs.
+    #[error("it is not known where {id} belongs")]
+    Target {
+        /// The bundle.
+        id: BundleId,
+        /// Why not.
+        source: TargetChoiceError,
+    },
+    /// The branch is not there.
+    #[error("the target `{target}` has no branch `{branch}`")]
+    NoBranch {
+        /// The target.
+        target: String,
+        /// The branch.
+        branch: String,
+    },
+    /// No branch is named, and the target's checkout is on none.
+    #[error("no branch is named for the target `{target}`")]
+    Unnamed {
+        /// The target.
+        target: String,
+        /// Why it cannot be found out.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The repository cannot be read.
+    #[error("the target `{target}` cannot be read")]
+    Store {
+        /// The target.
+        target: String,
+        /// Why not.
+        source: StoreError,
+    },
+}
+
+/// The name of a target, and the branch where somebody names one.
+type Place = (String, Option<String>);
+
+impl ChangeState {
+    /// In one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unsealed => "unsealed",
+            Self::Sealed(_) => "sealed",
+            Self::Staged { .. } => "staged",
+            Self::Landed { .. } => "landed",
+            Self::Reverted { .. } => "reverted",
+            Self::Drifted { .. } => "drifted",
+        }
+    }
+}
+
+impl TargetBranches {
+    /// Loads every branch that accepted changes are meant for, with those changes. A bundle that cannot
+    /// be read does not hide the others.
+    pub fn load(workspace: &QueueWorkspace) -> Result<Self, RootError> {
+        Self::load_some(workspace, |_| true)
+    }
+
+    /// The same, with some of the changes only.
+    pub fn load_some(
+        workspace: &QueueWorkspace,
+        is_wanted: impl Fn(&BundleId) -> bool,
+    ) -> Result<Self, RootError> {
+        let mut places: BTreeMap<Place, Vec<(Bundle, Snapshot)>> = BTreeMap::new();
+        let mut specs = BTreeMap::new();
+        let (mut unplaceable, mut open) = (Vec::new(), BTreeSet::new());
+        for bundle in accepted(workspace)?.into_iter().filter(|bundle| is_wanted(bundle.id())) {
+            match place_of(workspace, &bundle) {
+                Ok(Some((target, branch, snapshot))) => {
+                    let name = target.name.clone();
+                    specs.insert(name.clone(), target);
+                    places.entry((name, branch)).or_default().push((bundle, snapshot));
+                }
+                Ok(None) => {
+                    if bundle.glance().is_ok_and(|glance| glance.state.is_open()) {
+                        open.insert(bundle.id().clone());
+                    }
+                }
+                Err(error) => {
+                    unplaceable.push(Unplaceable { ids: vec![bundle.id().clone()], error });
+                }
+            }
+        }
+        let mut branches: Vec<TargetBranch> = Vec::new();
+        for ((name, branch), bundles) in places {
+            let ids = bundles.iter().map(|(bundle, _)| bundle.id().clone()).collect();
+            let found = match TargetBranch::load(
+                workspace,
+                specs[&name].clone(),
+                branch.as_deref(),
+                bundles,
+            ) {
+                Ok(found) => found,
+                Err(error) => {
+                    unplaceable.push(Unplaceable { ids, error });
+                    continue;
+                }
+            };
+            // One brief may name the branch that another means by saying nothing.
+            match branches.iter_mut().find(|other| {
+                (&other.target.name, &other.branch) == (&found.target.name, &found.branch)
+            }) {
+                Some(other) => other.changes.extend(found.changes),
+                None => branches.push(found),
+            }
+        }
+        for branch in &mut branches {
+            branch.changes.sort_by(|a, b| a.bundle.id().cmp(b.bundle.id()));
+        }
+        Ok(TargetBranches { branches, unplaceable, open })
+    }
+}
+
+impl TargetBranch {
+    /// Loads one branch of a target, with these changes.
+    pub fn load(
+        workspace: &QueueWorkspace,
+        target: TargetSpec,
+        branch: Option<&str>,
+        bundles: Vec<(Bundle, Snapshot)>,
+    ) -> Result<Self, TargetBranchError> {
+        let name = || target.name.clone();
+        let failed = |source| TargetBranchError::Store { target: name(), source };
+        let store = workspace.store(&target).map_err(failed)?;
+        let branch = if let Some(branch) = branch {
+            branch.to_owned()
+        } else {
+            let unnamed = |source: Box<dyn std::error::Error + Send + Sync>| {
+                TargetBranchError::Unnamed { target: name(), source }
+            };
+            let found = pdca_lanes::Target::open(&target.name, &target.path)
+                .map_err(|source| unnamed(source.into()))?;
+            found.resolve(None).map_err(|source| unnamed(source.into()))?.branch
+        };
+        let mut found = None;
+        for place in ["heads", "remotes"] {
+            let reference = format!("refs/{place}/{branch}");
+            let tip = store.commit_at(&reference).map_err(failed)?;
+            found = found.or(tip.map(|tip| (reference, tip)));
+        }
+        let Some((reference, tip)) = found else {
+            return Err(TargetBranchError::NoBranch { target: name(), branch });
+        };
+        let mut changes = Vec::new();
+        for (bundle, snapshot) in bundles {
+            let standing = standing(&store, &bundle)?;
+            let brief = snapshot.authored_brief();
+            let depends_on = brief.map(Brief::depends_on).unwrap_or_default();
+            let depends_on = depends_on.among(&|id| workspace.is_bundle(id)).ids;
+            changes.push(Accepted { bundle, depends_on, standing });
+        }
+        mark_landed(&store, &branch, tip, &mut changes).map_err(failed)?;
+        for (name, at) in elsewhere(&store, &reference, &branch).map_err(failed)? {
+            mark_landed(&store, &name, at, &mut changes).map_err(failed)?;
+        }
+        // What landed is beyond an edit of its brief.
+        for change in &mut changes {
+            mark_edited_brief(change)?;
+        }
+        let staging = Staging::find(&store, &branch, tip, &changes).map_err(failed)?;
+        mark_staged(&store, &staging, &mut changes).map_err(failed)?;
+        Ok(Self { target, branch, reference, store, tip, staging, changes })
+    }
+}
+
+/// Where an accepted change belongs; none where the bundle has no accepted change.
+fn place_of(
+    workspace: &QueueWorkspace,
+    bundle: &Bundle,
+) -> Result<Option<(TargetSpec, Option<String>, Snapshot)>, TargetBranchError> {
+    let snapshot = bundle.load()?;
+    let has_patch = snapshot.artifacts.contains(Artifact::Patch);
+    let is_accepted = has_patch && snapshot.state == State::Complete;
+    let Some(brief) = snapshot.authored_brief().filter(|_| is_accepted) else {
+        return Ok(None);
+    };
+    let failed = |source| TargetBranchError::Target { id: bundle.id().clone(), source };
+    let Some(target) = workspace.target_of(brief).map_err(failed)? else { return Ok(None) };
+    let branch = workspace.branch_of(brief, &target);
+    Ok(Some((target, branch, snapshot)))
+}
+
+/// Bundles that may be complete. Those that were put away come first: one of the same name that is
+/// not is the newer one.
+fn accepted(workspace: &QueueWorkspace) -> Result<Vec<Bundle>, RootError> {
+    let mut all = workspace.bundles.list_completed()?;
+    all.extend(workspace.bundles.list()?);
+    Ok(all)
+}
+
+/// Where else the branch is: with remotes, as they were last fetched, pushed or seen.
+fn elsewhere(
+    store: &Store,
+    reference: &str,
+    branch: &str,
+) -> Result<Vec<(String, ObjectId)>, StoreError> {
+    let mut found = Vec::new();
+    if reference.starts_with("refs/heads/") {
+        for (name, at) in refs_below(store, "refs/remotes/")? {
+            let name = name.trim_start_matches("refs/remotes/");
+            if name.split_once('/').is_some_and(|(_, of)| of == branch) {
+                found.push((name.to_owned(), at));
+            }
+        }
+    }
+    found.extend(sightings(store, branch)?);
+    Ok(found)
+}
+
+impl Staging {
+    fn find(
+        store: &Store,
+        target_branch: &str,
+        tip: ObjectId,
+        changes: &[Accepted],
+    ) -> Result<Self, StoreError> {
+        let branch = staging_branch(target_branch);
+        let at = store.commit_at(&format!("refs/heads/{branch}"))?;
+        let mut staging = Self { branch, at, is_current: false, foreign: Vec::new() };
+        let Some(at) = at else { return Ok(staging) };
+        staging.foreign = foreign_commits(store, tip, at)?;
+        if staging.foreign.is_empty() && contains(store, at, tip)? {
+            let wanted: BTreeSet<String> = changes
+                .iter()
+                .filter(|change| matches!(change.standing, ChangeState::Sealed(_)))
+                .filter_map(|change| Some(change.sealed()?.digest()))
+                .collect();
+            let named = seals_named(store, tip, at)?;
+            staging.is_current = !named.is_empty() && named.is_subset(&wanted);
+        }
+        Ok(staging)
+    }
+}
+
+/// What a bundle's own files and its seal say, without looking at the branch.
+fn standing(store: &Store, bundle: &Bundle) -> Result<ChangeState, TargetBranchError> {
+    let drifted = |why: String| Ok(ChangeState::Drifted { why });
+    let record: SealRecord = match bundle.read(Artifact::Seal)? {
+        None => {
+            // An earlier acceptance that was taken back may have left it: only one that stands counts.
+            let sealed = the_only_seal(store, bundle.id()).filter(|_| is_accepted(bundle));
+            return Ok(match sealed {
+                Some(sealed) => check_patch(bundle, sealed)?,
+                None => ChangeState::Unsealed,
+            });
+        }
+        Some(text) => match serde_json::from_slice(&text) {
+            Ok(record) => record,
+            Err(error) => return drifted(format!("seal.json cannot be read: {error}")),
+        },
+    };
+    if record.id != *bundle.id() {
+        return drifted(format!("seal.json is that of {}", record.id));
+    }
+    match Sealed::load(store, &record.run, &record.id) {
+        Ok(sealed) if *sealed.record() == record => check_patch(bundle, sealed),
+        Ok(sealed) => drifted(format!(
+            "seal.json is not the seal at {}",
+            sealed.record().run.seal_ref(bundle.id())
+        )),
+        Err(SealError::NotSealed { name }) => drifted(format!("{name} is gone")),
+        Err(error) => drifted(pdca_state::chain(&error)),
+    }
+}
+
+/// Whether the summary records an acceptance that accepting would allow.
+fn is_accepted(bundle: &Bundle) -> bool {
+    bundle.load().is_ok_and(|snapshot| {
+        let summary = snapshot.summary.as_ref().map_or("", Summary::text);
+        require_accepted(summary, snapshot.gates.as_ref()).is_ok()
+    })
+}
+
+/// The seal of a bundle that has no copy of it, where there is exactly one.
+fn the_only_seal(store: &Store, id: &BundleId) -> Option<Sealed> {
+    let all = Sealed::all(store).unwrap_or_default().into_iter().flatten();
+    let mut of_it = all.filter(|sealed| sealed.id() == id);
+    of_it.next().filter(|_| of_it.next().is_none())
+}
+
+/// What people read must still be what was sealed.
+fn check_patch(bundle: &Bundle, sealed: Sealed) -> Result<ChangeState, TargetBranchError> {
+    let Some(patch) = bundle.read(Artifact::Patch)? else {
+        return Ok(ChangeState::Sealed(Box::new(sealed)));
+    };
+    let found = sha256_hex(&patch);
+    if found == sealed.record().patch_digest {
+        return Ok(ChangeState::Sealed(Box::new(sealed)));
+    }
+    let sealed = &sealed.record().patch_digest;
+    Ok(ChangeState::Drifted {
+        why: format!("patch.diff is {found:.12} and was sealed as {sealed:.12}"),
+    })
+}
+
+/// Marks a change that has not landed and whose brief is not the one that was accepted with it.
+fn mark_edited_brief(change: &mut Accepted) -> Result<(), TargetBranchError> {
+    let ChangeState::Sealed(sealed) = &change.standing else { return Ok(()) };
+    let Some(accepted) = &sealed.record().brief_digest else { return Ok(()) };
+    let found = sha256_hex(&change.bundle.read(Artifact::Brief)?.unwrap_or_default());
+    if found != *accepted {
+        let why = format!("brief.md is {found:.12} and was accepted as {accepted:.12}");
+        change.standing = ChangeState::Drifted { why };
+    }
+    Ok(())
+}
+
+/// Marks what a branch has. What the first branch says counts; others only add where it is as well.
+fn mark_landed(
+    store: &Store,
+    name: &str,
+    tip: ObjectId,
+    changes: &mut [Accepted],
+) -> Result<(), StoreError> {
+    let records: Vec<&SealRecord> =
+        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+    let found = present_in(store, tip, &records)?;
+    for change in changes {
+        let Some(presence) = change.sealed().and_then(|it| found.get(&it.digest())).copied() else {
+            continue;
+        };
+        match (&mut change.standing, presence.reverted_by) {
+            (ChangeState::Sealed(sealed), Some(by)) => {
+                change.standing = ChangeState::Reverted { sealed: sealed.clone(), by };
+            }
+            (ChangeState::Sealed(sealed), None) => {
+                let (sealed, places) = (sealed.clone(), vec![name.to_owned()]);
+                change.standing = ChangeState::Landed { sealed, commit: presence.commit, places };
+            }
+            (ChangeState::Landed { places, .. }, None) if !places.iter().any(|it| it == name) => {
+                places.push(name.to_owned());
+            }
+            (
+                ChangeState::Landed { .. }
+                | ChangeState::Reverted { .. }
+                | ChangeState::Staged { .. }
+                | ChangeState::Unsealed
+                | ChangeState::Drifted { .. },
+                _,
+            ) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Marks what waits in the staging branch.
+fn mark_staged(
+    store: &Store,
+    staging: &Staging,
+    changes: &mut [Accepted],
+) -> Result<(), StoreError> {
+    let Some(at) = staging.at.filter(|_| staging.is_current) else { return Ok(()) };
+    let records: Vec<&SealRecord> =
+        changes.iter().filter_map(Accepted::sealed).map(Sealed::record).collect();
+    let there = present_in(store, at, &records)?;
+    for change in changes {
+        let Some(presence) = change.sealed().and_then(|it| there.get(&it.digest())) else {
+            continue;
+        };
+        if let ChangeState::Sealed(sealed) = &change.standing {
+            let (sealed, branch) = (sealed.clone(), staging.branch.clone());
+            change.standing = ChangeState::Staged { sealed, branch, commit: presence.commit };
+        }
+    }
+    Ok(())
+}
+
+impl Accepted {
+    /// Its seal, where it holds.
+    pub fn sealed(&self) -> Option<&Sealed> {
+        match &self.standing {
+            ChangeState::Sealed(sealed)
+            | ChangeState::Staged { sealed, .. }
+            | ChangeState::Reverted { sealed, .. }
+            | ChangeState::Landed { sealed, .. } => Some(sealed),
+            ChangeState::Unsealed | ChangeState::Drifted { .. } => None,
+        }
+    }
+}

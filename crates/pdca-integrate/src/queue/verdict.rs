@@ -1,0 +1,389 @@
+//! What the gates said about a tree, kept so that nobody asks twice.
+//!
+//! A verdict belongs to a tree, to the gates in their exact form, to the environment they ran in
+//! and to the merge drivers that made the tree. One file per verdict, with a checksum; a damaged
+//! file is no verdict, is removed, and the gates run again.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use fs_err as fs;
+use gix::ObjectId;
+use pdca_state::{BundleId, files, sha256_hex};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{git::failure::StoreError, queue::candidate::Candidate};
+
+/// The version of the file's form. Those of version 1 do not say where they come from.
+const SCHEMA: u32 = 2;
+/// Larger than any such file.
+const MAX_FILE: u64 = 64 << 10;
+
+/// Which gates, in which form, in which environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSetId {
+    /// A digest of the gates.
+    pub gate_digest: String,
+    /// A digest of what they run in.
+    pub environment_digest: String,
+}
+
+/// What a verdict is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerdictKey {
+    /// The tree.
+    #[serde(with = "crate::git::hex")]
+    pub tree: ObjectId,
+    /// The gates.
+    pub oracle: GateSetId,
+    /// A digest of the declared merge drivers.
+    pub drivers: String,
+}
+
+/// What the gates said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Light {
+    /// All that block passed.
+    Green,
+    /// One that blocks did not.
+    Red,
+}
+
+/// A verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// What it is about.
+    pub key: VerdictKey,
+    /// What it is.
+    pub light: Light,
+    /// Rows that were red and did not count, because they are in quarantine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<String>,
+}
+
+/// Where a kept verdict comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// When the gates said so, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// The integration that asked them; none where something else did, such as the Check of a bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// Which kept verdicts count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// An integration whose own verdicts count whatever else is said here.
+    pub own: Option<String>,
+    /// Whether no others count.
+    pub only_own: bool,
+    /// The span, in seconds since 1970, in which others must have been given.
+    pub within: Option<(i64, i64)>,
+    /// Whether only those count that an integration asked for.
+    pub of_integrations: bool,
+}
+
+/// A candidate that was gated green as exactly its tree. Nothing else lands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gated {
+    pub(crate) candidate: Candidate,
+    pub(crate) verdict: Verdict,
+}
+
+/// Why a candidate may not land.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NotGated {
+    /// A change in it was not accepted.
+    #[error("{id} is not accepted")]
+    Unsigned {
+        /// The bundle.
+        id: BundleId,
+    },
+    /// The verdict is red.
+    #[error("the tree {tree} was gated red")]
+    Red {
+        /// The tree.
+        tree: ObjectId,
+    },
+    /// The verdict is about something else.
+    #[error("the verdict is about another {what}")]
+    AboutAnother {
+        /// In what it differs.
+        what: &'static str,
+    },
+}
+
+/// Verdicts in a directory.
+#[derive(Debug, Clone)]
+pub struct VerdictCache {
+    dir: Utf8PathBuf,
+    trust: Trust,
+}
+
+/// What the cache has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// A verdict.
+    Found(Verdict),
+    /// None.
+    Unknown,
+    /// A file that was damaged and is removed now.
+    Dropped {
+        /// Where it was.
+        path: Utf8PathBuf,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    schema: u32,
+    verdict: Verdict,
+    #[serde(default)]
+    origin: Origin,
+    sha256: String,
+}
+
+impl Trust {
+    /// Whether a verdict from there counts. One that does not say when it was given, or says a time that is
+    /// still to come, counts only where its age does not matter.
+    fn covers(&self, origin: &Origin) -> bool {
+        if origin.by.is_some() && origin.by == self.own {
+            return true;
+        }
+        let is_young =
+            |(oldest, now): (i64, i64)| origin.at.is_some_and(|at| (oldest..=now).contains(&at));
+        let is_wanted = !self.only_own && (origin.by.is_some() || !self.of_integrations);
+        is_wanted && self.within.is_none_or(is_young)
+    }
+}
+
+impl Verdict {
+    /// A verdict to which every row counted.
+    pub fn new(key: VerdictKey, light: Light) -> Self {
+        Self { key, light, quarantined: Vec::new() }
+    }
+}
+
+impl GateSetId {
+    /// What a verdict about this candidate is about.
+    pub fn key(&self, candidate: &Candidate) -> VerdictKey {
+        VerdictKey {
+            tree: candidate.tree,
+            oracle: self.clone(),
+            drivers: candidate.drivers.clone(),
+        }
+    }
+}
+
+impl VerdictKey {
+    fn file_name(&self) -> String {
+        format!("{}.json", sha256_hex(&json(self)))
+    }
+}
+
+impl Gated {
+    /// Takes a candidate as gated if the verdict is green, about exactly its tree, and by exactly
+    /// the gates that count now.
+    pub fn new(
+        candidate: Candidate,
+        oracle: &GateSetId,
+        verdict: Verdict,
+    ) -> Result<Self, NotGated> {
+        let unsigned = candidate.bundles.iter().map(|taken| taken.entry.sealed());
+        if let Some(sealed) = unsigned.into_iter().find(|sealed| !sealed.is_signed()) {
+            return Err(NotGated::Unsigned { id: sealed.id().clone() });
+        }
+        let wanted = oracle.key(&candidate);
+        let differs = [
+            ("tree", verdict.key.tree != wanted.tree),
+            ("set of gates", verdict.key.oracle.gate_digest != oracle.gate_digest),
+            ("environment", verdict.key.oracle.environment_digest != oracle.environment_digest),
+            ("set of merge drivers", verdict.key.drivers != wanted.drivers),
+        ];
+        if let Some((what, _)) = differs.into_iter().find(|(_, differs)| *differs) {
+            return Err(NotGated::AboutAnother { what });
+        }
+        match verdict.light {
+            Light::Green => Ok(Self { candidate, verdict }),
+            Light::Red => Err(NotGated::Red { tree: wanted.tree }),
+        }
+    }
+
+    /// What was gated.
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+}
+
+impl VerdictCache {
+    /// Verdicts in a directory, which is made with the first of them.
+    pub fn new(dir: impl Into<Utf8PathBuf>) -> Self {
+        Self { dir: dir.into(), trust: Trust::default() }
+    }
+
+    /// Finds only what counts from here on. The others stay where they are.
+    #[must_use]
+    pub fn trusting(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// What is known.
+    pub fn look_up(&self, key: &VerdictKey) -> Result<Lookup, StoreError> {
+        let path = self.dir.join(key.file_name());
+        let text = match files::read_bounded(&path, MAX_FILE) {
+            Ok(None) => return Ok(Lookup::Unknown),
+            Ok(Some(text)) => text,
+            Err(files::ReadError::TooLarge { .. }) => Vec::new(),
+            Err(error) => {
+                let source = std::io::Error::other(error);
+                return Err(StoreError::io("read", path, source));
+            }
+        };
+        if let Some(entry) = read(&text).filter(|entry| entry.verdict.key == *key) {
+            let counts = self.trust.covers(&entry.origin);
+            return Ok(if counts { Lookup::Found(entry.verdict) } else { Lookup::Unknown });
+        }
+        fs::remove_file(&path).map_err(|source| StoreError::io("remove", &path, source))?;
+        Ok(Lookup::Dropped { path })
+    }
+
+    /// Keeps a verdict of which nobody will ask where it comes from.
+    pub fn keep(&self, verdict: &Verdict) -> Result<(), StoreError> {
+        self.keep_from(verdict, &Origin::default())
+    }
+
+    /// Keeps a verdict, in place of any about the same.
+    pub fn keep_from(&self, verdict: &Verdict, origin: &Origin) -> Result<(), StoreError> {
+        let path = self.dir.join(verdict.key.file_name());
+        let failed = |source| StoreError::io("write", &path, source);
+        fs::create_dir_all(&self.dir).map_err(failed)?;
+        let sha256 = sha256_hex(&json(&(verdict, origin)));
+        let (verdict, origin) = (verdict.clone(), origin.clone());
+        let entry = Entry { schema: SCHEMA, verdict, origin, sha256 };
+        files::replace(&path, &json(&entry)).map_err(failed)
+    }
+
+    /// Where they are.
+    pub fn dir(&self) -> &Utf8Path {
+        &self.dir
+    }
+}
+
+fn read(text: &[u8]) -> Option<Entry> {
+    let entry: Entry = serde_json::from_slice(text).ok()?;
+    let sha256 = match entry.schema {
+        1 if entry.origin == Origin::default() => sha256_hex(&json(&entry.verdict)),
+        SCHEMA => sha256_hex(&json(&(&entry.verdict, &entry.origin))),
+        _ => return None,
+    };
+    (entry.sha256 == sha256).then_some(entry)
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("because every key is a string")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict() -> Verdict {
+        let oracle = GateSetId { gate_digest: "g".to_owned(), environment_digest: "e".to_owned() };
+        let tree = ObjectId::empty_tree(gix::hash::Kind::Sha1);
+        let key = VerdictKey { tree, oracle, drivers: "d".to_owned() };
+        Verdict::new(key, Light::Green)
+    }
+
+    fn cache() -> (tempfile::TempDir, VerdictCache) {
+        let home = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(home.path()).unwrap().join("verdicts");
+        (home, VerdictCache::new(dir))
+    }
+
+    #[test]
+    fn a_verdict_is_found_under_its_own_key_only() {
+        let (_home, cache) = cache();
+        let verdict = verdict();
+        assert_eq!(cache.look_up(&verdict.key).unwrap(), Lookup::Unknown);
+        cache.keep(&verdict).unwrap();
+        assert_eq!(cache.look_up(&verdict.key).unwrap(), Lookup::Found(verdict.clone()));
+        for other in ["gate", "environment", "drivers"] {
+            let mut key = verdict.key.clone();
+            match other {
+                "gate" => key.oracle.gate_digest.push('x'),
+                "environment" => key.oracle.environment_digest.push('x'),
+                _ => key.drivers.push('x'),
+            }
+            assert_eq!(cache.look_up(&key).unwrap(), Lookup::Unknown, "{other}");
+        }
+    }
+
+    #[test]
+    fn e15_a_verdict_with_any_byte_damaged_is_dropped() {
+        let (_home, cache) = cache();
+        let verdict = verdict();
+        cache.keep(&verdict).unwrap();
+        let path = cache.dir().join(verdict.key.file_name());
+        let whole = fs::read(&path).unwrap();
+        for place in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            let found = cache.look_up(&verdict.key).unwrap();
+            assert_eq!(found, Lookup::Dropped { path: path.clone() }, "byte {place}");
+            assert_eq!(cache.look_up(&verdict.key).unwrap(), Lookup::Unknown);
+        }
+        for cut in 0..whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            assert!(!matches!(cache.look_up(&verdict.key).unwrap(), Lookup::Found(_)), "{cut}");
+        }
+    }
+
+    #[test]
+    fn which_verdicts_count_follows_from_their_age_and_from_who_asked() {
+        let (_home, cache) = cache();
+        let verdict = verdict();
+        let origin = |at: i64, by: &str| Origin { at: Some(at), by: Some(by.to_owned()) };
+        let limit = Trust { within: Some((100, 200)), ..Trust::default() };
+        let own = |only_own| Trust { own: Some("me".to_owned()), only_own, ..limit.clone() };
+        for (kept, trust, counts) in [
+            (origin(50, "other"), Trust::default(), true),
+            (origin(100, "other"), limit.clone(), true),
+            (origin(99, "other"), limit.clone(), false),
+            (origin(201, "other"), limit.clone(), false),
+            (Origin::default(), limit.clone(), false),
+            (Origin::default(), own(true), false),
+            (origin(150, "other"), own(false), true),
+            (origin(150, "other"), own(true), false),
+            (origin(50, "other"), Trust { of_integrations: true, ..Trust::default() }, true),
+            (Origin::default(), Trust { of_integrations: true, ..Trust::default() }, false),
+            (origin(50, "me"), own(false), true),
+            (origin(50, "me"), own(true), true),
+        ] {
+            cache.keep_from(&verdict, &kept).unwrap();
+            let found = cache.clone().trusting(trust.clone()).look_up(&verdict.key).unwrap();
+            let expected = if counts { Lookup::Found(verdict.clone()) } else { Lookup::Unknown };
+            assert_eq!(found, expected, "{kept:?} {trust:?}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_of_the_first_form_is_still_found() {
+        let (_home, cache) = cache();
+        let verdict = verdict();
+        cache.keep(&verdict).unwrap();
+        let first = serde_json::json!({
+            "schema": 1, "verdict": verdict, "sha256": sha256_hex(&json(&verdict)),
+        });
+        fs::write(cache.dir().join(verdict.key.file_name()), first.to_string()).unwrap();
+        assert_eq!(cache.look_up(&verdict.key).unwrap(), Lookup::Found(verdict));
+    }
+}

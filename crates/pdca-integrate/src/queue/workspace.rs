@@ -1,0 +1,168 @@
+//! The part of a workspace that the merge queue works on.
+
+use camino::Utf8PathBuf;
+use pdca_journal::Runs;
+use pdca_state::{Brief, BundleId, BundleRoot};
+
+use crate::{Store, StoreError};
+
+/// Directories and targets of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueWorkspace {
+    /// The directory that holds `pdca.toml`.
+    pub dir: Utf8PathBuf,
+    /// The bundles.
+    pub bundles: BundleRoot,
+    /// The repositories under change.
+    pub targets: Vec<TargetSpec>,
+    /// The branch to build on where neither brief nor target names one.
+    pub default_branch: Option<String>,
+}
+
+/// A repository under change, as configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetSpec {
+    /// Its name, which is also a directory name.
+    pub name: String,
+    /// Its primary checkout.
+    pub path: Utf8PathBuf,
+    /// How briefs name it, as `owner/repo`.
+    pub repo: Option<String>,
+    /// The branch to build on where the brief names none.
+    pub branch: Option<String>,
+}
+
+/// Why it is not known where a bundle is to be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetChoiceError {
+    /// The brief names a repository that is not configured.
+    #[error("no target is configured for `{repo}`, which the brief names in line {line}")]
+    Unknown {
+        /// What the brief says.
+        repo: String,
+        /// Where it says so.
+        line: usize,
+        /// The targets there are.
+        configured: Vec<String>,
+    },
+    /// The brief names none, and there are several.
+    #[error("the brief names no target, and several are configured")]
+    Ambiguous {
+        /// The targets there are.
+        configured: Vec<String>,
+    },
+}
+
+impl QueueWorkspace {
+    /// The directory for the workspace's own records, which no leaf may touch.
+    pub fn private(&self) -> Utf8PathBuf {
+        self.dir.join(".pdca")
+    }
+
+    /// The integrations of the workspace, each recorded as a run of its own.
+    pub fn integrations(&self) -> Runs {
+        Runs::new(self.private().join("integrations"))
+    }
+
+    /// Opens the object store of a target.
+    pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
+        Store::open(&target.path, &self.private().join("git").join(&target.name))
+    }
+
+    /// Returns whether there is a bundle of this id, put away or not.
+    pub fn is_bundle(&self, id: &BundleId) -> bool {
+        self.bundles.bundle(id).dir().is_dir() || self.bundles.completed().bundle(id).dir().is_dir()
+    }
+
+    /// The target a brief is about; `None` where no target is configured at all.
+    pub fn target_of(&self, brief: &Brief) -> Result<Option<TargetSpec>, TargetChoiceError> {
+        let configured = || self.targets.iter().map(|target| target.name.clone()).collect();
+        let Some(named) = brief.repo_target() else {
+            return match self.targets.as_slice() {
+                [] => Ok(None),
+                [only] => Ok(Some(only.clone())),
+                [..] => Err(TargetChoiceError::Ambiguous { configured: configured() }),
+            };
+        };
+        let found = self.targets.iter().find(|target| target.answers_to(&named.repo)).cloned();
+        match (found, self.targets.as_slice()) {
+            (Some(found), _) => Ok(Some(found)),
+            (None, []) => Ok(None),
+            (None, [..]) => Err(TargetChoiceError::Unknown {
+                line: brief.field("repo + branch target").map_or(0, |field| field.line),
+                repo: named.repo,
+                configured: configured(),
+            }),
+        }
+    }
+
+    /// The branch of a target that a brief is about; `None` where none is named.
+    pub fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
+        let onto = brief.onto_branch().map(|onto| format!("{}/{}", onto.remote, onto.branch));
+        let named = || brief.repo_target().and_then(|named| named.branch);
+        onto.or_else(named)
+            .or_else(|| target.branch.clone())
+            .or_else(|| self.default_branch.clone())
+    }
+}
+
+impl TargetSpec {
+    /// Returns whether a brief that says `repo` means this target.
+    fn answers_to(&self, repo: &str) -> bool {
+        self.repo.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(repo))
+            || self.name.eq_ignore_ascii_case(repo)
+            || self.repo.is_none() && repo.rsplit('/').next() == Some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(name: &str, repo: Option<&str>) -> TargetSpec {
+        TargetSpec {
+            name: name.into(),
+            path: format!("/{name}").into(),
+            repo: repo.map(Into::into),
+            branch: None,
+        }
+    }
+
+    fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
+        let workspace = QueueWorkspace {
+            dir: "/w".into(),
+            bundles: BundleRoot::new("/w/results"),
+            targets: targets.to_vec(),
+            default_branch: None,
+        };
+        Ok(workspace.target_of(&Brief::parse(brief))?.map(|target| target.name))
+    }
+
+    #[test]
+    fn a_brief_finds_its_target() {
+        let (a, b) = (target("a", Some("team/a")), target("b", None));
+        let both = [a.clone(), b.clone()];
+        let says =
+            |repo: &str| format!("- **Slug:** x\n- **Repo + branch target:** {repo} @ main\n");
+        let silent = "- **Slug:** x\n";
+        assert_eq!(chosen(&[], &says("team/a")), Ok(None));
+        assert_eq!(chosen(&both, &says("Team/A")), Ok(Some("a".into())));
+        assert_eq!(chosen(&both, &says("b")), Ok(Some("b".into())));
+        assert_eq!(chosen(&both, &says("team/b")), Ok(Some("b".into())));
+        assert!(
+            chosen(&[b], &says("team/c")).is_err(),
+            "another repository is not built in this one"
+        );
+        assert_eq!(chosen(std::slice::from_ref(&a), silent), Ok(Some("a".into())));
+        let configured = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(
+            chosen(&both, silent),
+            Err(TargetChoiceError::Ambiguous { configured: configured.clone() })
+        );
+        assert_eq!(
+            chosen(&both, &says("team/c")),
+            Err(TargetChoiceError::Unknown { repo: "team/c".into(), line: 2, configured })
+        );
+        assert!(chosen(&[a], &says("team/c")).is_err());
+    }
+}

@@ -1,0 +1,390 @@
+//! The queue over real git, with a gate that is a table: no gate runs a process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use pdca_integrate::{
+    Accepted, ChangeState, CombinationGate, CombinationGates, GateJob, GateRunError, HeldBack,
+    HeldReason, IntegrateError, Integrated, IntegrationRequest, Land, LandError, Light, NextAction,
+    Notice, ObjectId, QueueContext, QueueSettings, QueueWorkspace, Ruling, Sealed, Staging, Store,
+    Tally, TargetBranch, TargetBranches, TargetSpec, dry_run, integrate, staging_branch,
+};
+use pdca_journal::{Effects, Liveness, Moment, Point, When};
+use pdca_process::Cancel;
+use pdca_state::{BundleId, BundleRoot};
+
+use crate::scene::{Scene, oracle};
+
+/// Says which rows are red over the files of a tree.
+type Table = dyn Fn(&BTreeMap<String, String>) -> Vec<&'static str> + Sync;
+
+/// A gate that looks its answer up, and counts the trees it was asked about.
+struct TableGate<'t> {
+    repo: Utf8PathBuf,
+    table: &'t Table,
+    /// After so many trees it is told to stop.
+    stops_after: usize,
+    asked: Mutex<Vec<ObjectId>>,
+}
+
+impl CombinationGate for TableGate<'_> {
+    fn gate(&self, _: &TargetBranch, job: &GateJob, _: &Cancel) -> Result<Ruling, GateRunError> {
+        let mut asked = self.asked.lock().unwrap();
+        if asked.len() >= self.stops_after {
+            return Err(GateRunError::Interrupted);
+        }
+        asked.push(job.tree);
+        let repo = pdca_testkit::Repo::existing(&self.repo);
+        let names = repo.git(&["ls-tree", "-r", "--name-only", &job.commit.to_string()]);
+        let text = |name: &str| repo.git(&["show", &format!("{}:{name}", job.commit)]);
+        let files = names.lines().map(|name| (name.to_owned(), text(name))).collect();
+        let rows: Vec<String> = (self.table)(&files).into_iter().map(str::to_owned).collect();
+        let light = if rows.is_empty() { Light::Green } else { Light::Red };
+        Ok(Ruling { light: Some(light), rows, ..Ruling::default() })
+    }
+}
+
+/// Records the names of effects that are complete.
+#[derive(Default)]
+struct Recorder(Mutex<Vec<&'static str>>);
+
+impl Effects for Recorder {
+    fn reached(&self, point: Point) {
+        if point.when == When::After {
+            self.0.lock().unwrap().push(point.name);
+        }
+    }
+}
+
+/// A workspace beside the target, and what an integration over it left.
+struct Queue<'s> {
+    scene: &'s Scene,
+    workspace: QueueWorkspace,
+    settings: QueueSettings,
+    effects: Recorder,
+    notices: Mutex<Vec<Notice>>,
+}
+
+impl<'s> Queue<'s> {
+    fn new(scene: &'s Scene, land: Land) -> Self {
+        let dir = scene.room("ws");
+        std::fs::create_dir_all(dir.join("results")).unwrap();
+        std::fs::create_dir_all(dir.join(".pdca")).unwrap();
+        let target = TargetSpec {
+            name: "app".into(),
+            path: scene.repo.path().to_owned(),
+            repo: None,
+            branch: None,
+        };
+        let workspace = QueueWorkspace {
+            bundles: BundleRoot::new(dir.join("results")),
+            dir,
+            targets: vec![target],
+            default_branch: None,
+        };
+        let settings = QueueSettings { land, ..QueueSettings::default() };
+        let (effects, notices) = (Recorder::default(), Mutex::default());
+        Self { scene, workspace, settings, effects, notices }
+    }
+
+    /// The branch with these changes, all of them sealed and not in it.
+    fn branch(&self, name: &str, changes: &[&Sealed]) -> TargetBranch {
+        let store = Store::open(self.scene.repo.path(), &self.scene.room("queue")).unwrap();
+        let reference = format!("refs/heads/{name}");
+        let accepted = |sealed: &&Sealed| Accepted {
+            bundle: self.workspace.bundles.bundle(sealed.id()),
+            depends_on: Vec::new(),
+            standing: ChangeState::Sealed(Box::new((*sealed).clone())),
+        };
+        TargetBranch {
+            target: self.workspace.targets[0].clone(),
+            branch: name.to_owned(),
+            tip: store.commit_at(&reference).unwrap().unwrap(),
+            reference,
+            store,
+            staging: Staging {
+                branch: staging_branch(name),
+                at: None,
+                is_current: false,
+                foreign: Vec::new(),
+            },
+            changes: changes.iter().map(accepted).collect(),
+        }
+    }
+
+    fn gate<'t>(&self, table: &'t Table) -> TableGate<'t> {
+        let repo = self.scene.repo.path().to_owned();
+        TableGate { repo, table, stops_after: usize::MAX, asked: Mutex::default() }
+    }
+
+    fn run(
+        &self,
+        branch: &TargetBranch,
+        gate: &TableGate<'_>,
+    ) -> Result<Integrated, IntegrateError> {
+        let nothing = BTreeSet::new();
+        let certificates = self.certificates();
+        let request = self.request(&nothing, &certificates);
+        let notify = |notice| self.notices.lock().unwrap().push(notice);
+        let cx = QueueContext {
+            workspace: &self.workspace,
+            gates: &gates(),
+            gate,
+            effects: &self.effects,
+            notify: &notify,
+            cancel: &Cancel::new(),
+            now: || 1_700_000_000,
+        };
+        integrate(cx, branch, &request)
+    }
+
+    fn request<'a>(
+        &'a self,
+        nothing: &'a BTreeSet<BundleId>,
+        certificates: &'a Utf8Path,
+    ) -> IntegrationRequest<'a> {
+        IntegrationRequest {
+            settings: &self.settings,
+            only: nothing,
+            elsewhere: nothing,
+            lanes: NonZeroU32::MIN,
+            certificates,
+            clock: now,
+            fresh: false,
+        }
+    }
+
+    fn certificates(&self) -> Utf8PathBuf {
+        self.workspace.dir.join("process/certificates")
+    }
+
+    fn position(&self, effect: &str) -> usize {
+        let seen = self.effects.0.lock().unwrap();
+        seen.iter().position(|name| *name == effect).unwrap_or_else(|| panic!("{effect}: {seen:?}"))
+    }
+
+    fn integrations(&self) -> usize {
+        self.workspace.integrations().list().unwrap().len()
+    }
+}
+
+fn gates() -> CombinationGates {
+    CombinationGates { id: oracle(), rows: vec!["T3".into()], policies: BTreeMap::new() }
+}
+
+fn now() -> Moment {
+    let wall = "2026-01-02T03:04:05Z".parse().unwrap();
+    Moment { wall, uptime: Duration::from_secs(1000) }
+}
+
+fn landed(done: &Integrated) -> Vec<String> {
+    done.landed.iter().map(|(id, _)| id.to_string()).collect()
+}
+
+fn green(_: &BTreeMap<String, String>) -> Vec<&'static str> {
+    Vec::new()
+}
+
+/// Red where both `a` and `b` are on.
+fn quarrel(files: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let is_on = |name: &str| files.get(name).is_some_and(|text| text == "on\n");
+    if is_on("a") && is_on("b") { vec!["T3"] } else { Vec::new() }
+}
+
+#[test]
+fn what_is_green_together_lands_as_what_the_dry_run_said_with_one_certificate() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let branch = queue.branch("main", &[&one, &two]);
+    let (nothing, certificates) = (BTreeSet::new(), queue.certificates());
+    let request = queue.request(&nothing, &certificates);
+    let foreseen = dry_run(&queue.workspace, &gates(), &branch, &request, 0).unwrap();
+    let gate = queue.gate(&green);
+    let done = queue.run(&branch, &gate).unwrap();
+    assert_eq!(landed(&done), ["1", "2"]);
+    assert_eq!((foreseen.landing, foreseen.tip), (done.landed.clone(), done.tip));
+    assert_eq!(scene.main(), done.tip);
+    assert_eq!(done.certificates.len(), 1);
+    assert_eq!(scene.file(done.tip, "a"), "on\n");
+}
+
+#[test]
+fn of_two_that_are_red_together_the_later_is_held_with_its_partner_and_row() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let gate = queue.gate(&quarrel);
+    let done = queue.run(&queue.branch("main", &[&one, &two]), &gate).unwrap();
+    assert_eq!(landed(&done), ["1"]);
+    let [held] = done.held.as_slice() else { panic!("{:?}", done.held) };
+    assert_eq!(held.sentence(), "2 breaks T3 only together with 1");
+    let sealed = two.record().head.to_string();
+    let known = HeldBack::load(&queue.workspace);
+    assert_eq!(known.of(two.id(), Some(&sealed)), Some(held));
+    let [tally] = Tally::all(&queue.workspace).try_into().unwrap();
+    assert_eq!((tally.landed, tally.held.len(), tally.ended.is_some()), (1, 1, true));
+}
+
+#[test]
+fn a_known_culprit_is_held_again_without_a_gate_run() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Branch);
+    let branch = queue.branch("main", &[&one, &two]);
+    let first = queue.run(&branch, &queue.gate(&quarrel)).unwrap();
+    let staging = format!("refs/heads/{}", staging_branch("main"));
+    scene.repo.git(&["update-ref", "-d", &staging]);
+    let gate = queue.gate(&quarrel);
+    let again = queue.run(&branch, &gate).unwrap();
+    assert_eq!((again.gate_runs, gate.asked.lock().unwrap().len()), (0, 0));
+    assert_eq!(
+        (landed(&again), &again.held[0].partners),
+        (landed(&first), &first.held[0].partners)
+    );
+}
+
+#[test]
+fn a_conflict_holds_its_change_and_the_rest_lands() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("a", Some("other\n"))]);
+    let three = scene.change("3", 3, &[("b", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let gate = queue.gate(&green);
+    let done = queue.run(&queue.branch("main", &[&one, &two, &three]), &gate).unwrap();
+    assert_eq!(landed(&done), ["1", "3"]);
+    assert_eq!(done.held[0].reason, HeldReason::Conflict);
+    assert_eq!(done.held[0].sentence(), "2 conflicts with 1 in a:1");
+}
+
+#[test]
+fn a_red_base_stops_the_integration_and_holds_no_change() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let red = |_: &BTreeMap<String, String>| vec!["T3"];
+    let gate = queue.gate(&red);
+    let branch = queue.branch("main", &[&one]);
+    let ended = queue.run(&branch, &gate).unwrap_err();
+    let IntegrateError::BaseRed { rows, base, .. } = &ended else { panic!("{ended:?}") };
+    assert_eq!((rows.as_slice(), *base), (&["T3".to_owned()][..], scene.base));
+    assert_eq!(scene.main(), scene.base);
+    let head = one.record().head.to_string();
+    assert_eq!(HeldBack::load(&queue.workspace).of(one.id(), Some(&head)), None);
+}
+
+#[test]
+fn an_integration_that_was_stopped_is_taken_up_under_its_name() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let branch = queue.branch("main", &[&one]);
+    let stopped = TableGate { stops_after: 0, ..queue.gate(&green) };
+    let ended = queue.run(&branch, &stopped).unwrap_err();
+    assert!(matches!(ended, IntegrateError::Interrupted), "{ended:?}");
+    let [run] = queue.workspace.integrations().list().unwrap().try_into().unwrap();
+    let found = queue.workspace.integrations().find(&run).found.unwrap();
+    let branches = TargetBranches { branches: vec![branch], ..TargetBranches::default() };
+    let next = NextAction::of(Some(&found.state), Liveness::Dead, &branches);
+    assert_eq!(next, NextAction::GoOn { landed: Vec::new(), left: vec![one.id().clone()] });
+    let done = queue.run(&branches.branches[0], &queue.gate(&green)).unwrap();
+    assert_eq!(landed(&done), ["1"]);
+    assert_eq!(queue.integrations(), 1, "no second journal was begun");
+}
+
+#[test]
+fn an_intent_is_durable_before_the_ref_moves_and_its_outcome_after_the_certificate() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    let order = ["journal", "fence", "fold", "verdict", "announce", "land-intent", "land"];
+    let order =
+        order.into_iter().chain(["certificate", "land-outcome", "journal-end", "held.json"]);
+    let places: Vec<usize> = order.map(|effect| queue.position(effect)).collect();
+    assert!(places.is_sorted(), "{:?}", queue.effects.0.lock().unwrap());
+    let begun = matches!(queue.notices.lock().unwrap()[0], Notice::Begun { .. });
+    assert!(begun, "the name is told before anything else");
+}
+
+#[test]
+fn staging_moves_no_branch_of_the_user() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Branch);
+    let done = queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    assert_eq!(scene.main(), scene.base);
+    let staging = format!("refs/heads/{}", staging_branch("main"));
+    assert_eq!(done.references, std::slice::from_ref(&staging));
+    assert_eq!(scene.store.commit_at(&staging).unwrap(), Some(done.tip));
+}
+
+#[test]
+fn a_branch_that_a_checkout_has_is_refused_before_any_gate_runs() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let gate = queue.gate(&green);
+    let ended = queue.run(&queue.branch("work", &[&one]), &gate).unwrap_err();
+    let refused = matches!(ended, IntegrateError::Land(LandError::CheckedOut { .. }));
+    assert!(refused, "{ended:?}");
+    assert_eq!((gate.asked.lock().unwrap().len(), queue.integrations()), (0, 0));
+}
+
+#[test]
+fn without_a_gate_that_decides_nothing_begins() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let branch = queue.branch("main", &[&one]);
+    let (nothing, certificates) = (BTreeSet::new(), queue.certificates());
+    let request = queue.request(&nothing, &certificates);
+    let none = CombinationGates { rows: Vec::new(), ..gates() };
+    let ended = dry_run(&queue.workspace, &none, &branch, &request, 0).unwrap_err();
+    assert!(matches!(ended, IntegrateError::NoGate), "{ended:?}");
+}
+
+#[test]
+fn a_push_moves_the_branch_of_the_remote_and_follows_it_where_it_went_on() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let remote = scene.room("remote.git");
+    scene.repo.git(&["clone", "--quiet", "--bare", scene.repo.path().as_str(), remote.as_str()]);
+    let more = scene.commit(scene.base, "somebody else", |lane| lane.write("b", "on\n"));
+    let to = format!("{more}:refs/heads/main");
+    scene.repo.git(&["push", "--quiet", remote.as_str(), &to]);
+    let queue = Queue::new(&scene, Land::Push);
+    let settings = QueueSettings { remote: remote.to_string(), ..queue.settings.clone() };
+    let queue = Queue { settings, ..queue };
+    let done = queue.run(&queue.branch("main", &[&one]), &queue.gate(&green)).unwrap();
+    assert_eq!(scene.main(), scene.base, "no branch here moves");
+    let there = scene.repo.git(&["ls-remote", remote.as_str(), "refs/heads/main"]);
+    assert!(there.starts_with(&done.tip.to_string()), "{there}");
+    assert_eq!(
+        (scene.file(done.tip, "a"), scene.file(done.tip, "b")),
+        ("on\n".into(), "on\n".into())
+    );
+    assert_eq!(queue.settings.land.done(), "pushed");
+}
+
+#[test]
+fn a_change_that_depends_on_a_held_one_is_held_and_not_blamed() {
+    let scene = Scene::new(&[("a", "off\n"), ("b", "off\n"), ("c", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let two = scene.change("2", 2, &[("b", Some("on\n"))]);
+    let three = scene.change("3", 3, &[("c", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let mut branch = queue.branch("main", &[&one, &two, &three]);
+    branch.changes[2].depends_on = vec![two.id().clone()];
+    let done = queue.run(&branch, &queue.gate(&quarrel)).unwrap();
+    assert_eq!(landed(&done), ["1"]);
+    let said: Vec<String> = done.held.iter().map(pdca_integrate::Held::sentence).collect();
+    assert_eq!(said, ["2 breaks T3 only together with 1", "3 needs 2, which has not landed"]);
+}
