@@ -303,7 +303,7 @@ pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     match (held.reason, held.partners.first()) {
         (HeldReason::Conflict, _) if site.has_resolver() => format!("pdca resolve {id}"),
         (HeldReason::Needs, Some(partner)) => format!("pdca why {partner}"),
-        (HeldReason::Unsealed, _) => after_unsealed(&site.bundles.bundle(id)),
+        (HeldReason::Unsealed, _) => after_unsealed(&site.dirs.bundles.bundle(id)),
         (HeldReason::Present, _) => {
             format!("pdca signoff {id} discontinue --note 'its effect is there already'")
         }

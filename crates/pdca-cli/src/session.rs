@@ -16,7 +16,7 @@ use pdca_dag::Plan;
 use pdca_driver::pool::Batched;
 use pdca_driver::{
     Author, Batch, Begun, Dates, Driver, Errand, Fit, LaneCount, LaneSettings, Pause, Run,
-    RunLimits, TargetSpec, WorkspaceConfig,
+    RunLimits, TargetSpec, WorkspaceConfig, WorkspaceDirs,
 };
 use pdca_events::{Event, Scope, Stream};
 use pdca_gates::{GateContext, Purpose, preflight};
@@ -47,8 +47,10 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     })?;
     let pid = std::process::id();
     let site = WorkspaceConfig {
-        workspace: workspace.root.clone(),
-        bundles: workspace.bundle_root.clone(),
+        dirs: WorkspaceDirs {
+            root: workspace.root.clone(),
+            bundles: workspace.bundle_root.clone(),
+        },
         configuration: configuration(cx, workspace),
         rows,
         gate_sandbox: config.gates.sandbox,
@@ -169,8 +171,8 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
         Some(place) => problem.at(place),
         None => problem,
     };
-    let jobs = site.private().join("jobs");
-    let mut scene = GateContext::new(Purpose::Bundle, &site.workspace, &jobs);
+    let jobs = site.dirs.private().join("jobs");
+    let mut scene = GateContext::new(Purpose::Bundle, &site.dirs.root, &jobs);
     scene.search_path = site.search_path.as_deref();
     let mut problems = Vec::new();
     for unready in preflight(&site.rows, &scene) {
@@ -187,7 +189,7 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
         let Some(leaf) = leaves.of(*role) else { continue };
         let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
         let Some(program) = program else { continue };
-        if !site.force_stubs && !has_program(cx, &site.workspace, program) {
+        if !site.force_stubs && !has_program(cx, &site.dirs.root, program) {
             let problem = Problem::new(format!("{name} program `{program}` not found on PATH"))
                 .hint("install it, or mend its `argv`; PDCA_LEAVES_MODE=stub does without");
             problems.push(at(problem, &format!("leaves.{name}.argv")));

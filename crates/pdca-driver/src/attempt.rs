@@ -128,7 +128,7 @@ impl WorkspaceConfig {
     /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
     /// Whoever calls this is admitted to the workspace.
     pub fn forget_lost_checkout(&self, id: &BundleId) -> io::Result<()> {
-        let (lanes, workspace) = (self.lent(), self.mark());
+        let (lanes, workspace) = (self.lent(), self.dirs.mark());
         for note in lanes.notes()? {
             let job = pdca_lanes::OwnerNote::from_note(&note.text).map(|owner| owner.job);
             if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {

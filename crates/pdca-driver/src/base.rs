@@ -295,11 +295,11 @@ impl WorkspaceConfig {
         let mut known: BTreeMap<BundleId, BundleResult> = BTreeMap::new();
         let mut sources = BTreeMap::new();
         let mut records = Vec::new();
-        let put_away = match self.bundles.list_completed() {
+        let put_away = match self.dirs.bundles.list_completed() {
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };
-        let open = match self.bundles.list() {
+        let open = match self.dirs.bundles.list() {
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };

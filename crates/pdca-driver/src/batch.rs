@@ -74,14 +74,14 @@ impl Batch {
         config: &WorkspaceConfig,
         chosen: Option<&BTreeSet<BundleId>>,
     ) -> Result<Self, RootError> {
-        let mut known = match config.bundles.list() {
+        let mut known = match config.dirs.bundles.list() {
             Err(RootError::Missing { .. }) => Vec::new(),
             listed => listed?,
         };
         known.sort_by(|a, b| a.id().cmp(b.id()));
         let rows = survey_bundles(&known);
         let stale = config.stale_results();
-        let put_away = config.bundles.list_completed()?;
+        let put_away = config.dirs.bundles.list_completed()?;
         let ids: BTreeSet<BundleId> =
             known.iter().chain(&put_away).map(|bundle| bundle.id().clone()).collect();
         let rivals = Awaits::from(config.schedule.rivals);
@@ -262,7 +262,7 @@ impl Batch {
     /// What one bundle declares right now.
     pub(crate) fn item_of(config: &WorkspaceConfig, bundle: &Bundle) -> Item {
         let glance = bundle.glance();
-        let listed = [config.bundles.list(), config.bundles.list_completed()];
+        let listed = [config.dirs.bundles.list(), config.dirs.bundles.list_completed()];
         let listed = listed.into_iter().filter_map(Result::ok).flatten();
         let ids = listed.map(|bundle| bundle.id().clone()).collect();
         Reading::of(config, bundle, &glance, &ids).item
@@ -302,7 +302,7 @@ impl Reading {
         ids: &BTreeSet<BundleId>,
     ) -> Self {
         let file = bundle.path(Artifact::Brief);
-        let file = file.strip_prefix(&config.workspace).unwrap_or(&file).to_owned();
+        let file = file.strip_prefix(&config.dirs.root).unwrap_or(&file).to_owned();
         let mut item = Item::new(bundle.id().clone(), SourceLocation::new(&*file, 1));
         item.standing = standing(glance);
         item.unreadable = glance.as_ref().err().map(|error| chain(error));

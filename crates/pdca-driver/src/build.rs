@@ -85,8 +85,8 @@ fn builder_request<'a>(
     kept: &'a [Utf8PathBuf],
 ) -> Call<'a> {
     let places = CallPaths {
-        workspace: &cx.config.workspace,
-        bundle_root: cx.config.bundles.path(),
+        workspace: &cx.config.dirs.root,
+        bundle_root: cx.config.dirs.bundles.path(),
         worktree: checkout.map(|checkout| checkout.lane.path()),
         tmp: cx.lane_env_of(checkout).and_then(LaneEnv::tmp),
         fix: None,

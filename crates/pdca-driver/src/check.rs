@@ -49,7 +49,7 @@ impl Driver<'_> {
         let patch = require_patch(bundle)?;
         let jobs = self.config.jobs().of(bundle.id());
         let digest = pdca_state::sha256_hex(&patch);
-        let mut scene = GateContext::new(Purpose::Bundle, &self.config.workspace, &jobs);
+        let mut scene = GateContext::new(Purpose::Bundle, &self.config.dirs.root, &jobs);
         scene.bundle = Some(bundle);
         scene.brief = snapshot.authored_brief();
         scene.run = Some(&self.config.run);
@@ -60,7 +60,7 @@ impl Driver<'_> {
         let by_hand = Evidence::of(&self.config.queue()).by_hand(&bundle.id().dir_name());
         scene.logs = (!keep).then_some(&by_hand);
         scene.may_fix = keep;
-        let children = self.config.children();
+        let children = self.config.locks().children();
         scene.hold = Some(&children);
         scene.max_memory = self.config.limits.leaf_memory;
         scene.search_path = self.config.search_path.as_deref();

@@ -139,7 +139,7 @@ impl Driver<'_> {
             changes: Vec::new(),
             refolded: None,
         };
-        let workspace = self.config.mark();
+        let workspace = self.config.dirs.mark();
         Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
     }
 
@@ -165,7 +165,7 @@ impl Driver<'_> {
 
     /// Watches the primary checkout while gates run.
     pub(crate) fn watch(&self, checkout: &Checkout) -> Result<Tripwire, CheckoutError> {
-        Ok(checkout.arm(&self.config.own())?)
+        Ok(checkout.arm(&self.config.dirs.own())?)
     }
 
     /// Watches the primary checkout while a leaf runs.
@@ -174,7 +174,7 @@ impl Driver<'_> {
         checkout: &Checkout,
         job: &Utf8Path,
     ) -> Result<Tripwire, CheckoutError> {
-        Ok(checkout.arm_for(&self.config.own(), job)?)
+        Ok(checkout.arm_for(&self.config.dirs.own(), job)?)
     }
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn claim_checkout(
     let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
     let path = bench.lane.path().to_owned();
     cx.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
-    let workspace = cx.config.mark();
+    let workspace = cx.config.dirs.mark();
     Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
 }
 
@@ -266,8 +266,8 @@ fn begin_attempt(
 
 /// Takes the names that the lane goes by while it is held.
 fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
-    let real = cx.config.workspace.canonicalize_utf8();
-    let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.workspace.clone()));
+    let real = cx.config.dirs.root.canonicalize_utf8();
+    let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.dirs.root.clone()));
     Ok(LaneEnv::named(bench.take_names(&workspace, cx.config.lanes.ports)?))
 }
 
@@ -291,7 +291,7 @@ fn clear_at(
         configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
     };
     let branch = cx.run.and_then(|run| run.branch(bundle.id()));
-    let children = cx.config.children();
+    let children = cx.config.locks().children();
     let hydrate = hydration(cx, checkout, &children);
     let setup = Setup { job, commit, branch: branch.as_deref(), reset, hydrate };
     Ok(checkout.prepare(&setup, cx.cancel, &Observed { driver: cx, bundle, checkout })?)
@@ -315,7 +315,7 @@ fn hydration<'h>(
     let own = checkout.lane_env.iter().flat_map(|lane_env| &lane_env.variables);
     let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
     let places = [
-        ("PDCA_WORKSPACE", cx.config.workspace.as_str()),
+        ("PDCA_WORKSPACE", cx.config.dirs.root.as_str()),
         ("PDCA_WORKTREE", checkout.lane.path().as_str()),
         ("PDCA_TARGET", checkout.attempt.target.as_str()),
     ];

@@ -110,7 +110,7 @@ pub(crate) fn keep_ref(
     id: &BundleId,
     commits: (ObjectId, ObjectId),
 ) -> Result<(), BeatError> {
-    let name = work_ref(&cx.config.mark(), id);
+    let name = work_ref(&cx.config.dirs.mark(), id);
     let seconds = cx.config.dates.now();
     let log = Log { message: "pdca: work on a bundle", seconds };
     let keep =

@@ -2,39 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
 use pdca_gates::Checks;
-pub use pdca_integrate::{TargetChoiceError, TargetSpec};
-use pdca_journal::Runs;
+pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
 use pdca_leaves::Leaves;
-use pdca_process::{Sandbox, SandboxMode, Supervisor, wait_until_free};
-use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
+use pdca_process::{Sandbox, SandboxMode, Supervisor};
+use pdca_state::{Brief, BundleId};
 
-use crate::admission::{AdmissionError, Held, admit, holder};
 use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
 use crate::integrate::FIRST_SLOT;
 use crate::job::Jobs;
+use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
-
-/// How long what a killed driver left behind may take to die. Its supervisors give it less.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Where the locks of bundles lie in the bundle root, for workspaces that share it.
-const SHARED_LOCKS: &str = ".pdca/bundle-locks";
 
 /// A workspace as the driver sees it.
 #[derive(Clone, Debug)]
 pub struct WorkspaceConfig {
-    /// The directory that holds `pdca.toml`.
-    pub workspace: Utf8PathBuf,
-    /// Where the bundles are.
-    pub bundles: BundleRoot,
+    /// Where everything lies.
+    pub dirs: WorkspaceDirs,
     /// Our own configuration outside the workspace, which no child writes: the user's directory, templates.
     pub configuration: Vec<Utf8PathBuf>,
     /// The configured gates.
@@ -83,34 +74,6 @@ pub struct WorkspaceConfig {
     pub clock: fn() -> i64,
     /// What the driver is here for.
     pub errand: Errand,
-}
-
-/// What a driver is in a workspace for. One of each kind may be at work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Errand {
-    /// To carry bundles on.
-    #[default]
-    Build,
-    /// To bring accepted changes together.
-    Integrate,
-}
-
-impl Errand {
-    /// Its lock, and what people call what the lock is about.
-    fn lock(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Build => ("driver.lock", "the workspace"),
-            Self::Integrate => ("integrate.lock", "the integration of accepted changes"),
-        }
-    }
-
-    /// The lock that its supervisors hold.
-    fn children(self) -> &'static str {
-        match self {
-            Self::Build => "children.lock",
-            Self::Integrate => "integrate-children.lock",
-        }
-    }
 }
 
 /// What keeps a run within bounds.
@@ -175,43 +138,19 @@ impl LaneSettings {
     }
 }
 
-/// What stands between a holder's name and its lane, in the text of a bundle's lock.
-const IN_LANE: &str = ", lane ";
-
-/// Somebody at work on a bundle, by their own word. That somebody is, the kernel says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtWork {
-    /// Who.
-    pub holder: String,
-    /// In which lane, where there are several.
-    pub lane: Option<u32>,
-    /// Since when, where the file system tells.
-    pub since: Option<std::time::SystemTime>,
-}
-
 impl WorkspaceConfig {
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
-        Jobs::new(self.private().join("jobs"))
-    }
-
-    /// The runs of the workspace.
-    pub fn runs(&self) -> Runs {
-        Runs::new(self.private().join("runs"))
-    }
-
-    /// The integrations of the workspace, each recorded as a run of its own.
-    pub fn integrations(&self) -> Runs {
-        Runs::new(self.private().join("integrations"))
+        Jobs::new(self.dirs.private().join("jobs"))
     }
 
     /// How long bundles took here.
     pub(crate) fn pace(&self) -> Pace {
-        Pace::new(self.private().join("pace"))
+        Pace::new(self.dirs.private().join("pace"))
     }
 
     pub(crate) fn attempts(&self) -> Attempts {
-        Attempts::new(self.private().join("attempts"))
+        Attempts::new(self.dirs.private().join("attempts"))
     }
 
     /// The lanes, to be lent.
@@ -225,7 +164,7 @@ impl WorkspaceConfig {
     ///
     /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
     pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
-        let workspace = self.mark();
+        let workspace = self.dirs.mark();
         let mut notes = self.lent().notes().unwrap_or_default();
         notes.sort_by_key(|note| note.written);
         let home = |note: Note| {
@@ -240,7 +179,7 @@ impl WorkspaceConfig {
 
     /// Work in lanes that no commit of ours holds, of the bundles of this workspace.
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
-        let workspace = self.mark();
+        let workspace = self.dirs.mark();
         let of = |note: Note| {
             let noted = OwnerNote::from_note(&note.text)?;
             // The slots above are those of integrations and resolvers, which keep their own.
@@ -260,18 +199,13 @@ impl WorkspaceConfig {
         match note.and_then(|note| OwnerNote::from_note(&note.text)) {
             None => LaneOwner::Nobody,
             Some(owned) if owned.is_clearing() => LaneOwner::Nobody,
-            Some(owned) if owned.job.starts_with(&format!("{COMBINED}{}-", self.mark())) => {
+            Some(owned) if owned.job.starts_with(&format!("{COMBINED}{}-", self.dirs.mark())) => {
                 LaneOwner::Combination
             }
             Some(owned) => {
-                owner(&owned.job, &self.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
+                owner(&owned.job, &self.dirs.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
             }
         }
-    }
-
-    /// Tells the work of this workspace from that of another with the same lanes.
-    pub(crate) fn mark(&self) -> String {
-        sha256_hex(self.workspace.as_str().as_bytes())[..8].to_owned()
     }
 
     /// Trees that no leaf writes, whatever its role: every target's whole repository, wherever its parts are, all lanes,
@@ -294,13 +228,13 @@ impl WorkspaceConfig {
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
         let more = self.gates_may_write.iter().map(|path| self.opened(path));
         let more = more.filter(|path| !self.is_closed(path));
-        let shared = [self.workspace.clone(), "/tmp".into(), "/var/tmp".into()];
+        let shared = [self.dirs.root.clone(), "/tmp".into(), "/var/tmp".into()];
         let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
         // Named as well, because it may lie in what is shared.
         let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
-        let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.workspace.join("pdca.toml")];
+        let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.dirs.root.join("pdca.toml")];
         no_write.extend(home);
-        no_write.extend(self.own().into_iter().chain(self.kept()));
+        no_write.extend(self.dirs.own().into_iter().chain(self.kept()));
         let write = write.collect();
         Sandbox { mode: self.gate_sandbox, no_write, write, ..Sandbox::default() }
     }
@@ -312,7 +246,7 @@ impl WorkspaceConfig {
     }
 
     fn opened(&self, path: &str) -> Utf8PathBuf {
-        self.workspace.join(pdca_leaves::expand_home(path))
+        self.dirs.root.join(pdca_leaves::expand_home(path))
     }
 
     fn is_closed(&self, path: &Utf8Path) -> bool {
@@ -324,132 +258,22 @@ impl WorkspaceConfig {
             found.join(path.strip_prefix(known).unwrap_or(path))
         };
         let path = real(path);
-        self.own().iter().chain([&self.lanes.root]).any(|closed| path.starts_with(real(closed)))
+        self.dirs
+            .own()
+            .iter()
+            .chain([&self.lanes.root])
+            .any(|closed| path.starts_with(real(closed)))
     }
 
-    /// What the driver itself writes where a primary checkout might be.
-    pub(crate) fn own(&self) -> Vec<Utf8PathBuf> {
-        vec![self.private(), self.bundles.path().to_owned()]
-    }
-
-    /// The lock that every supervisor holds while anything of its child is alive.
-    ///
-    /// Each errand has its own: a driver that begins waits for what an earlier one of its kind started, and
-    /// for nothing that another kind is about.
-    pub fn children(&self) -> Utf8PathBuf {
-        self.private().join(self.errand.children())
+    /// The locks of the workspace, taken in this driver's name.
+    pub fn locks(&self) -> WorkspaceLocks<'_> {
+        WorkspaceLocks { dirs: &self.dirs, holder: &self.holder, errand: self.errand }
     }
 
     /// The same workspace for a driver that integrates.
     #[must_use]
     pub fn for_integration(self) -> Self {
         Self { errand: Errand::Integrate, ..self }
-    }
-
-    /// The driver's own directory, which no leaf may touch.
-    pub fn private(&self) -> Utf8PathBuf {
-        self.workspace.join(".pdca")
-    }
-
-    /// Admits one driver of its errand to the workspace, for as long as the guard lives.
-    ///
-    /// What an earlier driver started and left behind is waited for: it may still be writing.
-    pub fn admit(&self) -> Result<Held, AdmissionError> {
-        let (lock, what) = self.errand.lock();
-        let held = admit(&self.private().join(lock), what, &self.holder)?;
-        wait_until_free(&self.children(), PATIENCE)?;
-        Ok(held)
-    }
-
-    /// Keeps drivers of every errand out, for whoever removes what any of them may use.
-    pub fn admit_alone(&self) -> Result<(Held, Held), AdmissionError> {
-        let of = |errand| Self { errand, ..self.clone() }.admit();
-        Ok((of(Errand::Build)?, of(Errand::Integrate)?))
-    }
-
-    /// Waits, for a while, until nothing that an earlier driver started is alive. Takes no lock.
-    pub fn wait_for_children(&self) -> Result<(), AdmissionError> {
-        Ok(wait_until_free(&self.children(), PATIENCE)?)
-    }
-
-    /// Whether a driver that carries bundles on is at work, without disturbing it: its own word, if so.
-    pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
-        holder(&self.private().join(Errand::Build.lock().0))
-    }
-
-    /// The same for one that integrates.
-    pub fn integration_at_work(&self) -> Result<Option<String>, AdmissionError> {
-        holder(&self.private().join(Errand::Integrate.lock().0))
-    }
-
-    /// Takes one bundle, so that nobody else writes it meanwhile.
-    pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
-        self.take_for(id, None)
-    }
-
-    /// As [`Self::take`], for a person: one who decides about a bundle the moment it is ready finds
-    /// the driver still putting its things away, and need not try again by hand.
-    pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
-        let begun = Instant::now();
-        loop {
-            match self.take(id) {
-                Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
-                    std::thread::park_timeout(Duration::from_millis(10));
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    /// As [`Self::take`], saying in which lane it is worked on.
-    pub(crate) fn take_for(
-        &self,
-        id: &BundleId,
-        lane: Option<u32>,
-    ) -> Result<Held, AdmissionError> {
-        let holder = match lane {
-            Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
-            None => self.holder.clone(),
-        };
-        let held = admit(&self.lock_of(id), &id.dir_name(), &holder)?;
-        // Another workspace may have the same bundles; its locks are not these.
-        let holder = format!("{holder} of {}", self.workspace);
-        let shared = self.shared_lock_of(id);
-        let beside = admit(&shared, &id.dir_name(), &holder)?;
-        // Bundles are often kept in git, and locks never.
-        let ignore = shared.with_file_name(".gitignore");
-        if !ignore.exists() {
-            let written = pdca_state::files::replace_unsynced(&ignore, b"*\n");
-            written.map_err(|source| AdmissionError::Unusable { path: ignore, source })?;
-        }
-        Ok(held.with(beside))
-    }
-
-    /// Who has a bundle right now, without disturbing them.
-    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
-        let (path, shared) = (self.lock_of(id), self.shared_lock_of(id));
-        let (path, holder) = match holder(&path)? {
-            Some(holder) => (path, holder),
-            None => match holder(&shared)? {
-                Some(holder) => (shared, holder),
-                None => return Ok(None),
-            },
-        };
-        // Whoever took the lock wrote its file then.
-        let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
-        let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
-        Ok(Some(AtWork { holder, lane, since }))
-    }
-
-    /// The lock of a bundle that every workspace with the same bundle root knows. Names that differ only in
-    /// case share one, because on some file systems they are one bundle.
-    fn shared_lock_of(&self, id: &BundleId) -> Utf8PathBuf {
-        let name = format!("{}.lock", id.dir_name().to_lowercase());
-        self.bundles.path().join(SHARED_LOCKS).join(name)
-    }
-
-    fn lock_of(&self, id: &BundleId) -> Utf8PathBuf {
-        self.private().join("locks").join(format!("{}.lock", id.dir_name()))
     }
 
     /// The target a brief is about; `None` where no target is configured at all.
@@ -509,27 +333,6 @@ mod tests {
         assert_eq!(of("0a1b2c3d-PROJ-12-abc123-00ff").as_deref(), Some("PROJ-12"));
         assert_eq!(of("99999999-7-builder-00ff"), None, "another workspace");
         assert_eq!(of("clearing"), None);
-    }
-
-    #[test]
-    fn a_bundle_that_is_taken_says_in_which_lane() {
-        let scene = crate::testing::Scene::planned();
-        let (config, bundle) = (&scene.config, scene.bundle());
-        assert_eq!(config.at_work_on(bundle.id()).unwrap(), None);
-        let taken = config.take_for(bundle.id(), Some(2)).unwrap();
-        let at_work = config.at_work_on(bundle.id()).unwrap().unwrap();
-        assert_eq!((at_work.holder.as_str(), at_work.lane), ("h, lane 2", Some(2)));
-        drop(taken);
-        assert_eq!(config.at_work_on(bundle.id()).unwrap(), None);
-    }
-
-    #[test]
-    fn a_build_and_an_integration_are_admitted_side_by_side_and_two_builds_are_not() {
-        let scene = crate::testing::Scene::planned();
-        let _build = scene.config.admit().unwrap();
-        let second = scene.config.admit();
-        assert!(matches!(second, Err(AdmissionError::Taken { .. })), "{second:?}");
-        let _integration = scene.config.clone().for_integration().admit().unwrap();
     }
 
     #[test]

@@ -47,7 +47,7 @@ struct Record {
 
 impl WorkspaceConfig {
     fn failure_path(&self, id: &BundleId) -> Utf8PathBuf {
-        self.private().join("failures").join(format!("{}.json", id.dir_name()))
+        self.dirs.private().join("failures").join(format!("{}.json", id.dir_name()))
     }
 
     /// The failure that a bundle has not got over yet.

@@ -23,7 +23,7 @@ const STATE_MOVING: [Artifact; 5] = [
 ];
 
 fn guard_file(cx: &Driver<'_>, bundle: &Bundle) -> Utf8PathBuf {
-    cx.config.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
+    cx.config.dirs.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
 }
 
 /// Notes how the bundle is, before a child starts.
@@ -31,7 +31,7 @@ pub(crate) fn stand_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatEr
     let file = guard_file(cx, bundle);
     let digest = bundle.digest()?;
     let note = || {
-        fs_err::create_dir_all(file.parent().unwrap_or(&cx.config.workspace))?;
+        fs_err::create_dir_all(file.parent().unwrap_or(&cx.config.dirs.root))?;
         let json = serde_json::to_vec(&digest).map_err(io::Error::other)?;
         files::replace_unsynced(&file, &json)
     };

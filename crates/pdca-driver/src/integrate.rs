@@ -60,8 +60,7 @@ impl WorkspaceConfig {
     /// The part of the workspace that the merge queue works on.
     pub fn queue(&self) -> QueueWorkspace {
         QueueWorkspace {
-            dir: self.workspace.clone(),
-            bundles: self.bundles.clone(),
+            dirs: self.dirs.clone(),
             targets: self.targets.clone(),
             default_branch: self.default_branch.clone(),
         }
@@ -98,7 +97,7 @@ impl Driver<'_> {
         request: &IntegrationRequest<'_>,
     ) -> Result<Integrated, IntegrateError> {
         let workspace = self.config.queue();
-        let all = stand_in(&self.config.bundles, SCOPE);
+        let all = stand_in(&self.config.dirs.bundles, SCOPE);
         let scope = Scope::Integration {
             target: branch.target.name.clone(),
             branch: branch.branch.clone(),

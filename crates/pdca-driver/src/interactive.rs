@@ -58,8 +58,8 @@ pub(crate) fn consult(
     jobs.remove(&job).map_err(BeatError::Own)?;
     let kept = cx.config.kept();
     let places = CallPaths {
-        workspace: &cx.config.workspace,
-        bundle_root: cx.config.bundles.path(),
+        workspace: &cx.config.dirs.root,
+        bundle_root: cx.config.dirs.bundles.path(),
         worktree: None,
         tmp: None,
         fix: None,

@@ -85,7 +85,7 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
         }
         tell_leaf(cx, bundle, role, event);
     };
-    let children = cx.config.children();
+    let children = cx.config.locks().children();
     let max_memory = cx.config.limits.leaf_memory;
     let hold = request.hold.or(Some(&children));
     let request = Call { hold, max_memory, ..*request };

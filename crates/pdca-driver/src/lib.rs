@@ -35,6 +35,7 @@ mod commits;
 mod config;
 mod job;
 mod lane_env;
+mod locks;
 
 mod batch;
 mod estimate;
@@ -72,13 +73,14 @@ pub use base::{Base, BaseError};
 pub use batch::{Batch, Exhausted, Remark};
 pub use checkout::CheckoutError;
 pub use config::{
-    AtWork, Errand, LaneOwner, LaneSettings, RunLimits, TargetChoiceError, TargetSpec,
-    WorkspaceConfig,
+    LaneOwner, LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig,
+    WorkspaceDirs,
 };
 pub use drift::Drifted;
 pub use failures::BeatFailure;
 pub use job::Jobs;
 pub use lane_env::LaneEnv;
+pub use locks::{AtWork, Errand, WorkspaceLocks};
 pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
 pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};

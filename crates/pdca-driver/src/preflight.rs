@@ -105,7 +105,7 @@ impl WorkspaceConfig {
 
     /// The places whose disks a run fills.
     fn written_to(&self) -> [&Utf8Path; 2] {
-        [&self.workspace, &self.lanes.root]
+        [&self.dirs.root, &self.lanes.root]
     }
 
     /// What is free on the fullest of the disks that a run writes to.

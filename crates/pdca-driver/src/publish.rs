@@ -302,7 +302,7 @@ impl Driver<'_> {
         bundle: &Bundle,
         order: &Order<'_>,
     ) -> Result<Published, PublishError> {
-        let _taken = self.config.take(bundle.id())?;
+        let _taken = self.config.locks().take(bundle.id())?;
         self.require_untouched(bundle)?;
         let mut inputs = self.config.inputs(bundle, order.settings)?;
         if let Some(kept) = inputs.set_foreign_record_aside(bundle, self.effects)? {

@@ -242,7 +242,7 @@ impl WorkspaceConfig {
     /// bundle is driven.
     pub fn stale_results(&self) -> BTreeMap<BundleId, Staleness> {
         let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
-        for bundle in self.bundles.list().unwrap_or_default() {
+        for bundle in self.dirs.bundles.list().unwrap_or_default() {
             let Ok(Some(known)) = self.attempts().load(bundle.id()) else { continue };
             if !known.stands_on.is_empty() {
                 let place = (known.target, known.branch);
@@ -267,7 +267,7 @@ impl WorkspaceConfig {
 
     /// The prerequisite of a bundle that has no result to stand on.
     fn lacking(&self, landscape: &Landscape, id: &BundleId) -> Option<BundleId> {
-        let brief = self.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
+        let brief = self.dirs.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
         let brief = Brief::parse(&String::from_utf8_lossy(&brief));
         match landscape.foundation_of(id, &brief, self.schedule.speculation()) {
             Ok(_) => None,

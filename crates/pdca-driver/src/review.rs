@@ -92,8 +92,8 @@ fn ask(
     // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
     let hidden = [cx.config.lanes.root.clone()];
     let places = CallPaths {
-        workspace: &cx.config.workspace,
-        bundle_root: cx.config.bundles.path(),
+        workspace: &cx.config.dirs.root,
+        bundle_root: cx.config.dirs.bundles.path(),
         worktree: None,
         tmp: cx.lane_env_of(checkout).and_then(LaneEnv::tmp),
         fix: checkout.map(|checkout| checkout.lane.path()),

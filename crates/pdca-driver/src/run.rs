@@ -339,11 +339,11 @@ pub fn has_work(config: &WorkspaceConfig, state: &RunState) -> bool {
         || !state.intents.is_empty()
         || state.bundles.iter().any(|(id, work)| match &work.status {
             WorkstreamStatus::Ready | WorkstreamStatus::Running | WorkstreamStatus::Interrupted => {
-                can_go_on(&config.bundles, id)
+                can_go_on(&config.dirs.bundles, id)
             }
             WorkstreamStatus::Sealed => true,
             WorkstreamStatus::Blocked { reason, .. } => {
-                *reason == Reason::Recovery && can_go_on(&config.bundles, id)
+                *reason == Reason::Recovery && can_go_on(&config.dirs.bundles, id)
             }
             WorkstreamStatus::Landed
             | WorkstreamStatus::Abandoned { .. }

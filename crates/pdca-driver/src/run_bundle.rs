@@ -188,7 +188,7 @@ pub enum BeatError {
 impl Driver<'_> {
     /// Drives one bundle until it halts.
     pub fn run_bundle(&self, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
-        let _taken = self.config.take_for(bundle.id(), self.slot())?;
+        let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
             return Err(BeatError::Blocked { evidence });
         }
@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn a_bundle_that_is_taken_is_not_driven() {
         let scene = Scene::planned();
-        let _taken = scene.config.take(scene.bundle().id()).unwrap();
+        let _taken = scene.config.locks().take(scene.bundle().id()).unwrap();
         let outcome = scene.driver().run_bundle(&scene.bundle());
         assert!(matches!(outcome, Err(BeatError::Admission(_))), "{outcome:?}");
         assert_eq!(scene.effects(), Vec::<&str>::new());

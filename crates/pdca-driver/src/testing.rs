@@ -10,8 +10,9 @@ use pdca_state::{Bundle, BundleRoot};
 use pdca_testkit::Workspace;
 
 use crate::authorship::Dates;
-use crate::config::{Errand, LaneSettings, RunLimits, WorkspaceConfig};
+use crate::config::{LaneSettings, RunLimits, WorkspaceConfig, WorkspaceDirs};
 use crate::event::Stream;
+use crate::locks::Errand;
 use crate::run_bundle::Driver;
 use crate::schedule::Schedule;
 use pdca_journal::{Effects, Point, When};
@@ -19,8 +20,10 @@ use pdca_journal::{Effects, Point, When};
 /// The configuration of a workspace in which stubs stand in for every leaf.
 pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
     WorkspaceConfig {
-        workspace: workspace.to_owned(),
-        bundles: BundleRoot::new(workspace.join("results")),
+        dirs: WorkspaceDirs {
+            root: workspace.to_owned(),
+            bundles: BundleRoot::new(workspace.join("results")),
+        },
         rows: Checks::default(),
         gate_sandbox: SandboxMode::Auto,
         configuration: Vec::new(),
@@ -68,7 +71,7 @@ impl Scene {
     }
 
     pub(crate) fn bundle(&self) -> Bundle {
-        self.config.bundles.bundle(&"7".parse().unwrap())
+        self.config.dirs.bundles.bundle(&"7".parse().unwrap())
     }
 
     pub(crate) fn driver(&self) -> Driver<'_> {

@@ -102,5 +102,5 @@ pub use queue::{
         Unplaceable,
     },
     unfinished::{NextAction, end_integration},
-    workspace::{QueueWorkspace, TargetChoiceError, TargetSpec},
+    workspace::{QueueWorkspace, TargetChoiceError, TargetSpec, WorkspaceDirs},
 };

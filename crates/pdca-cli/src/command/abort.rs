@@ -120,7 +120,7 @@ pub(super) fn require_known<'s>(
     sighting: &'s RunStatus,
     site: &WorkspaceConfig,
 ) -> Result<&'s RunState, Failure> {
-    let dir = Place::file(site.runs().dir(&sighting.id));
+    let dir = Place::file(site.dirs.runs().dir(&sighting.id));
     let state = sighting.state.as_ref().map_err(|error| {
         Failure::from_error(Exit::RecoveryBlocked, error).at(dir.clone()).hint(
             "nothing was cut or changed; restore the journal, or move the run's directory away",
@@ -142,7 +142,7 @@ pub(super) fn ask(
     request: &Request,
 ) -> Result<RunId, Failure> {
     let name = RunId::generate(ambient::moment().wall)?;
-    let inbox = Inbox::new(&site.runs(), &sighting.id);
+    let inbox = Inbox::new(&site.dirs.runs(), &sighting.id);
     inbox.drop_request(&name, request).map_err(|error| unexpected(&error))?;
     Ok(name)
 }
@@ -156,7 +156,7 @@ pub(super) fn wait(
 ) -> Option<RunPhase> {
     let begun = std::time::Instant::now();
     loop {
-        if let Ok(found) = site.runs().find(run).found
+        if let Ok(found) = site.dirs.runs().find(run).found
             && (done(&found.state) || !lives(&found.state))
         {
             return Some(found.state.phase);

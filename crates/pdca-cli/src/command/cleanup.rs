@@ -215,7 +215,7 @@ fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Opt
 
 /// The state of a bundle that may go on; `None` where it is finished, or gone.
 fn unfinished(site: &WorkspaceConfig, id: &BundleId) -> Option<&'static str> {
-    let state = match site.bundles.bundle(id).glance() {
+    let state = match site.dirs.bundles.bundle(id).glance() {
         Ok(glance) => glance.state,
         Err(pdca_state::LoadError::Missing { .. }) => return None,
         Err(_) => return Some("not readable"),

@@ -327,8 +327,8 @@ fn leaf_memory(site: &WorkspaceConfig) -> Row {
 }
 
 fn driver(site: &WorkspaceConfig) -> Row {
-    match site.driver_at_work() {
-        Ok(None) => match site.integration_at_work() {
+    match site.locks().driver_at_work() {
+        Ok(None) => match site.locks().integration_at_work() {
             Ok(Some(holder)) => Row::ok("driver", format!("{holder} integrates")),
             Ok(None) | Err(_) => Row::ok("driver", "none is at work here"),
         },
@@ -353,8 +353,8 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
             "add [[gates.checks]] to pdca.toml: nothing real is checked",
         )];
     }
-    let jobs = site.private().join("jobs");
-    let mut scene = GateContext::new(Purpose::Bundle, &site.workspace, &jobs);
+    let jobs = site.dirs.private().join("jobs");
+    let mut scene = GateContext::new(Purpose::Bundle, &site.dirs.root, &jobs);
     scene.search_path = site.search_path.as_deref();
     let unready = preflight(&site.rows, &scene);
     let rows = site.rows.as_slice().iter().map(|row| {
@@ -393,7 +393,7 @@ fn leaf(name: &str, leaf: &LeafConfig, site: &WorkspaceConfig, cx: &Context<'_>)
         );
     }
     match leaf.argv.first() {
-        Some(program) if session::has_program(cx, &site.workspace, program) => {
+        Some(program) if session::has_program(cx, &site.dirs.root, program) => {
             Row::ok(what, leaf.argv.join(" "))
         }
         Some(program) => Row::broken(

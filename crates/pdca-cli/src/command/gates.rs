@@ -102,8 +102,8 @@ fn over_bundle(
     err: &mut dyn Write,
 ) -> Result<GateReport, Failure> {
     let site = site(cx, row)?;
-    let _admitted = site.admit().map_err(|error| session::refused(&error))?;
-    let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
+    let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let snapshot = bundle.load()?;
     let open = match snapshot.state {
         // A report of some of the rows is no report of Check.
@@ -226,8 +226,8 @@ fn over_tree(
     err: &mut dyn Write,
 ) -> Result<GateReport, Failure> {
     let site = site(cx, row)?;
-    let job = site.private().join(format!("working-tree-{}", std::process::id()));
-    let mut scene = GateContext::new(Purpose::WorkingTree, &site.workspace, &job);
+    let job = site.dirs.private().join(format!("working-tree-{}", std::process::id()));
+    let mut scene = GateContext::new(Purpose::WorkingTree, &site.dirs.root, &job);
     scene.worktree = Some(tree);
     scene.search_path = site.search_path.as_deref();
     let logs = Evidence::of(&site.queue()).by_hand("working-tree");

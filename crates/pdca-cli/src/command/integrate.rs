@@ -124,8 +124,11 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     // A batch may build meanwhile: it moves no branch, and has lanes and children of its own.
     let site = building.clone().for_integration();
     let dry_run = cx.globals.dry_run;
-    let admitted =
-        if dry_run { None } else { Some(site.admit().map_err(|error| session::refused(&error))?) };
+    let admitted = if dry_run {
+        None
+    } else {
+        Some(site.locks().admit().map_err(|error| session::refused(&error))?)
+    };
     // Before anybody looks where the changes stand: none of them is sent back while it lands.
     let kept = if dry_run { None } else { Some(hold_landings(&site)?) };
     let unsealed =
@@ -298,7 +301,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Keeps everybody from sending back what is about to land.
 fn hold_landings(site: &WorkspaceConfig) -> Result<pdca_driver::Held, Failure> {
-    site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))
+    site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))
 }
 
 /// The branches of the target that was asked for, or all.
@@ -500,7 +503,7 @@ fn seal_old(
             if !is_old || !(only.is_empty() || only.contains(id)) {
                 continue;
             }
-            let _taken = site.take(id).map_err(|error| session::refused(&error))?;
+            let _taken = site.locks().take(id).map_err(|error| session::refused(&error))?;
             let snapshot = change.bundle.load()?;
             let text = snapshot.summary.as_ref().map_or("", pdca_state::Summary::text);
             let hand = Hand { summary: text };

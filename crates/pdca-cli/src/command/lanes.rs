@@ -147,14 +147,16 @@ impl<'a> Place<'a> {
 
 /// Keeps drivers away from the lanes while they are changed, or says who is at work.
 pub(super) fn without_driver(cx: &Context<'_>) -> Result<(Held, Held), Failure> {
-    session::site(cx)?.admit_alone().map_err(|error| session::refused(&error))
+    session::site(cx)?.locks().admit_alone().map_err(|error| session::refused(&error))
 }
 
 /// Refuses while a driver is at work, which makes and takes lanes as it needs them.
 fn refuse_driver(cx: &Context<'_>) -> Result<(), Failure> {
     let site = session::site(cx)?;
-    let at_work =
-        site.driver_at_work().and_then(|driver| Ok(driver.or(site.integration_at_work()?)));
+    let at_work = site
+        .locks()
+        .driver_at_work()
+        .and_then(|driver| Ok(driver.or(site.locks().integration_at_work()?)));
     match at_work {
         Ok(None) => Ok(()),
         Ok(Some(holder)) => Err(Failure::usage(format!("{holder} is at work here"))

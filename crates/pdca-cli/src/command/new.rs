@@ -198,7 +198,7 @@ fn plan(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let site = session::site(cx)?;
-    let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let planned = session::work(cx, &site, None, err, |driver| driver.plan(bundle))?;
     let is_planned = planned.map_err(|error| session::explain(bundle, error))?;
     let (brief, exit) =

@@ -101,7 +101,7 @@ impl Recovery {
         let mut bundles: Vec<FoundRow> = sighting.bundles.iter().map(FoundRow::of).collect();
         let (action, decide) = match (&sighting.state, sighting.driver) {
             (Err(_), _) => {
-                let dir = site.runs().dir(&sighting.id);
+                let dir = site.dirs.runs().dir(&sighting.id);
                 let text = format!("restore {dir}/journal, or move the directory away");
                 ("leave", vec![text])
             }
@@ -134,7 +134,7 @@ impl Recovery {
         let (begun, _admitted) = if self.action == "take-over" {
             let begun = Run::take_over(site, &sighting.id, ambient::moment)
                 .map_err(|error| session::not_taken_over(&error))?;
-            (begun, site.admit().map_err(|error| session::refused(&error))?)
+            (begun, site.locks().admit().map_err(|error| session::refused(&error))?)
         } else {
             take_up(sighting, site)?
         };
@@ -189,8 +189,8 @@ pub(super) fn take_up(
     sighting: &RunStatus,
     site: &WorkspaceConfig,
 ) -> Result<(Begun, pdca_driver::Held), Failure> {
-    site.wait_for_children().map_err(|error| session::refused(&error))?;
-    let admitted = site.admit().map_err(|error| session::refused(&error))?;
+    site.locks().wait_for_children().map_err(|error| session::refused(&error))?;
+    let admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     let begun = Run::resume(site, &sighting.id, ambient::moment)
         .map_err(|error| session::no_run(&error))?;
     Ok((begun, admitted))

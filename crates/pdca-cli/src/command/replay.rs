@@ -136,7 +136,7 @@ impl ReplayReport {
 /// The record that was asked for; `None` where there is none at all.
 fn find(wanted: &str, config: &WorkspaceConfig) -> Result<Option<(Runs, RunId)>, Failure> {
     let mut found = Vec::new();
-    for runs in [config.runs(), config.integrations()] {
+    for runs in [config.dirs.runs(), config.dirs.integrations()] {
         found.extend(runs.list()?.into_iter().map(|id| (id, runs.clone())));
     }
     if wanted == "latest" {

@@ -135,7 +135,7 @@ fn candidates(fronts: &[TargetBranch], named: &BTreeSet<BundleId>) -> BTreeSet<B
 /// Whether the resolver's program is there, as far as that can be known before it is started.
 pub(super) fn has_program(cx: &Context<'_>, site: &WorkspaceConfig) -> bool {
     let program = site.leaves.resolver.argv.first();
-    program.is_none_or(|program| session::has_program(cx, &site.workspace, program))
+    program.is_none_or(|program| session::has_program(cx, &site.dirs.root, program))
 }
 
 /// Refuses where the resolver's program is not found: that would be no attempt.
@@ -234,7 +234,7 @@ impl Work<'_> {
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
         let (cx, site) = (self.cx, self.site);
-        let _admitted = match site.admit() {
+        let _admitted = match site.locks().admit() {
             Err(AdmissionError::Taken { holder, .. }) => {
                 let text = format!("resolved, and not checked yet: {holder} is at work");
                 cx.note(err, &format!("{text}; `pdca resolve` goes on when it is done"))?;

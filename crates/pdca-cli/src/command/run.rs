@@ -113,7 +113,7 @@ pub(super) fn drive_all(
     if cx.globals.dry_run {
         return Ok(Response::done(DryRun::of(&batch, &plan, lanes, cx)));
     }
-    let _admitted = site.admit().map_err(|error| session::refused(&error))?;
+    let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
     // Whoever drove until now may have changed what there is to do.
     let (batch, plan, groups) = load()?;

@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
 pub(super) fn take(cx: &Context<'_>, bundle: &Bundle) -> Result<pdca_driver::Held, Failure> {
     let is_due = bundle.glance().is_ok_and(|seen| seen.state == State::AwaitingSignoff);
     let patience = if is_due { PATIENCE } else { Duration::ZERO };
-    let taken = session::site(cx)?.take_within(bundle.id(), patience);
+    let taken = session::site(cx)?.locks().take_within(bundle.id(), patience);
     taken.map_err(|error| session::refused(&error))
 }
 

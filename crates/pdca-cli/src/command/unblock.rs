@@ -106,7 +106,8 @@ fn unblock_conflict(
     }
     let dry_run = cx.globals.dry_run;
     if !dry_run {
-        let _taken = site.take_within(id, PATIENCE).map_err(|error| session::refused(&error))?;
+        let _taken =
+            site.locks().take_within(id, PATIENCE).map_err(|error| session::refused(&error))?;
         let effects = crate::faults::effects(cx)?;
         unblock_conflicts(&site.queue(), id, note, effects.as_ref())?;
     }

@@ -210,7 +210,7 @@ fn accepted(
     let Some(mark) = overview.meeting.mark(id) else {
         // Where nothing at all is sealed, nobody has looked at the branches.
         let site = crate::session::site(cx).ok().filter(|site| !site.targets.is_empty())?;
-        let bundle = site.bundles.bundle(id);
+        let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
         let is_open = overview.get(id).and_then(Entry::state) == Some(State::Complete);
         return (has_change && is_open).then(|| crate::meeting::after_unsealed(&bundle));

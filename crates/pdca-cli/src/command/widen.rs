@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     }
     let by = super::signoff::signer(args.by.as_deref(), cx)?;
     let site = session::site(cx)?;
-    let _taken = site.take(bundle.id()).map_err(|error| session::refused(&error))?;
+    let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let mut snapshot = bundle.load()?;
     require_open(&bundle, &snapshot)?;
     let text = brief_text(&bundle)?;
@@ -256,7 +256,7 @@ fn rivals(
             id: other.clone(),
             rule,
             witness,
-            at_work: site.at_work_on(other).ok().flatten().is_some(),
+            at_work: site.locks().at_work_on(other).ok().flatten().is_some(),
             why: words::apart(id, other, &rivalry),
         }
     };

@@ -63,7 +63,7 @@ pub(crate) struct BlockRow {
 
 impl RunRow {
     pub(crate) fn of(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
-        let (id, dir) = (sighting.id.to_string(), site.runs().dir(&sighting.id));
+        let (id, dir) = (sighting.id.to_string(), site.dirs.runs().dir(&sighting.id));
         let empty = RunRow {
             id,
             kind: "batch",
@@ -101,7 +101,7 @@ impl RunRow {
 
     /// An integration, which has a record of its own.
     pub(crate) fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
-        let dir = site.integrations().dir(&sighting.id);
+        let dir = site.dirs.integrations().dir(&sighting.id);
         Self { kind: "integration", dir, ..Self::of(sighting, site) }
     }
 

@@ -40,14 +40,14 @@ impl Work {
     /// what is known without it.
     pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
         let waiting = results_waited_for(site);
-        let integration = site.integration_at_work().ok().flatten();
-        let Some(driver) = site.driver_at_work().ok().flatten() else {
+        let integration = site.locks().integration_at_work().ok().flatten();
+        let Some(driver) = site.locks().driver_at_work().ok().flatten() else {
             return Self { held: waiting, integration, ..Self::default() };
         };
         let open =
             || entries.iter().filter(|entry| entry.state().is_some_and(pdca_state::State::is_open));
         let at: BTreeMap<BundleId, AtWork> = open()
-            .filter_map(|entry| Some((entry.id.clone(), site.at_work_on(&entry.id).ok()??)))
+            .filter_map(|entry| Some((entry.id.clone(), site.locks().at_work_on(&entry.id).ok()??)))
             .collect();
         let busy: Vec<Claims<'_>> =
             open().filter(|entry| at.contains_key(&entry.id)).map(Claims::of).collect();

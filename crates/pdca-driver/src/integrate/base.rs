@@ -188,7 +188,7 @@ impl Driver<'_> {
             }
         };
         let at = format!("{} {} at {:.12}", base.target, base.branch, base.commit);
-        let told = stand_in(&self.config.bundles, BASE_SCOPE);
+        let told = stand_in(&self.config.dirs.bundles, BASE_SCOPE);
         let what = match base.verdict {
             BaseVerdict::Green if base.gate_runs == 0 => {
                 What::integration(format!("{at} is known to be green"))
@@ -225,7 +225,7 @@ impl Driver<'_> {
         if known == Some(Light::Green) {
             return Ok(base);
         }
-        let told = stand_in(&self.config.bundles, BASE_SCOPE);
+        let told = stand_in(&self.config.dirs.bundles, BASE_SCOPE);
         let jobs = self.base_jobs(front)?;
         let mut reds = u32::from(known == Some(Light::Red));
         loop {
@@ -273,7 +273,7 @@ impl Driver<'_> {
     fn base_jobs(&self, front: &TargetBranch) -> Result<Utf8PathBuf, IntegrateError> {
         let place = format!("{}\0{}", front.target.name, front.branch);
         let name = &sha256_hex(place.as_bytes())[..16];
-        let dir = self.config.private().join("bases").join(name);
+        let dir = self.config.dirs.private().join("bases").join(name);
         let tree = format!("{:.20}-", front.store.tree_of(front.tip)?);
         let entries = dir.read_dir_utf8().into_iter().flatten().flatten();
         for entry in entries.filter(|entry| !entry.file_name().starts_with(&tree)) {

@@ -142,6 +142,7 @@ impl WorkspaceConfig {
     /// What a bundle that was just checked does not go together with, among all that are built.
     pub fn forecast_of(&self, bundle: &BundleId) -> Result<Vec<PairForecast>, TargetBranchError> {
         let built: Vec<Bundle> = self
+            .dirs
             .bundles
             .list()?
             .into_iter()
@@ -175,7 +176,7 @@ impl WorkspaceConfig {
         let landed = self.landed(only)?;
         let mut memory = self.load_memory();
         let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
-        for bundle in self.bundles.list()? {
+        for bundle in self.dirs.bundles.list()? {
             let is_wanted = only.is_empty() || only.contains(bundle.id());
             let Ok(snapshot) = bundle.load() else { continue };
             let has_patch = snapshot.artifacts.contains(Artifact::Patch);
@@ -279,7 +280,7 @@ impl WorkspaceConfig {
     }
 
     fn memory_file(&self) -> Utf8PathBuf {
-        self.private().join("forecast.json")
+        self.dirs.private().join("forecast.json")
     }
 
     fn load_memory(&self) -> Memory {
@@ -293,7 +294,7 @@ impl WorkspaceConfig {
         let path = self.memory_file();
         let known = files::read_bounded(&path, LARGEST).ok().flatten();
         let is_news = known.as_ref() != Some(&text);
-        if is_news && memory.pairs.len() < MOST && self.private().is_dir() {
+        if is_news && memory.pairs.len() < MOST && self.dirs.private().is_dir() {
             drop(files::replace_unsynced(&path, &text));
         }
     }

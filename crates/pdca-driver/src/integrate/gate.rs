@@ -102,7 +102,7 @@ impl WorkspaceConfig {
     /// What rows run in, as far as it can decide what they say.
     pub(crate) fn surroundings(&self) -> Surroundings {
         Surroundings {
-            workspace: self.workspace.clone(),
+            workspace: self.dirs.root.clone(),
             search_path: self.search_path.clone(),
             trees: self.trees(),
             facts: self.gate_facts(),
@@ -152,7 +152,7 @@ impl Driver<'_> {
         let checkout =
             self.claim_for_combination(&front.target, &front.branch, &bench.commit, bench.slot)?;
         let mut standing = CombinationTree::stand(self, told, &checkout, bench)?;
-        let children = self.config.children();
+        let children = self.config.locks().children();
         let mut scene = self.common_scene(Purpose::Combined, front, &checkout, bench, &children);
         scene.base = Some(&bench.commit);
         let evidence = Evidence::of(&self.config.queue());
@@ -188,7 +188,7 @@ impl Driver<'_> {
         bench: &'s Bench,
         children: &'s Utf8Path,
     ) -> GateContext<'s> {
-        let mut scene = GateContext::new(purpose, &self.config.workspace, &bench.jobs);
+        let mut scene = GateContext::new(purpose, &self.config.dirs.root, &bench.jobs);
         scene.worktree = Some(checkout.lane.path());
         scene.brief_base = Some(&front.branch);
         scene.target = Some(&front.target.name);
@@ -254,7 +254,7 @@ impl<'g> CombinationTree<'g> {
         bench: &Bench,
     ) -> Result<Self, BeatError> {
         let digest = sha256_hex(bench.jobs.as_str().as_bytes());
-        let name = format!("{COMBINED}{}-{digest}", driver.config.mark());
+        let name = format!("{COMBINED}{}-{digest}", driver.config.dirs.mark());
         let left = checkout.owner().map_err(CheckoutError::from)?.filter(|left| left.job == name);
         let as_left = left.is_some_and(|left| left.head.as_ref() == Some(&bench.commit))
             && checkout.head()? == bench.commit;

@@ -131,13 +131,13 @@ impl WorkspaceConfig {
 
     /// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
     fn work_anchors(&self, target: &TargetSpec, all: &[(String, ObjectId)]) -> Vec<GcRef> {
-        let bundles = self.bundles.list().unwrap_or_default();
+        let bundles = self.dirs.bundles.list().unwrap_or_default();
         let of_bundle = |name: &str| {
-            let mark = self.mark();
+            let mark = self.dirs.mark();
             let found = bundles.iter().find(|bundle| work_ref(&mark, bundle.id()) == name)?;
             found.glance().ok().map(|glance| glance.state)
         };
-        let own = work_prefix(&self.mark());
+        let own = work_prefix(&self.dirs.mark());
         let own = all.iter().filter(|(name, _)| name.starts_with(&own));
         let anchors = own.map(|(name, commit)| {
             let fate = match of_bundle(name) {
@@ -167,7 +167,7 @@ impl WorkspaceConfig {
         age: Age,
     ) -> Result<Result<String, KeepReason>, StoreError> {
         let id: Option<RunId> = run.as_str().parse().ok();
-        let runs = self.integrations();
+        let runs = self.dirs.integrations();
         let id = id.filter(|id| runs.dir(id).exists());
         let record = id.map(|id| runs.find(&id).found.map(|found| found.state));
         let is_active = match &record {

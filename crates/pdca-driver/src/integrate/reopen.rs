@@ -1,7 +1,7 @@
 //! An accepted change that has not landed goes back into the cycle.
 //!
 //! # Protocol
-//! 1. Whoever sends it back holds the bundle and [`WorkspaceConfig::hold_landings`], which an integration holds from
+//! 1. Whoever sends it back holds the bundle and [`WorkspaceLocks::hold_landings`](crate::WorkspaceLocks::hold_landings), which an integration holds from
 //!    before it looks at the bundles until it is over: what is looked at here cannot land meanwhile.
 //! 2. Where the change stands is read from git. What has landed stays.
 //! 3. The archive begins, by one rename, with the record of the return in it. Until then the bundle is
@@ -10,8 +10,6 @@
 //! The seal goes into the archive with the attempt, so nothing of the old acceptance lands any more. Its
 //! ref stays for the record. A staging branch that has the change is none that the next integration goes
 //! on from.
-
-use std::time::{Duration, Instant};
 
 use pdca_integrate::{
     Accepted, ChangeState, Held, HeldBack, HeldReason, ObjectId, StoreError, TargetBranchError,
@@ -24,7 +22,6 @@ use pdca_state::{
     State, archive_returned,
 };
 
-use crate::admission::{AdmissionError, Held as Lock, admit};
 use crate::config::WorkspaceConfig;
 
 /// How often a bundle is sent back without a person.
@@ -113,21 +110,6 @@ pub enum ReturnError {
 }
 
 impl WorkspaceConfig {
-    /// Keeps accepted changes where they are: nothing lands but what the holder lands, and nothing is
-    /// sent back. Waits for a while.
-    pub fn hold_landings(&self, patience: Duration) -> Result<Lock, AdmissionError> {
-        let path = self.private().join("landing.lock");
-        let begun = Instant::now();
-        loop {
-            match admit(&path, "the integration of accepted changes", &self.holder) {
-                Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
-                    std::thread::park_timeout(Duration::from_millis(10));
-                }
-                answer => return answer,
-            }
-        }
-    }
-
     /// Looks whether an accepted change may go back, and what is known about it. Whoever calls this holds
     /// the bundle and the landings.
     pub fn withdrawal(&self, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
@@ -225,8 +207,8 @@ impl WorkspaceConfig {
 
     /// A bundle, also one that was put away.
     fn bundle_of(&self, id: &BundleId) -> Bundle {
-        let bundle = self.bundles.bundle(id);
-        if bundle.exists() { bundle } else { self.bundles.completed().bundle(id) }
+        let bundle = self.dirs.bundles.bundle(id);
+        if bundle.exists() { bundle } else { self.dirs.bundles.completed().bundle(id) }
     }
 
     /// Sends an accepted change back, and gives the number of its archive.

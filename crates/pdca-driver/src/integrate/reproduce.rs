@@ -19,11 +19,11 @@ pub(super) fn reproduce(
     let git = format!("git -C {}", quoted(front.target.path.as_str()));
     let commit = &bench.commit;
     let there = match row.cwd {
-        Cwd::Workspace => quoted(config.workspace.as_str()),
+        Cwd::Workspace => quoted(config.dirs.root.as_str()),
         Cwd::Auto | Cwd::Worktree => "\"$d\"".to_owned(),
     };
     let variables = [
-        ("PDCA_WORKSPACE", quoted(config.workspace.as_str())),
+        ("PDCA_WORKSPACE", quoted(config.dirs.root.as_str())),
         ("PDCA_WORKTREE", "\"$d\"".to_owned()),
         ("PDCA_BASE", commit.clone()),
         ("PDCA_BRIEF_BASE", quoted(&front.branch)),
@@ -40,7 +40,7 @@ pub(super) fn reproduce(
 impl WorkspaceConfig {
     /// A path as files that are kept name it: from the workspace, wherever that is.
     pub(super) fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
-        path.strip_prefix(&self.workspace).unwrap_or(path)
+        path.strip_prefix(&self.dirs.root).unwrap_or(path)
     }
 
     /// A command of [`reproduce`] for files that are kept: to be pasted in the workspace, wherever that is, so
@@ -49,13 +49,13 @@ impl WorkspaceConfig {
         let mut text = command.to_owned();
         for target in &self.targets {
             let there =
-                format!("\"$w\"/{}", quoted(up_and_down(&self.workspace, &target.path).as_str()));
+                format!("\"$w\"/{}", quoted(up_and_down(&self.dirs.root, &target.path).as_str()));
             text = text.replace(
                 &format!("git -C {} ", quoted(target.path.as_str())),
                 &format!("git -C {there} "),
             );
         }
-        let own = quoted(self.workspace.as_str());
+        let own = quoted(self.dirs.root.as_str());
         for place in ["PDCA_WORKSPACE=", "&& cd "] {
             text = text.replace(&format!("{place}{own} "), &format!("{place}\"$w\" "));
         }

@@ -7,7 +7,7 @@
 //!
 //! A result that stands on others can be accepted only after them, and not at all while it is stale.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
@@ -20,7 +20,7 @@ use pdca_state::{
     require_accepted, sha256_hex,
 };
 
-use crate::admission::{AdmissionError, Held, admit};
+use crate::admission::AdmissionError;
 use crate::attempt::Attempt;
 use crate::authorship::Author;
 use crate::base::{BaseError, stale_sentence};
@@ -172,7 +172,7 @@ impl WorkspaceConfig {
         let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
         self.require_seen(hand.summary, &patch)?;
         let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
-        let _turn = self.turn_to_seal()?;
+        let _turn = self.locks().sealing(PATIENCE)?;
         let store = self.store(&target)?;
         let attempt = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
         let based = base.to_string();
@@ -321,7 +321,7 @@ impl WorkspaceConfig {
         made: ObjectId,
         (base, patch): (ObjectId, &str),
     ) -> Result<(), SealingError> {
-        let name = format!("{}-{}-{base}-{}", self.mark(), bundle.id(), &patch[..16]);
+        let name = format!("{}-{}-{base}-{}", self.dirs.mark(), bundle.id(), &patch[..16]);
         let notes = self.lent().notes().unwrap_or_default();
         let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
             let left =
@@ -337,20 +337,6 @@ impl WorkspaceConfig {
         let lane = self.lanes.root.join(format!("lane-{slot}")).join(&target.name);
         store.import(&lane, base, head)?;
         if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
-    }
-
-    /// One acceptance at a time, so that the order of completion has no two alike.
-    fn turn_to_seal(&self) -> Result<Held, AdmissionError> {
-        let path = self.private().join("sealing.lock");
-        let begun = Instant::now();
-        loop {
-            match admit(&path, "the order of acceptance", &self.holder) {
-                Err(AdmissionError::Taken { .. }) if begun.elapsed() < PATIENCE => {
-                    std::thread::park_timeout(Duration::from_millis(10));
-                }
-                answer => return answer,
-            }
-        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Driver<'_> {
         let mut gates = config.rows.as_slice().iter();
         let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
         let asks = |row: &pdca_gates::Check| {
-            gates_combinations(&row) && row.asks_for_bundle(&config.workspace, checkout.lane.path())
+            gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
         };
         if !config.has_combined_gate() || config.lanes.reset == Reset::Tracked || gates.any(asks) {
             return None;
@@ -90,7 +90,7 @@ impl Driver<'_> {
         let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
         let key = VerdictKey { tree, ..shared.key };
         let origin = Origin { at: Some(self.config.now()), by: None };
-        let cache = VerdictCache::new(self.config.private().join("verdicts"));
+        let cache = VerdictCache::new(self.config.dirs.private().join("verdicts"));
         let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
         let kept = self.effects.perform("check-verdict", keep);
         kept.map_err(|error| BeatError::Own(std::io::Error::other(error)))

@@ -83,7 +83,7 @@ impl Driver<'_> {
         let work = |id: &BundleId, lane: Option<u32>| {
             let lane_env = lane.and_then(|lane| lane_envs.get(usize::try_from(lane).ok()?));
             let bundle =
-                batch.bundle(id).cloned().unwrap_or_else(|| self.config.bundles.bundle(id));
+                batch.bundle(id).cloned().unwrap_or_else(|| self.config.dirs.bundles.bundle(id));
             Driver { lane_env, ..driver }.run_bundle(&bundle)
         };
         let mut host = BatchHost {
@@ -157,7 +157,7 @@ impl Driver<'_> {
         let jobs = self.config.jobs();
         // A driver that died after the last step left them; whoever holds the bundle may need them.
         if jobs.of(bundle.id()).exists()
-            && let Ok(_taken) = self.config.take(bundle.id())
+            && let Ok(_taken) = self.config.locks().take(bundle.id())
         {
             jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
         }
@@ -261,7 +261,7 @@ impl BatchHost<'_> {
         }
         watched.seen = changed;
         // While somebody holds it, they are not done with it. It is looked at again.
-        if self.driver.config.at_work_on(id).map_or(true, |holder| holder.is_some()) {
+        if self.driver.config.locks().at_work_on(id).map_or(true, |holder| holder.is_some()) {
             watched.seen = None;
             return None;
         }

@@ -55,7 +55,7 @@ impl<'d> Forge<'d> {
         let settings = order.settings;
         // A name is looked for on the path; a path is one of the workspace's.
         let program = if settings.gh.contains('/') {
-            driver.config.workspace.join(&settings.gh)
+            driver.config.dirs.root.join(&settings.gh)
         } else {
             Utf8PathBuf::from(&settings.gh)
         };
@@ -89,7 +89,7 @@ impl<'d> Forge<'d> {
         Gh {
             program: self.program.as_str(),
             repo: &self.repo,
-            cwd: &self.driver.config.workspace,
+            cwd: &self.driver.config.dirs.root,
             timeout: Duration::from_secs(self.settings.timeout_secs),
             cancel: self.driver.cancel,
         }
@@ -369,7 +369,7 @@ impl<'d> Forge<'d> {
                 repo: &self.repo,
                 comment: self.settings.comment_cmd.as_deref()?,
                 list: self.settings.list_cmd.as_deref()?,
-                cwd: &self.driver.config.workspace,
+                cwd: &self.driver.config.dirs.root,
                 timeout: Duration::from_secs(self.settings.timeout_secs),
                 cancel: self.driver.cancel,
             }),

@@ -67,7 +67,7 @@ impl Driver<'_> {
         digest: &str,
     ) -> Result<GateReport, PublishError> {
         // Only as long as the gates run: whoever waits for a forge holds up nobody.
-        let _admitted = self.config.admit()?;
+        let _admitted = self.config.locks().admit()?;
         let (front, sealed) = (&inputs.front, inputs.sealed.record());
         let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
         let jobs = self.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
@@ -77,7 +77,7 @@ impl Driver<'_> {
             .claim_for_combination(&front.target, &front.branch, &commit, slot)
             .map_err(BeatError::Checkout)?;
         let mut standing = CombinationTree::stand(self, bundle, &checkout, &bench)?;
-        let children = self.config.children();
+        let children = self.config.locks().children();
         let mut scene = self.common_scene(Purpose::Bundle, front, &checkout, &bench, &children);
         scene.bundle = Some(bundle);
         scene.brief = inputs.snapshot.authored_brief();

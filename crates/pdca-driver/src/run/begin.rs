@@ -105,7 +105,7 @@ impl Run {
         let targets = targets(config);
         let admission = Admission::take(targets.iter().map(|target| target.common_dir.join(LOCK)))?;
         refuse_blocked_elsewhere(config, &admission)?;
-        let runs = config.runs();
+        let runs = config.dirs.runs();
         let active = runs.active()?;
         let facts: Vec<RunFact> = active.iter().map(RunFact::from).collect();
         let me = myself()?;
@@ -126,7 +126,7 @@ impl Run {
                         runs,
                         clock,
                         me,
-                        bundles: config.bundles.clone(),
+                        bundles: config.dirs.bundles.clone(),
                         admission,
                     };
                     return Ok(Begun { run, resumed: true, recovered, torn });
@@ -147,7 +147,7 @@ impl Run {
         journal.append(clock(), blocks.into_iter().map(|(_, record)| record).collect())?;
         announce(&admission, config, journal.run())?;
         let journal = Mutex::new(journal);
-        let bundles = config.bundles.clone();
+        let bundles = config.dirs.bundles.clone();
         let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: false, recovered, torn })
     }
@@ -162,7 +162,7 @@ fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Recor
             reason: Reason::Recovery,
             evidence: work.status.recovery_block()?.to_owned(),
         };
-        can_go_on(&config.bundles, id).then(|| (id.clone(), record))
+        can_go_on(&config.dirs.bundles, id).then(|| (id.clone(), record))
     };
     state.bundles.iter().filter_map(block).collect()
 }
@@ -189,7 +189,7 @@ fn refuse_blocked_elsewhere(
 ) -> Result<(), RunError> {
     for words in admission.words_found() {
         let Some((run, workspace)) = named(words) else { continue };
-        if workspace == config.workspace {
+        if workspace == config.dirs.root {
             continue;
         }
         let found = Runs::new(workspace.join(".pdca/runs")).find(&run);
@@ -216,7 +216,7 @@ pub(super) fn announce(
     run: &RunId,
 ) -> Result<(), RunError> {
     let host = HostScope::here()?.host;
-    let (workspace, run) = (config.workspace.clone(), run.to_string());
+    let (workspace, run) = (config.dirs.root.clone(), run.to_string());
     Ok(admission.announce(&LockHolder { pid: std::process::id(), host, workspace, run })?)
 }
 
@@ -294,20 +294,20 @@ fn refused(
     match refusal {
         AdmissionRefusal::Blocked { run, phase } => {
             let block = find(&run).and_then(Result::ok).and_then(|found| found.state.block);
-            let workspace = config.workspace.clone();
+            let workspace = config.dirs.root.clone();
             RunError::Blocked { run, workspace, phase, block: block.map(Box::new) }
         }
         AdmissionRefusal::Unreadable { run } => {
             let source = find(&run).and_then(Result::err).map(Box::new);
-            RunError::Unreadable { dir: config.runs().dir(&run), run, source }
+            RunError::Unreadable { dir: config.dirs.runs().dir(&run), run, source }
         }
         // The locks are ours by now, so neither is about them.
         AdmissionRefusal::CannotLock => {
-            let path = config.private();
+            let path = config.dirs.private();
             AdmissionError::CannotLock { path, source: None }.into()
         }
         AdmissionRefusal::Held { by } => {
-            AdmissionError::Held { path: config.private(), holder: by }.into()
+            AdmissionError::Held { path: config.dirs.private(), holder: by }.into()
         }
     }
 }

@@ -43,9 +43,10 @@ pub struct Prune {
 /// Of an integration in whose directory a certificate waits to be finished, nothing goes.
 pub fn to_prune(config: &WorkspaceConfig, now: Moment, keep: Duration) -> io::Result<Vec<Prune>> {
     let mut prunes =
-        below(&config.runs(), &config.private().join("runs"), RecordOf::Run, now, keep)?;
-    let root = config.private().join("integrations");
-    let mut integrations = below(&config.integrations(), &root, RecordOf::Integration, now, keep)?;
+        below(&config.dirs.runs(), &config.dirs.private().join("runs"), RecordOf::Run, now, keep)?;
+    let root = config.dirs.private().join("integrations");
+    let mut integrations =
+        below(&config.dirs.integrations(), &root, RecordOf::Integration, now, keep)?;
     integrations.retain(|one| !has_pending_certificate(&one.dir));
     prunes.append(&mut integrations);
     Ok(prunes)

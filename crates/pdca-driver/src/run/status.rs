@@ -25,17 +25,17 @@ pub struct RunStatus {
 
 /// Every run of the workspace that is not over, the newest first. Lanes are not looked at.
 pub fn run_statuses(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
-    see(&config.runs(), || None)
+    see(&config.dirs.runs(), || None)
 }
 
 /// As [`run_statuses`], with what is found in the lanes, which takes as long as they are large.
 pub fn run_statuses_in_lanes(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
-    see(&config.runs(), || Some(Lanes::look(config)))
+    see(&config.dirs.runs(), || Some(Lanes::look(config)))
 }
 
 /// Every integration of the workspace that is not over, the newest first. `pdca integrate` goes on with it.
 pub fn integrations(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
-    see(&config.integrations(), || None)
+    see(&config.dirs.integrations(), || None)
 }
 
 fn see(runs: &Runs, look: impl FnOnce() -> Option<Lanes>) -> io::Result<Vec<RunStatus>> {

@@ -61,7 +61,7 @@ impl Run {
     /// found of it. The locks say whether the driver is dead.
     pub fn resume(config: &WorkspaceConfig, run: &RunId, clock: Clock) -> Result<Begun, RunError> {
         let admission = Admission::take(locks(config))?;
-        let (runs, me) = (config.runs(), myself()?);
+        let (runs, me) = (config.dirs.runs(), myself()?);
         let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = take_up(&request, &admission, &runs, run, &me)?;
         Self::taken(config, admission, taken, me, clock)
@@ -73,18 +73,18 @@ impl Run {
         run: &RunId,
         clock: Clock,
     ) -> Result<Begun, TakeOverError> {
-        let found = config.runs().find(run).found;
+        let found = config.dirs.runs().find(run).found;
         let driver =
             found.map_err(|_| TakeOverError::Unreadable { run: run.clone() })?.state.driver;
         let Some(handle) = hold(&driver)? else { return Ok(Self::resume(config, run, clock)?) };
-        let (runs, me) = (config.runs(), myself().map_err(RunError::from)?);
+        let (runs, me) = (config.dirs.runs(), myself().map_err(RunError::from)?);
         let admission = Admission::take_over(locks(config)).map_err(RunError::from)?;
         let epoch = epoch(&runs)?;
         let opened = Journal::open(&runs, &admission, run, epoch, clock(), me.clone(), true)
             .map_err(|source| not_taken(run, source))?;
         // From here on nothing that the old driver does counts.
         end(&handle).map_err(|source| TakeOverError::Alive { driver, source })?;
-        wait_until_free(&config.children(), PATIENCE)?;
+        wait_until_free(&config.locks().children(), PATIENCE)?;
         let request = Request { config, bundles: &[], lanes: 1, clock };
         let taken = set_right(&request, opened)?;
         Ok(Self::taken(config, admission, taken, me, clock)?)
@@ -99,7 +99,7 @@ impl Run {
     ) -> Result<Begun, RunError> {
         announce(&admission, config, taken.journal.run())?;
         let journal = Mutex::new(taken.journal);
-        let (runs, bundles) = (config.runs(), config.bundles.clone());
+        let (runs, bundles) = (config.dirs.runs(), config.dirs.bundles.clone());
         let run = Self { journal, runs, clock, me, bundles, admission };
         Ok(Begun { run, resumed: true, recovered: taken.recovered, torn: taken.torn })
     }

@@ -331,7 +331,7 @@ impl ConflictDir {
 
 impl ConflictDir {
     fn root(workspace: &QueueWorkspace, id: &BundleId) -> Utf8PathBuf {
-        workspace.private().join("conflicts").join(id.dir_name())
+        workspace.dirs.private().join("conflicts").join(id.dir_name())
     }
 
     /// The directory for the conflict of a sealed head.

@@ -280,7 +280,7 @@ fn is_skipped(
 
 /// Returns whether a bundle was put away, where no driver looks for it.
 pub fn is_put_away(workspace: &QueueWorkspace, bundle: &Bundle) -> bool {
-    bundle.dir() != workspace.bundles.bundle(bundle.id()).dir()
+    bundle.dir() != workspace.dirs.bundles.bundle(bundle.id()).dir()
 }
 
 /// The changes of which a resolver found that nothing is left to land.

@@ -80,7 +80,7 @@ pub struct Evidence {
 impl Evidence {
     /// The evidence of a workspace.
     pub fn of(workspace: &QueueWorkspace) -> Self {
-        Self { root: workspace.private().join("evidence") }
+        Self { root: workspace.dirs.private().join("evidence") }
     }
 
     /// The directory for logs of rows that were red, or could not be decided, over this tree.
@@ -133,7 +133,7 @@ impl Evidence {
             }
         }
         // Where it is not known what a bundle names, everything stays.
-        let Ok(bundles) = workspace.bundles.list() else { return Ok(Vec::new()) };
+        let Ok(bundles) = workspace.dirs.bundles.list() else { return Ok(Vec::new()) };
         for bundle in bundles {
             let is_over = bundle.glance().is_ok_and(|glance| glance.state.is_terminal());
             if is_over {

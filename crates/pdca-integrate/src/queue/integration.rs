@@ -140,12 +140,12 @@ impl<'w> Integration<'w> {
         let settings = request.settings;
         let terms = settings.terms(branch, &gates, request.fresh);
         let begin = || {
-            let runs = cx.workspace.integrations();
+            let runs = cx.workspace.dirs.integrations();
             IntegrationJournal::begin(&runs, branch, &base, entries, terms, request.clock)
         };
         let journal = cx.effects.perform("journal", begin)?;
         let run = journal.run();
-        let dir = cx.workspace.private().join("integrations").join(run.as_str());
+        let dir = cx.workspace.dirs.private().join("integrations").join(run.as_str());
         (cx.notify)(Notice::Begun { run: run.as_str().to_owned(), dir });
         let take = || Fence::take(&branch.store, &run, journal.epoch());
         let fence = cx.effects.perform("fence", take)?;

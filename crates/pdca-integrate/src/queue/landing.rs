@@ -120,7 +120,7 @@ impl Integration<'_> {
     }
 
     fn dir(&self) -> Utf8PathBuf {
-        self.cx.workspace.private().join("integrations").join(self.run.as_str())
+        self.cx.workspace.dirs.private().join("integrations").join(self.run.as_str())
     }
 
     /// Where the rows of this integration leave their verdicts.
@@ -151,7 +151,7 @@ pub fn finish_certificates(
     remote_was_asked: bool,
     effects: &dyn Effects,
 ) -> Result<Vec<Utf8PathBuf>, IntegrateError> {
-    let root = workspace.private().join("integrations");
+    let root = workspace.dirs.private().join("integrations");
     let failed = |source| IntegrateError::Io { path: root.clone(), source };
     let dirs = match root.read_dir_utf8() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -11,7 +11,7 @@ use super::workspace::QueueWorkspace;
 const LARGEST: u64 = 16 << 20;
 
 pub(crate) fn load<T: DeserializeOwned + Default>(workspace: &QueueWorkspace, name: &str) -> T {
-    let text = files::read_bounded(workspace.private().join(name), LARGEST).ok().flatten();
+    let text = files::read_bounded(workspace.dirs.private().join(name), LARGEST).ok().flatten();
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn store(
     name: &str,
     record: &impl Serialize,
 ) -> Result<(), IntegrateError> {
-    let path = workspace.private().join(name);
+    let path = workspace.dirs.private().join(name);
     let text = serde_json::to_vec_pretty(record).map_err(std::io::Error::other);
     let kept = text.and_then(|text| files::replace(&path, &text));
     kept.map_err(|source| IntegrateError::Io { path, source })

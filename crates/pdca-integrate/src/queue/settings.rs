@@ -130,7 +130,7 @@ impl QueueSettings {
 
     /// The verdicts that are kept, as far as they are not too old.
     pub fn verdicts(&self, workspace: &QueueWorkspace, now: i64) -> VerdictCache {
-        VerdictCache::new(workspace.private().join("verdicts")).trusting(self.trust(now))
+        VerdictCache::new(workspace.dirs.private().join("verdicts")).trusting(self.trust(now))
     }
 
     /// The verdicts that are not too old.

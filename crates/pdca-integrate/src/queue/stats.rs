@@ -67,7 +67,7 @@ pub struct Blocked {
 
 impl Tally {
     fn dir(workspace: &QueueWorkspace) -> Utf8PathBuf {
-        workspace.private().join("stats")
+        workspace.dirs.private().join("stats")
     }
 
     /// Loads the record of every integration, oldest first. One that cannot be read is passed over.

@@ -312,8 +312,8 @@ fn place_of(
 /// Bundles that may be complete. Those that were put away come first: one of the same name that is
 /// not is the newer one.
 fn accepted(workspace: &QueueWorkspace) -> Result<Vec<Bundle>, RootError> {
-    let mut all = workspace.bundles.list_completed()?;
-    all.extend(workspace.bundles.list()?);
+    let mut all = workspace.dirs.bundles.list_completed()?;
+    all.extend(workspace.dirs.bundles.list()?);
     Ok(all)
 }
 

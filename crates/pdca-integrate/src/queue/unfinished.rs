@@ -95,7 +95,7 @@ pub fn end_integration(
     branches: &TargetBranches,
     clock: Clock,
 ) -> Result<(), JournalError> {
-    let runs = workspace.integrations();
+    let runs = workspace.dirs.integrations();
     let found = runs.find(run).found;
     let state = found.map_err(|_| JournalError::Unreadable { run: run.clone() })?.state;
     let branch = branches.branches.iter().find(|branch| is_of(&state, branch));

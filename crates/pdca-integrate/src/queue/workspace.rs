@@ -2,17 +2,51 @@
 
 use camino::Utf8PathBuf;
 use pdca_journal::Runs;
-use pdca_state::{Brief, BundleId, BundleRoot};
+use pdca_state::{Brief, BundleId, BundleRoot, sha256_hex};
 
 use crate::{Store, StoreError};
+
+/// The directories of a workspace. Paths only: nothing is looked at or made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceDirs {
+    /// The directory that holds `pdca.toml`.
+    pub root: Utf8PathBuf,
+    /// The bundles.
+    pub bundles: BundleRoot,
+}
+
+impl WorkspaceDirs {
+    /// The directory for the workspace's own records, which no leaf may touch.
+    pub fn private(&self) -> Utf8PathBuf {
+        self.root.join(".pdca")
+    }
+
+    /// The runs of the workspace.
+    pub fn runs(&self) -> Runs {
+        Runs::new(self.private().join("runs"))
+    }
+
+    /// The integrations of the workspace, each recorded as a run of its own.
+    pub fn integrations(&self) -> Runs {
+        Runs::new(self.private().join("integrations"))
+    }
+
+    /// Tells the work of this workspace from that of another with the same lanes.
+    pub fn mark(&self) -> String {
+        sha256_hex(self.root.as_str().as_bytes())[..8].to_owned()
+    }
+
+    /// Everything below that only drivers write, wherever the workspace lies.
+    pub fn own(&self) -> [Utf8PathBuf; 2] {
+        [self.private(), self.bundles.path().to_owned()]
+    }
+}
 
 /// Directories and targets of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueWorkspace {
-    /// The directory that holds `pdca.toml`.
-    pub dir: Utf8PathBuf,
-    /// The bundles.
-    pub bundles: BundleRoot,
+    /// Where everything lies.
+    pub dirs: WorkspaceDirs,
     /// The repositories under change.
     pub targets: Vec<TargetSpec>,
     /// The branch to build on where neither brief nor target names one.
@@ -54,24 +88,15 @@ pub enum TargetChoiceError {
 }
 
 impl QueueWorkspace {
-    /// The directory for the workspace's own records, which no leaf may touch.
-    pub fn private(&self) -> Utf8PathBuf {
-        self.dir.join(".pdca")
-    }
-
-    /// The integrations of the workspace, each recorded as a run of its own.
-    pub fn integrations(&self) -> Runs {
-        Runs::new(self.private().join("integrations"))
-    }
-
     /// Opens the object store of a target.
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
-        Store::open(&target.path, &self.private().join("git").join(&target.name))
+        Store::open(&target.path, &self.dirs.private().join("git").join(&target.name))
     }
 
     /// Returns whether there is a bundle of this id, put away or not.
     pub fn is_bundle(&self, id: &BundleId) -> bool {
-        self.bundles.bundle(id).dir().is_dir() || self.bundles.completed().bundle(id).dir().is_dir()
+        self.dirs.bundles.bundle(id).dir().is_dir()
+            || self.dirs.bundles.completed().bundle(id).dir().is_dir()
     }
 
     /// The target a brief is about; `None` where no target is configured at all.
@@ -130,8 +155,7 @@ mod tests {
 
     fn chosen(targets: &[TargetSpec], brief: &str) -> Result<Option<String>, TargetChoiceError> {
         let workspace = QueueWorkspace {
-            dir: "/w".into(),
-            bundles: BundleRoot::new("/w/results"),
+            dirs: WorkspaceDirs { root: "/w".into(), bundles: BundleRoot::new("/w/results") },
             targets: targets.to_vec(),
             default_branch: None,
         };

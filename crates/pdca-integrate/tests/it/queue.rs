@@ -10,7 +10,8 @@ use pdca_integrate::{
     Accepted, ChangeState, CombinationGate, CombinationGates, GateJob, GateRunError, HeldBack,
     HeldReason, IntegrateError, Integrated, IntegrationRequest, Land, LandError, Light, NextAction,
     Notice, ObjectId, QueueContext, QueueSettings, QueueWorkspace, Ruling, Sealed, Staging, Store,
-    Tally, TargetBranch, TargetBranches, TargetSpec, dry_run, integrate, staging_branch,
+    Tally, TargetBranch, TargetBranches, TargetSpec, WorkspaceDirs, dry_run, integrate,
+    staging_branch,
 };
 use pdca_journal::{Effects, Liveness, Moment, Point, When};
 use pdca_process::Cancel;
@@ -80,8 +81,7 @@ impl<'s> Queue<'s> {
             branch: None,
         };
         let workspace = QueueWorkspace {
-            bundles: BundleRoot::new(dir.join("results")),
-            dir,
+            dirs: WorkspaceDirs { bundles: BundleRoot::new(dir.join("results")), root: dir },
             targets: vec![target],
             default_branch: None,
         };
@@ -95,7 +95,7 @@ impl<'s> Queue<'s> {
         let store = Store::open(self.scene.repo.path(), &self.scene.room("queue")).unwrap();
         let reference = format!("refs/heads/{name}");
         let accepted = |sealed: &&Sealed| Accepted {
-            bundle: self.workspace.bundles.bundle(sealed.id()),
+            bundle: self.workspace.dirs.bundles.bundle(sealed.id()),
             depends_on: Vec::new(),
             standing: ChangeState::Sealed(Box::new((*sealed).clone())),
         };
@@ -158,7 +158,7 @@ impl<'s> Queue<'s> {
     }
 
     fn certificates(&self) -> Utf8PathBuf {
-        self.workspace.dir.join("process/certificates")
+        self.workspace.dirs.root.join("process/certificates")
     }
 
     fn position(&self, effect: &str) -> usize {
@@ -167,7 +167,7 @@ impl<'s> Queue<'s> {
     }
 
     fn integrations(&self) -> usize {
-        self.workspace.integrations().list().unwrap().len()
+        self.workspace.dirs.integrations().list().unwrap().len()
     }
 }
 
@@ -289,8 +289,8 @@ fn an_integration_that_was_stopped_is_taken_up_under_its_name() {
     let stopped = TableGate { stops_after: 0, ..queue.gate(&green) };
     let ended = queue.run(&branch, &stopped).unwrap_err();
     assert!(matches!(ended, IntegrateError::Interrupted), "{ended:?}");
-    let [run] = queue.workspace.integrations().list().unwrap().try_into().unwrap();
-    let found = queue.workspace.integrations().find(&run).found.unwrap();
+    let [run] = queue.workspace.dirs.integrations().list().unwrap().try_into().unwrap();
+    let found = queue.workspace.dirs.integrations().find(&run).found.unwrap();
     let branches = TargetBranches { branches: vec![branch], ..TargetBranches::default() };
     let next = NextAction::of(Some(&found.state), Liveness::Dead, &branches);
     assert_eq!(next, NextAction::GoOn { landed: Vec::new(), left: vec![one.id().clone()] });

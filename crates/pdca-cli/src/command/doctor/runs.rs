@@ -20,7 +20,7 @@ fn integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Row {
     let state = match &sighting.state {
         Ok(state) => state,
         Err(error) => {
-            let dir = site.integrations().dir(&sighting.id);
+            let dir = site.dirs.integrations().dir(&sighting.id);
             let remedy = format!("restore {dir}/journal, or move the directory away");
             return Row::broken(what, pdca_state::chain(error), remedy);
         }
@@ -65,7 +65,7 @@ fn row(sighting: &RunStatus, site: &WorkspaceConfig) -> Row {
             pdca_state::chain(error),
             format!(
                 "restore {}/journal from a backup, or move the directory away: nothing was cut or changed",
-                site.runs().dir(&sighting.id)
+                site.dirs.runs().dir(&sighting.id)
             ),
         ),
         Ok(state) => readable(what, sighting, state, site),

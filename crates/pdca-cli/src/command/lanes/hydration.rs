@@ -46,8 +46,8 @@ pub(super) fn hydrate(
     how.env =
         private.names().env().fold(Env::default(), |env, (name, value)| env.with(name, value));
     let site = session::site(cx)?;
-    let hold = site.children();
-    fs_err::create_dir_all(site.private())?;
+    let hold = site.locks().children();
+    fs_err::create_dir_all(site.dirs.private())?;
     how.hold = Some(&hold);
     how.sandbox = Some(confined(&site, &lane, private.names()));
     let cancel = Cancel::new();

@@ -36,7 +36,8 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
         let mut recovery = foreseen(sighting, site, &follows);
         if follows == NextAction::End && !cx.globals.dry_run {
             let integrating = site.clone().for_integration();
-            let _admitted = integrating.admit().map_err(|error| session::refused(&error))?;
+            let _admitted =
+                integrating.locks().admit().map_err(|error| session::refused(&error))?;
             let ended = end_integration(&site.queue(), &sighting.id, &fronts, ambient::moment);
             ended.map_err(|error| ending(&error))?;
             (recovery.done, recovery.over) = (true, true);
@@ -64,7 +65,7 @@ fn foreseen(sighting: &RunStatus, site: &WorkspaceConfig, follows: &NextAction) 
             "leave"
         }
         NextAction::Look => {
-            let dir = site.integrations().dir(&sighting.id);
+            let dir = site.dirs.integrations().dir(&sighting.id);
             decide.push(format!("restore {dir}/journal, or move the directory away"));
             "leave"
         }

@@ -32,7 +32,7 @@ pub(crate) fn take_back(
     err: &mut dyn Write,
 ) -> Result<Response, Failure> {
     let site = session::site(cx)?;
-    let _kept = site.hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
+    let _kept = site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
     let withdrawal = site.withdrawal(bundle).map_err(|error| explain(&error, bundle))?;
     let id = bundle.id();
     let reentry = match decision.action {
@@ -150,8 +150,8 @@ pub(crate) fn return_culprits<'h>(
     let mut returned = Vec::new();
     for held in held.filter(|held| matches!(held.reason, HeldReason::Red | HeldReason::Conflict)) {
         let id = &held.id;
-        let bundle = site.bundles.bundle(id);
-        let Ok(_taken) = site.take(id) else {
+        let bundle = site.dirs.bundles.bundle(id);
+        let Ok(_taken) = site.locks().take(id) else {
             cx.note(err, &format!("{id} stays held: it is in use by another command"))?;
             continue;
         };

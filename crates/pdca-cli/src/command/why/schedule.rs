@@ -240,10 +240,12 @@ struct Works<'a> {
 
 impl<'a> Works<'a> {
     fn load(site: &WorkspaceConfig, batch: &Batch, id: &BundleId, cx: &'a Context<'a>) -> Self {
-        let driver = site.driver_at_work().ok().flatten().is_some();
+        let driver = site.locks().driver_at_work().ok().flatten().is_some();
         // Without a driver nobody is at work on the others, but a person may have this one.
         let looked = batch.items.iter().map(|item| &item.id).filter(|other| driver || *other == id);
-        let at = looked.filter_map(|id| Some((id.clone(), site.at_work_on(id).ok()??))).collect();
+        let at = looked
+            .filter_map(|id| Some((id.clone(), site.locks().at_work_on(id).ok()??)))
+            .collect();
         Self { cx, at, driver }
     }
 

@@ -27,7 +27,7 @@ impl Driver<'_> {
     pub fn adopt(&self, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
         let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
         let bundle = &change.bundle;
-        let _taken = self.config.take(id)?;
+        let _taken = self.config.locks().take(id)?;
         if !is_as_it_was(change, sealed)? || is_put_away(&self.config.queue(), bundle) {
             return Ok(false);
         }
@@ -122,8 +122,8 @@ impl WorkspaceConfig {
         named: &BTreeSet<BundleId>,
     ) -> Result<Vec<ConflictReport>, ResolveError> {
         let mut found = Vec::new();
-        let conflicts = self.private().join("conflicts");
-        for bundle in self.bundles.list()? {
+        let conflicts = self.dirs.private().join("conflicts");
+        for bundle in self.dirs.bundles.list()? {
             let id = bundle.id();
             let has_case = conflicts.join(id.dir_name()).is_dir();
             if !has_case || !(named.is_empty() || named.contains(id)) {

@@ -135,7 +135,7 @@ impl Driver<'_> {
         // A remote may take its time, so it is asked before anything is locked.
         let warn = |text| self.warn(&change.bundle, text);
         let tip = find_base(front, task.settings, self.cancel, &warn)?;
-        let _taken = match self.config.take(id) {
+        let _taken = match self.config.locks().take(id) {
             Err(AdmissionError::Taken { holder, .. }) => {
                 return Ok(report(id, ConflictOutcome::Busy { holder }));
             }

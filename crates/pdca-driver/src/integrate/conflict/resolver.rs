@@ -107,8 +107,8 @@ impl Driver<'_> {
         kept: &'a [Utf8PathBuf],
     ) -> Call<'a> {
         let places = CallPaths {
-            workspace: &self.config.workspace,
-            bundle_root: self.config.bundles.path(),
+            workspace: &self.config.dirs.root,
+            bundle_root: self.config.dirs.bundles.path(),
             worktree: Some(checkout.lane.path()),
             tmp: self.lane_env_of(Some(checkout)).and_then(LaneEnv::tmp),
             fix: None,

@@ -1,0 +1,225 @@
+//! The locks of a workspace: one driver of each errand, and one writer of each bundle.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use pdca_integrate::WorkspaceDirs;
+use pdca_process::wait_until_free;
+use pdca_state::BundleId;
+
+use crate::admission::{AdmissionError, Held, admit, holder};
+
+/// How long what a killed driver left behind may take to die. Its supervisors give it less.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the locks of bundles lie in the bundle root, for workspaces that share it.
+const SHARED_LOCKS: &str = ".pdca/bundle-locks";
+
+/// What a driver is in a workspace for. One of each kind may be at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Errand {
+    /// To carry bundles on.
+    #[default]
+    Build,
+    /// To bring accepted changes together.
+    Integrate,
+}
+
+impl Errand {
+    /// Its lock, and what people call what the lock is about.
+    fn lock(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Build => ("driver.lock", "the workspace"),
+            Self::Integrate => ("integrate.lock", "the integration of accepted changes"),
+        }
+    }
+
+    /// The lock that its supervisors hold.
+    fn children(self) -> &'static str {
+        match self {
+            Self::Build => "children.lock",
+            Self::Integrate => "integrate-children.lock",
+        }
+    }
+}
+
+/// What stands between a holder's name and its lane, in the text of a bundle's lock.
+const IN_LANE: &str = ", lane ";
+
+/// Somebody at work on a bundle, by their own word. That somebody is, the kernel says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtWork {
+    /// Who.
+    pub holder: String,
+    /// In which lane, where there are several.
+    pub lane: Option<u32>,
+    /// Since when, where the file system tells.
+    pub since: Option<std::time::SystemTime>,
+}
+
+/// The locks of a workspace, taken in the name of one driver.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkspaceLocks<'a> {
+    pub(crate) dirs: &'a WorkspaceDirs,
+    /// Who holds them, for the people who find one taken.
+    pub(crate) holder: &'a str,
+    pub(crate) errand: Errand,
+}
+
+impl WorkspaceLocks<'_> {
+    /// The lock that every supervisor holds while anything of its child is alive.
+    ///
+    /// Each errand has its own: a driver that begins waits for what an earlier one of its kind started, and
+    /// for nothing that another kind is about.
+    pub fn children(&self) -> Utf8PathBuf {
+        self.dirs.private().join(self.errand.children())
+    }
+
+    /// Admits one driver of its errand to the workspace, for as long as the guard lives.
+    ///
+    /// What an earlier driver started and left behind is waited for: it may still be writing.
+    pub fn admit(&self) -> Result<Held, AdmissionError> {
+        let (lock, what) = self.errand.lock();
+        let held = admit(&self.dirs.private().join(lock), what, self.holder)?;
+        wait_until_free(&self.children(), PATIENCE)?;
+        Ok(held)
+    }
+
+    /// Keeps drivers of every errand out, for whoever removes what any of them may use.
+    pub fn admit_alone(&self) -> Result<(Held, Held), AdmissionError> {
+        let of = |errand| Self { errand, ..*self }.admit();
+        Ok((of(Errand::Build)?, of(Errand::Integrate)?))
+    }
+
+    /// Waits, for a while, until nothing that an earlier driver started is alive. Takes no lock.
+    pub fn wait_for_children(&self) -> Result<(), AdmissionError> {
+        Ok(wait_until_free(&self.children(), PATIENCE)?)
+    }
+
+    /// Whether a driver that carries bundles on is at work, without disturbing it: its own word, if so.
+    pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
+        holder(&self.dirs.private().join(Errand::Build.lock().0))
+    }
+
+    /// The same for one that integrates.
+    pub fn integration_at_work(&self) -> Result<Option<String>, AdmissionError> {
+        holder(&self.dirs.private().join(Errand::Integrate.lock().0))
+    }
+
+    /// Takes one bundle, so that nobody else writes it meanwhile.
+    pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
+        self.take_for(id, None)
+    }
+
+    /// As [`Self::take`], for a person: one who decides about a bundle the moment it is ready finds
+    /// the driver still putting its things away, and need not try again by hand.
+    pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
+        within(patience, || self.take(id))
+    }
+
+    /// As [`Self::take`], saying in which lane it is worked on.
+    pub(crate) fn take_for(
+        &self,
+        id: &BundleId,
+        lane: Option<u32>,
+    ) -> Result<Held, AdmissionError> {
+        let holder = match lane {
+            Some(lane) => format!("{}{IN_LANE}{lane}", self.holder),
+            None => self.holder.to_owned(),
+        };
+        let held = admit(&self.lock_of(id), &id.dir_name(), &holder)?;
+        // Another workspace may have the same bundles; its locks are not these.
+        let holder = format!("{holder} of {}", self.dirs.root);
+        let shared = self.shared_lock_of(id);
+        let beside = admit(&shared, &id.dir_name(), &holder)?;
+        // Bundles are often kept in git, and locks never.
+        let ignore = shared.with_file_name(".gitignore");
+        if !ignore.exists() {
+            let written = pdca_state::files::replace_unsynced(&ignore, b"*\n");
+            written.map_err(|source| AdmissionError::Unusable { path: ignore, source })?;
+        }
+        Ok(held.with(beside))
+    }
+
+    /// Keeps accepted changes where they are: nothing lands but what the holder lands, and nothing is
+    /// sent back. Waits for a while.
+    pub fn hold_landings(&self, patience: Duration) -> Result<Held, AdmissionError> {
+        let path = self.dirs.private().join("landing.lock");
+        within(patience, || admit(&path, "the integration of accepted changes", self.holder))
+    }
+
+    /// One acceptance at a time, so that the order of completion has no two alike.
+    pub(crate) fn sealing(&self, patience: Duration) -> Result<Held, AdmissionError> {
+        let path = self.dirs.private().join("sealing.lock");
+        within(patience, || admit(&path, "the order of acceptance", self.holder))
+    }
+
+    /// Who has a bundle right now, without disturbing them.
+    pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
+        let (path, shared) = (self.lock_of(id), self.shared_lock_of(id));
+        let (path, holder) = match holder(&path)? {
+            Some(holder) => (path, holder),
+            None => match holder(&shared)? {
+                Some(holder) => (shared, holder),
+                None => return Ok(None),
+            },
+        };
+        // Whoever took the lock wrote its file then.
+        let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
+        let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
+        Ok(Some(AtWork { holder, lane, since }))
+    }
+
+    /// The lock of a bundle that every workspace with the same bundle root knows. Names that differ only in
+    /// case share one, because on some file systems they are one bundle.
+    fn shared_lock_of(&self, id: &BundleId) -> Utf8PathBuf {
+        let name = format!("{}.lock", id.dir_name().to_lowercase());
+        self.dirs.bundles.path().join(SHARED_LOCKS).join(name)
+    }
+
+    fn lock_of(&self, id: &BundleId) -> Utf8PathBuf {
+        self.dirs.private().join("locks").join(format!("{}.lock", id.dir_name()))
+    }
+}
+
+/// Asks again for a lock that another holds, until `patience` is over.
+fn within(
+    patience: Duration,
+    take: impl Fn() -> Result<Held, AdmissionError>,
+) -> Result<Held, AdmissionError> {
+    let begun = Instant::now();
+    loop {
+        match take() {
+            Err(AdmissionError::Taken { .. }) if begun.elapsed() < patience => {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_is_taken_says_in_which_lane() {
+        let scene = crate::testing::Scene::planned();
+        let (config, bundle) = (&scene.config, scene.bundle());
+        assert_eq!(config.locks().at_work_on(bundle.id()).unwrap(), None);
+        let taken = config.locks().take_for(bundle.id(), Some(2)).unwrap();
+        let at_work = config.locks().at_work_on(bundle.id()).unwrap().unwrap();
+        assert_eq!((at_work.holder.as_str(), at_work.lane), ("h, lane 2", Some(2)));
+        drop(taken);
+        assert_eq!(config.locks().at_work_on(bundle.id()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_build_and_an_integration_are_admitted_side_by_side_and_two_builds_are_not() {
+        let scene = crate::testing::Scene::planned();
+        let _build = scene.config.locks().admit().unwrap();
+        let second = scene.config.locks().admit();
+        assert!(matches!(second, Err(AdmissionError::Taken { .. })), "{second:?}");
+        let _integration = scene.config.clone().for_integration().locks().admit().unwrap();
+    }
+}
