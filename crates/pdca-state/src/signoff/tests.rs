@@ -204,6 +204,7 @@ proptest! {
     ) {
         let line = line.trim();
         prop_assume!(!line.is_empty() && !line.starts_with("## "));
+        prop_assume!(crate::lines::lines(line).count() == 1);
         let is_ticked = ["- [x]", "- [X]", "* [x]", "* [X]"].iter().any(|mark| line.starts_with(mark));
         prop_assume!(!is_ticked && line != "- (none)");
         for text in [
