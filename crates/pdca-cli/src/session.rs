@@ -383,6 +383,7 @@ pub(crate) fn work<T: Send>(
                 cancel,
                 lane_env: None,
                 run: None,
+                executor: None,
             })
         });
         let shown = progress.follow(&from, err, &mut |event| record.write(event));

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
+pub use pdca_exec::RunLimits;
+use pdca_exec::Terms;
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
@@ -76,37 +78,6 @@ pub struct WorkspaceConfig {
     pub errand: Errand,
 }
 
-/// What keeps a run within bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunLimits {
-    /// How long drivers may be at work on it.
-    pub max_duration: Duration,
-    /// How many leaves it may call; none is no limit.
-    pub max_leaf_calls: Option<u64>,
-    /// How often a beat of a bundle may fail in a row before it is not started again unasked; 0 is no
-    /// limit.
-    pub max_attempts: u32,
-    /// How many bytes have to stay free on the disk for another bundle to start; 0 is not looked at.
-    pub min_free: u64,
-    /// How many bytes of memory a lane is reckoned with; 0 is not looked at.
-    pub lane_memory: u64,
-    /// How many bytes of memory a leaf, a gate or a command of hydration may have; none is no cap.
-    pub leaf_memory: Option<u64>,
-}
-
-impl Default for RunLimits {
-    fn default() -> Self {
-        Self {
-            max_duration: Duration::from_secs(4 * 60 * 60),
-            max_leaf_calls: None,
-            max_attempts: 3,
-            min_free: 1 << 30,
-            lane_memory: 256 << 20,
-            leaf_memory: None,
-        }
-    }
-}
-
 /// The private checkouts, as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
@@ -139,6 +110,54 @@ impl LaneSettings {
 }
 
 impl WorkspaceConfig {
+    /// Returns what of the configuration decides results, wherever they are made.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            rows: self.rows.clone(),
+            gate_sandbox: self.gate_sandbox,
+            gates_may_write: self.gates_may_write.clone(),
+            gates_env_pass: self.gates_env_pass.clone(),
+            leaves: self.leaves.clone(),
+            force_stubs: self.force_stubs,
+            close_words: self.close_words.clone(),
+            reset: self.lanes.reset,
+            cache: self.lanes.cache.clone(),
+            hydrate: self.lanes.hydrate.clone(),
+            limits: self.limits,
+        }
+    }
+
+    /// Returns this machine's configuration under the terms of a job.
+    #[must_use]
+    pub fn under(&self, terms: Terms) -> Self {
+        let Terms {
+            rows,
+            gate_sandbox,
+            gates_may_write,
+            gates_env_pass,
+            leaves,
+            force_stubs,
+            close_words,
+            reset,
+            cache,
+            hydrate,
+            limits,
+        } = terms;
+        let lanes = LaneSettings { reset, cache, hydrate, ..self.lanes.clone() };
+        Self {
+            rows,
+            gate_sandbox,
+            gates_may_write,
+            gates_env_pass,
+            leaves,
+            force_stubs,
+            lanes,
+            close_words,
+            limits,
+            ..self.clone()
+        }
+    }
+
     /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.dirs.private().join("jobs"))

@@ -179,6 +179,8 @@ fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf
         | BeatError::Checkout(_)
         | BeatError::Gates(_)
         | BeatError::Signed
+        | BeatError::Executor(_)
+        | BeatError::StaleResult(_)
         | BeatError::NoProgress { .. }
         | BeatError::Record(_)
         | BeatError::Capped { .. }

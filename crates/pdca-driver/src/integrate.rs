@@ -29,6 +29,7 @@ use crate::event::{Scope, What};
 use crate::run::{RunStatus, integrations};
 use crate::run_bundle::{BeatError, Driver};
 
+pub(crate) use gate::Combination;
 use gate::QueueGate;
 
 pub use base::{Base, BaseVerdict, GateBase};

@@ -58,6 +58,7 @@ mod build;
 mod check;
 mod drift;
 mod interactive;
+mod local_executor;
 mod refold;
 mod review;
 
@@ -80,7 +81,9 @@ pub use drift::Drifted;
 pub use failures::BeatFailure;
 pub use job::Jobs;
 pub use lane_env::LaneEnv;
+pub use local_executor::LocalExecutor;
 pub use locks::{AtWork, Errand, WorkspaceLocks};
+pub use pdca_exec::BandEnd;
 pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
 pub use pdca_lanes::{LaneCount, LaneCountError};
 pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};
@@ -90,6 +93,6 @@ pub use run::{
     RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,
     run_statuses_in_lanes, to_prune, was_cut_short,
 };
-pub use run_bundle::{BeatError, BundleOutcome, Driver};
+pub use run_bundle::{BeatError, Driver};
 pub use schedule::{Dependants, Drift, Durations, Rivals, Schedule};
 pub use step::{Halt, Position, Reviewed, Step, step};

@@ -23,8 +23,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use camino::Utf8PathBuf;
 use pdca_journal::{
     Activity, Admission, Allowance, AppendError, BeatEnding, Cause, Clock, Epoch, GateVerdict,
-    Inbox, InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process, Reason, Record,
-    Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
+    Generation, Inbox, InboxError, Journal, Limits, Moment, Now, ObjectIdError, Phase, Process,
+    Reason, Record, Request, RunId, RunState, Runs, StatusFilesError, Workstream, WorkstreamStatus,
     write_bundle_status, write_status_files,
 };
 use pdca_lanes::attempt_branch;
@@ -40,7 +40,8 @@ pub use takeover::TakeOverError;
 
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
-use crate::run_bundle::{BeatError, BundleOutcome};
+use crate::run_bundle::BeatError;
+use pdca_exec::BandEnd;
 
 /// A run that this process drives. Dropping it gives the targets back; the record stays.
 #[derive(Debug)]
@@ -153,6 +154,17 @@ impl Run {
         Ok(())
     }
 
+    /// Returns the generation of the attempt at a bundle: that under way, or the one that a claim would begin.
+    /// None for a bundle that is not of this run.
+    pub(crate) fn generation_of(&self, id: &BundleId) -> Option<Generation> {
+        let journal = self.journal();
+        let work = journal.state().bundles.get(id)?;
+        match (&work.status, &work.claim) {
+            (WorkstreamStatus::Running, Some(claim)) => Some(claim.generation),
+            _ => journal.state().next_generation(id),
+        }
+    }
+
     /// The branch for the attempt at a bundle that this run has claimed; none where it has not.
     pub(crate) fn branch(&self, id: &BundleId) -> Option<String> {
         // Before the journal is held, because that is where the run's name is.
@@ -198,7 +210,7 @@ impl Run {
     pub(crate) fn ended(
         &self,
         id: &BundleId,
-        result: &Result<BundleOutcome, BeatError>,
+        result: &Result<BandEnd, BeatError>,
     ) -> Result<(), RecordError> {
         let mut journal = self.journal();
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
@@ -434,7 +446,7 @@ fn closing(journal: &Journal) -> Vec<Record> {
 fn exhaust(
     journal: &mut Journal,
     id: &BundleId,
-    result: &Result<BundleOutcome, BeatError>,
+    result: &Result<BandEnd, BeatError>,
     at: Moment,
 ) -> Result<(), AppendError> {
     let BeatEnding::Interrupted { cause } = ending(result) else { return Ok(()) };
@@ -450,16 +462,19 @@ fn exhaust(
 }
 
 /// What the end of a drive is for the run.
-fn ending(result: &Result<BundleOutcome, BeatError>) -> BeatEnding {
+fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
     let Err(error) = result else { return BeatEnding::Finished };
     match error {
         BeatError::NoChange { .. } => BeatEnding::NoChange,
         BeatError::Interrupted | BeatError::Panicked { .. } => {
             BeatEnding::Interrupted { cause: Cause::Crash }
         }
-        BeatError::Checkout(_) | BeatError::Own(_) | BeatError::Record(_) => {
-            BeatEnding::Interrupted { cause: Cause::Host }
-        }
+        // A host that was lost is no fault of the bundle, and what came too late counts for nothing.
+        BeatError::Checkout(_)
+        | BeatError::Own(_)
+        | BeatError::Record(_)
+        | BeatError::Executor(_)
+        | BeatError::StaleResult(_) => BeatEnding::Interrupted { cause: Cause::Host },
         BeatError::Admission(_)
         | BeatError::Load(_)
         | BeatError::Write(_)
@@ -481,7 +496,7 @@ fn ending(result: &Result<BundleOutcome, BeatError>) -> BeatEnding {
 }
 
 /// What kind of work an end belongs to.
-fn phase(result: &Result<BundleOutcome, BeatError>) -> Phase {
+fn phase(result: &Result<BandEnd, BeatError>) -> Phase {
     match result {
         Err(BeatError::Checkout(_)) => Phase::Prepare,
         Ok(_) | Err(_) => Phase::Attempt,

@@ -4,11 +4,14 @@ use std::io;
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use pdca_journal::Effects;
+use pdca_exec::{
+    BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
+};
+use pdca_journal::{Effects, Generation};
 use pdca_process::Cancel;
 use pdca_state::{
-    ArchiveError, Artifact, Bundle, Coverage, LoadError, Snapshot, State, WriteError, archive_plan,
-    chain, close_disposition, close_text,
+    ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State, WriteError,
+    archive_plan, chain, close_disposition, close_text,
 };
 
 use crate::admission::AdmissionError;
@@ -22,10 +25,11 @@ use crate::event::{Scope, Stream, What, millis};
 use crate::guard::relieve_guard;
 use crate::lane_env::LaneEnv;
 use crate::leaf::keep_log;
+use crate::local_executor::LocalExecutor;
 use crate::refold::mend;
 use crate::review::review;
 use crate::run::{RecordError, Run};
-use crate::step::{Halt, Position, Reviewed, Step, step};
+use crate::step::{Position, Reviewed, Step, step};
 
 /// The context that every beat takes: configuration, effects, events, cancellation, lane and run.
 ///
@@ -48,23 +52,14 @@ pub struct Driver<'a> {
     pub lane_env: Option<&'a LaneEnv>,
     /// The run it works in; none where a person asks for one thing alone.
     pub run: Option<&'a Run>,
+    /// Does bands and gates combinations; where none is given, [`LocalExecutor`](crate::LocalExecutor).
+    pub executor: Option<&'a dyn Executor>,
 }
 
 impl std::fmt::Debug for Driver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("config", &self.config).finish_non_exhaustive()
     }
-}
-
-/// What driving one bundle came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BundleOutcome {
-    /// Where it stopped.
-    pub halt: Halt,
-    /// How many steps it took to get there; none means that there was nothing to do.
-    pub steps: u32,
-    /// Whether a gating row is red in the report that the bundle has now.
-    pub red: bool,
 }
 
 /// Why a bundle could not go on. What it has on disk is whole, and the next run goes on from it.
@@ -174,6 +169,12 @@ pub enum BeatError {
         /// What a person should see.
         evidence: String,
     },
+    /// The executor failed, or its host was lost.
+    #[error(transparent)]
+    Executor(JobError),
+    /// The executor answered for another attempt.
+    #[error(transparent)]
+    StaleResult(#[from] StaleResult),
     /// The thread that drove it panicked: a defect, and no other bundle's concern.
     #[error("the driver's thread panicked: {said}")]
     Panicked {
@@ -187,7 +188,7 @@ pub enum BeatError {
 
 impl Driver<'_> {
     /// Drives one bundle until it halts.
-    pub fn run_bundle(&self, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
+    pub fn run_bundle(&self, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
             return Err(BeatError::Blocked { evidence });
@@ -249,6 +250,39 @@ impl Driver<'_> {
         })
     }
 
+    /// Does a job where jobs are done, and takes what counts of the answer.
+    pub(crate) fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobOutcome, BeatError> {
+        let result = match self.executor {
+            Some(executor) => executor.execute(job, cx),
+            None => LocalExecutor::new(*self).execute(job, cx),
+        };
+        Ok(result?.counted_under(&job.name)?)
+    }
+
+    /// Drives one bundle as a job.
+    pub fn run_band(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
+        let generation = self.run.and_then(|run| run.generation_of(id)).map_or(1, Generation::get);
+        let job = Job {
+            name: self.job_name(id.as_str(), generation)?,
+            work: Work::Band { bundle: id.clone() },
+            terms: self.config.terms(),
+        };
+        let cx = JobContext { slot, ..JobContext::new(self.cancel) };
+        match self.execute(&job, &cx)? {
+            JobOutcome::Band(end) => Ok(end),
+            JobOutcome::Gated { .. } => Err(unexpected_outcome(&job.name)),
+        }
+    }
+
+    /// Returns the name of an attempt in this run.
+    pub(crate) fn job_name(&self, unit: &str, generation: u32) -> Result<JobName, BeatError> {
+        // Outside a recorded run the name has a hyphen, which separates the parts of a job's name.
+        let run = self.config.run.replace('-', ".");
+        let generation = Generation::new(generation).unwrap_or(Generation::FIRST);
+        let name = JobName::new(&run, unit, generation);
+        name.map_err(|error| BeatError::Executor(JobError::Failed(Box::new(error))))
+    }
+
     /// Puts an artifact in place, as one effect.
     pub(crate) fn publish(
         &self,
@@ -292,7 +326,13 @@ impl Driver<'_> {
     }
 }
 
-fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
+/// An executor that answers something else than what it was asked.
+pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
+    let said = format!("the executor answered {name} with the outcome of another kind of work");
+    BeatError::Executor(JobError::Failed(said.into()))
+}
+
+fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
     // A driver before this one may have died while a child ran: compare before any state is derived.
     let written = relieve_guard(cx, bundle)?;
     if !written.is_empty() {
@@ -316,7 +356,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BundleOutcome, BeatError> {
                 continue;
             }
             cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
-            return Ok(BundleOutcome { halt, steps, red: is_red(&snapshot) });
+            return Ok(BandEnd { halt, steps, red: is_red(&snapshot) });
         }
         if cx.cancel.is_cancelled() {
             return Err(BeatError::Interrupted);
@@ -381,6 +421,7 @@ pub(crate) const REVIEW_LOG: &str = "check-review";
 mod tests {
     use super::*;
     use crate::guard::stand_guard;
+    use crate::step::Halt;
     use crate::testing::Scene;
 
     #[test]

@@ -84,6 +84,7 @@ impl Scene {
             cancel: &self.cancel,
             lane_env: None,
             run: None,
+            executor: None,
         }
     }
 

@@ -4,11 +4,13 @@ use std::{fmt::Write as _, time::Duration};
 
 use camino::Utf8PathBuf;
 use pdca_state::{Brief, Element};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{Cwd, Flaky, Scope},
+    config::{CheckConfig, Cwd, Flaky, GatesConfig, Scope},
     digest::Digest,
-    when::When,
+    problem::ConfigProblem,
+    when::{When, WhenText},
 };
 
 /// The id of the row about a change that leaves what its brief declares. No configured row has it.
@@ -17,9 +19,68 @@ pub const DRIFT_ROW: &str = "touches-drift";
 /// The configured rows in the order of the report.
 ///
 /// There is no way to make one but [`GatesConfig::checks`](crate::GatesConfig::checks), so every row has a
-/// place in the matrix, a file name and something to run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// place in the matrix, a file name and something to run. They travel as the configuration that makes them,
+/// and are validated again where they arrive.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "GatesConfig", try_from = "GatesConfig")]
 pub struct Checks(Vec<Check>);
+
+/// A configuration that came from elsewhere and makes no checks.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the gates cannot be run: {}", listed(.0))]
+pub struct UnusableChecks(pub Vec<ConfigProblem>);
+
+fn listed(problems: &[ConfigProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl TryFrom<GatesConfig> for Checks {
+    type Error = UnusableChecks;
+
+    fn try_from(config: GatesConfig) -> Result<Self, UnusableChecks> {
+        config.checks().map_err(UnusableChecks)
+    }
+}
+
+impl From<Checks> for GatesConfig {
+    /// The configuration in which every row says everything itself.
+    fn from(checks: Checks) -> Self {
+        Self { checks: checks.0.into_iter().map(CheckConfig::from).collect(), ..Self::default() }
+    }
+}
+
+impl From<Check> for CheckConfig {
+    fn from(check: Check) -> Self {
+        let (cmd, argv) = match check.command {
+            Command::Shell(text) => (Some(text), None),
+            Command::Argv(argv) => (None, Some(argv)),
+        };
+        Self {
+            id: check.id,
+            tier: check.tier.as_str().to_owned(),
+            label: check.label,
+            cmd,
+            argv,
+            subcmd: None,
+            scope: check.scope,
+            gating: Some(check.gating),
+            timeout_secs: Some(check.timeout.as_secs()),
+            when: check.when.map(WhenText::Table),
+            fix: check.fix.map(|fix| match fix {
+                Command::Shell(text) => text,
+                argv @ Command::Argv(_) => argv.shown(),
+            }),
+            confirm: check.confirm,
+            at_publish: check.at_publish,
+            needs_lane: check.needs_lane,
+            parallel: Some(check.parallel),
+            cwd: Some(check.cwd),
+            identity: check.identity,
+            junit: check.junit.map(Into::into),
+            flaky: Some(check.flaky),
+        }
+    }
+}
 
 impl Checks {
     pub(crate) fn new(checks: Vec<Check>) -> Self {
@@ -274,6 +335,31 @@ pub(crate) mod tests {
         assert_eq!(check("label = 'T1 lint'").check(), "T1 lint");
         assert_eq!(check("label = 'T10 rules'").check(), "T1 T10 rules");
         assert_eq!(check("").check(), "T1 a");
+    }
+
+    #[test]
+    fn rows_that_travelled_are_the_same_rows() {
+        let config: GatesConfig = toml::from_str(
+            "cwd = 'worktree'\nparallel = true\ndefault_timeout_secs = 7\nrunner = 'cargo xtask'\nflaky = 'quarantine'\n\
+             [[checks]]\nid = 'a'\ntier = 'T1'\nsubcmd = \"lint\\n--all\"\nwhen = 'Surfaces: gui'\nfix = \"a  b\\nc\"\n\
+             [[checks]]\nid = 'b'\ntier = 'T2'\nargv = ['true', 'x y']\ncwd = 'workspace'\nlabel = 'two'\n\
+             parallel = false\ntimeout_secs = 9\ngating = false\nconfirm = true\nflaky = 'fail'\n\
+             [[checks]]\nid = 'c'\ntier = 'C4'\ncmd = 'make'\nscope = 'bundle'\nat_publish = true\nneeds_lane = true\n\
+             identity = ['cc -v']\njunit = 'out/report.xml'\nconfirm = true",
+        )
+        .unwrap();
+        let checks = config.checks().unwrap();
+        let sent = serde_json::to_string(&checks).unwrap();
+        let arrived: Checks = serde_json::from_str(&sent).unwrap();
+        assert_eq!(arrived, checks);
+        assert_eq!(arrived.digest(), checks.digest());
+    }
+
+    #[test]
+    fn rows_that_travelled_are_validated_where_they_arrive() {
+        let sent = r#"{"checks": [{"id": "../a", "tier": "T1", "cmd": "true"}]}"#;
+        let error = serde_json::from_str::<Checks>(sent).unwrap_err().to_string();
+        assert!(error.contains("the gates cannot be run") && error.contains("id"), "{error}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ mod run;
 mod verdict;
 mod when;
 
-pub use check::{Check, Checks, Command, DRIFT_ROW, quoted};
+pub use check::{Check, Checks, Command, DRIFT_ROW, UnusableChecks, quoted};
 pub use config::{CheckConfig, Cwd, Flaky, GatesConfig, Scope};
 pub use context::{Change, GateContext, LaneNames, Purpose, Tree, TreeFault};
 pub use event::{Again, GateEvent};

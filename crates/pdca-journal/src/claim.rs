@@ -57,6 +57,11 @@ impl Generation {
     /// The first attempt.
     pub const FIRST: Self = Self(1);
 
+    /// Returns the generation with this number, unless it is 0.
+    pub fn new(number: u32) -> Option<Self> {
+        (number > 0).then_some(Self(number))
+    }
+
     /// The generation after this one; `None` where the numbers are used up.
     #[must_use]
     pub fn next(self) -> Option<Self> {

@@ -72,7 +72,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
         "pdca-gates" | "pdca-leaves" | "pdca-lanes" | "pdca-publish" | "pdca-act" => {
             Place::Level(2)
         }
-        "pdca-integrate" => Place::Level(3),
+        "pdca-exec" | "pdca-integrate" => Place::Level(3),
         "pdca-driver" => Place::Level(4),
         "pdca-cli" => Place::Level(5),
         "pdca-testkit" => Place::Testkit,

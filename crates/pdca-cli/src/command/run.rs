@@ -402,7 +402,7 @@ impl Line {
         }
     }
 
-    fn of(bundle: &Bundle, result: &Result<pdca_driver::BundleOutcome, BeatError>) -> Self {
+    fn of(bundle: &Bundle, result: &Result<pdca_driver::BandEnd, BeatError>) -> Self {
         match result {
             Ok(drive) => {
                 let outcome = match drive.halt {

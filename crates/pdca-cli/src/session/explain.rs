@@ -197,6 +197,8 @@ pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
         BeatError::Record(_) => told(Exit::Unexpected).hint("make room on the disk of the workspace, and run it again"),
         BeatError::Gates(_)
         | BeatError::NoProgress { .. }
+        | BeatError::Executor(_)
+        | BeatError::StaleResult(_)
         | BeatError::Panicked { .. }
         | BeatError::Own(_) => told(Exit::Unexpected).hint(again),
     }

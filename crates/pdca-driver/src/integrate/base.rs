@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use pdca_dag::{Frontier, Plan as Schedule, Why};
 use pdca_integrate::{
-    Engine, FIRST_SLOT, GateRunError, IntegrateError, Light, Lookup, Origin, Plan, Recorded,
-    RedRow, TargetBranch, Verdict, counts, excuse, fold, pardon,
+    Engine, FIRST_SLOT, GateJob, GateRunError, IntegrateError, Light, Lookup, Origin, Plan,
+    Recorded, RedRow, TargetBranch, Verdict, counts, excuse, fold, pardon,
 };
 use pdca_state::{Reentry, chain, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,6 @@ use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
 
-use super::gate::bench;
 use super::stand_in;
 
 /// What stands for the branch by itself in what is told. It looks like no id that people give.
@@ -234,7 +233,9 @@ impl Driver<'_> {
             let text = format!("gating {target} {branch} by itself{again} ({:.12})", base.commit);
             self.tell(&told, What::integration(text));
             let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
-            let ruling = self.gate_combination(&told, front, &bench(candidate, slot, rows));
+            let (commit, tree) = (candidate.commit(), candidate.tree());
+            let asked = GateJob { slot, commit, tree, asked: reds, jobs: rows };
+            let ruling = self.gate_combination(&told, front, &asked);
             let mut ruling = ruling.map_err(GateRunError::from)?;
             let quarantined = pardon(&mut ruling, &rules);
             for row in &quarantined {

@@ -3,41 +3,38 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
     Change, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Scope, Surroundings, Tree,
     TreeFault, run_checks,
 };
 use pdca_integrate::{
-    Candidate, CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob,
-    GateRunError, GateSetId, Ruling, TargetBranch, excuse,
+    CombinationGate, CombinationGates, Evidence, FlakePolicy, FlakeRules, GateJob, GateRunError,
+    GateSetId, Ruling, TargetBranch, excuse,
 };
 use pdca_lanes::OwnerNote;
 use pdca_process::Cancel;
-use pdca_state::{Bundle, GateRow, sha256_hex};
+use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 
 use crate::checkout::{Checkout, CheckoutError};
-use crate::config::{COMBINED, WorkspaceConfig};
+use crate::config::{COMBINED, TargetSpec, WorkspaceConfig};
 use crate::event::What;
 use crate::lane_env::LaneEnv;
-use crate::run_bundle::{BeatError, Driver};
+use crate::run_bundle::{BeatError, Driver, unexpected_outcome};
 
 use super::reproduce::reproduce;
+use super::{SCOPE, stand_in};
 
-/// What is gated, and where.
-#[derive(Debug, Clone)]
-pub(crate) struct Bench {
+/// A commit to gate, and the checkout and directory for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Combination<'c> {
+    pub(crate) target: &'c TargetSpec,
+    pub(crate) branch: &'c str,
+    pub(crate) commit: &'c str,
+    pub(crate) tree: &'c str,
     pub(crate) slot: u32,
-    pub(crate) commit: String,
-    pub(crate) tree: String,
     /// Where the rows leave their verdicts. A run that is asked anew has another one.
-    pub(crate) jobs: Utf8PathBuf,
-}
-
-impl From<&GateJob> for Bench {
-    fn from(job: &GateJob) -> Self {
-        let (commit, tree) = (job.commit.to_string(), job.tree.to_string());
-        Self { slot: job.slot, commit, tree, jobs: job.jobs.clone() }
-    }
+    pub(crate) dir: &'c Utf8Path,
 }
 
 /// Gates combinations of an integration in its checkouts.
@@ -58,7 +55,7 @@ impl CombinationGate for QueueGate<'_> {
     ) -> Result<Ruling, GateRunError> {
         let lane_env = LaneEnv::new(job.slot);
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
-        Ok(driver.gate_combination(self.all, branch, &Bench::from(job))?)
+        Ok(driver.gate_combination(self.all, branch, job)?)
     }
 }
 
@@ -142,21 +139,50 @@ impl WorkspaceConfig {
 }
 
 impl Driver<'_> {
-    /// Runs the rows about the repository over a combination. `told` stands for it in what is told.
+    /// Asks the executor for the rows about the repository over a combination. `told` stands for it in events.
     pub(super) fn gate_combination(
         &self,
         told: &Bundle,
-        front: &TargetBranch,
-        bench: &Bench,
+        branch: &TargetBranch,
+        asked: &GateJob,
     ) -> Result<Ruling, BeatError> {
-        let checkout =
-            self.claim_for_combination(&front.target, &front.branch, &bench.commit, bench.slot)?;
-        let mut standing = CombinationTree::stand(self, told, &checkout, bench)?;
+        let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
+        let job = Job {
+            name: self.job_name(&format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
+            work: Work::Combination {
+                target: branch.target.name.clone(),
+                branch: branch.branch.clone(),
+                commit: commit.clone(),
+                tree: tree.clone(),
+            },
+            terms: self.config.terms(),
+        };
+        let dir = Some(asked.jobs.as_path());
+        let cx = JobContext { cancel: self.cancel, slot: Some(asked.slot), dir };
+        let JobOutcome::Gated { report } = self.execute(&job, &cx)? else {
+            return Err(unexpected_outcome(&job.name));
+        };
+        let command = |row: &GateRow| {
+            let row = self.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
+            Some(reproduce(self.config, branch, &commit, row))
+        };
+        let ruling = Ruling::of(&report, &command);
+        // Evidence decides nothing, so that it cannot be kept is no reason to stop.
+        if let Err(error) = Evidence::of(&self.config.queue()).keep(&tree, &ruling.red) {
+            self.warn(told, format!("what red rows said cannot be kept: {error}"));
+        }
+        Ok(ruling)
+    }
+
+    /// Runs the rows about the repository over a combination, in a checkout of this workspace.
+    pub(crate) fn gate_rows(&self, at: &Combination<'_>) -> Result<GateReport, BeatError> {
+        let told = &stand_in(&self.config.dirs.bundles, SCOPE);
+        let checkout = self.claim_for_combination(at.target, at.branch, at.commit, at.slot)?;
+        let mut standing = CombinationTree::stand(self, told, &checkout, at)?;
         let children = self.config.locks().children();
-        let mut scene = self.common_scene(Purpose::Combined, front, &checkout, bench, &children);
-        scene.base = Some(&bench.commit);
-        let evidence = Evidence::of(&self.config.queue());
-        let logs = evidence.of_tree(&bench.tree);
+        let mut scene = self.common_scene(Purpose::Combined, &checkout, at, &children);
+        scene.base = Some(at.commit);
+        let logs = Evidence::of(&self.config.queue()).of_tree(at.tree);
         scene.logs = Some(&logs);
         let wire = self.watch(&checkout)?;
         let mut tell = |event| self.follow_gate(told, event);
@@ -166,32 +192,22 @@ impl Driver<'_> {
             GatesError::Cancelled => BeatError::Interrupted,
             other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
         })?;
-        self.tell_of_combination(told, front, &wire.breaches());
-        let command = |row: &GateRow| {
-            let row = self.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
-            Some(reproduce(self.config, front, bench, row))
-        };
-        let ruling = Ruling::of(&outcome.report, &command);
-        // Evidence decides nothing, so that it cannot be kept is no reason to stop.
-        if let Err(error) = evidence.keep(&bench.tree, &ruling.red) {
-            self.warn(told, format!("what red rows said cannot be kept: {error}"));
-        }
-        Ok(ruling)
+        self.tell_of_combination(told, at.branch, &wire.breaches());
+        Ok(outcome.report)
     }
 
     /// Where gates run over what is in a checkout that no bundle has.
     pub(crate) fn common_scene<'s>(
         &'s self,
         purpose: Purpose,
-        front: &'s TargetBranch,
         checkout: &'s Checkout,
-        bench: &'s Bench,
+        at: &Combination<'s>,
         children: &'s Utf8Path,
     ) -> GateContext<'s> {
-        let mut scene = GateContext::new(purpose, &self.config.dirs.root, &bench.jobs);
+        let mut scene = GateContext::new(purpose, &self.config.dirs.root, at.dir);
         scene.worktree = Some(checkout.lane.path());
-        scene.brief_base = Some(&front.branch);
-        scene.target = Some(&front.target.name);
+        scene.brief_base = Some(at.branch);
+        scene.target = Some(&at.target.name);
         scene.run = Some(&self.config.run);
         scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
         scene.sandbox = Some(self.gate_sandbox(checkout));
@@ -206,8 +222,12 @@ impl Driver<'_> {
     }
 
     /// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
-    fn tell_of_combination(&self, told: &Bundle, front: &TargetBranch, breaches: &[String]) {
-        let own = [format!("ref {} ", front.reference), "ref refs/heads/pdca/".to_owned()];
+    fn tell_of_combination(&self, told: &Bundle, branch: &str, breaches: &[String]) {
+        let own = [
+            format!("ref refs/heads/{branch} "),
+            format!("ref refs/remotes/{branch} "),
+            "ref refs/heads/pdca/".to_owned(),
+        ];
         let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
         let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
         self.tell_of_checkout(told, &others);
@@ -251,19 +271,19 @@ impl<'g> CombinationTree<'g> {
         driver: &'g Driver<'g>,
         told: &'g Bundle,
         checkout: &'g Checkout,
-        bench: &Bench,
+        at: &Combination<'_>,
     ) -> Result<Self, BeatError> {
-        let digest = sha256_hex(bench.jobs.as_str().as_bytes());
+        let digest = sha256_hex(at.dir.as_str().as_bytes());
         let name = format!("{COMBINED}{}-{digest}", driver.config.dirs.mark());
         let left = checkout.owner().map_err(CheckoutError::from)?.filter(|left| left.job == name);
-        let as_left = left.is_some_and(|left| left.head.as_ref() == Some(&bench.commit))
-            && checkout.head()? == bench.commit;
+        let as_left = left.is_some_and(|left| left.head.as_deref() == Some(at.commit))
+            && checkout.head()? == at.commit;
         if !as_left {
             driver.clear(told, checkout, &name)?;
-            let head = Some(bench.commit.clone());
+            let head = Some(at.commit.to_owned());
             driver.set_owner(checkout, &OwnerNote { job: name.clone(), head })?;
         }
-        let (commit, tree) = (bench.commit.clone(), bench.tree.clone());
+        let (commit, tree) = (at.commit.to_owned(), at.tree.to_owned());
         Ok(Self { driver, told, checkout, name, commit, tree, as_left })
     }
 }
@@ -308,10 +328,4 @@ impl Tree for CombinationTree<'_> {
     fn withdraw(&mut self) -> Result<(), TreeFault> {
         Ok(self.checkout.lane.reset(&self.commit)?)
     }
-}
-
-/// Where a combination is gated.
-pub(super) fn bench(candidate: &Candidate, slot: u32, jobs: Utf8PathBuf) -> Bench {
-    let (commit, tree) = (candidate.commit().to_string(), candidate.tree().to_string());
-    Bench { slot, commit, tree, jobs }
 }

@@ -6,18 +6,15 @@ use pdca_integrate::TargetBranch;
 
 use crate::config::WorkspaceConfig;
 
-use super::gate::Bench;
-
 /// The command that shows a red row again: a checkout of that very commit, and the row's command in
 /// it, with the variables that say what it is about.
 pub(super) fn reproduce(
     config: &WorkspaceConfig,
     front: &TargetBranch,
-    bench: &Bench,
+    commit: &str,
     row: &Check,
 ) -> String {
     let git = format!("git -C {}", quoted(front.target.path.as_str()));
-    let commit = &bench.commit;
     let there = match row.cwd {
         Cwd::Workspace => quoted(config.dirs.root.as_str()),
         Cwd::Auto | Cwd::Worktree => "\"$d\"".to_owned(),
@@ -25,7 +22,7 @@ pub(super) fn reproduce(
     let variables = [
         ("PDCA_WORKSPACE", quoted(config.dirs.root.as_str())),
         ("PDCA_WORKTREE", "\"$d\"".to_owned()),
-        ("PDCA_BASE", commit.clone()),
+        ("PDCA_BASE", commit.to_owned()),
         ("PDCA_BRIEF_BASE", quoted(&front.branch)),
         ("PDCA_TARGET", quoted(&front.target.name)),
     ];

@@ -15,11 +15,11 @@ use crate::batch::Batch;
 use crate::drift::Drifted;
 use crate::event::{Hold, Scope, What};
 use crate::integrate::{Base, GateBase};
-use crate::lane_env::LaneEnv;
 use crate::preflight::Short;
 use crate::run::Salvage;
-use crate::run_bundle::{BeatError, BundleOutcome, Driver, is_red};
+use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
+use pdca_exec::BandEnd;
 
 /// At every so many ticks all bundles that wait for a person are looked at, whether or not their
 /// directory says that something changed: a file that is edited in place does not show there.
@@ -29,7 +29,7 @@ const THOROUGH: u32 = 20;
 #[derive(Debug)]
 pub struct Batched {
     /// The bundles that were driven, or had nothing to be driven for, in name order.
-    pub driven: Vec<(Bundle, Result<BundleOutcome, BeatError>)>,
+    pub driven: Vec<(Bundle, Result<BandEnd, BeatError>)>,
     /// The bundles that were not started, in name order, and why.
     pub left: Vec<(Bundle, Why)>,
     /// What stopped the pool before its end, where something other than a signal did.
@@ -77,15 +77,9 @@ impl Driver<'_> {
         groups: &[Vec<BundleId>],
         lanes: NonZeroU32,
     ) -> Batched {
-        let lane_envs: Vec<LaneEnv> = (0..lanes.get()).map(LaneEnv::new).collect();
         let (drifts, heard) = unbounded();
         let driver = Driver { drifts: Some(&drifts), ..*self };
-        let work = |id: &BundleId, lane: Option<u32>| {
-            let lane_env = lane.and_then(|lane| lane_envs.get(usize::try_from(lane).ok()?));
-            let bundle =
-                batch.bundle(id).cloned().unwrap_or_else(|| self.config.dirs.bundles.bundle(id));
-            Driver { lane_env, ..driver }.run_bundle(&bundle)
-        };
+        let work = |id: &BundleId, lane: Option<u32>| driver.run_band(id, lane);
         let mut host = BatchHost {
             driver,
             batch,
@@ -150,7 +144,7 @@ impl Driver<'_> {
 
     /// What there is to say of a bundle that waits for a person or is finished, without taking it:
     /// the person may be about to sign it.
-    fn look(&self, bundle: &Bundle) -> Result<Option<BundleOutcome>, BeatError> {
+    fn look(&self, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> {
         let snapshot = bundle.load()?;
         let Step::Halt(halt) = step(self.position(&snapshot)?) else { return Ok(None) };
         let red = is_red(&snapshot);
@@ -162,7 +156,7 @@ impl Driver<'_> {
             jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
         }
         self.tell(bundle, What::Halted { halt });
-        Ok(Some(BundleOutcome { halt, steps: 0, red }))
+        Ok(Some(BandEnd { halt, steps: 0, red }))
     }
 }
 
@@ -177,7 +171,7 @@ struct BatchHost<'d> {
     batch: &'d Batch,
     homes: BTreeMap<BundleId, u32>,
     chains: BTreeMap<BundleId, u64>,
-    results: BTreeMap<BundleId, Result<BundleOutcome, BeatError>>,
+    results: BTreeMap<BundleId, Result<BandEnd, BeatError>>,
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<Drifted>,
     ticks: u32,
@@ -228,23 +222,22 @@ impl BatchHost<'_> {
     }
 
     /// Archives an attempt that a person sent back to Plan; nothing where it is another state now.
-    fn put_away(&self, bundle: &Bundle) -> Option<Result<BundleOutcome, BeatError>> {
+    fn put_away(&self, bundle: &Bundle) -> Option<Result<BandEnd, BeatError>> {
         let state = bundle.glance().ok()?.state;
         (state == State::Iterate(Reentry::Plan)).then(|| self.driver.run_bundle(bundle))
     }
 
     /// Keeps what became of a bundle, and watches it if a person may change that.
-    fn keep(&mut self, id: &BundleId, result: Result<BundleOutcome, BeatError>) -> Completion {
+    fn keep(&mut self, id: &BundleId, result: Result<BandEnd, BeatError>) -> Completion {
         let outcome = match &result {
-            Ok(BundleOutcome { halt: Halt::Complete, .. }) => Completion::Complete,
-            Ok(BundleOutcome { halt: Halt::AwaitingSignoff, red, .. }) => {
+            Ok(BandEnd { halt: Halt::Complete, .. }) => Completion::Complete,
+            Ok(BandEnd { halt: Halt::AwaitingSignoff, red, .. }) => {
                 self.watched.insert(id.clone(), Watched { seen: None });
                 if *red { Completion::Red } else { Completion::Built }
             }
-            Ok(BundleOutcome {
-                halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued,
-                ..
-            }) => Completion::Halted,
+            Ok(BandEnd { halt: Halt::Unplanned | Halt::Resolved | Halt::Discontinued, .. }) => {
+                Completion::Halted
+            }
             Err(_) => Completion::Failed,
         };
         self.results.insert(id.clone(), result);
@@ -434,7 +427,7 @@ impl BatchHost<'_> {
     }
 }
 
-impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
+impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     fn assigned_lane(&self, id: &BundleId) -> Option<u32> {
         self.homes.get(id).copied()
     }
@@ -472,7 +465,7 @@ impl PoolHost<Result<BundleOutcome, BeatError>> for BatchHost<'_> {
     fn ended(
         &mut self,
         id: &BundleId,
-        result: Result<Result<BundleOutcome, BeatError>, Panicked>,
+        result: Result<Result<BandEnd, BeatError>, Panicked>,
     ) -> Completion {
         let result = result.unwrap_or_else(|Panicked(said)| {
             self.tell(id, None, What::Failed { error: format!("the driver panicked: {said}") });

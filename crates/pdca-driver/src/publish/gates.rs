@@ -8,7 +8,7 @@ use crate::check::run_rows;
 use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
-use crate::integrate::gate::{Bench, CombinationTree};
+use crate::integrate::gate::{Combination, CombinationTree};
 use crate::run_bundle::{BeatError, Driver};
 
 use super::PublishError;
@@ -72,13 +72,20 @@ impl Driver<'_> {
         let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
         let jobs = self.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
         let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
-        let bench = Bench { slot, commit: commit.clone(), tree, jobs: jobs.clone() };
+        let at = Combination {
+            target: &front.target,
+            branch: &front.branch,
+            commit: &commit,
+            tree: &tree,
+            slot,
+            dir: &jobs,
+        };
         let checkout = self
             .claim_for_combination(&front.target, &front.branch, &commit, slot)
             .map_err(BeatError::Checkout)?;
-        let mut standing = CombinationTree::stand(self, bundle, &checkout, &bench)?;
+        let mut standing = CombinationTree::stand(self, bundle, &checkout, &at)?;
         let children = self.config.locks().children();
-        let mut scene = self.common_scene(Purpose::Bundle, front, &checkout, &bench, &children);
+        let mut scene = self.common_scene(Purpose::Bundle, &checkout, &at, &children);
         scene.bundle = Some(bundle);
         scene.brief = inputs.snapshot.authored_brief();
         scene.base = Some(&base);

@@ -332,6 +332,7 @@ impl Integration<'_> {
             slot,
             commit,
             tree,
+            asked: number,
             jobs: self.jobs().join(format!("{tree:.20}-{number}")),
         };
         let jobs = steps.into_iter().map(job).collect();

@@ -40,6 +40,8 @@ pub struct GateJob {
     pub commit: ObjectId,
     /// Its tree.
     pub tree: ObjectId,
+    /// How often the tree was asked about before, where an earlier verdict does not count.
+    pub asked: u32,
     /// Where the rows leave their verdicts. A run that is asked anew has another one.
     pub jobs: Utf8PathBuf,
 }

@@ -1,0 +1,61 @@
+//! Where work runs: jobs and results as values, and the trait that executors implement.
+//!
+//! The driver decides what is done; an [`Executor`] does it, somewhere. What travels is a *band*, Do and Check
+//! of one bundle at one generation, or the gates over one combination. Sign-off, sealing, summaries and
+//! integration stay with the driver.
+//!
+//! A [`Job`] has all of the configuration that decides its [`JobResult`]; an executor brings the machine, the
+//! repositories and the files of the bundle. `pdca-driver` has the one that works in lanes beside the workspace.
+//!
+//! ```
+//! use pdca_exec::{Executor, Job, JobContext, JobError, JobName, JobOutcome, JobResult, Terms, Work};
+//! use pdca_state::GateReport;
+//!
+//! /// Judges every combination green, for a rehearsal.
+//! struct Rehearsal;
+//!
+//! impl Executor for Rehearsal {
+//!     fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobResult, JobError> {
+//!         if cx.cancel.is_cancelled() {
+//!             return Err(JobError::Interrupted);
+//!         }
+//!         let report = GateReport::for_close("combined".to_owned());
+//!         Ok(JobResult { name: job.name.clone(), outcome: JobOutcome::Gated { report } })
+//!     }
+//! }
+//!
+//! let name: JobName = "pdca-01JD-tree+4b825dc6-g1".parse()?;
+//! let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned();
+//! let work = Work::Combination {
+//!     target: "app".to_owned(),
+//!     branch: "main".to_owned(),
+//!     commit: "1f".repeat(20),
+//!     tree,
+//! };
+//! let job = Job { name: name.clone(), work, terms: Terms::default() };
+//! let sent = serde_json::to_string(&job)?;
+//! let arrived: Job = serde_json::from_str(&sent)?;
+//! let cancel = pdca_process::Cancel::new();
+//! let result = Rehearsal.execute(&arrived, &JobContext::new(&cancel))?;
+//! assert!(result.counted_under(&name).is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Invariants
+//! - A job and a result are values: they can be written down, sent and read back, and mean the same there.
+//! - What arrives is validated like what a person wrote.
+//! - A result counts only under the name it was asked for, and a name has a generation: a result of an attempt
+//!   that was given up decides nothing.
+//! - No credential is part of a job.
+
+mod executor;
+mod job;
+mod name;
+mod result;
+mod terms;
+
+pub use executor::{Executor, JobContext, JobError};
+pub use job::{Job, Work};
+pub use name::{JobName, JobNameError};
+pub use result::{BandEnd, JobOutcome, JobResult, StaleResult};
+pub use terms::{RunLimits, Terms};

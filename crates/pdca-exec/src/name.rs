@@ -1,0 +1,138 @@
+//! The name under which a job is found again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pdca_journal::Generation;
+use serde::{Deserialize, Serialize};
+
+/// Names one attempt at one unit of work of a run: `pdca-<run>-<unit>-g<generation>`.
+///
+/// A driver that takes over finds a job by its name and by nothing that it would have to remember. A run's id
+/// has no hyphen; the unit is a bundle's id or `tree+` and the start of a tree's id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct JobName {
+    run: String,
+    unit: String,
+    generation: Generation,
+}
+
+/// A text that names no job.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not of the form `pdca-<run>-<unit>-g<generation>`")]
+pub struct JobNameError {
+    /// The text.
+    pub given: String,
+}
+
+impl JobName {
+    /// Returns the name of an attempt, if its parts can be told apart in it.
+    pub fn new(run: &str, unit: &str, generation: Generation) -> Result<Self, JobNameError> {
+        let name = Self { run: run.to_owned(), unit: unit.to_owned(), generation };
+        let is_word = |text: &str| !text.is_empty() && !text.contains(is_unfit);
+        if is_word(run) && is_word(unit) && !run.contains('-') {
+            Ok(name)
+        } else {
+            Err(JobNameError { given: name.to_string() })
+        }
+    }
+
+    /// Returns the run's id.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns the bundle's id, or the tree.
+    pub fn unit(&self) -> &str {
+        &self.unit
+    }
+
+    /// Returns the attempt's number in the run.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+}
+
+fn is_unfit(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || c == '/'
+}
+
+impl fmt::Display for JobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pdca-{}-{}-g{}", self.run, self.unit, self.generation)
+    }
+}
+
+impl FromStr for JobName {
+    type Err = JobNameError;
+
+    fn from_str(text: &str) -> Result<Self, JobNameError> {
+        let parts = || {
+            let (run, rest) = text.strip_prefix("pdca-")?.split_once('-')?;
+            let (unit, number) = rest.rsplit_once("-g")?;
+            // One spelling for one name: no sign and no leading zero.
+            let generation = Generation::new(number.parse().ok()?)?;
+            let name = Self::new(run, unit, generation).ok()?;
+            (name.to_string() == text).then_some(name)
+        };
+        parts().ok_or_else(|| JobNameError { given: text.to_owned() })
+    }
+}
+
+impl TryFrom<String> for JobName {
+    type Error = JobNameError;
+
+    fn try_from(text: String) -> Result<Self, JobNameError> {
+        text.parse()
+    }
+}
+
+impl From<JobName> for String {
+    fn from(name: JobName) -> Self {
+        name.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_read_back_is_refused() {
+        for (run, unit) in
+            [("", "7"), ("r", ""), ("a-b", "7"), ("r", "a b"), ("r", "a/b"), ("r", "\n")]
+        {
+            assert!(JobName::new(run, unit, Generation::FIRST).is_err(), "{run:?} {unit:?}");
+        }
+        for text in [
+            "",
+            "pdca",
+            "pdca-r-7",
+            "pdca-r-7-g",
+            "pdca-r-7-g0",
+            "pdca-r-7-g01",
+            "pdca-r-7-g+1",
+            "pdca-r--g1",
+        ] {
+            assert!(text.parse::<JobName>().is_err(), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_read_back_as_it_was(run in "[A-Z0-9a-z]{1,26}", unit in "[A-Za-z0-9+._-]{1,20}(-g[0-9]{1,3})?", number in 1_u32..) {
+            let name = JobName::new(&run, &unit, Generation::new(number).unwrap()).unwrap();
+            prop_assert_eq!(name.to_string().parse::<JobName>(), Ok(name));
+        }
+
+        #[test]
+        fn any_text_is_refused_or_is_its_own_name(text in "(pdca-)?[a-z0-9-]{0,12}(-g)?[0-9+]{0,4}") {
+            if let Ok(name) = text.parse::<JobName>() {
+                prop_assert_eq!(name.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What came of a job.
+
+use pdca_events::Halt;
+use pdca_state::GateReport;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+
+use crate::JobName;
+
+/// A result, under the name of the job that it is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobResult {
+    /// The name.
+    pub name: JobName,
+    /// The outcome.
+    pub outcome: JobOutcome,
+}
+
+/// The outcome of each kind of work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum JobOutcome {
+    /// A band came to where a person is due. Its artifacts are in the bundle.
+    Band(BandEnd),
+    /// The gates ran over a combination.
+    Gated {
+        /// The report.
+        #[serde(deserialize_with = "validated")]
+        report: GateReport,
+    },
+}
+
+/// Where a band ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BandEnd {
+    /// The reason to stop.
+    pub halt: Halt,
+    /// The number of steps; 0 means that there was nothing to do.
+    pub steps: u32,
+    /// Whether a gating row is red in the report that the bundle has now.
+    pub red: bool,
+}
+
+/// A result of another attempt than the one that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the result is that of {given}, and {expected} was asked for")]
+pub struct StaleResult {
+    /// The name that the result has.
+    pub given: JobName,
+    /// The name that counts.
+    pub expected: JobName,
+}
+
+impl JobResult {
+    /// Takes the outcome, if it is that of exactly this attempt.
+    pub fn counted_under(self, expected: &JobName) -> Result<JobOutcome, StaleResult> {
+        if self.name == *expected {
+            return Ok(self.outcome);
+        }
+        Err(StaleResult { given: self.name, expected: expected.clone() })
+    }
+}
+
+/// Reads a report with the reader of `check-gates.json`, which takes nothing on trust.
+fn validated<'de, D: Deserializer<'de>>(from: D) -> Result<GateReport, D::Error> {
+    let value = serde_json::Value::deserialize(from)?;
+    GateReport::parse(value.to_string().as_bytes()).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use pdca_journal::Generation;
+
+    use super::*;
+
+    fn result(generation: u32) -> JobResult {
+        let generation = Generation::new(generation).unwrap();
+        let name = JobName::new("01JD", "7", generation).unwrap();
+        let end = BandEnd { halt: Halt::AwaitingSignoff, steps: 4, red: false };
+        JobResult { name, outcome: JobOutcome::Band(end) }
+    }
+
+    #[test]
+    fn a_result_of_an_attempt_that_was_given_up_does_not_count() {
+        let (old, new) = (result(1), result(2));
+        let expected = new.name.clone();
+        assert_eq!(new.counted_under(&expected), Ok(result(2).outcome));
+        let stale = old.counted_under(&expected).unwrap_err();
+        let said = "the result is that of pdca-01JD-7-g1, and pdca-01JD-7-g2 was asked for";
+        assert_eq!(stale.to_string(), said);
+    }
+
+    #[test]
+    fn a_result_is_read_back_as_it_was() {
+        let report = GateReport::for_close("combined".to_owned());
+        let gated = JobResult { outcome: JobOutcome::Gated { report }, ..result(1) };
+        for sent in [result(3), gated] {
+            let text = serde_json::to_string(&sent).unwrap();
+            assert_eq!(serde_json::from_str::<JobResult>(&text).unwrap(), sent);
+        }
+    }
+
+    #[test]
+    fn a_report_that_says_two_things_does_not_arrive() {
+        let report = GateReport::for_close("combined".to_owned());
+        let gated = JobResult { outcome: JobOutcome::Gated { report }, ..result(1) };
+        let mut sent = serde_json::to_value(&gated).unwrap();
+        sent["outcome"]["report"]["overall"] = "fail".into();
+        assert!(serde_json::from_value::<JobResult>(sent).is_err());
+    }
+}
