@@ -374,17 +374,8 @@ pub(crate) fn work<T: Send>(
         let worker = scope.spawn(move || {
             // The work goes on also where the terminal is gone.
             let events = Stream::new(|| ambient::moment().wall, move |event| drop(to.send(event)));
-            job(&Driver {
-                config: site,
-                effects: effects.as_ref(),
-                events: &events,
-                scope: None,
-                drifts: None,
-                cancel,
-                lane_env: None,
-                run: None,
-                executor: None,
-            })
+            let effects = effects.as_ref();
+            job(&Driver { effects, ..Driver::new(site, &events, cancel) })
         });
         let shown = progress.follow(&from, err, &mut |event| record.write(event));
         (worker.join(), shown)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
@@ -13,7 +12,7 @@ pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
 use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
-use pdca_state::{Brief, BundleId};
+use pdca_state::{Brief, BundleId, BundleRoot};
 
 use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
@@ -110,6 +109,48 @@ impl LaneSettings {
 }
 
 impl WorkspaceConfig {
+    /// Returns the configuration of a workspace without gates, leaves and targets: bundles below `results/`,
+    /// lanes in the directory beside it, stubs for every leaf.
+    ///
+    /// `run` names what is done with it, and `clock` gives seconds since 1970.
+    pub fn new(
+        workspace: impl Into<Utf8PathBuf>,
+        run: impl Into<String>,
+        clock: fn() -> i64,
+    ) -> Self {
+        let (workspace, run) = (workspace.into(), run.into());
+        Self {
+            configuration: Vec::new(),
+            rows: Checks::default(),
+            gate_sandbox: SandboxMode::default(),
+            gates_may_write: Vec::new(),
+            gates_env_pass: Vec::new(),
+            leaves: Leaves::default(),
+            force_stubs: false,
+            targets: Vec::new(),
+            default_branch: None,
+            lanes: LaneSettings::at(format!("{workspace}.lanes")),
+            close_words: Vec::new(),
+            schedule: Schedule::default(),
+            integrate: crate::integrate::QueueSettings::default(),
+            gate_base: crate::integrate::GateBase::default(),
+            search_path: None,
+            supervisor: Supervisor::default(),
+            holder: run.clone(),
+            run,
+            config_digest: String::new(),
+            author: None,
+            dates: Dates::Clock(clock),
+            limits: RunLimits::default(),
+            clock,
+            errand: Errand::default(),
+            dirs: WorkspaceDirs {
+                bundles: BundleRoot::new(workspace.join("results")),
+                root: workspace,
+            },
+        }
+    }
+
     /// Returns what of the configuration decides results, wherever they are made.
     pub fn terms(&self) -> Terms {
         Terms {

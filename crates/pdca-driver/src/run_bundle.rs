@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 use pdca_exec::{
     BandEnd, Executor, Job, JobContext, JobError, JobName, JobOutcome, StaleResult, Work,
 };
-use pdca_journal::{Effects, Generation};
+use pdca_journal::{Effects, Generation, Unwatched};
 use pdca_process::Cancel;
 use pdca_state::{
     ArchiveError, Artifact, Bundle, BundleId, Coverage, LoadError, Snapshot, State, WriteError,
@@ -54,6 +54,23 @@ pub struct Driver<'a> {
     pub run: Option<&'a Run>,
     /// Does bands and gates combinations; where none is given, [`LocalExecutor`](crate::LocalExecutor).
     pub executor: Option<&'a dyn Executor>,
+}
+
+impl<'a> Driver<'a> {
+    /// Makes a driver outside any run, in one lane, whose effects nobody is told of.
+    pub fn new(config: &'a WorkspaceConfig, events: &'a Stream, cancel: &'a Cancel) -> Self {
+        Self {
+            config,
+            effects: &Unwatched,
+            events,
+            scope: None,
+            drifts: None,
+            cancel,
+            lane_env: None,
+            run: None,
+            executor: None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Driver<'_> {

@@ -3,51 +3,23 @@
 use std::sync::Mutex;
 
 use camino::Utf8Path;
-use pdca_gates::Checks;
-use pdca_leaves::Leaves;
-use pdca_process::{Cancel, SandboxMode, Supervisor};
-use pdca_state::{Bundle, BundleRoot};
+use pdca_process::Cancel;
+use pdca_state::Bundle;
 use pdca_testkit::Workspace;
 
 use crate::authorship::Dates;
-use crate::config::{LaneSettings, RunLimits, WorkspaceConfig, WorkspaceDirs};
+use crate::config::WorkspaceConfig;
 use crate::event::Stream;
-use crate::locks::Errand;
 use crate::run_bundle::Driver;
-use crate::schedule::Schedule;
 use pdca_journal::{Effects, Point, When};
 
 /// The configuration of a workspace in which stubs stand in for every leaf.
 pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
     WorkspaceConfig {
-        dirs: WorkspaceDirs {
-            root: workspace.to_owned(),
-            bundles: BundleRoot::new(workspace.join("results")),
-        },
-        rows: Checks::default(),
-        gate_sandbox: SandboxMode::Auto,
-        configuration: Vec::new(),
-        gates_may_write: Vec::new(),
-        gates_env_pass: Vec::new(),
-        leaves: Leaves::default(),
         force_stubs: true,
-        targets: Vec::new(),
-        default_branch: None,
-        lanes: LaneSettings::at(format!("{workspace}.lanes")),
-        close_words: Vec::new(),
-        schedule: Schedule::default(),
-        integrate: crate::integrate::QueueSettings::default(),
         gate_base: crate::integrate::GateBase::Off,
-        search_path: None,
-        supervisor: Supervisor::default(),
-        run: "r".into(),
-        config_digest: String::new(),
-        author: None,
         dates: Dates::Fixed(1_700_000_000),
-        limits: RunLimits::default(),
-        holder: "h".into(),
-        clock: || 1_700_000_000,
-        errand: Errand::Build,
+        ..WorkspaceConfig::new(workspace, "r", || 1_700_000_000)
     }
 }
 
@@ -75,17 +47,7 @@ impl Scene {
     }
 
     pub(crate) fn driver(&self) -> Driver<'_> {
-        Driver {
-            config: &self.config,
-            effects: self,
-            events: &self.events,
-            scope: None,
-            drifts: None,
-            cancel: &self.cancel,
-            lane_env: None,
-            run: None,
-            executor: None,
-        }
+        Driver { effects: self, ..Driver::new(&self.config, &self.events, &self.cancel) }
     }
 
     /// The effects that were completed since the last call, in order.

@@ -104,7 +104,9 @@ mod tests {
         let report = GateReport::for_close("combined".to_owned());
         let gated = JobResult { outcome: JobOutcome::Gated { report }, ..result(1) };
         let mut sent = serde_json::to_value(&gated).unwrap();
-        sent["outcome"]["report"]["overall"] = "fail".into();
-        assert!(serde_json::from_value::<JobResult>(sent).is_err());
+        let row = &mut sent["outcome"]["report"]["rows"][0];
+        (row["result"], row["gating"]) = ("fail".into(), true.into());
+        let error = serde_json::from_value::<JobResult>(sent).unwrap_err().to_string();
+        assert!(error.contains("overall is pass, but gating row"), "{error}");
     }
 }
