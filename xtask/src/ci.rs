@@ -65,6 +65,15 @@ impl Step {
         }
     }
 
+    /// The command lines of this step here: `cargo nextest` runs the tests where it is installed, but no doc tests.
+    fn command_lines(self, has_nextest: bool) -> Vec<&'static str> {
+        if self == Step::Tests && has_nextest {
+            vec!["cargo nextest run --workspace", "cargo test --workspace --doc"]
+        } else {
+            vec![self.command_line()]
+        }
+    }
+
     /// The command line a developer would type for this step alone.
     fn command_line(self) -> &'static str {
         match self {
@@ -192,8 +201,13 @@ fn carry_out(step: Step, root: &Utf8Path) -> Result<bool, Stopped> {
         Step::Walls => walls::run(&walls::Args::default(), root)? == Outcome::Passed,
         Step::Schemas => schemas::run(&schemas::Args::default(), root)? == Outcome::Passed,
         Step::Fmt | Step::Clippy | Step::Tests | Step::Rustdoc | Step::Package => {
-            let words: Vec<&str> = step.command_line().split(' ').collect();
-            program::succeeds(words[0], &words[1..], step.env(), root)?
+            let has_nextest = program::output("cargo", &["nextest", "--version"], root).is_ok();
+            let mut passed = true;
+            for line in step.command_lines(has_nextest) {
+                let words: Vec<&str> = line.split(' ').collect();
+                passed = passed && program::succeeds(words[0], &words[1..], step.env(), root)?;
+            }
+            passed
         }
     };
     let word = if passed { "passed" } else { "FAILED" };
@@ -263,6 +277,16 @@ mod tests {
     fn a_step_that_cannot_run_stops_the_walk() {
         let stopped = walk(&Step::ALL, true, |_| Err("no cargo".into()));
         assert_eq!(stopped.unwrap_err().to_string(), "no cargo");
+    }
+
+    #[test]
+    fn nextest_runs_the_tests_where_it_is_installed_and_cargo_the_doc_tests() {
+        assert_eq!(Step::Tests.command_lines(false), ["cargo test --workspace"]);
+        assert_eq!(
+            Step::Tests.command_lines(true),
+            ["cargo nextest run --workspace", "cargo test --workspace --doc"]
+        );
+        assert_eq!(Step::Fmt.command_lines(true), ["cargo fmt --all --check"]);
     }
 
     #[test]

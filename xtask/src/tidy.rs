@@ -4,6 +4,7 @@
 //! to fail. Reading files and asking cargo happen here and nowhere below.
 
 mod decisions;
+mod dependencies;
 mod edges;
 mod headers;
 mod keys;
@@ -20,7 +21,8 @@ use crate::{Outcome, Stopped, program};
 /// Check the rules of this workspace that the compiler does not know
 ///
 /// Crate edges, doc headers, file sizes, forbidden attributes, machine paths, `Debug` output in keys, names of
-/// fault-matrix tests, links of the documentation, numbers of the decisions.
+/// fault-matrix tests, links of the documentation, numbers of the decisions, licences, sources and versions of the
+/// dependencies.
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {}
 
@@ -76,7 +78,10 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         program::output("cargo", &["metadata", "--no-deps", "--format-version", "1"], root)?;
     let packages = edges::packages(&metadata, root)?;
     let files = load_sources(root)?;
+    let policy = fs_err::read_to_string(root.join("deny.toml"))?;
     let mut findings = Vec::new();
+    findings
+        .extend(dependencies::check(&policy, &dependencies::resolved(&dependency_tree(root)?)?)?);
     findings.extend(edges::check(&packages));
     findings.extend(headers::check(&headers::roots(&packages), &files));
     findings.extend(sources::check(&files));
@@ -96,6 +101,17 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         findings.len() - errors
     );
     Ok(if errors == 0 { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Asks cargo for the packages that a build on this host uses, so that nothing further is fetched.
+fn dependency_tree(root: &Utf8Path) -> Result<Vec<u8>, Stopped> {
+    let rustc = String::from_utf8(program::output("rustc", &["-vV"], root)?)?;
+    let host = rustc
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .ok_or("rustc does not name its host")?;
+    let args = ["metadata", "--format-version", "1", "--all-features", "--filter-platform", host];
+    Ok(program::output("cargo", &args, root)?)
 }
 
 /// Every text file that people wrote, sorted by path. What a build or git made is left out.
