@@ -7,7 +7,7 @@
 mod census;
 mod lines;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -123,12 +123,15 @@ fn walk(root: &Utf8Path) -> Result<Option<usize>, Stopped> {
 }
 
 fn walk_in(text: &str) -> Option<usize> {
+    Some(walk_files(text)?.len())
+}
+
+fn walk_files(text: &str) -> Option<BTreeSet<&str>> {
     let is_walk = |section: &&str| {
         section.lines().next().is_some_and(|title| title.to_lowercase().contains("walk"))
     };
     let section = text.split("\n## ").find(is_walk)?;
-    let files = section.split('`').skip(1).step_by(2).filter(|word| is_source(word));
-    Some(files.collect::<std::collections::BTreeSet<_>>().len())
+    Some(section.split('`').skip(1).step_by(2).filter(|word| is_source(word)).collect())
 }
 
 #[cfg(test)]
@@ -140,6 +143,17 @@ mod tests {
         let text = "# A\n\n## Start reading\n`x.rs`\n\n## The walk of one issue\n1. `a.rs`, `b.rs`\n2. `a.rs` and `State`\n\n## Crates\n`c.rs`\n";
         assert_eq!(walk_in(text), Some(2));
         assert_eq!(walk_in("# A\n\n## Crates\n`c.rs`\n"), None);
+    }
+
+    #[test]
+    fn the_walk_in_the_architecture_is_short_and_all_of_it_is_there() {
+        let root = crate::workspace_root();
+        let text = fs_err::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+        let files = walk_files(&text).unwrap();
+        assert!((40..=80).contains(&files.len()), "{}", files.len());
+        for file in files {
+            assert!(root.join("crates").join(file).is_file(), "{file}");
+        }
     }
 
     #[test]

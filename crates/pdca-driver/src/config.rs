@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_dag::Pattern;
 pub use pdca_exec::RunLimits;
 use pdca_exec::Terms;
@@ -318,11 +318,14 @@ impl WorkspaceConfig {
             found.join(path.strip_prefix(known).unwrap_or(path))
         };
         let path = real(path);
-        self.dirs
-            .own()
-            .iter()
-            .chain([&self.lanes.root])
-            .any(|closed| path.starts_with(real(closed)))
+        // A `..` behind a name that is not there yet leads wherever somebody makes that name lead.
+        path.components().any(|part| part == Utf8Component::ParentDir)
+            || self
+                .dirs
+                .own()
+                .iter()
+                .chain([&self.lanes.root])
+                .any(|closed| path.starts_with(real(closed)))
     }
 
     /// The locks of the workspace, taken in this driver's name.
@@ -404,7 +407,14 @@ mod tests {
             config.closed_to_gates().map(str::to_owned)
         };
         assert_eq!(named("target"), None);
-        for closed in [".pdca/jobs", "results", "results/../.pdca", "results/issue_7/x"] {
+        for closed in [
+            ".pdca/jobs",
+            "results",
+            "results/../.pdca",
+            "results/issue_7/x",
+            "sub/../.pdca",
+            "sub/../out",
+        ] {
             assert_eq!(named(closed).as_deref(), Some(closed));
         }
     }
