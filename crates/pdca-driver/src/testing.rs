@@ -19,6 +19,7 @@ pub(crate) fn config(workspace: &Utf8Path) -> WorkspaceConfig {
         force_stubs: true,
         gate_base: crate::integrate::GateBase::Off,
         dates: Dates::Fixed(1_700_000_000),
+        holder: "h".into(),
         ..WorkspaceConfig::new(workspace, "r", || 1_700_000_000)
     }
 }
