@@ -5,6 +5,7 @@
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod base;
+mod bundle;
 mod bundles;
 mod confine;
 mod graphs;
@@ -34,6 +35,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Status(StatusArgs),
+    Bundle(bundle::Args),
     Journal(journal::Args),
     Plan(plan::Args),
     Pool(pool::Args),
@@ -67,6 +69,7 @@ struct StatusArgs {
 pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     match &args.what {
         What::Status(args) => measure_status(args, root)?,
+        What::Bundle(args) => bundle::measure(args, root)?,
         What::Journal(args) => journal::measure(args, root)?,
         What::Plan(args) => plan::measure(args)?,
         What::Pool(args) => pool::measure(args)?,

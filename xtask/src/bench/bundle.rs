@@ -1,0 +1,110 @@
+//! `cargo xtask bench bundle`: what a trivial bundle costs beyond its gate, on 1, 2, 4 and 8 lanes.
+
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::measure::{Memory, median};
+use super::report::{self, Against, Line, Unit};
+use super::{bundles, ms, pdca, require_all_awaiting_signoff};
+use crate::{Stopped, program};
+
+/// Measure the wall time of a trivial bundle, beside a loop that starts a shell and syncs a file
+///
+/// With `--beside`, another binary runs in turn with the first, so that both meet the same machine. Asserts nothing:
+/// the exit code is 0 whatever the numbers are.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// How many bundles a batch has
+    #[arg(long, default_value_t = 100)]
+    bundles: u32,
+    /// On how many lanes
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
+    lanes: Vec<u32>,
+    /// How often each batch is repeated; the median counts
+    #[arg(long, default_value_t = 5)]
+    repeat: usize,
+    /// Measure this binary and build none
+    #[arg(long, value_name = "FILE")]
+    binary: Option<Utf8PathBuf>,
+    /// Measure this binary too, in turn with the first
+    #[arg(long, value_name = "FILE")]
+    beside: Option<Utf8PathBuf>,
+    /// Print JSON in place of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
+    let binary = match &args.binary {
+        Some(binary) => binary.canonicalize_utf8()?,
+        None => super::build(root)?,
+    };
+    let beside = args.beside.as_ref().map(|beside| beside.canonicalize_utf8()).transpose()?;
+    super::note_load();
+    let each = |times: &[Duration]| ms(median(times)) / f64::from(args.bundles.max(1));
+    let mut lines = Vec::new();
+    for lanes in &args.lanes {
+        eprintln!("{} bundles, {lanes} lanes", args.bundles);
+        let (mut runs, mut others, mut loops) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..args.repeat.max(1) {
+            loops.push(shells(args.bundles)?);
+            runs.push(batch(&binary, args.bundles, *lanes)?);
+            if let Some(beside) = &beside {
+                others.push(batch(beside, args.bundles, *lanes)?);
+            }
+        }
+        let (run, floor) = (each(&runs), each(&loops));
+        let line = |what: &str, measured, against: Option<(&str, f64)>, aim| Line {
+            what: format!("{lanes} lanes: {what}"),
+            unit: Unit::Milliseconds,
+            measured,
+            against: against.map(|(what, measured)| Against { what: what.to_owned(), measured }),
+            aim,
+        };
+        lines.push(line("wall time per bundle", run, Some(("sh -c true, one sync", floor)), None));
+        if beside.is_some() {
+            let other = Some(("the other binary", each(&others)));
+            lines.push(line("the same", run, other, None));
+        }
+        lines.push(line("beyond the loop", run - floor, None, Some(8.0)));
+    }
+    if args.json {
+        println!("{:#}", report::json(&lines));
+    } else {
+        print!("{}", report::table(&lines));
+    }
+    Ok(())
+}
+
+/// One batch in a workspace of its own: stub leaves, one gate that is `true`.
+fn batch(binary: &Utf8Path, count: u32, lanes: u32) -> Result<Duration, Stopped> {
+    let scratch = tempfile::tempdir()?;
+    let workspace =
+        Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+    let results = workspace.join("results");
+    fs_err::create_dir_all(&results)?;
+    fs_err::write(
+        workspace.join("pdca.toml"),
+        "[[gates.checks]]\nid = \"C4-true\"\ntier = \"C4\"\nlabel = \"nothing\"\ncmd = \"true\"\n",
+    )?;
+    bundles::write_planned(&results, count)?;
+    let lanes = lanes.to_string();
+    // Each bundle stops where a person signs off, which is exit code 3.
+    let args = ["batch", "--lanes", &lanes];
+    let cost = pdca(binary, &args, workspace, Memory::NotSampled, &[0, 3])?;
+    require_all_awaiting_signoff(&results, count)?;
+    Ok(cost.wall)
+}
+
+/// As many starts of a shell, each with a file put in place durably.
+fn shells(count: u32) -> Result<Duration, Stopped> {
+    let scratch = tempfile::tempdir()?;
+    let dir = Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;
+    let start = Instant::now();
+    for _ in 0..count {
+        program::command("sh", &["-c", "true"], dir).status()?;
+        pdca_state::files::replace(dir.join("artifact"), &[b'x'; 4096])?;
+    }
+    Ok(start.elapsed())
+}
