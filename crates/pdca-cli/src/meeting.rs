@@ -65,7 +65,7 @@ impl Meeting {
         if site.targets.is_empty() {
             return found;
         }
-        found.stale = site.stale_results();
+        found.stale = pdca_driver::stale_results(site);
         let is_sealed = |entry: &&Entry| {
             let bundle = Bundle::at(&*entry.dir);
             bundle.is_ok_and(|bundle| bundle.path(Artifact::Seal).exists())
@@ -97,7 +97,7 @@ impl Meeting {
         if built.len() < 2 {
             return found;
         }
-        let skies = site.quick_forecast(&built).unwrap_or_default();
+        let skies = pdca_driver::integrate::quick_forecast(site, &built).unwrap_or_default();
         for trouble in skies.iter().flat_map(|sky| &sky.pairs) {
             if let Outlook::Conflict { .. } = trouble.outlook {
                 let (one, other) = (trouble.first.clone(), trouble.second.clone());
@@ -301,7 +301,9 @@ pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
 pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
-        (HeldReason::Conflict, _) if site.has_resolver() => format!("pdca resolve {id}"),
+        (HeldReason::Conflict, _) if pdca_driver::integrate::has_resolver(site) => {
+            format!("pdca resolve {id}")
+        }
         (HeldReason::Needs, Some(partner)) => format!("pdca why {partner}"),
         (HeldReason::Unsealed, _) => after_unsealed(&site.dirs.bundles.bundle(id)),
         (HeldReason::Present, _) => {

@@ -194,7 +194,7 @@ impl Overview {
                 let (Ok(glance), Ok(bundle)) = (&entry.glance, Bundle::at(&*entry.dir)) else {
                     continue;
                 };
-                entry.failed = site.failure_of(&bundle, glance);
+                entry.failed = pdca_driver::BeatFailures::of(&site).find(&bundle, glance);
             }
         }
         entries.sort_by_key(|entry| rank(entry.state()));
@@ -307,7 +307,7 @@ fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
         return;
     }
     let Ok(site) = session::site(cx) else { return };
-    let landed = site.landed_of(&accepted);
+    let landed = pdca_driver::landed_of(&site, &accepted);
     for entry in entries {
         entry.blocked_by.retain(|blocker| !landed.contains(&blocker.id));
     }

@@ -285,7 +285,7 @@ pub(crate) fn lanes(
 ) -> Result<NonZeroU32, Failure> {
     let asked = flag.unwrap_or(configured);
     let Some(number) = asked.number() else {
-        let reckoning = site.reckon();
+        let reckoning = pdca_driver::reckon_lanes(site);
         cx.note(err, &reckoning.to_string())?;
         return Ok(reckoning.lanes);
     };
@@ -332,7 +332,7 @@ fn fitting(
     lanes: NonZeroU32,
     err: &mut dyn Write,
 ) -> Result<NonZeroU32, Failure> {
-    let fit = site.fit(lanes);
+    let fit = pdca_driver::fit_lanes(site, lanes);
     let lanes = told_fit(cx, &fit, err)?;
     match fit.short {
         None => Ok(lanes),

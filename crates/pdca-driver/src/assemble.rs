@@ -2,7 +2,10 @@
 
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
+use crate::base::stands_on;
 use crate::event::What;
+use crate::integrate::{forecast_of, resolved};
+use crate::protected::protected_paths;
 use crate::run::Run;
 use crate::run_bundle::{BeatError, Driver, REVIEW_LOG};
 use crate::step::Step;
@@ -40,11 +43,11 @@ pub(crate) fn assemble_summary(
         MissingReview::NotRun
     };
     let forecast = forecast(cx, bundle, snapshot);
-    let resolution = cx.config.resolved(bundle.id(), snapshot.iterations);
+    let resolution = resolved(cx.config, bundle.id(), snapshot.iterations);
     let resolution = resolution.map_err(BeatError::Own)?;
-    let stands_on = cx.config.stands_on(bundle, snapshot.iterations);
+    let stands_on = stands_on(cx.config, bundle, snapshot.iterations);
     let patch = bundle.read(Artifact::Patch)?.unwrap_or_default();
-    let protected: Vec<String> = cx.config.protected_paths(&patch);
+    let protected: Vec<String> = protected_paths(&cx.config.rows, &patch);
     let protected: Vec<String> =
         protected.iter().map(|path| path.escape_debug().to_string()).collect();
     let inputs = SummaryInputs {
@@ -75,7 +78,7 @@ fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String
     if !snapshot.artifacts.contains(Artifact::Patch) {
         return Vec::new();
     }
-    match cx.config.forecast_of(bundle.id()) {
+    match forecast_of(cx.config, bundle.id()) {
         Ok(troubles) => {
             troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
         }

@@ -13,7 +13,8 @@ use pdca_integrate::{Signer, Support};
 use pdca_state::{BundleId, files};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{WorkspaceConfig, owner};
+use crate::config::WorkspaceConfig;
+use crate::lane_owner::owner;
 
 /// What one attempt at one bundle starts from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,19 +125,17 @@ impl Attempts {
     }
 }
 
-impl WorkspaceConfig {
-    /// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
-    /// Whoever calls this is admitted to the workspace.
-    pub fn forget_lost_checkout(&self, id: &BundleId) -> io::Result<()> {
-        let (lanes, workspace) = (self.lent(), self.dirs.mark());
-        for note in lanes.notes()? {
-            let job = pdca_lanes::OwnerNote::from_note(&note.text).map(|owner| owner.job);
-            if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
-                lanes.forget_lost(&note)?;
-            }
+/// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
+/// Whoever calls this is admitted to the workspace.
+pub fn forget_lost_checkout(config: &WorkspaceConfig, id: &BundleId) -> io::Result<()> {
+    let (lanes, workspace) = (config.lanes.lent(), config.dirs.mark());
+    for note in lanes.notes()? {
+        let job = pdca_lanes::OwnerNote::from_note(&note.text).map(|owner| owner.job);
+        if job.and_then(|job| owner(&job, &workspace)).as_ref() == Some(id) {
+            lanes.forget_lost(&note)?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 #[cfg(test)]

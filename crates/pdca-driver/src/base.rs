@@ -167,306 +167,304 @@ enum Change {
     Checked { attempt: Box<Attempt>, head: ObjectId, patch: Vec<u8> },
 }
 
-impl WorkspaceConfig {
-    /// The base of an attempt at a bundle that starts now.
-    pub(crate) fn base_of(
-        &self,
-        store: &Store,
-        bundle: &Bundle,
-        brief: &Brief,
-        at: TargetTip<'_>,
-    ) -> Result<Base, BaseError> {
-        let landscape = self.landscape(store, at, Some(bundle.id()))?;
-        let wanted = landscape
-            .foundation_of(bundle.id(), brief, self.schedule.speculation())
-            .map_err(|lacks| BaseError::Lacks { lacks })?;
-        self.fold_base(store, &landscape, at.tip, &wanted)
-    }
+/// The base of an attempt at a bundle that starts now.
+pub(crate) fn base_of(
+    config: &WorkspaceConfig,
+    store: &Store,
+    bundle: &Bundle,
+    brief: &Brief,
+    at: TargetTip<'_>,
+) -> Result<Base, BaseError> {
+    let landscape = landscape(config, store, at, Some(bundle.id()))?;
+    let wanted = landscape
+        .foundation_of(bundle.id(), brief, config.schedule.speculation())
+        .map_err(|lacks| BaseError::Lacks { lacks })?;
+    fold_base(config, store, &landscape, at.tip, &wanted)
+}
 
-    /// What the present attempt at a bundle stands on beyond its branch, in words.
-    pub fn stands_on(&self, bundle: &Bundle, iterations: u32) -> Option<String> {
-        let known = self.attempts().load(bundle.id()).ok().flatten()?;
-        if known.iterations != iterations || known.stands_on.is_empty() {
-            return None;
+/// What the present attempt at a bundle stands on beyond its branch, in words.
+pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> Option<String> {
+    let known = config.attempts().load(bundle.id()).ok().flatten()?;
+    if known.iterations != iterations || known.stands_on.is_empty() {
+        return None;
+    }
+    let one = |support: &Support| match &support.seal {
+        Some(seal) => format!("{} (sealed {:.12})", support.id, seal),
+        None => format!("{} (checked, not accepted, {:.12})", support.id, support.head),
+    };
+    Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// What an attempt at a bundle that started now would stand on beyond its branch. Nothing is folded.
+pub fn would_stand_on(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+) -> Result<Vec<BundleId>, BaseError> {
+    foundation_now(config, bundle, &mut BTreeMap::new())
+}
+
+/// The same for several bundles. The results of each branch are read once.
+pub fn would_all_stand_on(
+    config: &WorkspaceConfig,
+    bundles: &[Bundle],
+) -> BTreeMap<BundleId, Result<Vec<BundleId>, BaseError>> {
+    let mut landscapes = BTreeMap::new();
+    let one =
+        |bundle: &Bundle| (bundle.id().clone(), foundation_now(config, bundle, &mut landscapes));
+    bundles.iter().map(one).collect()
+}
+
+fn foundation_now(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    landscapes: &mut BTreeMap<(String, String), Landscape>,
+) -> Result<Vec<BundleId>, BaseError> {
+    let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    let Some(spec) = config.target_of(&brief).ok().flatten() else { return Ok(Vec::new()) };
+    let branch = config.branch_of(&brief, &spec);
+    let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok();
+    let found = target.and_then(|target| target.resolve(branch.as_deref()).ok());
+    let Some(found) = found else { return Ok(Vec::new()) };
+    let tip = ObjectId::from_hex(found.commit.as_bytes());
+    let Ok(tip) = tip else { return Ok(Vec::new()) };
+    let landscape = match landscapes.entry((spec.name.clone(), found.branch.clone())) {
+        Slot::Occupied(known) => known.into_mut(),
+        Slot::Vacant(slot) => {
+            let at = TargetTip { spec: &spec, branch: &found.branch, tip };
+            slot.insert(landscape(config, &config.store(&spec)?, at, None)?)
         }
-        let one = |support: &Support| match &support.seal {
-            Some(seal) => format!("{} (sealed {:.12})", support.id, seal),
-            None => format!("{} (checked, not accepted, {:.12})", support.id, support.head),
-        };
-        Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
-    }
+    };
+    landscape
+        .foundation_of(bundle.id(), &brief, config.schedule.speculation())
+        .map_err(|lacks| BaseError::Lacks { lacks })
+}
 
-    /// What an attempt at a bundle that started now would stand on beyond its branch. Nothing is folded.
-    pub fn would_stand_on(&self, bundle: &Bundle) -> Result<Vec<BundleId>, BaseError> {
-        self.foundation_now(bundle, &mut BTreeMap::new())
+/// Folds results onto the tip of the branch.
+fn fold_base(
+    config: &WorkspaceConfig,
+    store: &Store,
+    landscape: &Landscape,
+    tip: ObjectId,
+    wanted: &[BundleId],
+) -> Result<Base, BaseError> {
+    if wanted.is_empty() {
+        return Ok(Base { tip, commit: tip, stands_on: Vec::new() });
     }
-
-    /// The same for several bundles. The results of each branch are read once.
-    pub fn would_all_stand_on(
-        &self,
-        bundles: &[Bundle],
-    ) -> BTreeMap<BundleId, Result<Vec<BundleId>, BaseError>> {
-        let mut landscapes = BTreeMap::new();
-        let one =
-            |bundle: &Bundle| (bundle.id().clone(), self.foundation_now(bundle, &mut landscapes));
-        bundles.iter().map(one).collect()
+    let mut entries = Vec::new();
+    for (rank, id) in wanted.iter().enumerate() {
+        let sealed = landscape
+            .sealed(store, id, rank)
+            .map_err(|source| BaseError::Seal { id: id.clone(), source: Box::new(source) })?;
+        entries.push(Entry::new(sealed, []));
     }
-
-    fn foundation_now(
-        &self,
-        bundle: &Bundle,
-        landscapes: &mut BTreeMap<(String, String), Landscape>,
-    ) -> Result<Vec<BundleId>, BaseError> {
-        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-        let Some(spec) = self.target_of(&brief).ok().flatten() else { return Ok(Vec::new()) };
-        let branch = self.branch_of(&brief, &spec);
-        let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok();
-        let found = target.and_then(|target| target.resolve(branch.as_deref()).ok());
-        let Some(found) = found else { return Ok(Vec::new()) };
-        let tip = ObjectId::from_hex(found.commit.as_bytes());
-        let Ok(tip) = tip else { return Ok(Vec::new()) };
-        let landscape = match landscapes.entry((spec.name.clone(), found.branch.clone())) {
-            Slot::Occupied(known) => known.into_mut(),
-            Slot::Vacant(slot) => {
-                let at = TargetTip { spec: &spec, branch: &found.branch, tip };
-                slot.insert(self.landscape(&self.store(&spec)?, at, None)?)
+    let plan = Plan::new(tip, config.integrate.strategy, entries)?;
+    let mut engine = Engine::new(store, config.integrate.drivers()?);
+    let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
+    let mut stands_on = Vec::new();
+    for (entry, bundle) in plan.entries().iter().zip(folded.bundles.iter()) {
+        let id = bundle.id.clone();
+        match &bundle.fate {
+            Fate::Applied { .. } | Fate::AlreadyPresent { .. } => {
+                let sealed = entry.sealed();
+                let seal = sealed.is_signed().then(|| sealed.digest());
+                stands_on.push(Support { id, head: sealed.record().head, seal });
             }
-        };
-        landscape
-            .foundation_of(bundle.id(), &brief, self.schedule.speculation())
-            .map_err(|lacks| BaseError::Lacks { lacks })
-    }
-
-    /// Folds results onto the tip of the branch.
-    fn fold_base(
-        &self,
-        store: &Store,
-        landscape: &Landscape,
-        tip: ObjectId,
-        wanted: &[BundleId],
-    ) -> Result<Base, BaseError> {
-        if wanted.is_empty() {
-            return Ok(Base { tip, commit: tip, stands_on: Vec::new() });
-        }
-        let mut entries = Vec::new();
-        for (rank, id) in wanted.iter().enumerate() {
-            let sealed = landscape
-                .sealed(store, id, rank)
-                .map_err(|source| BaseError::Seal { id: id.clone(), source: Box::new(source) })?;
-            entries.push(Entry::new(sealed, []));
-        }
-        let plan = Plan::new(tip, self.integrate.strategy, entries)?;
-        let mut engine = Engine::new(store, self.integrate.drivers()?);
-        let folded = fold(&mut engine, &plan, &Recorded::default(), &mut |_| Ok(()))?;
-        let mut stands_on = Vec::new();
-        for (entry, bundle) in plan.entries().iter().zip(folded.bundles.iter()) {
-            let id = bundle.id.clone();
-            match &bundle.fate {
-                Fate::Applied { .. } | Fate::AlreadyPresent { .. } => {
-                    let sealed = entry.sealed();
-                    let seal = sealed.is_signed().then(|| sealed.digest());
-                    stands_on.push(Support { id, head: sealed.record().head, seal });
-                }
-                Fate::Conflict { conflicts, with, .. } => {
-                    let (with, conflicts) = (with.clone(), conflicts.clone());
-                    return Err(BaseError::Conflict { id, with, conflicts });
-                }
-                Fate::Held { behind } => {
-                    let why = format!("{behind} is not there");
-                    return Err(BaseError::Unfoldable { id, why });
-                }
-                Fate::Failed { why } => {
-                    return Err(BaseError::Unfoldable { id, why: why.clone() });
-                }
+            Fate::Conflict { conflicts, with, .. } => {
+                let (with, conflicts) = (with.clone(), conflicts.clone());
+                return Err(BaseError::Conflict { id, with, conflicts });
+            }
+            Fate::Held { behind } => {
+                let why = format!("{behind} is not there");
+                return Err(BaseError::Unfoldable { id, why });
+            }
+            Fate::Failed { why } => {
+                return Err(BaseError::Unfoldable { id, why: why.clone() });
             }
         }
-        Ok(Base { tip, commit: folded.candidate().commit(), stands_on })
     }
+    Ok(Base { tip, commit: folded.candidate().commit(), stands_on })
+}
 
-    /// The results of all bundles that are meant for a branch. That of `without` is left out: it is about
-    /// to be made again.
-    pub(crate) fn landscape(
-        &self,
-        store: &Store,
-        at: TargetTip<'_>,
-        without: Option<&BundleId>,
-    ) -> Result<Landscape, BaseError> {
-        let mut known: BTreeMap<BundleId, BundleResult> = BTreeMap::new();
-        let mut sources = BTreeMap::new();
-        let mut records = Vec::new();
-        let put_away = match self.dirs.bundles.list_completed() {
-            Err(RootError::Missing { .. }) => Vec::new(),
-            listed => listed?,
-        };
-        let open = match self.dirs.bundles.list() {
-            Err(RootError::Missing { .. }) => Vec::new(),
-            listed => listed?,
-        };
-        // Those that were put away come first: one of the same name that is not is the newer one.
-        for bundle in put_away.into_iter().chain(open) {
-            let id = bundle.id().clone();
-            if without == Some(&id) {
-                known.insert(id, BundleResult::None);
-                continue;
-            }
-            // One that cannot be read has no result, and is reported where it is driven itself.
-            let (outcome, source) =
-                self.result_of(store, at, &bundle).unwrap_or((BundleResult::None, None));
-            sources.remove(&id);
-            if let Some(source) = source {
-                if let Change::Accepted(record) = &source.change {
-                    records.push((**record).clone());
-                }
-                sources.insert(id.clone(), source);
-            }
-            known.insert(id, outcome);
+/// The results of all bundles that are meant for a branch. That of `without` is left out: it is about
+/// to be made again.
+pub(crate) fn landscape(
+    config: &WorkspaceConfig,
+    store: &Store,
+    at: TargetTip<'_>,
+    without: Option<&BundleId>,
+) -> Result<Landscape, BaseError> {
+    let mut known: BTreeMap<BundleId, BundleResult> = BTreeMap::new();
+    let mut sources = BTreeMap::new();
+    let mut records = Vec::new();
+    let put_away = match config.dirs.bundles.list_completed() {
+        Err(RootError::Missing { .. }) => Vec::new(),
+        listed => listed?,
+    };
+    let open = match config.dirs.bundles.list() {
+        Err(RootError::Missing { .. }) => Vec::new(),
+        listed => listed?,
+    };
+    // Those that were put away come first: one of the same name that is not is the newer one.
+    for bundle in put_away.into_iter().chain(open) {
+        let id = bundle.id().clone();
+        if without == Some(&id) {
+            known.insert(id, BundleResult::None);
+            continue;
         }
-        let records: Vec<&SealRecord> = records.iter().collect();
-        let landed = present_in(store, at.tip, &records)?;
-        let held = HeldBack::load(&self.queue());
-        for (id, outcome) in &mut known {
-            let (BundleResult::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
-                continue;
-            };
-            let Change::Accepted(record) = &source.change else { continue };
-            finished.place = match landed.get(&record.digest()) {
-                Some(presence) if presence.reverted_by.is_some() => Whereabouts::Reverted,
-                Some(_) => Whereabouts::Landed,
-                None => match held.of(id, Some(&record.head.to_string())).map(|held| held.reason) {
-                    Some(
-                        HeldReason::Red
-                        | HeldReason::Undecidable
-                        | HeldReason::Conflict
-                        | HeldReason::Drift,
-                    ) => Whereabouts::Held,
-                    Some(HeldReason::Present) => Whereabouts::Landed,
-                    Some(
-                        HeldReason::Needs
-                        | HeldReason::Unsealed
-                        | HeldReason::Reverted
-                        | HeldReason::Stale,
-                    )
-                    | None => Whereabouts::Pending,
-                },
-            };
+        // One that cannot be read has no result, and is reported where it is driven itself.
+        let (outcome, source) =
+            result_of(config, store, at, &bundle).unwrap_or((BundleResult::None, None));
+        sources.remove(&id);
+        if let Some(source) = source {
+            if let Change::Accepted(record) = &source.change {
+                records.push((**record).clone());
+            }
+            sources.insert(id.clone(), source);
         }
-        Ok(Landscape { results: Results::new(known), sources })
+        known.insert(id, outcome);
     }
+    let records: Vec<&SealRecord> = records.iter().collect();
+    let landed = present_in(store, at.tip, &records)?;
+    let held = HeldBack::load(&config.queue());
+    for (id, outcome) in &mut known {
+        let (BundleResult::Change(finished), Some(source)) = (outcome, sources.get(id)) else {
+            continue;
+        };
+        let Change::Accepted(record) = &source.change else { continue };
+        finished.place = match landed.get(&record.digest()) {
+            Some(presence) if presence.reverted_by.is_some() => Whereabouts::Reverted,
+            Some(_) => Whereabouts::Landed,
+            None => match held.of(id, Some(&record.head.to_string())).map(|held| held.reason) {
+                Some(
+                    HeldReason::Red
+                    | HeldReason::Undecidable
+                    | HeldReason::Conflict
+                    | HeldReason::Drift,
+                ) => Whereabouts::Held,
+                Some(HeldReason::Present) => Whereabouts::Landed,
+                Some(
+                    HeldReason::Needs
+                    | HeldReason::Unsealed
+                    | HeldReason::Reverted
+                    | HeldReason::Stale,
+                )
+                | None => Whereabouts::Pending,
+            },
+        };
+    }
+    Ok(Landscape { results: Results::new(known), sources })
+}
 
-    fn result_of(
-        &self,
-        store: &Store,
-        at: TargetTip<'_>,
-        bundle: &Bundle,
-    ) -> Result<(BundleResult, Option<Source>), BaseError> {
-        let glance = bundle.glance()?;
-        let is_complete = match glance.state {
-            State::Complete => true,
-            State::AwaitingSignoff => false,
-            State::Unplanned
-            | State::Resolved
-            | State::Planned
-            | State::Built
-            | State::Checked
-            | State::Iterate(_)
-            | State::Discontinued => return Ok((BundleResult::None, None)),
+fn result_of(
+    config: &WorkspaceConfig,
+    store: &Store,
+    at: TargetTip<'_>,
+    bundle: &Bundle,
+) -> Result<(BundleResult, Option<Source>), BaseError> {
+    let glance = bundle.glance()?;
+    let is_complete = match glance.state {
+        State::Complete => true,
+        State::AwaitingSignoff => false,
+        State::Unplanned
+        | State::Resolved
+        | State::Planned
+        | State::Built
+        | State::Checked
+        | State::Iterate(_)
+        | State::Discontinued => return Ok((BundleResult::None, None)),
+    };
+    let nothing = if is_complete { BundleResult::Nothing } else { BundleResult::None };
+    let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
+    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    if !is_of(config, &brief, at) {
+        return Ok((nothing, None));
+    }
+    let claims = |files: Vec<String>| {
+        let touches = brief.touches();
+        let declared = touches.iter().filter_map(|glob| Pattern::parse(glob, Case::Sensitive).ok());
+        let actual = files.iter().filter_map(|file| Pattern::of_file(file, Case::Sensitive).ok());
+        declared.chain(actual).collect()
+    };
+    let conflicts_with = brief.conflicts_with();
+    if is_complete {
+        let Some(text) = bundle.read(Artifact::Seal)? else { return Ok((nothing, None)) };
+        let Ok(record) = serde_json::from_slice::<SealRecord>(&text) else {
+            return Ok((BundleResult::None, None));
         };
-        let nothing = if is_complete { BundleResult::Nothing } else { BundleResult::None };
-        let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
-        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-        if !self.is_of(&brief, at) {
-            return Ok((nothing, None));
-        }
-        let claims = |files: Vec<String>| {
-            let touches = brief.touches();
-            let declared =
-                touches.iter().filter_map(|glob| Pattern::parse(glob, Case::Sensitive).ok());
-            let actual =
-                files.iter().filter_map(|file| Pattern::of_file(file, Case::Sensitive).ok());
-            declared.chain(actual).collect()
-        };
-        let conflicts_with = brief.conflicts_with();
-        if is_complete {
-            let Some(text) = bundle.read(Artifact::Seal)? else { return Ok((nothing, None)) };
-            let Ok(record) = serde_json::from_slice::<SealRecord>(&text) else {
-                return Ok((BundleResult::None, None));
-            };
-            let files = record.footprint.iter().map(ToString::to_string).collect();
-            let finished = Finished {
-                version: record.head.to_string(),
-                stands_on: below(&record.stands_on),
-                order: record.completion_order,
-                accepted: true,
-                place: Whereabouts::Pending,
-            };
-            let claims = claims(files);
-            let change = Change::Accepted(Box::new(record));
-            return Ok((
-                BundleResult::Change(finished),
-                Some(Source { change, claims, conflicts_with }),
-            ));
-        }
-        let snapshot = bundle.load()?;
-        let Some((attempt, head, patch)) = self.checked_change(store, bundle, &snapshot)? else {
-            return Ok((nothing, None));
-        };
-        if is_red(&snapshot) {
-            return Ok((nothing, None));
-        }
+        let files = record.footprint.iter().map(ToString::to_string).collect();
         let finished = Finished {
-            version: head.to_string(),
-            stands_on: below(&attempt.stands_on),
-            // After everything that is accepted, and among themselves as their work ended.
-            order: u64::MAX / 2
-                + attempt.made.as_ref().map_or(0, |made| made.seconds.unsigned_abs()),
-            accepted: false,
+            version: record.head.to_string(),
+            stands_on: below(&record.stands_on),
+            order: record.completion_order,
+            accepted: true,
             place: Whereabouts::Pending,
         };
-        let claims = claims(footprint(&patch).unwrap_or_default());
-        let change = Change::Checked { attempt: Box::new(attempt), head, patch };
-        Ok((BundleResult::Change(finished), Some(Source { change, claims, conflicts_with })))
+        let claims = claims(files);
+        let change = Change::Accepted(Box::new(record));
+        return Ok((
+            BundleResult::Change(finished),
+            Some(Source { change, claims, conflicts_with }),
+        ));
     }
+    let snapshot = bundle.load()?;
+    let Some((attempt, head, patch)) = checked_change(config, store, bundle, &snapshot)? else {
+        return Ok((nothing, None));
+    };
+    if is_red(&snapshot) {
+        return Ok((nothing, None));
+    }
+    let finished = Finished {
+        version: head.to_string(),
+        stands_on: below(&attempt.stands_on),
+        // After everything that is accepted, and among themselves as their work ended.
+        order: u64::MAX / 2 + attempt.made.as_ref().map_or(0, |made| made.seconds.unsigned_abs()),
+        accepted: false,
+        place: Whereabouts::Pending,
+    };
+    let claims = claims(footprint(&patch).unwrap_or_default());
+    let change = Change::Checked { attempt: Box::new(attempt), head, patch };
+    Ok((BundleResult::Change(finished), Some(Source { change, claims, conflicts_with })))
+}
 
-    /// The attempt, the last commit and the patch of a change that was checked, where its commits are here.
-    pub(crate) fn checked_change(
-        &self,
-        store: &Store,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-    ) -> Result<Option<(Attempt, ObjectId, Vec<u8>)>, BaseError> {
-        let attempt = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
-        let Some(attempt) = attempt.filter(|known| known.iterations == snapshot.iterations) else {
-            return Ok(None);
-        };
-        let Some(patch) = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty()) else {
-            return Ok(None);
-        };
-        let head = attempt.head_of(&sha256_hex(&patch));
-        let head = head.and_then(|head| ObjectId::from_hex(head.as_bytes()).ok());
-        Ok(head.filter(|head| store.tree_of(*head).is_ok()).map(|head| (attempt, head, patch)))
-    }
+/// The attempt, the last commit and the patch of a change that was checked, where its commits are here.
+pub(crate) fn checked_change(
+    config: &WorkspaceConfig,
+    store: &Store,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<Option<(Attempt, ObjectId, Vec<u8>)>, BaseError> {
+    let attempt = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+    let Some(attempt) = attempt.filter(|known| known.iterations == snapshot.iterations) else {
+        return Ok(None);
+    };
+    let Some(patch) = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty()) else {
+        return Ok(None);
+    };
+    let head = attempt.head_of(&sha256_hex(&patch));
+    let head = head.and_then(|head| ObjectId::from_hex(head.as_bytes()).ok());
+    Ok(head.filter(|head| store.tree_of(*head).is_ok()).map(|head| (attempt, head, patch)))
+}
 
-    /// The results of all bundles that are meant for a branch, seen from where it is now.
-    pub(crate) fn landscape_of(
-        &self,
-        store: &Store,
-        spec: &TargetSpec,
-        branch: &str,
-    ) -> Result<Landscape, BaseError> {
-        let tip = store.branch_tip(branch)?;
-        let none = || BaseError::NoBranch { branch: branch.to_owned() };
-        self.landscape(store, TargetTip { spec, branch, tip: tip.ok_or_else(none)? }, None)
-    }
+/// The results of all bundles that are meant for a branch, seen from where it is now.
+pub(crate) fn landscape_of(
+    config: &WorkspaceConfig,
+    store: &Store,
+    spec: &TargetSpec,
+    branch: &str,
+) -> Result<Landscape, BaseError> {
+    let tip = store.branch_tip(branch)?;
+    let none = || BaseError::NoBranch { branch: branch.to_owned() };
+    landscape(config, store, TargetTip { spec, branch, tip: tip.ok_or_else(none)? }, None)
+}
 
-    /// Whether a brief is about this branch of this target.
-    fn is_of(&self, brief: &Brief, at: TargetTip<'_>) -> bool {
-        let target = self.target_of(brief).ok().flatten();
-        let Some(target) = target.filter(|target| target.name == at.spec.name) else {
-            return false;
-        };
-        self.branch_of(brief, &target).is_none_or(|branch| branch == at.branch)
-    }
+/// Whether a brief is about this branch of this target.
+fn is_of(config: &WorkspaceConfig, brief: &Brief, at: TargetTip<'_>) -> bool {
+    let target = config.target_of(brief).ok().flatten();
+    let Some(target) = target.filter(|target| target.name == at.spec.name) else {
+        return false;
+    };
+    config.branch_of(brief, &target).is_none_or(|branch| branch == at.branch)
 }
 
 fn below(supports: &[Support]) -> Vec<(BundleId, String)> {

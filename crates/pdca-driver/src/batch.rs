@@ -14,7 +14,9 @@ use pdca_state::{
 
 use crate::config::WorkspaceConfig;
 use crate::estimate::declared_duration;
-use crate::failures::BeatFailure;
+use crate::failures::{BeatFailure, BeatFailures};
+use crate::landed::landed_of;
+use crate::refold::stale_results;
 use crate::run::Pause;
 use crate::schedule::Durations;
 
@@ -80,7 +82,7 @@ impl Batch {
         };
         known.sort_by(|a, b| a.id().cmp(b.id()));
         let rows = survey_bundles(&known);
-        let stale = config.stale_results();
+        let stale = stale_results(config);
         let put_away = config.dirs.bundles.list_completed()?;
         let ids: BTreeSet<BundleId> =
             known.iter().chain(&put_away).map(|bundle| bundle.id().clone()).collect();
@@ -145,10 +147,11 @@ impl Batch {
         let (Some(bundle), Some(item)) = (self.bundles.last(), self.items.last_mut()) else {
             return;
         };
-        let failure = glance.as_ref().ok().and_then(|glance| config.failure_of(bundle, glance));
+        let failures = BeatFailures::of(config);
+        let failure = glance.as_ref().ok().and_then(|glance| failures.find(bundle, glance));
         let Some(failure) = failure else { return };
         let one = Exhausted { id: item.id.clone(), failure };
-        if unasked && config.has_failed_enough(&one.failure) {
+        if unasked && failures.are_enough(&one.failure) {
             item.standing = ItemState::Waiting;
             self.exhausted.push(one);
         } else {
@@ -190,7 +193,7 @@ impl Batch {
             let inside = inside.map(|at| self.items[at].standing);
             inside.or_else(|| outside.get(id).copied()) == Some(ItemState::Complete)
         });
-        let landed = if asked.is_empty() { asked } else { config.landed_of(&asked) };
+        let landed = if asked.is_empty() { asked } else { landed_of(config, &asked) };
         for item in self.items.iter_mut().chain(&mut self.guests) {
             if landed.contains(&item.id) {
                 item.standing = ItemState::Landed;

@@ -9,6 +9,7 @@ use crate::check::tell_of_primary;
 use crate::checkout::{Checkout, CheckoutError, claim_checkout, save};
 use crate::commits::{harvest_commits, message_for};
 use crate::event::What;
+use crate::integrate::take_resolution;
 use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, keep_log, leaf_failed};
 use crate::refold::take_refolded;
@@ -28,7 +29,7 @@ pub(crate) fn build(
     bundle: &Bundle,
     snapshot: &Snapshot,
 ) -> Result<(), BeatError> {
-    if cx.take_resolution(bundle, snapshot)? || take_refolded(cx, bundle, snapshot)? {
+    if take_resolution(cx, bundle, snapshot)? || take_refolded(cx, bundle, snapshot)? {
         return Ok(());
     }
     let checkout = claim_checkout(cx, bundle, snapshot, true)?;

@@ -12,129 +12,130 @@ use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
 use crate::event::{Proof, What, millis};
 use crate::guard::{relieve_guard, stand_guard};
-use crate::integrate::{Evidence, Shared};
+use crate::integrate::{Evidence, Shared, share, shared};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
 
-impl Driver<'_> {
-    /// Runs the gates and publishes the report. Whoever calls this holds the bundle.
-    pub fn gate(&self, bundle: &Bundle, snapshot: &Snapshot) -> Result<GateReport, BeatError> {
-        if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
-            return Err(BeatError::Signed);
-        }
-        // Whatever says something about the change by now says it about another one, or is torn.
-        self.set_aside_verdicts(bundle, snapshot)?;
-        let report = if snapshot.artifacts.contains(Artifact::Patch) {
-            self.judge(bundle, snapshot, true)?.report
-        } else {
-            close_report(bundle)
-        };
-        if let Some(run) = self.run {
-            run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
-        }
-        bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
-        self.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
-        Ok(report)
+/// Runs the gates and publishes the report. Whoever calls this holds the bundle.
+pub fn gate(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<GateReport, BeatError> {
+    if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
+        return Err(BeatError::Signed);
     }
+    // Whatever says something about the change by now says it about another one, or is torn.
+    cx.set_aside_verdicts(bundle, snapshot)?;
+    let report = if snapshot.artifacts.contains(Artifact::Patch) {
+        judge(cx, bundle, snapshot, true)?.report
+    } else {
+        close_report(bundle)
+    };
+    if let Some(run) = cx.run {
+        run.judged(bundle.id(), report.rows.iter().filter_map(verdict))?;
+    }
+    bundle.publish_derived(Artifact::GatesMarkdown, report.to_markdown().as_bytes())?;
+    cx.publish(bundle, Artifact::GatesJson, report.to_json().as_bytes())?;
+    Ok(report)
+}
 
-    /// Runs the gates over a bundle's patch. Only logs are written, and those only if `keep`.
-    pub fn judge(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        keep: bool,
-    ) -> Result<GatesOutcome, BeatError> {
-        let checkout = claim_checkout(self, bundle, snapshot, false)?;
-        let patch = require_patch(bundle)?;
-        let jobs = self.config.jobs().of(bundle.id());
-        let digest = pdca_state::sha256_hex(&patch);
-        let mut scene = GateContext::new(Purpose::Bundle, &self.config.dirs.root, &jobs);
-        scene.bundle = Some(bundle);
-        scene.brief = snapshot.authored_brief();
-        scene.run = Some(&self.config.run);
-        scene.lane = self.lane_env_of(checkout.as_ref()).map(|lane_env| &lane_env.names);
-        scene.patch_digest = Some(&digest);
-        scene.keep_logs = keep;
-        // What a person asked for has a log too, outside the bundle.
-        let by_hand = Evidence::of(&self.config.queue()).by_hand(&bundle.id().dir_name());
-        scene.logs = (!keep).then_some(&by_hand);
-        scene.may_fix = keep;
-        let children = self.config.locks().children();
-        scene.hold = Some(&children);
-        scene.max_memory = self.config.limits.leaf_memory;
-        scene.search_path = self.config.search_path.as_deref();
-        scene.trees = self.config.trees();
-        scene.facts = self.config.gate_facts();
-        scene.env_pass.clone_from(&self.config.gates_env_pass);
-        scene.supervisor = self.config.supervisor.clone();
-        let (outcome, patch) = match &checkout {
-            None => (run_rows(self, &self.config.rows, bundle, &scene, None)?, patch),
-            Some(checkout) => {
-                let mut patched = Patched::stand(self, bundle, checkout, patch)?;
-                scene.worktree = Some(checkout.lane.path());
-                scene.base = Some(&checkout.attempt.base);
-                scene.brief_base = Some(&checkout.attempt.branch);
-                scene.target = Some(&checkout.attempt.target);
-                scene.sandbox = Some(self.gate_sandbox(checkout));
-                // What another driver left in the checkout decides nothing that may land.
-                let is_clean = !patched.is_as_left();
-                let shared = self.shared(checkout, patched.tree()).filter(|_| keep && is_clean);
-                let green = shared.as_ref().and_then(Shared::green_tree);
-                scene.known_green = green.as_deref();
-                let outcome = run_watched(self, bundle, checkout, &scene, &mut patched)?;
-                if let Some(shared) = shared {
-                    self.share(shared, patched.tree(), &outcome.report)?;
-                }
-                (outcome, patched.into_patch())
+/// Runs the gates over a bundle's patch. Only logs are written, and those only if `keep`.
+pub fn judge(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    keep: bool,
+) -> Result<GatesOutcome, BeatError> {
+    let checkout = claim_checkout(cx, bundle, snapshot, false)?;
+    let patch = require_patch(bundle)?;
+    let jobs = cx.config.jobs().of(bundle.id());
+    let digest = pdca_state::sha256_hex(&patch);
+    let mut scene = GateContext::new(Purpose::Bundle, &cx.config.dirs.root, &jobs);
+    scene.bundle = Some(bundle);
+    scene.brief = snapshot.authored_brief();
+    scene.run = Some(&cx.config.run);
+    scene.lane = cx.lane_env_of(checkout.as_ref()).map(|lane_env| &lane_env.names);
+    scene.patch_digest = Some(&digest);
+    scene.keep_logs = keep;
+    // What a person asked for has a log too, outside the bundle.
+    let by_hand = Evidence::of(&cx.config.queue()).by_hand(&bundle.id().dir_name());
+    scene.logs = (!keep).then_some(&by_hand);
+    scene.may_fix = keep;
+    let children = cx.config.locks().children();
+    scene.hold = Some(&children);
+    scene.max_memory = cx.config.limits.leaf_memory;
+    scene.search_path = cx.config.search_path.as_deref();
+    scene.trees = cx.config.trees();
+    scene.facts = cx.config.gate_facts();
+    scene.env_pass.clone_from(&cx.config.gates_env_pass);
+    scene.supervisor = cx.config.supervisor.clone();
+    let (outcome, patch) = match &checkout {
+        None => (run_rows(cx, &cx.config.rows, bundle, &scene, None)?, patch),
+        Some(checkout) => {
+            let mut patched = Patched::stand(cx, bundle, checkout, patch)?;
+            scene.worktree = Some(checkout.lane.path());
+            scene.base = Some(&checkout.attempt.base);
+            scene.brief_base = Some(&checkout.attempt.branch);
+            scene.target = Some(&checkout.attempt.target);
+            scene.sandbox = Some(gate_sandbox(cx, checkout));
+            // What another driver left in the checkout decides nothing that may land.
+            let is_clean = !patched.is_as_left();
+            let shared = shared(cx, checkout, patched.tree()).filter(|_| keep && is_clean);
+            let green = shared.as_ref().and_then(Shared::green_tree);
+            scene.known_green = green.as_deref();
+            let outcome = run_watched(cx, bundle, checkout, &scene, &mut patched)?;
+            if let Some(shared) = shared {
+                share(cx, shared, patched.tree(), &outcome.report)?;
             }
-        };
-        let outcome = self.with_quarantine(bundle, outcome);
-        let outcome = with_drift(self, bundle, snapshot, outcome, &patch);
-        for warning in &outcome.warnings {
-            let text = warning.to_string();
-            self.tell(
-                bundle,
-                match warning {
-                    Warning::NothingConfigured => What::notice(text),
-                    Warning::NothingApplies => What::Warning { text },
-                },
-            );
+            (outcome, patched.into_patch())
         }
-        Ok(outcome)
+    };
+    let outcome = cx.with_quarantine(bundle, outcome);
+    let outcome = with_drift(cx, bundle, snapshot, outcome, &patch);
+    for warning in &outcome.warnings {
+        let text = warning.to_string();
+        cx.tell(
+            bundle,
+            match warning {
+                Warning::NothingConfigured => What::notice(text),
+                Warning::NothingApplies => What::Warning { text },
+            },
+        );
     }
+    Ok(outcome)
+}
 
-    /// Says what changed in the primary checkout while gates ran, and who it may have been.
-    pub(crate) fn tell_of_checkout(&self, bundle: &Bundle, written: &[String]) {
-        if are_gates_confined(self) {
-            return tell_of_primary(self, bundle, "gates", written);
-        }
-        for one in written.iter().filter(|one| is_news(one)) {
-            let text = format!(
-                "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate)"
-            );
-            self.warn(bundle, text);
-        }
+/// Says what changed in the primary checkout while gates ran, and who it may have been.
+pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[String]) {
+    if are_gates_confined(cx) {
+        return tell_of_primary(cx, bundle, "gates", written);
     }
-
-    /// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
-    pub(crate) fn gate_sandbox(&self, checkout: &Checkout) -> Sandbox {
-        let own = [checkout.lane.path()]
-            .into_iter()
-            .chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
-        self.config.gates_sandbox(own.map(ToOwned::to_owned))
+    for one in written.iter().filter(|one| is_news(one)) {
+        let text = format!(
+            "while gates ran without a sandbox, the target's checkout changed: {one} (the user, or a gate)"
+        );
+        cx.warn(bundle, text);
     }
+}
 
-    /// Tells what a gate does, and announces that it does.
-    pub(crate) fn follow_gate(&self, bundle: &Bundle, event: GateEvent) {
-        if let GateEvent::RowEnded { reused: false, .. } = event {
-            self.effects.reached(Point { name: "gate", when: When::After });
-        }
-        let begins = matches!(event, GateEvent::RowStarted { .. });
-        tell_gate(self, bundle, event);
-        if begins {
-            self.effects.reached(Point { name: "gate", when: When::Before });
-        }
+/// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
+pub(crate) fn gate_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
+    let own =
+        [checkout.lane.path()].into_iter().chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
+    cx.config.gates_sandbox(own.map(ToOwned::to_owned))
+}
+
+/// Tells what a gate does, and announces that it does.
+pub(crate) fn follow_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
+    if let GateEvent::RowEnded { reused: false, .. } = event {
+        cx.effects.reached(Point { name: "gate", when: When::After });
+    }
+    let begins = matches!(event, GateEvent::RowStarted { .. });
+    tell_gate(cx, bundle, event);
+    if begins {
+        cx.effects.reached(Point { name: "gate", when: When::Before });
     }
 }
 
@@ -150,7 +151,7 @@ fn run_watched(
 ) -> Result<GatesOutcome, BeatError> {
     let wire = cx.watch(checkout)?;
     let checked = run_rows(cx, &cx.config.rows, bundle, scene, Some(tree));
-    cx.tell_of_checkout(bundle, &wire.breaches());
+    tell_of_checkout(cx, bundle, &wire.breaches());
     checked
 }
 
@@ -187,7 +188,7 @@ pub(crate) fn run_rows(
     scene: &GateContext<'_>,
     tree: Option<&mut dyn Tree>,
 ) -> Result<GatesOutcome, BeatError> {
-    let mut tell = |event| cx.follow_gate(bundle, event);
+    let mut tell = |event| follow_gate(cx, bundle, event);
     if rows.is_empty() {
         return run_checks(rows, scene, tree, cx.cancel, &mut tell).map_err(BeatError::Gates);
     }

@@ -15,7 +15,8 @@ use pdca_process::Env;
 use pdca_state::{Artifact, Brief, Bundle, Snapshot, sha256_hex};
 
 use crate::attempt::Attempt;
-use crate::base::TargetTip;
+use crate::base::{TargetTip, base_of};
+use crate::check::gate_sandbox;
 use crate::commits::{commit_id, keep_change, keep_ref, maker, message_for, signature};
 use crate::config::TargetSpec;
 use crate::event::What;
@@ -23,6 +24,7 @@ use crate::guard::{relieve_guard, stand_guard};
 use crate::integrate::FIRST_SLOT;
 use crate::job::Key;
 use crate::lane_env::LaneEnv;
+use crate::lane_owner::LaneOwners;
 use crate::run_bundle::{BeatError, Driver};
 
 /// How many slots are tried for a commit that stands for several bundles, and how far they lie apart.
@@ -124,7 +126,7 @@ impl Driver<'_> {
             .map_err(|source| CheckoutError::Target { name: name(), source })?;
         // A batch that gates a branch, an integration and a publication may be at work side by side.
         let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
-        let lanes = self.config.lent().ended_by(self.cancel);
+        let lanes = self.config.lanes.lent().ended_by(self.cancel);
         let mut bench = Workbench::claim(&lanes, spares, target)?;
         let lane_env = Some(take_names(self, &mut bench)?);
         let attempt = Attempt {
@@ -214,7 +216,7 @@ pub(crate) fn claim_checkout(
         begin_attempt(cx, bundle, snapshot.iterations, digest, &spec, &found)?
     };
     let slot = slot_for(cx, bundle);
-    let lanes = cx.config.lent().ended_by(cx.cancel);
+    let lanes = cx.config.lanes.lent().ended_by(cx.cancel);
     let mut bench = Workbench::claim(&lanes, [slot], target).map_err(CheckoutError::from)?;
     if let Some(run) = cx.run {
         let claim = || run.claim(bundle.id(), slot, &attempt.base);
@@ -245,7 +247,7 @@ fn begin_attempt(
     let brief = Brief::parse(&String::from_utf8_lossy(&brief));
     let tip = commit_id(&found.commit)?;
     let at = TargetTip { spec, branch: &found.branch, tip };
-    let base = cx.config.base_of(&store, bundle, &brief, at)?;
+    let base = base_of(cx.config, &store, bundle, &brief, at)?;
     keep_ref(cx, &store, bundle.id(), (tip, base.commit))?;
     let attempt = Attempt {
         iterations,
@@ -274,7 +276,9 @@ fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, Checkou
 /// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
 /// an earlier driver with several left the bundle's work, or the first.
 fn slot_for(cx: &Driver<'_>, bundle: &Bundle) -> u32 {
-    cx.slot().unwrap_or_else(|| cx.config.homes().get(bundle.id()).copied().unwrap_or(0))
+    cx.slot().unwrap_or_else(|| {
+        LaneOwners::in_lanes_of(cx.config).homes().get(bundle.id()).copied().unwrap_or(0)
+    })
 }
 
 /// As [`Driver::clear`], at a commit that follows the base.
@@ -322,7 +326,7 @@ fn hydration<'h>(
     let set = own.chain(places).map(|(name, value)| (name.into(), value.into())).collect();
     Hydrate {
         env: Env { set, ..Env::default() },
-        sandbox: Some(cx.gate_sandbox(checkout)),
+        sandbox: Some(gate_sandbox(cx, checkout)),
         hold: Some(children),
         max_memory: cx.config.limits.leaf_memory,
         supervisor: cx.config.supervisor.clone(),

@@ -33,7 +33,7 @@ pub(crate) fn maker(
     if let Some(made) = known.and_then(|known| known.made) {
         return Ok(made);
     }
-    let Author { name, email } = cx.config.author_for(&checkout.target);
+    let Author { name, email } = author_for(cx.config, &checkout.target);
     let made = Signer { name, email, seconds: cx.config.dates.now() };
     let note = || attempts.update(bundle.id(), |attempt| attempt.made = Some(made.clone()));
     cx.effects.perform("attempt", note).map_err(CheckoutError::Record)?;
@@ -114,38 +114,12 @@ pub(crate) fn keep_ref(
     let seconds = cx.config.dates.now();
     let log = Log { message: "pdca: work on a bundle", seconds };
     let keep =
-        || cx.config.under_fence(store, |fence| keep_work(store, fence, &name, commits, log));
+        || under_fence(cx.config, store, |fence| keep_work(store, fence, &name, commits, log));
     cx.effects.perform("work-ref", keep).map_err(CheckoutError::Ref)?;
     Ok(())
 }
 
 impl WorkspaceConfig {
-    /// Changes refs under the fence as it is: refs of our own take nothing from a driver at work.
-    pub(crate) fn under_fence(
-        &self,
-        store: &Store,
-        change: impl Fn(&Fence) -> Result<Effect, RefError>,
-    ) -> Result<Effect, RefError> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let fence = match Fence::current(store)? {
-                Some(fence) => fence,
-                None => Fence::take(store, &self.ref_run(), 0)?,
-            };
-            match change(&fence) {
-                Err(RefError::Fenced { .. } | RefError::Moved { .. }) if tries < TRIES => {}
-                answer => return answer,
-            }
-        }
-    }
-
-    /// The name of this run in refs.
-    fn ref_run(&self) -> Run {
-        let plain = || "pdca".parse().expect("because it is letters only");
-        self.run.parse().unwrap_or_else(|_| plain())
-    }
-
     /// The target of this name.
     pub(crate) fn spec_of(&self, target: &str) -> Option<&TargetSpec> {
         self.targets.iter().find(|spec| spec.name == target)
@@ -157,12 +131,38 @@ impl WorkspaceConfig {
         let spec = self.spec_of(target).ok_or_else(missing)?;
         self.store(spec).map_err(CheckoutError::Objects)
     }
+}
 
-    /// Who the driver's own commits in a target are by.
-    pub(crate) fn author_for(&self, target: &Target) -> Author {
-        let user = || target.user().map(|(name, email)| Author { name, email });
-        self.author.clone().or_else(user).unwrap_or_else(Author::nobody)
+/// Changes refs under the fence as it is: refs of our own take nothing from a driver at work.
+pub(crate) fn under_fence(
+    config: &WorkspaceConfig,
+    store: &Store,
+    change: impl Fn(&Fence) -> Result<Effect, RefError>,
+) -> Result<Effect, RefError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let fence = match Fence::current(store)? {
+            Some(fence) => fence,
+            None => Fence::take(store, &ref_run(config), 0)?,
+        };
+        match change(&fence) {
+            Err(RefError::Fenced { .. } | RefError::Moved { .. }) if tries < TRIES => {}
+            answer => return answer,
+        }
     }
+}
+
+/// The name of this run in refs.
+fn ref_run(config: &WorkspaceConfig) -> Run {
+    let plain = || "pdca".parse().expect("because it is letters only");
+    config.run.parse().unwrap_or_else(|_| plain())
+}
+
+/// Who the driver's own commits in a target are by.
+pub(crate) fn author_for(config: &WorkspaceConfig, target: &Target) -> Author {
+    let user = || target.user().map(|(name, email)| Author { name, email });
+    config.author.clone().or_else(user).unwrap_or_else(Author::nobody)
 }
 
 /// The message of a commit that the driver makes for a bundle.

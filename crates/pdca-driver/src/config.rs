@@ -1,6 +1,5 @@
 //! Everything a driver is given, read and checked before anything starts.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
@@ -9,15 +8,14 @@ pub use pdca_exec::RunLimits;
 use pdca_exec::Terms;
 use pdca_gates::Checks;
 pub use pdca_integrate::{TargetChoiceError, TargetSpec, WorkspaceDirs};
-use pdca_lanes::{HydrateConfig, LaneKind, Lanes, Note, OwnerNote, PortRange, Reset};
+use pdca_lanes::{HydrateConfig, LaneKind, Lanes, PortRange, Reset};
 use pdca_leaves::Leaves;
 use pdca_process::{Sandbox, SandboxMode, Supervisor};
-use pdca_state::{Brief, BundleId, BundleRoot};
+use pdca_state::{Brief, BundleRoot};
 
 use crate::attempt::Attempts;
 use crate::authorship::{Author, Dates};
 use crate::batch::Pace;
-use crate::integrate::FIRST_SLOT;
 use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
@@ -105,6 +103,11 @@ impl LaneSettings {
             hydrate: HydrateConfig::default(),
             ports: PortRange::default(),
         }
+    }
+
+    /// The lanes, to be lent.
+    pub(crate) fn lent(&self) -> Lanes {
+        Lanes::new(&self.root).of_kind(self.kind).with_cache(self.cache.iter().cloned())
     }
 }
 
@@ -213,61 +216,6 @@ impl WorkspaceConfig {
         Attempts::new(self.dirs.private().join("attempts"))
     }
 
-    /// The lanes, to be lent.
-    pub(crate) fn lent(&self) -> Lanes {
-        Lanes::new(&self.lanes.root)
-            .of_kind(self.lanes.kind)
-            .with_cache(self.lanes.cache.iter().cloned())
-    }
-
-    /// The slot in which each bundle's latest work lies, for those that have any in a lane.
-    ///
-    /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
-    pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
-        let workspace = self.dirs.mark();
-        let mut notes = self.lent().notes().unwrap_or_default();
-        notes.sort_by_key(|note| note.written);
-        let home = |note: Note| {
-            if note.slot >= FIRST_SLOT {
-                return None;
-            }
-            let job = OwnerNote::from_note(&note.text)?.job;
-            Some((owner(&job, &workspace)?, note.slot))
-        };
-        notes.into_iter().filter_map(home).collect()
-    }
-
-    /// Work in lanes that no commit of ours holds, of the bundles of this workspace.
-    pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
-        let workspace = self.dirs.mark();
-        let of = |note: Note| {
-            let noted = OwnerNote::from_note(&note.text)?;
-            // The slots above are those of integrations and resolvers, which keep their own.
-            let is_unfinished =
-                noted.head.is_none() && !noted.is_clearing() && note.slot < FIRST_SLOT;
-            let bundle = owner(&noted.job, &workspace).filter(|_| is_unfinished)?;
-            let (slot, target) = (note.slot, note.target);
-            Some(Unfinished { bundle, slot, target, job: noted.job })
-        };
-        self.lent().notes().unwrap_or_default().into_iter().filter_map(of).collect()
-    }
-
-    /// Whose work lies in a lane, by the note beside it.
-    pub fn lane_owner(&self, slot: u32, target: &str) -> LaneOwner {
-        let notes = self.lent().notes().unwrap_or_default();
-        let note = notes.into_iter().find(|note| note.slot == slot && note.target == target);
-        match note.and_then(|note| OwnerNote::from_note(&note.text)) {
-            None => LaneOwner::Nobody,
-            Some(owned) if owned.is_clearing() => LaneOwner::Nobody,
-            Some(owned) if owned.job.starts_with(&format!("{COMBINED}{}-", self.dirs.mark())) => {
-                LaneOwner::Combination
-            }
-            Some(owned) => {
-                owner(&owned.job, &self.dirs.mark()).map_or(LaneOwner::Stranger, LaneOwner::Bundle)
-            }
-        }
-    }
-
     /// Trees that no leaf writes, whatever its role: every target's whole repository, wherever its parts are, all lanes,
     /// and our own configuration outside the workspace. A leaf's own checkout lies among the lanes and is opened again
     /// for it.
@@ -350,54 +298,8 @@ impl WorkspaceConfig {
     }
 }
 
-/// What begins the name of a combination that lies in a lane.
-pub(crate) const COMBINED: &str = "combined-";
-
-/// Whose work lies in a lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LaneOwner {
-    /// Nobody's.
-    Nobody,
-    /// That of a bundle of this workspace.
-    Bundle(BundleId),
-    /// A combination of accepted changes, which an integration of this workspace gated.
-    Combination,
-    /// That of another workspace, or nobody knows whose.
-    Stranger,
-}
-
-/// Work in a lane that no commit of ours holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unfinished {
-    pub(crate) bundle: BundleId,
-    pub(crate) slot: u32,
-    pub(crate) target: String,
-    /// The job that did it.
-    pub(crate) job: String,
-}
-
-/// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
-pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
-    let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
-    let mut parts = rest.rsplitn(3, '-');
-    let (_digest, _kind) = (parts.next()?, parts.next()?);
-    parts.next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn whose_work_lies_in_a_lane_is_read_from_its_note() {
-        let of = |job: &str| owner(job, "0a1b2c3d").map(|id| id.to_string());
-        assert_eq!(of("0a1b2c3d-7-builder-00ff").as_deref(), Some("7"));
-        assert_eq!(of("0a1b2c3d-PROJ-12-builder-00ff").as_deref(), Some("PROJ-12"));
-        assert_eq!(of("0a1b2c3d-PROJ-12-abc123-00ff").as_deref(), Some("PROJ-12"));
-        assert_eq!(of("99999999-7-builder-00ff"), None, "another workspace");
-        assert_eq!(of("clearing"), None);
-    }
-
     #[test]
     fn no_configuration_opens_the_record_to_gates() {
         let scene = crate::testing::Scene::planned();

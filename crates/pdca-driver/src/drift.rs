@@ -36,7 +36,7 @@ pub(crate) fn tell_drift(
         | State::Discontinued => false,
     };
     if is_checked
-        && let Some(brief) = cx.config.declared(snapshot)
+        && let Some(brief) = declared(cx.config, snapshot)
         && let Some(patch) = bundle.read(Artifact::Patch)?
     {
         tell_outside(cx, bundle, brief, &patch);
@@ -52,7 +52,7 @@ pub(crate) fn with_drift(
     outcome: GatesOutcome,
     patch: &[u8],
 ) -> GatesOutcome {
-    let Some(brief) = cx.config.declared(snapshot) else { return outcome };
+    let Some(brief) = declared(cx.config, snapshot) else { return outcome };
     if !outcome.fixes.is_empty() {
         // A fix may have gone further than the builder, and only now is that known.
         tell_outside(cx, bundle, brief, patch);
@@ -86,29 +86,27 @@ fn tell_outside(cx: &Driver<'_>, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
     }
 }
 
-impl WorkspaceConfig {
-    /// Whether a gate report says something else about what is declared than would be said now,
-    /// because somebody declared more or less since. Reads the patch.
-    pub fn is_drift_outdated(&self, snapshot: &Snapshot) -> Result<bool, LoadError> {
-        let Some(gates) = &snapshot.gates else { return Ok(false) };
-        let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
-        let Some(brief) = self.declared(snapshot) else { return Ok(said.is_some()) };
-        let Ok(bundle) = Bundle::at(&*snapshot.dir) else { return Ok(false) };
-        let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(false) };
-        let now = row(brief, &patch, self.schedule.drift);
-        let result = |row: &GateRow| (row.result, row.gating, row.note.clone());
-        Ok(said.map(result) != now.as_ref().map(result))
-    }
+/// Whether a gate report says something else about what is declared than would be said now,
+/// because somebody declared more or less since. Reads the patch.
+pub fn is_drift_outdated(config: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, LoadError> {
+    let Some(gates) = &snapshot.gates else { return Ok(false) };
+    let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
+    let Some(brief) = declared(config, snapshot) else { return Ok(said.is_some()) };
+    let Ok(bundle) = Bundle::at(&*snapshot.dir) else { return Ok(false) };
+    let Some(patch) = bundle.read(Artifact::Patch)? else { return Ok(false) };
+    let now = row(brief, &patch, config.schedule.drift);
+    let result = |row: &GateRow| (row.result, row.gating, row.note.clone());
+    Ok(said.map(result) != now.as_ref().map(result))
+}
 
-    /// The brief, where it declares what is touched and somebody wants to know.
-    fn declared<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Brief> {
-        let brief = snapshot.authored_brief()?;
-        let counts = match self.schedule.drift {
-            Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
-            Drift::Off => false,
-        };
-        counts.then_some(brief)
-    }
+/// The brief, where it declares what is touched and somebody wants to know.
+fn declared<'s>(config: &WorkspaceConfig, snapshot: &'s Snapshot) -> Option<&'s Brief> {
+    let brief = snapshot.authored_brief()?;
+    let counts = match config.schedule.drift {
+        Drift::Warn | Drift::Fail => !brief.touches().is_empty(),
+        Drift::Off => false,
+    };
+    counts.then_some(brief)
 }
 
 /// What a change writes that no `Touches` of the brief stands for, sorted.

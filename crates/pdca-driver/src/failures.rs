@@ -45,17 +45,30 @@ struct Record {
     log: Option<Utf8PathBuf>,
 }
 
-impl WorkspaceConfig {
-    fn failure_path(&self, id: &BundleId) -> Utf8PathBuf {
-        self.dirs.private().join("failures").join(format!("{}.json", id.dir_name()))
+/// The failures that are kept for the bundles of a workspace.
+#[derive(Clone, Debug)]
+pub struct BeatFailures {
+    root: Utf8PathBuf,
+    max_attempts: u32,
+}
+
+impl BeatFailures {
+    /// The failures of a workspace.
+    pub fn of(config: &WorkspaceConfig) -> Self {
+        let root = config.dirs.private().join("failures");
+        Self { root, max_attempts: config.limits.max_attempts }
+    }
+
+    fn path(&self, id: &BundleId) -> Utf8PathBuf {
+        self.root.join(format!("{}.json", id.dir_name()))
     }
 
     /// The failure that a bundle has not got over yet.
-    pub fn failure_of(&self, bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
+    pub fn find(&self, bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
         if !may_fail(glance.state) {
             return None;
         }
-        let Some(record) = self.failure_record(bundle.id()) else {
+        let Some(record) = self.record(bundle.id()) else {
             return failure_told_by_log(bundle, glance);
         };
         let is_same = record.iterations == glance.iterations
@@ -66,25 +79,24 @@ impl WorkspaceConfig {
     }
 
     /// Whether a bundle failed so often that it is not started again unasked.
-    pub fn has_failed_enough(&self, failure: &BeatFailure) -> bool {
-        let most = self.limits.max_attempts;
-        most > 0 && failure.times >= most
+    pub fn are_enough(&self, failure: &BeatFailure) -> bool {
+        self.max_attempts > 0 && failure.times >= self.max_attempts
     }
 
-    fn failure_record(&self, id: &BundleId) -> Option<Record> {
-        let bytes = fs_err::read(self.failure_path(id)).ok()?;
+    fn record(&self, id: &BundleId) -> Option<Record> {
+        let bytes = fs_err::read(self.path(id)).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
     /// Notes that a beat of a bundle failed, if the error says so.
-    pub(crate) fn note_failure(&self, bundle: &Bundle, error: &BeatError) -> io::Result<()> {
+    pub(crate) fn note(&self, bundle: &Bundle, error: &BeatError) -> io::Result<()> {
         let Some((beat, why, log)) = blamed(error) else { return Ok(()) };
         let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
             return Ok(());
         };
-        let before = self.failure_record(bundle.id()).filter(|_| {
-            self.failure_of(bundle, &glance).is_some_and(|failure| failure.beat == beat)
-        });
+        let before = self
+            .record(bundle.id())
+            .filter(|_| self.find(bundle, &glance).is_some_and(|failure| failure.beat == beat));
         let record = Record {
             iterations: glance.iterations,
             brief,
@@ -94,14 +106,14 @@ impl WorkspaceConfig {
             why,
             log,
         };
-        let path = self.failure_path(bundle.id());
+        let path = self.path(bundle.id());
         fs_err::create_dir_all(path.parent().unwrap_or(&path))?;
         files::replace(path, &serde_json::to_vec_pretty(&record).map_err(io::Error::other)?)
     }
 
     /// Forgets the failures of a bundle that came to its end.
-    pub(crate) fn forget_failures(&self, id: &BundleId) -> io::Result<()> {
-        match fs_err::remove_file(self.failure_path(id)) {
+    pub(crate) fn forget(&self, id: &BundleId) -> io::Result<()> {
+        match fs_err::remove_file(self.path(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -219,13 +231,16 @@ mod tests {
         let scene = crate::testing::Scene::planned();
         let (config, bundle) = (&scene.config, scene.bundle());
         let failed = BeatError::NoChange { log: "x".into() };
-        let of = || config.failure_of(&bundle, &bundle.glance().unwrap());
+        let of = || BeatFailures::of(config).find(&bundle, &bundle.glance().unwrap());
         assert_eq!(of(), None);
         for times in 1..=config.limits.max_attempts {
-            config.note_failure(&bundle, &failed).unwrap();
+            BeatFailures::of(config).note(&bundle, &failed).unwrap();
             let failure = of().unwrap();
             assert_eq!((failure.beat.as_str(), failure.times), ("builder", times));
-            assert_eq!(config.has_failed_enough(&failure), times == config.limits.max_attempts);
+            assert_eq!(
+                BeatFailures::of(config).are_enough(&failure),
+                times == config.limits.max_attempts
+            );
         }
         scene.workspace.brief("7", &[("Slug", "another-way")]);
         assert_eq!(of(), None);
@@ -235,7 +250,7 @@ mod tests {
     fn an_interruption_is_not_counted() {
         let scene = crate::testing::Scene::planned();
         let (config, bundle) = (&scene.config, scene.bundle());
-        config.note_failure(&bundle, &BeatError::Interrupted).unwrap();
-        assert_eq!(config.failure_of(&bundle, &bundle.glance().unwrap()), None);
+        BeatFailures::of(config).note(&bundle, &BeatError::Interrupted).unwrap();
+        assert_eq!(BeatFailures::of(config).find(&bundle, &bundle.glance().unwrap()), None);
     }
 }

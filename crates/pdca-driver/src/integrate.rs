@@ -1,10 +1,10 @@
 //! Merge queue: seal, fold, gate together, bisect, land, certify.
 //!
 //! ```text
-//! accept ─► WorkspaceConfig::seal ─► seal.json and refs/pdca/<run>/seal/<id>
-//! WorkspaceConfig::target_branches ─► TargetBranch: one branch of one target and the state of each accepted change
+//! accept ─► seal ─► seal.json and refs/pdca/<run>/seal/<id>
+//! TargetBranches::load ─► TargetBranch: one branch of one target and the state of each accepted change
 //! Driver::integrate ─► plan ─ fold ─► bisect over the integration checkouts ─► land ─► certificate
-//! Driver::resolve ─► a conflict with the branch, in a checkout ─► Driver::adopt ─► Check
+//! resolve ─► a conflict with the branch, in a checkout ─► adopt ─► Check
 //! ```
 //!
 //! The contents of a branch are read from git each time. A driver that follows one that died folds to the
@@ -21,7 +21,7 @@ mod reproduce;
 mod sealing;
 mod shared;
 
-use pdca_integrate::{Notice, QueueContext, dry_run, integrate};
+use pdca_integrate::{Notice, QueueContext, integrate};
 use pdca_state::{Bundle, BundleRoot};
 
 use crate::config::WorkspaceConfig;
@@ -33,9 +33,12 @@ pub(crate) use gate::Combination;
 use gate::QueueGate;
 
 pub use base::{Base, BaseVerdict, GateBase};
-pub use conflict::resolve::ResolveError;
-pub use forecast::{BranchForecast, PairForecast};
-pub use gc_refs::{GcRef, GcRefError, KeepReason};
+pub(crate) use base::{gate_bases, leave_red_bases};
+pub use conflict::apply_resolution::{adopt, resolving};
+pub(crate) use conflict::apply_resolution::{resolved, take_resolution};
+pub use conflict::resolve::{ResolveError, has_resolver, resolve};
+pub use forecast::{BranchForecast, PairForecast, forecast, forecast_of, quick_forecast};
+pub use gc_refs::{GcRef, GcRefError, KeepReason, drop_gc_ref, gc_refs};
 pub use pdca_integrate::{
     Accepted, Blocked, BlockedPair, ChangeState, ConflictEnd, ConflictOutcome, ConflictRecord,
     ConflictReport, DryRun, Due, Evidence, FIRST_SLOT, FailedAttempt, GateSteps, Held, HeldBack,
@@ -44,9 +47,12 @@ pub use pdca_integrate::{
     ResolveRequest, ReturnCulprits, Staging, Stats, Tally, TargetBranch, TargetBranchError,
     TargetBranches, Unplaceable,
 };
-pub use reopen::{MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal};
-pub use sealing::{Hand, Sealing, SealingError};
-pub(crate) use shared::Shared;
+pub use reopen::{
+    MOST_AUTOMATIC_RETURNS, Return, ReturnError, Withdrawal, may_return_by_itself, send_back,
+    withdrawal,
+};
+pub use sealing::{Hand, Sealing, SealingError, seal};
+pub(crate) use shared::{Shared, share, shared};
 
 /// The id that stands for all bundles together in events. It looks like no id that people give.
 const SCOPE: &str = "integrate+";
@@ -66,28 +72,34 @@ impl WorkspaceConfig {
             default_branch: self.default_branch.clone(),
         }
     }
+}
 
-    /// Says what an integration of this branch would do.
-    pub fn dry_run(
-        &self,
-        branch: &TargetBranch,
-        request: &IntegrationRequest<'_>,
-    ) -> Result<DryRun, IntegrateError> {
-        dry_run(&self.queue(), &self.combination_gates(), branch, request, self.now())
-    }
+/// Says what an integration of this branch would do.
+pub fn dry_run(
+    config: &WorkspaceConfig,
+    branch: &TargetBranch,
+    request: &IntegrationRequest<'_>,
+) -> Result<DryRun, IntegrateError> {
+    pdca_integrate::dry_run(
+        &config.queue(),
+        &config.combination_gates(),
+        branch,
+        request,
+        config.now(),
+    )
+}
 
-    /// Every integration that is not over, the newest first, each with what follows for it.
-    pub fn unfinished_integrations(
-        &self,
-        branches: &TargetBranches,
-    ) -> std::io::Result<Vec<(RunStatus, NextAction)>> {
-        let with = |sighting: RunStatus| {
-            let state = sighting.state.as_deref().ok();
-            let next = NextAction::of(state, sighting.driver, branches);
-            (sighting, next)
-        };
-        Ok(integrations(self)?.into_iter().map(with).collect())
-    }
+/// Every integration that is not over, the newest first, each with what follows for it.
+pub fn unfinished_integrations(
+    config: &WorkspaceConfig,
+    branches: &TargetBranches,
+) -> std::io::Result<Vec<(RunStatus, NextAction)>> {
+    let with = |sighting: RunStatus| {
+        let state = sighting.state.as_deref().ok();
+        let next = NextAction::of(state, sighting.driver, branches);
+        (sighting, next)
+    };
+    Ok(integrations(config)?.into_iter().map(with).collect())
 }
 
 impl Driver<'_> {

@@ -7,32 +7,28 @@ use pdca_state::{Artifact, Bundle};
 use crate::leaf::Guarded;
 use crate::run_bundle::{BeatError, Driver};
 
-impl Driver<'_> {
-    /// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
-    ///
-    /// `false` where it left the brief as it was.
-    pub fn plan(&self, bundle: &Bundle) -> Result<bool, BeatError> {
-        let outcome = consult(self, bundle, Role::Planner)?;
-        let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
-        if bundle.read(Artifact::Brief)?.as_deref() == Some(brief) {
-            return Ok(false);
-        }
-        self.publish(bundle, Artifact::Brief, brief)?;
-        Ok(true)
+/// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
+///
+/// `false` where it left the brief as it was.
+pub fn plan(cx: &Driver<'_>, bundle: &Bundle) -> Result<bool, BeatError> {
+    let outcome = consult(cx, bundle, Role::Planner)?;
+    let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
+    if bundle.read(Artifact::Brief)?.as_deref() == Some(brief) {
+        return Ok(false);
     }
+    cx.publish(bundle, Artifact::Brief, brief)?;
+    Ok(true)
+}
 
-    /// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
-    /// record; `None` where they came to no decision. Whoever calls this holds the bundle.
-    pub fn propose(&self, bundle: &Bundle) -> Result<Option<Vec<u8>>, BeatError> {
-        match consult(self, bundle, Role::Signoff) {
-            Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
-            Err(BeatError::Leaf { source, .. })
-                if matches!(*source, LeafError::NoArtifact { .. }) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
+/// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
+/// record; `None` where they came to no decision. Whoever calls this holds the bundle.
+pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, BeatError> {
+    match consult(cx, bundle, Role::Signoff) {
+        Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
+        Err(BeatError::Leaf { source, .. }) if matches!(*source, LeafError::NoArtifact { .. }) => {
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
 }
 

@@ -5,6 +5,7 @@ use pdca_journal::{Point, When};
 use pdca_leaves::{Call, CallFacts, LeafError, LeafEvent, LeafOutcome, Role, call};
 use pdca_state::{Bundle, WriteError, chain};
 
+use crate::attempt::forget_lost_checkout;
 use crate::checkout::{Checkout, CheckoutError};
 use crate::event::{What, millis};
 use crate::guard::{relieve_guard, stand_guard};
@@ -108,7 +109,7 @@ pub(crate) fn require_there(
 ) -> Result<(), BeatError> {
     let Some(path) = checkout.filter(|path| !path.is_dir()) else { return Ok(()) };
     cx.config.jobs().remove_all(bundle.id()).map_err(BeatError::Own)?;
-    cx.config.forget_lost_checkout(bundle.id()).map_err(BeatError::Own)?;
+    forget_lost_checkout(cx.config, bundle.id()).map_err(BeatError::Own)?;
     Err(CheckoutError::Lost { path: path.to_owned() }.into())
 }
 

@@ -35,6 +35,7 @@ mod commits;
 mod config;
 mod job;
 mod lane_env;
+mod lane_owner;
 mod locks;
 
 mod batch;
@@ -69,25 +70,31 @@ pub mod publish;
 mod testing;
 
 pub use admission::{AdmissionError, Held};
+pub use attempt::forget_lost_checkout;
 pub use authorship::{Author, AuthorError, Dates};
-pub use base::{Base, BaseError};
+pub use base::{Base, BaseError, stands_on, would_all_stand_on, would_stand_on};
 pub use batch::{Batch, Exhausted, Remark};
+pub use check::{gate, judge};
 pub use checkout::CheckoutError;
 pub use config::{
-    LaneOwner, LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig,
-    WorkspaceDirs,
+    LaneSettings, RunLimits, TargetChoiceError, TargetSpec, WorkspaceConfig, WorkspaceDirs,
 };
-pub use drift::Drifted;
-pub use failures::BeatFailure;
+pub use drift::{Drifted, is_drift_outdated};
+pub use failures::{BeatFailure, BeatFailures};
+pub use interactive::{plan, propose};
 pub use job::Jobs;
+pub use landed::landed_of;
 pub use lane_env::LaneEnv;
+pub use lane_owner::{LaneOwner, LaneOwners};
 pub use local_executor::LocalExecutor;
 pub use locks::{AtWork, Errand, WorkspaceLocks};
 pub use pdca_exec::BandEnd;
 pub use pdca_journal::{Clock, Effects, Point, Unwatched, When};
 pub use pdca_lanes::{LaneCount, LaneCountError};
-pub use preflight::{Fit, LaneNeeds, Reckoning, Room, Short};
-pub use refold::Staleness;
+pub use preflight::{
+    Fit, LaneNeeds, Reckoning, Room, Short, fit_lanes, fit_ports, reckon_lanes, room,
+};
+pub use refold::{Staleness, stale_results};
 pub use run::{
     AbortError, Begun, Observed, Pause, Prune, RecordError, RecordOf, Recovered, Run, RunError,
     RunStatus, Salvage, TakeOverError, has_work, integrations, pauses, prune, run_statuses,

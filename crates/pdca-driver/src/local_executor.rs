@@ -167,6 +167,9 @@ mod tests {
         let error = answer.unwrap_err();
         assert_eq!(error.to_string(), "build1 was lost: no route");
         let bundle = scene.bundle();
-        assert_eq!(scene.config.failure_of(&bundle, &bundle.glance().unwrap()), None);
+        assert_eq!(
+            crate::BeatFailures::of(&scene.config).find(&bundle, &bundle.glance().unwrap()),
+            None
+        );
     }
 }

@@ -97,63 +97,61 @@ impl Room {
     }
 }
 
-impl WorkspaceConfig {
-    /// What is free now.
-    pub fn room(&self) -> Room {
-        Room::at(self.written_to())
-    }
+/// What is free now.
+pub fn room(config: &WorkspaceConfig) -> Room {
+    Room::at(written_to(config))
+}
 
-    /// The places whose disks a run fills.
-    fn written_to(&self) -> [&Utf8Path; 2] {
-        [&self.dirs.root, &self.lanes.root]
-    }
+/// The places whose disks a run fills.
+fn written_to(config: &WorkspaceConfig) -> [&Utf8Path; 2] {
+    [&config.dirs.root, &config.lanes.root]
+}
 
-    /// What is free on the fullest of the disks that a run writes to.
-    fn free_disk(&self) -> io::Result<u64> {
-        least_free(self.written_to())
-    }
+/// What is free on the fullest of the disks that a run writes to.
+fn free_disk(config: &WorkspaceConfig) -> io::Result<u64> {
+    least_free(written_to(config))
+}
 
-    /// As many lanes as processors, memory, disk and ports allow. The disk is reckoned as if there were no
-    /// lane yet, each with a checkout of the largest target.
-    pub fn reckon(&self) -> Reckoning {
-        let sizes = self.targets.iter().filter_map(|spec| {
-            // A target that cannot be read stops the run itself, in better words.
-            let target = Target::open(&spec.name, &spec.path).ok()?;
-            let branch = spec.branch.as_deref().or(self.default_branch.as_deref());
-            target.checkout_size(&target.resolve(branch).ok()?.commit).ok()
-        });
-        let needs = LaneNeeds {
-            min_free: self.limits.min_free,
-            lane_memory: self.limits.lane_memory,
-            checkout: sizes.max(),
-            ports: self.lanes.ports,
-        };
-        needs.reckon(self.written_to())
-    }
+/// As many lanes as processors, memory, disk and ports allow. The disk is reckoned as if there were no
+/// lane yet, each with a checkout of the largest target.
+pub fn reckon_lanes(config: &WorkspaceConfig) -> Reckoning {
+    let sizes = config.targets.iter().filter_map(|spec| {
+        // A target that cannot be read stops the run itself, in better words.
+        let target = Target::open(&spec.name, &spec.path).ok()?;
+        let branch = spec.branch.as_deref().or(config.default_branch.as_deref());
+        target.checkout_size(&target.resolve(branch).ok()?.commit).ok()
+    });
+    let needs = LaneNeeds {
+        min_free: config.limits.min_free,
+        lane_memory: config.limits.lane_memory,
+        checkout: sizes.max(),
+        ports: config.lanes.ports,
+    };
+    needs.reckon(written_to(config))
+}
 
-    /// Whether the disk is short of what has to stay free; not where that cannot be measured.
-    pub(crate) fn short(&self) -> Option<Short> {
-        if self.limits.min_free == 0 {
-            return None;
-        }
-        self.free_disk().ok().and_then(|free| below(free, self.limits.min_free))
+/// Whether the disk is short of what has to stay free; not where that cannot be measured.
+pub(crate) fn short(config: &WorkspaceConfig) -> Option<Short> {
+    if config.limits.min_free == 0 {
+        return None;
     }
+    free_disk(config).ok().and_then(|free| below(free, config.limits.min_free))
+}
 
-    /// How many of the lanes that were asked for have ports: what counts for lanes in which nobody works yet.
-    pub fn fit_ports(&self, lanes: NonZeroU32) -> Fit {
-        let mut fit = Fit { lanes, remarks: Vec::new(), short: None };
-        fit.keep_to_ports(self.lanes.ports);
-        fit
-    }
+/// How many of the lanes that were asked for have ports: what counts for lanes in which nobody works yet.
+pub fn fit_ports(config: &WorkspaceConfig, lanes: NonZeroU32) -> Fit {
+    let mut fit = Fit { lanes, remarks: Vec::new(), short: None };
+    fit.keep_to_ports(config.lanes.ports);
+    fit
+}
 
-    /// How many of the lanes that were asked for there is room for.
-    pub fn fit(&self, lanes: NonZeroU32) -> Fit {
-        let limits = (self.limits.min_free, self.limits.lane_memory);
-        let mut fit = fit(lanes, &self.room(), limits, processors());
-        fit.keep_to_ports(self.lanes.ports);
-        fit.remarks.extend(uncapped(self.limits.leaf_memory, memory_support()));
-        fit
-    }
+/// How many of the lanes that were asked for there is room for.
+pub fn fit_lanes(config: &WorkspaceConfig, lanes: NonZeroU32) -> Fit {
+    let limits = (config.limits.min_free, config.limits.lane_memory);
+    let mut fit = fit(lanes, &room(config), limits, processors());
+    fit.keep_to_ports(config.lanes.ports);
+    fit.remarks.extend(uncapped(config.limits.leaf_memory, memory_support()));
+    fit
 }
 
 impl Fit {

@@ -6,8 +6,6 @@
 use pdca_gates::{Checks, Command};
 use pdca_lanes::footprint;
 
-use crate::config::WorkspaceConfig;
-
 /// Directories of CI, agents, tools and our own, wherever they lie in the tree.
 const DIRECTORIES: [&str; 13] = [
     ".pdca",
@@ -63,15 +61,13 @@ const READ_BY: [(&str, &[&str]); 4] = [
     ("tox", &["tox.ini"]),
 ];
 
-impl WorkspaceConfig {
-    /// The protected paths that a patch writes, sorted. A patch that cannot be read has none: it never
-    /// passes its gates.
-    pub fn protected_paths(&self, patch: &[u8]) -> Vec<String> {
-        let mut paths = footprint(patch).unwrap_or_default();
-        let words = gate_words(&self.rows);
-        paths.retain(|path| is_protected(path, &words));
-        paths
-    }
+/// The protected paths that a patch writes, sorted. A patch that cannot be read has none: it never
+/// passes its gates.
+pub(crate) fn protected_paths(rows: &Checks, patch: &[u8]) -> Vec<String> {
+    let mut paths = footprint(patch).unwrap_or_default();
+    let words = gate_words(rows);
+    paths.retain(|path| is_protected(path, &words));
+    paths
 }
 
 /// Every word of every gate, in small letters and without a leading `./`.

@@ -25,9 +25,12 @@ use crate::admission::AdmissionError;
 use crate::guard::relieve_guard;
 use crate::integrate::TargetBranchError;
 use crate::leaf::keep_log;
+use crate::publish::gates::gate_again;
+use crate::publish::inputs::inputs;
+use crate::publish::messages::fill_messages;
 use crate::run_bundle::{BeatError, Driver};
 
-pub use rehearsal::{Rehearsal, Would};
+pub use rehearsal::{Rehearsal, Would, rehearse_publishing};
 
 use forge::Forge;
 use messages::Messages;
@@ -295,62 +298,59 @@ impl From<ForgeError> for PublishError {
     }
 }
 
-impl Driver<'_> {
-    /// Publishes an accepted bundle, or finds what of it is out already.
-    pub fn publish_accepted(
-        &self,
-        bundle: &Bundle,
-        order: &Order<'_>,
-    ) -> Result<Published, PublishError> {
-        let _taken = self.config.locks().take(bundle.id())?;
-        self.require_untouched(bundle)?;
-        let mut inputs = self.config.inputs(bundle, order.settings)?;
-        if let Some(kept) = inputs.set_foreign_record_aside(bundle, self.effects)? {
-            self.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
-        }
-        // Whatever can be found out is found out before anything is changed, here or there.
-        let forge = Forge::look(self, bundle, &inputs, order)?;
-        forge.require_free_way(&inputs)?;
-        let mut news = Vec::new();
-        if self.fill_messages(bundle, &inputs)? {
-            news.push(News::Messages);
-        }
-        let messages = Messages::load(bundle)?;
-        let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message)?;
-        forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
-        if self.gate_again(bundle, &mut inputs, &messages)? {
-            news.push(News::Gated);
-        }
-        self.stop_if_told()?;
-        let done = forge.send(&mut inputs, &offer, &messages, order, &mut news)?;
-        Ok(Published {
-            id: bundle.id().clone(),
-            key: inputs.key.to_string(),
-            remote: order.settings.remote.clone(),
-            branch: inputs.branch.to_string(),
-            commit: offer.commit().to_string(),
-            number: done.number,
-            url: done.url,
-            state: done.state,
-            comment: done.comment,
-            news,
-        })
+/// Publishes an accepted bundle, or finds what of it is out already.
+pub fn publish_accepted(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    order: &Order<'_>,
+) -> Result<Published, PublishError> {
+    let _taken = cx.config.locks().take(bundle.id())?;
+    require_untouched(cx, bundle)?;
+    let mut inputs = inputs(cx.config, bundle, order.settings)?;
+    if let Some(kept) = inputs.set_foreign_record_aside(bundle, cx.effects)? {
+        cx.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
     }
+    // Whatever can be found out is found out before anything is changed, here or there.
+    let forge = Forge::look(cx, bundle, &inputs, order)?;
+    forge.require_free_way(&inputs)?;
+    let mut news = Vec::new();
+    if fill_messages(cx, bundle, &inputs)? {
+        news.push(News::Messages);
+    }
+    let messages = Messages::load(bundle)?;
+    let offer = Offer::make(&inputs.front.store, &inputs.sealed, &messages.message)?;
+    forge.require_branch_is_ours(&inputs, Some(offer.commit()))?;
+    if gate_again(cx, bundle, &mut inputs, &messages)? {
+        news.push(News::Gated);
+    }
+    stop_if_told(cx)?;
+    let done = forge.send(&mut inputs, &offer, &messages, order, &mut news)?;
+    Ok(Published {
+        id: bundle.id().clone(),
+        key: inputs.key.to_string(),
+        remote: order.settings.remote.clone(),
+        branch: inputs.branch.to_string(),
+        commit: offer.commit().to_string(),
+        number: done.number,
+        url: done.url,
+        state: done.state,
+        comment: done.comment,
+        news,
+    })
+}
 
-    /// A driver before this one may have died while a gate ran: compare before anything is believed.
-    fn require_untouched(&self, bundle: &Bundle) -> Result<(), PublishError> {
-        let written = relieve_guard(self, bundle)?;
-        if written.is_empty() {
-            return Ok(());
-        }
-        let text =
-            format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
-        let log = keep_log(self, bundle, "breach", &text)?;
-        let role = "child of an earlier driver";
-        Err(BeatError::Breach { role, log, written }.into())
+/// A driver before this one may have died while a gate ran: compare before anything is believed.
+fn require_untouched(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), PublishError> {
+    let written = relieve_guard(cx, bundle)?;
+    if written.is_empty() {
+        return Ok(());
     }
+    let text = format!("Written into the bundle while a child ran:\n- {}\n", written.join("\n- "));
+    let log = keep_log(cx, bundle, "breach", &text)?;
+    let role = "child of an earlier driver";
+    Err(BeatError::Breach { role, log, written }.into())
+}
 
-    pub(crate) fn stop_if_told(&self) -> Result<(), PublishError> {
-        if self.cancel.is_cancelled() { Err(PublishError::Interrupted) } else { Ok(()) }
-    }
+pub(crate) fn stop_if_told(cx: &Driver<'_>) -> Result<(), PublishError> {
+    if cx.cancel.is_cancelled() { Err(PublishError::Interrupted) } else { Ok(()) }
 }

@@ -20,7 +20,7 @@ use pdca_integrate::{
 use pdca_state::{Artifact, Brief, Bundle, BundleId, Snapshot, State, archive_stale, sha256_hex};
 
 use crate::attempt::{Attempt, ChangeCommit};
-use crate::base::{BaseError, Landscape, TargetTip, stale_sentence};
+use crate::base::{BaseError, Landscape, TargetTip, base_of, landscape_of, stale_sentence};
 use crate::check::require_patch;
 use crate::checkout::{CheckoutError, claim_checkout};
 use crate::commits::{commit_id, keep_ref};
@@ -70,7 +70,7 @@ pub(crate) fn mend(
     }
     let Some(spec) = cx.config.spec_of(&known.target) else { return Ok(false) };
     let store = cx.config.store(spec).map_err(CheckoutError::Objects)?;
-    let landscape = cx.config.landscape_of(&store, spec, &known.branch)?;
+    let landscape = landscape_of(cx.config, &store, spec, &known.branch)?;
     let Some(stale) = landscape.stale(bundle.id()) else { return Ok(false) };
     let said = stale_sentence(stale);
     match refold(cx, &store, spec, bundle, &known, &said)? {
@@ -106,7 +106,7 @@ fn refold(
     let tip = store.branch_tip(&known.branch).map_err(CheckoutError::Objects)?;
     let Some(tip) = tip else { return Ok(Refolded::Waits) };
     let at = TargetTip { spec, branch: &known.branch, tip };
-    let base = match cx.config.base_of(store, bundle, &brief, at) {
+    let base = match base_of(cx.config, store, bundle, &brief, at) {
         Ok(base) => base,
         Err(BaseError::Lacks { .. } | BaseError::Conflict { .. }) => {
             return Ok(Refolded::Waits);
@@ -237,41 +237,39 @@ pub struct Staleness {
     pub waits_for: Option<BundleId>,
 }
 
-impl WorkspaceConfig {
-    /// The bundles whose results are stale. What cannot be looked at is not: it is found out when the
-    /// bundle is driven.
-    pub fn stale_results(&self) -> BTreeMap<BundleId, Staleness> {
-        let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
-        for bundle in self.dirs.bundles.list().unwrap_or_default() {
-            let Ok(Some(known)) = self.attempts().load(bundle.id()) else { continue };
-            if !known.stands_on.is_empty() {
-                let place = (known.target, known.branch);
-                fronts.entry(place).or_default().push(bundle.id().clone());
-            }
+/// The bundles whose results are stale. What cannot be looked at is not: it is found out when the
+/// bundle is driven.
+pub fn stale_results(config: &WorkspaceConfig) -> BTreeMap<BundleId, Staleness> {
+    let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
+    for bundle in config.dirs.bundles.list().unwrap_or_default() {
+        let Ok(Some(known)) = config.attempts().load(bundle.id()) else { continue };
+        if !known.stands_on.is_empty() {
+            let place = (known.target, known.branch);
+            fronts.entry(place).or_default().push(bundle.id().clone());
         }
-        let mut found = BTreeMap::new();
-        for ((target, branch), ids) in fronts {
-            let Some(spec) = self.spec_of(&target) else { continue };
-            let Ok(store) = self.store(spec) else { continue };
-            let Ok(landscape) = self.landscape_of(&store, spec, &branch) else { continue };
-            for id in ids {
-                if let Some(stale) = landscape.stale(&id) {
-                    let why = stale_sentence(stale);
-                    let waits_for = self.lacking(&landscape, &id);
-                    found.insert(id, Staleness { why, waits_for });
-                }
-            }
-        }
-        found
     }
-
-    /// The prerequisite of a bundle that has no result to stand on.
-    fn lacking(&self, landscape: &Landscape, id: &BundleId) -> Option<BundleId> {
-        let brief = self.dirs.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
-        let brief = Brief::parse(&String::from_utf8_lossy(&brief));
-        match landscape.foundation_of(id, &brief, self.schedule.speculation()) {
-            Ok(_) => None,
-            Err(lacks) => lacks.into_iter().next().map(|lack| lack.on),
+    let mut found = BTreeMap::new();
+    for ((target, branch), ids) in fronts {
+        let Some(spec) = config.spec_of(&target) else { continue };
+        let Ok(store) = config.store(spec) else { continue };
+        let Ok(landscape) = landscape_of(config, &store, spec, &branch) else { continue };
+        for id in ids {
+            if let Some(stale) = landscape.stale(&id) {
+                let why = stale_sentence(stale);
+                let waits_for = lacking(config, &landscape, &id);
+                found.insert(id, Staleness { why, waits_for });
+            }
         }
+    }
+    found
+}
+
+/// The prerequisite of a bundle that has no result to stand on.
+fn lacking(config: &WorkspaceConfig, landscape: &Landscape, id: &BundleId) -> Option<BundleId> {
+    let brief = config.dirs.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
+    let brief = Brief::parse(&String::from_utf8_lossy(&brief));
+    match landscape.foundation_of(id, &brief, config.schedule.speculation()) {
+        Ok(_) => None,
+        Err(lacks) => lacks.into_iter().next().map(|lack| lack.on),
     }
 }

@@ -18,10 +18,12 @@ use crate::admission::AdmissionError;
 use crate::assemble::assemble_summary;
 use crate::base::BaseError;
 use crate::build::build;
+use crate::check::gate;
 use crate::checkout::CheckoutError;
 use crate::config::{TargetChoiceError, WorkspaceConfig};
-use crate::drift::{Drifted, tell_drift};
+use crate::drift::{Drifted, is_drift_outdated, tell_drift};
 use crate::event::{Scope, Stream, What, millis};
+use crate::failures::BeatFailures;
 use crate::guard::relieve_guard;
 use crate::lane_env::LaneEnv;
 use crate::leaf::keep_log;
@@ -226,7 +228,7 @@ impl Driver<'_> {
                     let text = format!("how long bundles take cannot be noted: {error}");
                     self.tell(bundle, What::notice(text));
                 }
-                if let Err(error) = self.config.forget_failures(bundle.id()) {
+                if let Err(error) = BeatFailures::of(self.config).forget(bundle.id()) {
                     let text = format!("that it failed before cannot be forgotten: {error}");
                     self.tell(bundle, What::notice(text));
                 }
@@ -234,7 +236,7 @@ impl Driver<'_> {
             }
             Err(BeatError::Interrupted) => {}
             Err(error) => {
-                let note = || self.config.note_failure(bundle, error);
+                let note = || BeatFailures::of(self.config).note(bundle, error);
                 if let Err(error) = self.effects.perform("failure-noted", note) {
                     self.warn(bundle, format!("that it failed cannot be noted: {error}"));
                 }
@@ -253,7 +255,7 @@ impl Driver<'_> {
         // Only there does the answer decide anything, and it costs a look at the whole patch.
         let outdated = snapshot.state == State::Checked
             && (snapshot.coverage()? == Coverage::Changed
-                || self.config.is_drift_outdated(snapshot)?);
+                || is_drift_outdated(self.config, snapshot)?);
         Ok(Position {
             state: snapshot.state,
             close: closes && !snapshot.reopened,
@@ -402,7 +404,7 @@ fn carry_out(
         Step::Halt(_) => Ok(()),
         Step::Close => close(cx, bundle, snapshot),
         Step::Build => build(cx, bundle, snapshot),
-        Step::Gate => cx.gate(bundle, snapshot).map(drop),
+        Step::Gate => gate(cx, bundle, snapshot).map(drop),
         Step::Review => review(cx, bundle, snapshot),
         Step::Assemble => assemble_summary(cx, bundle, snapshot),
         Step::Archive(reentry) => {

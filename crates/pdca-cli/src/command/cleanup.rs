@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use pdca_driver::{
-    Effects, LaneOwner, Point, Prune, RecordOf, RunStatus, When, WorkspaceConfig, has_work, prune,
-    run_statuses, to_prune,
+    Effects, LaneOwner, LaneOwners, Point, Prune, RecordOf, RunStatus, When, WorkspaceConfig,
+    has_work, prune, run_statuses, to_prune,
 };
 use pdca_journal::Liveness;
 use pdca_lanes::{LaneReport, RemovalStep, Target};
@@ -205,7 +205,7 @@ fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Opt
     if let Some(run) = active {
         return Some(format!("run {run} is not over"));
     }
-    match site.lane_owner(lane.slot, &lane.target) {
+    match LaneOwners::in_lanes_of(site).of(lane.slot, &lane.target) {
         // A combination is made again from the seals, where an integration is not over.
         LaneOwner::Nobody | LaneOwner::Combination => None,
         LaneOwner::Stranger => Some("work of another workspace lies in it".to_owned()),

@@ -279,7 +279,7 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
 
 /// What is free, against what a run has to leave.
 fn room(site: &WorkspaceConfig) -> Row {
-    let room = site.room();
+    let room = pdca_driver::room(site);
     let (Ok(disk), Ok(memory)) = (&room.disk, &room.memory) else {
         let why = room.disk.as_ref().err().or(room.memory.as_ref().err());
         let why = why.map_or_else(String::new, |error| format!(": {error}"));
@@ -298,7 +298,7 @@ fn room(site: &WorkspaceConfig) -> Row {
 fn lanes(workspace: &Workspace, site: &WorkspaceConfig) -> Row {
     let what = "lanes";
     match workspace.config.driver.lanes {
-        LaneCount::Auto => Row::ok(what, site.reckon().to_string()),
+        LaneCount::Auto => Row::ok(what, pdca_driver::reckon_lanes(site).to_string()),
         LaneCount::Number(0) => Row::warning(
             what,
             "`lanes` in [driver] is 0, and 1 is taken",

@@ -76,7 +76,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let site = session::site(cx)?;
-    let branches = site.forecast(&only).map_err(|error| super::integrate::unknown(&error))?;
+    let branches = pdca_driver::integrate::forecast(&site, &only)
+        .map_err(|error| super::integrate::unknown(&error))?;
     Ok(Response::done(Forecast { branches }))
 }
 

@@ -135,9 +135,9 @@ fn over_bundle(
     }
     let report = session::work(cx, &site, None, err, |driver: &Driver<'_>| {
         if open {
-            driver.gate(bundle, &snapshot)
+            pdca_driver::gate(driver, bundle, &snapshot)
         } else {
-            Ok(driver.judge(bundle, &snapshot, false)?.report)
+            Ok(pdca_driver::judge(driver, bundle, &snapshot, false)?.report)
         }
     })?;
     let report = report.map_err(|error| session::explain(bundle, error))?;

@@ -245,7 +245,7 @@ impl Asked<'_> {
         }
         let configured = ("integrate.lanes", settings.lanes);
         let lanes = session::lanes(cx, site, args.lanes, configured, err)?;
-        let lanes = session::told_fit(cx, &site.fit(lanes), err)?;
+        let lanes = session::told_fit(cx, &pdca_driver::fit_lanes(site, lanes), err)?;
         for front in fronts.iter().filter(|front| has_work(front, only)) {
             let elsewhere = unlanded.elsewhere(front);
             let order = IntegrationRequest {
@@ -263,7 +263,7 @@ impl Asked<'_> {
                 continue;
             }
             if cx.globals.dry_run {
-                match site.dry_run(front, &order) {
+                match pdca_driver::integrate::dry_run(site, front, &order) {
                     Ok(rehearsed) => {
                         came.told.push(told::rehearsed(cx, front, &rehearsed, &mut came.page)?);
                         unlanded.landed(rehearsed.landing.iter().map(|(id, _)| id));
@@ -338,7 +338,7 @@ fn send_back(
 ) -> Result<Vec<ReturnedRow>, Failure> {
     let is_left = |held: &&Held| {
         held.reason != HeldReason::Conflict
-            || !site.has_resolver()
+            || !pdca_driver::integrate::has_resolver(site)
             || resolving.is_blocked(&held.id)
     };
     let held: Vec<&Held> = landed.iter().flat_map(|(_, done)| &done.held).filter(is_left).collect();
@@ -364,7 +364,7 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
         return Ok(());
     }
     let fronts = TargetBranches::load(&site.queue())?;
-    for (sighting, follows) in site.unfinished_integrations(&fronts)? {
+    for (sighting, follows) in pdca_driver::integrate::unfinished_integrations(site, &fronts)? {
         if follows == NextAction::End {
             let id = &sighting.id;
             end_integration(&site.queue(), id, &fronts, ambient::moment)
@@ -396,7 +396,7 @@ fn resolve_conflicts(
     let held = landed.iter().flat_map(|(_, done)| &done.held);
     let held = held.filter(|held| held.reason == HeldReason::Conflict);
     let ids: BTreeSet<BundleId> = held.map(|held| held.id.clone()).collect();
-    if args.no_resolve || ids.is_empty() || !site.has_resolver() {
+    if args.no_resolve || ids.is_empty() || !pdca_driver::integrate::has_resolver(site) {
         return Ok(Resolving::default());
     }
     if !resolve::has_program(cx, site) {
@@ -507,7 +507,13 @@ fn seal_old(
             let snapshot = change.bundle.load()?;
             let text = snapshot.summary.as_ref().map_or("", pdca_state::Summary::text);
             let hand = Hand { summary: text };
-            let sealed = match site.seal(&change.bundle, &snapshot, hand, effects.as_ref()) {
+            let sealed = match pdca_driver::integrate::seal(
+                site,
+                &change.bundle,
+                &snapshot,
+                hand,
+                effects.as_ref(),
+            ) {
                 Ok(sealed) => sealed,
                 Err(error) => {
                     let failure = unsealable(&error, &change.bundle);

@@ -199,7 +199,7 @@ fn plan(
 ) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
-    let planned = session::work(cx, &site, None, err, |driver| driver.plan(bundle))?;
+    let planned = session::work(cx, &site, None, err, |driver| pdca_driver::plan(driver, bundle))?;
     let is_planned = planned.map_err(|error| session::explain(bundle, error))?;
     let (brief, exit) =
         if is_planned { (Brief::Planned, Exit::Done) } else { (Brief::Unplanned, Exit::Waiting) };

@@ -200,7 +200,7 @@ fn foundations(
 ) -> Result<BTreeMap<BundleId, Vec<BundleId>>, Failure> {
     let workspace = cx.workspace()?;
     let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));
-    let all = site.would_all_stand_on(&bundles.collect::<Result<Vec<_>, _>>()?);
+    let all = pdca_driver::would_all_stand_on(site, &bundles.collect::<Result<Vec<_>, _>>()?);
     // Whoever waits for a prerequisite is among the dependencies, and `why` says more.
     let known = all.into_iter().filter_map(|(id, on)| Some((id, on.ok()?)));
     Ok(known.filter(|(_, on)| !on.is_empty()).collect())

@@ -71,10 +71,10 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
                 (Came::Failed(explain::failed(error, bundle)), is_last)
             };
             let (came, is_last) = if dry_run {
-                let said = driver.rehearse_publishing(bundle, &order);
+                let said = pdca_driver::publish::rehearse_publishing(driver, bundle, &order);
                 said.map_or_else(failed, |said| (Came::Would(said), false))
             } else {
-                let done = driver.publish_accepted(bundle, &order);
+                let done = pdca_driver::publish::publish_accepted(driver, bundle, &order);
                 done.map_or_else(failed, |done| (Came::Out(done), false))
             };
             ended.push(Ended { id: bundle.id().clone(), came });

@@ -78,7 +78,8 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let settings = cx.workspace()?.config.integrate.clone();
     let now = TargetBranches::load(&site.queue())?;
     tell_unplaceable(&now.unplaceable, &named)?;
-    let begun = site.resolving(&named).map_err(|error| explain(&error))?;
+    let begun =
+        pdca_driver::integrate::resolving(&site, &named).map_err(|error| explain(&error))?;
     let work = Work { cx, site: &site, settings: &settings, now: &now };
     let ids = candidates(&now.branches, &named);
     let mut resolving = if cx.globals.dry_run {
@@ -200,7 +201,7 @@ impl Work<'_> {
         let (told, failed) = session::work(self.cx, self.site, events, err, |driver| {
             let (mut told, mut failed) = (begun, None);
             for (front, id) in places {
-                match driver.resolve(front, id, task) {
+                match pdca_driver::integrate::resolve(driver, front, id, task) {
                     Ok(one) => told.push(one),
                     Err(error) => {
                         let stops = matches!(error, ResolveError::Interrupted);
@@ -246,7 +247,9 @@ impl Work<'_> {
         let ids: BTreeSet<BundleId> = resolving.ready().cloned().collect();
         let places = self.places(&ids);
         let adopted = session::work(cx, site, events, err, |driver| {
-            places.iter().try_for_each(|(front, id)| driver.adopt(front, id).map(drop))
+            places.iter().try_for_each(|(front, id)| {
+                pdca_driver::integrate::adopt(driver, front, id).map(drop)
+            })
         })?;
         adopted.map_err(|error| explain(&error))?;
         let batch = Batch::of(site, &ids)?;

@@ -235,7 +235,8 @@ impl Case<'_> {
         require_awaiting(bundle, snapshot)?;
         session::require_leaf(cx, Role::Signoff)?;
         let site = session::site(cx)?;
-        let proposed = session::work(cx, &site, None, err, |driver| driver.propose(bundle))?;
+        let proposed =
+            session::work(cx, &site, None, err, |driver| pdca_driver::propose(driver, bundle))?;
         let Some(proposed) = proposed.map_err(|error| session::explain(bundle, error))? else {
             let message = "no decision was made".to_owned();
             cx.note(err, &message)?;
@@ -262,8 +263,7 @@ impl Case<'_> {
         let Case { cx, bundle, snapshot, .. } = *self;
         let site = session::site(cx)?;
         let hand = Hand { summary: signed };
-        let sealed = site
-            .seal(bundle, snapshot, hand, effects)
+        let sealed = pdca_driver::integrate::seal(&site, bundle, snapshot, hand, effects)
             .map_err(|error| super::integrate::unsealable(&error, bundle))?;
         if let Sealing::Unknown { what } = sealed {
             let text = format!(

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
                 unblocked.map_err(|error| unexpected(&error))?;
                 // Where its checkout was lost, it begins in one that is made anew.
                 if let Some(id) = one {
-                    site.forget_lost_checkout(id)?;
+                    pdca_driver::forget_lost_checkout(&site, id)?;
                 }
             }
         }

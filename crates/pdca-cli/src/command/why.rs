@@ -136,7 +136,7 @@ fn explain(
             if snapshot.state == State::Planned
                 && let Ok(site) = crate::session::site(cx)
             {
-                match site.would_stand_on(bundle) {
+                match pdca_driver::would_stand_on(&site, bundle) {
                     Ok(on) if on.is_empty() => {}
                     Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),
                     // What keeps it from being computed is reported when the bundle is driven.
@@ -189,7 +189,7 @@ fn explain(
         }
     };
     if let Ok(site) = crate::session::site(cx)
-        && let Some(on) = site.stands_on(bundle, snapshot.iterations)
+        && let Some(on) = pdca_driver::stands_on(&site, bundle, snapshot.iterations)
     {
         to.reasons.push(format!("it stands on {on}"));
     }

@@ -181,7 +181,7 @@ fn added(before: &str, after: &str) -> Vec<String> {
 /// is no longer so.
 fn is_judged_again(site: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, LoadError> {
     match snapshot.state {
-        State::Checked | State::AwaitingSignoff => site.is_drift_outdated(snapshot),
+        State::Checked | State::AwaitingSignoff => pdca_driver::is_drift_outdated(site, snapshot),
         State::Unplanned
         | State::Resolved
         | State::Planned

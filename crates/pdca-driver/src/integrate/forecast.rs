@@ -15,6 +15,7 @@ use pdca_integrate::{
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
 
+use crate::base::checked_change;
 use crate::config::{TargetSpec, WorkspaceConfig};
 
 use super::patch_scope::PatchScope;
@@ -122,181 +123,184 @@ struct Memory {
     pairs: BTreeMap<String, Vec<Conflict>>,
 }
 
-impl WorkspaceConfig {
-    /// The outlook for every branch. Bundles that have landed or will not be built are left out.
-    pub fn forecast(
-        &self,
-        only: &BTreeSet<BundleId>,
-    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-        self.forecast_among(only, Scope { about: None, most: usize::MAX })
-    }
+/// The outlook for every branch. Bundles that have landed or will not be built are left out.
+pub fn forecast(
+    config: &WorkspaceConfig,
+    only: &BTreeSet<BundleId>,
+) -> Result<Vec<BranchForecast>, TargetBranchError> {
+    forecast_among(config, only, Scope { about: None, most: usize::MAX })
+}
 
-    /// The same, in passing: where very many pairs are new, only some of them are looked at.
-    pub fn quick_forecast(
-        &self,
-        only: &BTreeSet<BundleId>,
-    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-        self.forecast_among(only, Scope { about: None, most: IN_PASSING })
-    }
+/// The same, in passing: where very many pairs are new, only some of them are looked at.
+pub fn quick_forecast(
+    config: &WorkspaceConfig,
+    only: &BTreeSet<BundleId>,
+) -> Result<Vec<BranchForecast>, TargetBranchError> {
+    forecast_among(config, only, Scope { about: None, most: IN_PASSING })
+}
 
-    /// What a bundle that was just checked does not go together with, among all that are built.
-    pub fn forecast_of(&self, bundle: &BundleId) -> Result<Vec<PairForecast>, TargetBranchError> {
-        let built: Vec<Bundle> = self
-            .dirs
-            .bundles
-            .list()?
-            .into_iter()
-            .filter(|other| other.path(Artifact::Patch).exists())
-            .collect();
-        let own = built.iter().find(|other| other.id() == bundle).map(WorkspaceConfig::scope);
-        let Some(own) = own else { return Ok(Vec::new()) };
-        // Most of them are apart, which is seen without asking git.
-        let near = built.iter().filter(|other| WorkspaceConfig::scope(other).may_overlap(&own));
-        let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
-        if !near.iter().any(|other| other != bundle) {
-            return Ok(Vec::new());
-        }
-        let only = near.into_iter().chain([bundle.clone()]).collect();
-        let forecasts =
-            self.forecast_among(&only, Scope { about: Some(bundle), most: IN_PASSING })?;
-        Ok(forecasts.into_iter().flat_map(|forecast| forecast.pairs).collect())
+/// What a bundle that was just checked does not go together with, among all that are built.
+pub fn forecast_of(
+    config: &WorkspaceConfig,
+    bundle: &BundleId,
+) -> Result<Vec<PairForecast>, TargetBranchError> {
+    let built: Vec<Bundle> = config
+        .dirs
+        .bundles
+        .list()?
+        .into_iter()
+        .filter(|other| other.path(Artifact::Patch).exists())
+        .collect();
+    let own = built.iter().find(|other| other.id() == bundle).map(scope);
+    let Some(own) = own else { return Ok(Vec::new()) };
+    // Most of them are apart, which is seen without asking git.
+    let near = built.iter().filter(|other| scope(other).may_overlap(&own));
+    let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
+    if !near.iter().any(|other| other != bundle) {
+        return Ok(Vec::new());
     }
+    let only = near.into_iter().chain([bundle.clone()]).collect();
+    let forecasts = forecast_among(config, &only, Scope { about: Some(bundle), most: IN_PASSING })?;
+    Ok(forecasts.into_iter().flat_map(|forecast| forecast.pairs).collect())
+}
 
-    fn scope(bundle: &Bundle) -> PatchScope {
-        // One that cannot be read is told about by whoever reads it next.
-        PatchScope::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
-    }
+fn scope(bundle: &Bundle) -> PatchScope {
+    // One that cannot be read is told about by whoever reads it next.
+    PatchScope::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
+}
 
-    /// The outlook among these bundles, or only for one of them with each other one.
-    fn forecast_among(
-        &self,
-        only: &BTreeSet<BundleId>,
-        scope: Scope<'_>,
-    ) -> Result<Vec<BranchForecast>, TargetBranchError> {
-        let landed = self.landed(only)?;
-        let mut memory = self.load_memory();
-        let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
-        for bundle in self.dirs.bundles.list()? {
-            let is_wanted = only.is_empty() || only.contains(bundle.id());
-            let Ok(snapshot) = bundle.load() else { continue };
-            let has_patch = snapshot.artifacts.contains(Artifact::Patch);
-            let is_over = matches!(snapshot.state, State::Resolved | State::Discontinued)
-                || snapshot.state == State::Complete && !has_patch
-                || landed.contains(bundle.id());
-            let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
-                continue;
-            };
-            // Where a bundle belongs that names no known target is told by whoever builds it.
-            let Ok(Some(target)) = self.target_of(brief) else { continue };
-            let branch = self.branch_of(brief, &target).unwrap_or_default();
-            let key = (target.name.clone(), branch);
-            let forecast = forecasts.entry(key).or_insert(Place { target, bundles: Vec::new() });
-            forecast.bundles.push((bundle, snapshot));
-        }
-        let mut found = Vec::new();
-        for ((_, branch), Place { target, bundles }) in forecasts {
-            let failed = |source| TargetBranchError::Store { target: target.name.clone(), source };
-            let store = self.store(&target).map_err(failed)?;
-            let items: Vec<ForecastItem> = bundles
-                .iter()
-                .map(|(bundle, snapshot)| self.item(&store, bundle, snapshot, &mut memory))
-                .collect();
-            let pairs = unclear_pairs(&store, &self.integrate, &items, scope, &mut memory);
-            found.push(BranchForecast {
-                grouping: grouping(&items, &pairs),
-                target: target.name.clone(),
-                branch,
-                bundles: items.iter().map(|item| (item.id.clone(), item.level)).collect(),
-                pairs,
-            });
-        }
-        self.store_memory(&memory);
-        Ok(found)
-    }
-
-    fn landed(&self, only: &BTreeSet<BundleId>) -> Result<BTreeSet<BundleId>, TargetBranchError> {
-        let is_wanted = |id: &BundleId| only.is_empty() || only.contains(id);
-        let fronts = TargetBranches::load_some(&self.queue(), is_wanted)?;
-        let changes = fronts.branches.iter().flat_map(|front| &front.changes);
-        let landed = changes.filter(|change| matches!(change.standing, ChangeState::Landed { .. }));
-        Ok(landed.map(|change| change.bundle.id().clone()).collect())
-    }
-
-    fn item(
-        &self,
-        store: &Store,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        memory: &mut Memory,
-    ) -> ForecastItem {
-        let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
-        let brief = snapshot.authored_brief();
-        let globs = brief.map(pdca_state::Brief::touches).unwrap_or_default();
-        let touches = globs.iter().filter_map(parse).collect();
-        let head = self.head_of(store, bundle, snapshot, memory);
-        let level = match (head, snapshot.state) {
-            (Some(_), State::Complete) => Level::Seals,
-            (Some(_), _) => Level::Heads,
-            (None, _) => Level::Declared,
+/// The outlook among these bundles, or only for one of them with each other one.
+fn forecast_among(
+    config: &WorkspaceConfig,
+    only: &BTreeSet<BundleId>,
+    scope: Scope<'_>,
+) -> Result<Vec<BranchForecast>, TargetBranchError> {
+    let landed = landed(config, only)?;
+    let mut memory = load_memory(config);
+    let mut forecasts: BTreeMap<(String, String), Place> = BTreeMap::new();
+    for bundle in config.dirs.bundles.list()? {
+        let is_wanted = only.is_empty() || only.contains(bundle.id());
+        let Ok(snapshot) = bundle.load() else { continue };
+        let has_patch = snapshot.artifacts.contains(Artifact::Patch);
+        let is_over = matches!(snapshot.state, State::Resolved | State::Discontinued)
+            || snapshot.state == State::Complete && !has_patch
+            || landed.contains(bundle.id());
+        let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
+            continue;
         };
-        let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
-        let scope = head.map(|_| WorkspaceConfig::scope(bundle));
-        ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs }
+        // Where a bundle belongs that names no known target is told by whoever builds it.
+        let Ok(Some(target)) = config.target_of(brief) else { continue };
+        let branch = config.branch_of(brief, &target).unwrap_or_default();
+        let key = (target.name.clone(), branch);
+        let forecast = forecasts.entry(key).or_insert(Place { target, bundles: Vec::new() });
+        forecast.bundles.push((bundle, snapshot));
     }
-
-    /// The commit that a bundle's patch makes, where it has one that applies.
-    fn head_of(
-        &self,
-        store: &Store,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        memory: &mut Memory,
-    ) -> Option<ObjectId> {
-        // The very commit that Do left, where it is known.
-        if let Ok(Some((_, head, _))) = self.checked_change(store, bundle, snapshot) {
-            return Some(head);
-        }
-        let patch = bundle.read(Artifact::Patch).ok()?.filter(|patch| !patch.is_empty())?;
-        let checked = snapshot.gates.as_ref().and_then(|gates| gates.base.clone());
-        let begun = || Some(self.attempts().load(bundle.id()).ok()??.base);
-        let base = ObjectId::from_hex(checked.or_else(begun)?.as_bytes()).ok()?;
-        let key = format!("{} {base} {}", bundle.id(), sha256_hex(&patch));
-        let known = memory.heads.get(&key).and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
-        // What nothing refers to may have been collected; then it is made again.
-        if let Some(known) = known.filter(|known| store.tree_of(*known).is_ok()) {
-            return Some(known);
-        }
-        let made = store.rebuild(&Ingredients {
-            base,
-            patch: &patch,
-            message: "pdca: a forecast\n",
-            name: "pdca",
-            email: "forecast@pdca.invalid",
-            seconds: 0,
+    let mut found = Vec::new();
+    for ((_, branch), Place { target, bundles }) in forecasts {
+        let failed = |source| TargetBranchError::Store { target: target.name.clone(), source };
+        let store = config.store(&target).map_err(failed)?;
+        let items: Vec<ForecastItem> = bundles
+            .iter()
+            .map(|(bundle, snapshot)| item(config, &store, bundle, snapshot, &mut memory))
+            .collect();
+        let pairs = unclear_pairs(&store, &config.integrate, &items, scope, &mut memory);
+        found.push(BranchForecast {
+            grouping: grouping(&items, &pairs),
+            target: target.name.clone(),
+            branch,
+            bundles: items.iter().map(|item| (item.id.clone(), item.level)).collect(),
+            pairs,
         });
-        let made = made.ok()?;
-        memory.heads.insert(key, made.to_string());
-        Some(made)
     }
+    store_memory(config, &memory);
+    Ok(found)
+}
 
-    fn memory_file(&self) -> Utf8PathBuf {
-        self.dirs.private().join("forecast.json")
+fn landed(
+    config: &WorkspaceConfig,
+    only: &BTreeSet<BundleId>,
+) -> Result<BTreeSet<BundleId>, TargetBranchError> {
+    let is_wanted = |id: &BundleId| only.is_empty() || only.contains(id);
+    let fronts = TargetBranches::load_some(&config.queue(), is_wanted)?;
+    let changes = fronts.branches.iter().flat_map(|front| &front.changes);
+    let landed = changes.filter(|change| matches!(change.standing, ChangeState::Landed { .. }));
+    Ok(landed.map(|change| change.bundle.id().clone()).collect())
+}
+
+fn item(
+    config: &WorkspaceConfig,
+    store: &Store,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    memory: &mut Memory,
+) -> ForecastItem {
+    let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
+    let brief = snapshot.authored_brief();
+    let globs = brief.map(pdca_state::Brief::touches).unwrap_or_default();
+    let touches = globs.iter().filter_map(parse).collect();
+    let head = head_of(config, store, bundle, snapshot, memory);
+    let level = match (head, snapshot.state) {
+        (Some(_), State::Complete) => Level::Seals,
+        (Some(_), _) => Level::Heads,
+        (None, _) => Level::Declared,
+    };
+    let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
+    let scope = head.map(|_| scope(bundle));
+    ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs }
+}
+
+/// The commit that a bundle's patch makes, where it has one that applies.
+fn head_of(
+    config: &WorkspaceConfig,
+    store: &Store,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    memory: &mut Memory,
+) -> Option<ObjectId> {
+    // The very commit that Do left, where it is known.
+    if let Ok(Some((_, head, _))) = checked_change(config, store, bundle, snapshot) {
+        return Some(head);
     }
-
-    fn load_memory(&self) -> Memory {
-        let text = files::read_bounded(self.memory_file(), LARGEST).ok().flatten();
-        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    let patch = bundle.read(Artifact::Patch).ok()?.filter(|patch| !patch.is_empty())?;
+    let checked = snapshot.gates.as_ref().and_then(|gates| gates.base.clone());
+    let begun = || Some(config.attempts().load(bundle.id()).ok()??.base);
+    let base = ObjectId::from_hex(checked.or_else(begun)?.as_bytes()).ok()?;
+    let key = format!("{} {base} {}", bundle.id(), sha256_hex(&patch));
+    let known = memory.heads.get(&key).and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
+    // What nothing refers to may have been collected; then it is made again.
+    if let Some(known) = known.filter(|known| store.tree_of(*known).is_ok()) {
+        return Some(known);
     }
+    let made = store.rebuild(&Ingredients {
+        base,
+        patch: &patch,
+        message: "pdca: a forecast\n",
+        name: "pdca",
+        email: "forecast@pdca.invalid",
+        seconds: 0,
+    });
+    let made = made.ok()?;
+    memory.heads.insert(key, made.to_string());
+    Some(made)
+}
 
-    /// Remembers, if that can be done: what is lost is time.
-    fn store_memory(&self, memory: &Memory) {
-        let Ok(text) = serde_json::to_vec(memory) else { return };
-        let path = self.memory_file();
-        let known = files::read_bounded(&path, LARGEST).ok().flatten();
-        let is_news = known.as_ref() != Some(&text);
-        if is_news && memory.pairs.len() < MOST && self.dirs.private().is_dir() {
-            drop(files::replace_unsynced(&path, &text));
-        }
+fn memory_file(config: &WorkspaceConfig) -> Utf8PathBuf {
+    config.dirs.private().join("forecast.json")
+}
+
+fn load_memory(config: &WorkspaceConfig) -> Memory {
+    let text = files::read_bounded(memory_file(config), LARGEST).ok().flatten();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// Remembers, if that can be done: what is lost is time.
+fn store_memory(config: &WorkspaceConfig, memory: &Memory) {
+    let Ok(text) = serde_json::to_vec(memory) else { return };
+    let path = memory_file(config);
+    let known = files::read_bounded(&path, LARGEST).ok().flatten();
+    let is_news = known.as_ref() != Some(&text);
+    if is_news && memory.pairs.len() < MOST && config.dirs.private().is_dir() {
+        drop(files::replace_unsynced(&path, &text));
     }
 }
 

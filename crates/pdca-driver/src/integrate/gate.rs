@@ -16,10 +16,12 @@ use pdca_lanes::OwnerNote;
 use pdca_process::Cancel;
 use pdca_state::{Bundle, GateReport, GateRow, sha256_hex};
 
+use crate::check::{follow_gate, gate_sandbox, tell_of_checkout};
 use crate::checkout::{Checkout, CheckoutError};
-use crate::config::{COMBINED, TargetSpec, WorkspaceConfig};
+use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::event::What;
 use crate::lane_env::LaneEnv;
+use crate::lane_owner::COMBINED;
 use crate::run_bundle::{BeatError, Driver, unexpected_outcome};
 
 use super::reproduce::reproduce;
@@ -185,7 +187,7 @@ impl Driver<'_> {
         let logs = Evidence::of(&self.config.queue()).of_tree(at.tree);
         scene.logs = Some(&logs);
         let wire = self.watch(&checkout)?;
-        let mut tell = |event| self.follow_gate(told, event);
+        let mut tell = |event| follow_gate(self, told, event);
         let outcome =
             run_checks(&self.config.rows, &scene, Some(&mut standing), self.cancel, &mut tell);
         let outcome = outcome.map_err(|error| match error {
@@ -210,7 +212,7 @@ impl Driver<'_> {
         scene.target = Some(&at.target.name);
         scene.run = Some(&self.config.run);
         scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
-        scene.sandbox = Some(self.gate_sandbox(checkout));
+        scene.sandbox = Some(gate_sandbox(self, checkout));
         scene.hold = Some(children);
         scene.max_memory = self.config.limits.leaf_memory;
         scene.search_path = self.config.search_path.as_deref();
@@ -230,7 +232,7 @@ impl Driver<'_> {
         ];
         let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
         let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
-        self.tell_of_checkout(told, &others);
+        tell_of_checkout(self, told, &others);
     }
 }
 

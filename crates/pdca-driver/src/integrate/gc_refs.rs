@@ -80,134 +80,140 @@ pub enum GcRefError {
     },
 }
 
-impl WorkspaceConfig {
-    /// Every anchor in the targets, each with what becomes of it; the integrations `ending` count as
-    /// over. Changes nothing.
-    pub fn gc_refs(
-        &self,
-        now: Moment,
-        keep: Duration,
-        ending: &[RunId],
-    ) -> Result<Vec<GcRef>, GcRefError> {
-        let mut anchors = Vec::new();
-        for target in &self.targets {
-            let store = self.store(target)?;
-            anchors.extend(Self::staging_anchors(target, &store)?);
-            let all = refs_below(&store, "refs/pdca/")?;
-            anchors.extend(self.work_anchors(target, &all));
-            if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
-                continue;
-            }
-            // What a remote was last seen at is as good as a branch here.
-            let seen = all.iter().filter(|(name, _)| Destination::is_sighting(name)).cloned();
-            let mut branches = refs_below(&store, "refs/heads/")?;
-            branches.extend(seen);
-            for (name, commit) in all {
-                let Some(run) = Run::of_fold_ref(&name) else { continue };
-                let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
-                let age = Age { now, keep, is_ending };
-                let fate = self.fate(&store, &branches, &run, commit, age)?;
-                anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
-            }
+/// Every anchor in the targets, each with what becomes of it; the integrations `ending` count as
+/// over. Changes nothing.
+pub fn gc_refs(
+    config: &WorkspaceConfig,
+    now: Moment,
+    keep: Duration,
+    ending: &[RunId],
+) -> Result<Vec<GcRef>, GcRefError> {
+    let mut anchors = Vec::new();
+    for target in &config.targets {
+        let store = config.store(target)?;
+        anchors.extend(staging_anchors(target, &store)?);
+        let all = refs_below(&store, "refs/pdca/")?;
+        anchors.extend(work_anchors(config, target, &all));
+        if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
+            continue;
         }
-        Ok(anchors)
-    }
-
-    /// The staging branches: each goes once the branch that it is for has its commit.
-    fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, StoreError> {
-        let mut anchors = Vec::new();
-        for (name, commit) in refs_below(store, "refs/heads/")? {
-            let Some(branch) = staged_for(&name) else { continue };
-            let is_merged = match store.branch_tip(branch)? {
-                Some(tip) => contains(store, tip, commit)?,
-                None => false,
-            };
-            let merged = || format!("{branch} has all of it");
-            let fate = if is_merged { Ok(merged()) } else { Err(KeepReason::Staged) };
+        // What a remote was last seen at is as good as a branch here.
+        let seen = all.iter().filter(|(name, _)| Destination::is_sighting(name)).cloned();
+        let mut branches = refs_below(&store, "refs/heads/")?;
+        branches.extend(seen);
+        for (name, commit) in all {
+            let Some(run) = Run::of_fold_ref(&name) else { continue };
+            let is_ending = ending.iter().any(|id| id.as_str() == run.as_str());
+            let age = Age { now, keep, is_ending };
+            let fate = fate(config, &store, &branches, &run, commit, age)?;
             anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
         }
-        Ok(anchors)
     }
+    Ok(anchors)
+}
 
-    /// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
-    fn work_anchors(&self, target: &TargetSpec, all: &[(String, ObjectId)]) -> Vec<GcRef> {
-        let bundles = self.dirs.bundles.list().unwrap_or_default();
-        let of_bundle = |name: &str| {
-            let mark = self.dirs.mark();
-            let found = bundles.iter().find(|bundle| work_ref(&mark, bundle.id()) == name)?;
-            found.glance().ok().map(|glance| glance.state)
-        };
-        let own = work_prefix(&self.dirs.mark());
-        let own = all.iter().filter(|(name, _)| name.starts_with(&own));
-        let anchors = own.map(|(name, commit)| {
-            let fate = match of_bundle(name) {
-                None => Ok("its bundle is gone or put away".to_owned()),
-                Some(State::Complete) => Ok("its seal keeps the work".to_owned()),
-                Some(State::Discontinued | State::Resolved) => Ok("it was given up".to_owned()),
-                Some(
-                    State::Unplanned
-                    | State::Planned
-                    | State::Built
-                    | State::Checked
-                    | State::AwaitingSignoff
-                    | State::Iterate(_),
-                ) => Err(KeepReason::Work),
-            };
-            GcRef { target: target.name.clone(), name: name.clone(), commit: *commit, fate }
-        });
-        anchors.collect()
-    }
-
-    fn fate(
-        &self,
-        store: &Store,
-        branches: &[(String, ObjectId)],
-        run: &Run,
-        commit: ObjectId,
-        age: Age,
-    ) -> Result<Result<String, KeepReason>, StoreError> {
-        let id: Option<RunId> = run.as_str().parse().ok();
-        let runs = self.dirs.integrations();
-        let id = id.filter(|id| runs.dir(id).exists());
-        let record = id.map(|id| runs.find(&id).found.map(|found| found.state));
-        let is_active = match &record {
+/// The staging branches: each goes once the branch that it is for has its commit.
+fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, StoreError> {
+    let mut anchors = Vec::new();
+    for (name, commit) in refs_below(store, "refs/heads/")? {
+        let Some(branch) = staged_for(&name) else { continue };
+        let is_merged = match store.branch_tip(branch)? {
+            Some(tip) => contains(store, tip, commit)?,
             None => false,
-            Some(Err(_)) => true,
-            Some(Ok(state)) => state.is_active() && !age.is_ending,
         };
-        if is_active {
-            return Ok(Err(KeepReason::Active));
-        }
-        for (name, tip) in branches {
-            if contains(store, *tip, commit)? {
-                let name = name.trim_start_matches("refs/heads/");
-                return Ok(Ok(format!("{name} has its commit")));
-            }
-        }
-        Ok(match record {
-            Some(Ok(state)) if !age.is_past(&state) => Err(KeepReason::Evidence),
-            Some(Ok(state)) if all_sealed(store, &state)? => {
-                Ok("its integration is over, and the seals make it again".to_owned())
-            }
-            Some(_) | None => Err(KeepReason::Only),
-        })
+        let merged = || format!("{branch} has all of it");
+        let fate = if is_merged { Ok(merged()) } else { Err(KeepReason::Staged) };
+        anchors.push(GcRef { target: target.name.clone(), name, commit, fate });
     }
+    Ok(anchors)
+}
 
-    /// Removes an anchor that may go, if it is where it was. No driver may be at work on the target.
-    pub fn drop_gc_ref(&self, anchor: &GcRef, seconds: i64) -> Result<(), GcRefError> {
-        let is_it = |target: &&TargetSpec| target.name == anchor.target;
-        let Some(target) = self.targets.iter().find(is_it) else {
-            return Err(GcRefError::NoTarget { target: anchor.target.clone() });
+/// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
+fn work_anchors(
+    config: &WorkspaceConfig,
+    target: &TargetSpec,
+    all: &[(String, ObjectId)],
+) -> Vec<GcRef> {
+    let bundles = config.dirs.bundles.list().unwrap_or_default();
+    let of_bundle = |name: &str| {
+        let mark = config.dirs.mark();
+        let found = bundles.iter().find(|bundle| work_ref(&mark, bundle.id()) == name)?;
+        found.glance().ok().map(|glance| glance.state)
+    };
+    let own = work_prefix(&config.dirs.mark());
+    let own = all.iter().filter(|(name, _)| name.starts_with(&own));
+    let anchors = own.map(|(name, commit)| {
+        let fate = match of_bundle(name) {
+            None => Ok("its bundle is gone or put away".to_owned()),
+            Some(State::Complete) => Ok("its seal keeps the work".to_owned()),
+            Some(State::Discontinued | State::Resolved) => Ok("it was given up".to_owned()),
+            Some(
+                State::Unplanned
+                | State::Planned
+                | State::Built
+                | State::Checked
+                | State::AwaitingSignoff
+                | State::Iterate(_),
+            ) => Err(KeepReason::Work),
         };
-        let store = self.store(target)?;
-        let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
-        let _admission = Admission::take(locks)?;
-        // Nobody drives, so the fence is ours to change refs by as it is.
-        let Some(fence) = Fence::current(&store)? else { return Ok(()) };
-        let log = Log { message: "pdca: what was gated is over", seconds };
-        drop_own_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
-        Ok(())
+        GcRef { target: target.name.clone(), name: name.clone(), commit: *commit, fate }
+    });
+    anchors.collect()
+}
+
+fn fate(
+    config: &WorkspaceConfig,
+    store: &Store,
+    branches: &[(String, ObjectId)],
+    run: &Run,
+    commit: ObjectId,
+    age: Age,
+) -> Result<Result<String, KeepReason>, StoreError> {
+    let id: Option<RunId> = run.as_str().parse().ok();
+    let runs = config.dirs.integrations();
+    let id = id.filter(|id| runs.dir(id).exists());
+    let record = id.map(|id| runs.find(&id).found.map(|found| found.state));
+    let is_active = match &record {
+        None => false,
+        Some(Err(_)) => true,
+        Some(Ok(state)) => state.is_active() && !age.is_ending,
+    };
+    if is_active {
+        return Ok(Err(KeepReason::Active));
     }
+    for (name, tip) in branches {
+        if contains(store, *tip, commit)? {
+            let name = name.trim_start_matches("refs/heads/");
+            return Ok(Ok(format!("{name} has its commit")));
+        }
+    }
+    Ok(match record {
+        Some(Ok(state)) if !age.is_past(&state) => Err(KeepReason::Evidence),
+        Some(Ok(state)) if all_sealed(store, &state)? => {
+            Ok("its integration is over, and the seals make it again".to_owned())
+        }
+        Some(_) | None => Err(KeepReason::Only),
+    })
+}
+
+/// Removes an anchor that may go, if it is where it was. No driver may be at work on the target.
+pub fn drop_gc_ref(
+    config: &WorkspaceConfig,
+    anchor: &GcRef,
+    seconds: i64,
+) -> Result<(), GcRefError> {
+    let is_it = |target: &&TargetSpec| target.name == anchor.target;
+    let Some(target) = config.targets.iter().find(is_it) else {
+        return Err(GcRefError::NoTarget { target: anchor.target.clone() });
+    };
+    let store = config.store(target)?;
+    let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
+    let _admission = Admission::take(locks)?;
+    // Nobody drives, so the fence is ours to change refs by as it is.
+    let Some(fence) = Fence::current(&store)? else { return Ok(()) };
+    let log = Log { message: "pdca: what was gated is over", seconds };
+    drop_own_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
+    Ok(())
 }
 
 /// What decides whether an integration ended long enough ago.

@@ -23,6 +23,7 @@ use pdca_state::{
 };
 
 use crate::config::WorkspaceConfig;
+use crate::integrate::reproduce::{portable, relative};
 
 /// How often a bundle is sent back without a person.
 pub const MOST_AUTOMATIC_RETURNS: usize = 2;
@@ -109,140 +110,137 @@ pub enum ReturnError {
     Archive(#[from] ArchiveError),
 }
 
-impl WorkspaceConfig {
-    /// Looks whether an accepted change may go back, and what is known about it. Whoever calls this holds
-    /// the bundle and the landings.
-    pub fn withdrawal(&self, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
-        let id = bundle.id();
-        let state = bundle.load()?.state;
-        if state != State::Complete {
-            return Err(ReturnError::NotAccepted { id: id.clone(), state });
-        }
-        require_not_merged(bundle)?;
-        let TargetBranches { branches: fronts, unplaceable, .. } =
-            TargetBranches::load_some(&self.queue(), |other| other == id)?;
-        if let Some(unplaceable) = unplaceable.into_iter().next() {
-            return Err(unplaceable.error.into());
-        }
-        let found = fronts.iter().find_map(|front| {
-            let change = front.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
-            Some((front, change))
-        });
-        let mut withdrawal =
-            Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
-        // A close has no change, and without a target nothing lands: a person may take both back.
-        let Some((front, change)) = found else { return Ok(withdrawal) };
-        if let ChangeState::Landed { commit, .. } = &change.standing {
-            let (branch, commit) = (front.branch.clone(), commit.to_string());
-            return Err(ReturnError::Landed { id: id.clone(), branch, commit });
-        }
-        withdrawal.held = self.held_of(change);
-        if let (Some(sealed), Some(at)) = (change.sealed(), front.staging.at) {
-            let there = present_in(&front.store, at, &[sealed.record()])?;
-            if let Some(presence) = there.get(&sealed.digest()) {
-                withdrawal.staged.push((front.staging.branch.clone(), presence.commit));
-            }
-        }
-        self.say(change, &mut withdrawal);
-        Ok(withdrawal)
+/// Looks whether an accepted change may go back, and what is known about it. Whoever calls this holds
+/// the bundle and the landings.
+pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
+    let id = bundle.id();
+    let state = bundle.load()?.state;
+    if state != State::Complete {
+        return Err(ReturnError::NotAccepted { id: id.clone(), state });
     }
-
-    /// What is remembered about a change that was held, or follows from how it stands.
-    fn held_of(&self, change: &Accepted) -> Option<Held> {
-        let id = change.bundle.id();
-        let head = change.sealed().map(|sealed| sealed.record().head.to_string());
-        let known = || HeldBack::load(&self.queue()).of(id, head.as_deref()).cloned();
-        match &change.standing {
-            ChangeState::Sealed(_) => known(),
-            ChangeState::Drifted { why } => {
-                let detail = Some(why.clone());
-                Some(Held { detail, ..Held::blank(id, HeldReason::Drift) })
-            }
-            ChangeState::Unsealed => Some(Held::blank(id, HeldReason::Unsealed)),
-            ChangeState::Reverted { by, .. } => {
-                let detail = Some(by.to_hex_with_len(12).to_string());
-                Some(Held { detail, ..Held::blank(id, HeldReason::Reverted) })
-            }
-            ChangeState::Staged { .. } | ChangeState::Landed { .. } => None,
+    require_not_merged(bundle)?;
+    let TargetBranches { branches: fronts, unplaceable, .. } =
+        TargetBranches::load_some(&config.queue(), |other| other == id)?;
+    if let Some(unplaceable) = unplaceable.into_iter().next() {
+        return Err(unplaceable.error.into());
+    }
+    let found = fronts.iter().find_map(|front| {
+        let change = front.changes.iter().find(|change| change.bundle.dir() == bundle.dir())?;
+        Some((front, change))
+    });
+    let mut withdrawal =
+        Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
+    // A close has no change, and without a target nothing lands: a person may take both back.
+    let Some((front, change)) = found else { return Ok(withdrawal) };
+    if let ChangeState::Landed { commit, .. } = &change.standing {
+        let (branch, commit) = (front.branch.clone(), commit.to_string());
+        return Err(ReturnError::Landed { id: id.clone(), branch, commit });
+    }
+    withdrawal.held = held_of(config, change);
+    if let (Some(sealed), Some(at)) = (change.sealed(), front.staging.at) {
+        let there = present_in(&front.store, at, &[sealed.record()])?;
+        if let Some(presence) = there.get(&sealed.digest()) {
+            withdrawal.staged.push((front.staging.branch.clone(), presence.commit));
         }
     }
+    say(config, change, &mut withdrawal);
+    Ok(withdrawal)
+}
 
-    /// Puts into words what the next attempt is told, and brings the partners' changes.
-    fn say(&self, change: &Accepted, to: &mut Withdrawal) {
-        for (branch, _) in &to.staged {
-            to.facts.push(format!("it was gated green with others and waited in {branch}"));
+/// What is remembered about a change that was held, or follows from how it stands.
+fn held_of(config: &WorkspaceConfig, change: &Accepted) -> Option<Held> {
+    let id = change.bundle.id();
+    let head = change.sealed().map(|sealed| sealed.record().head.to_string());
+    let known = || HeldBack::load(&config.queue()).of(id, head.as_deref()).cloned();
+    match &change.standing {
+        ChangeState::Sealed(_) => known(),
+        ChangeState::Drifted { why } => {
+            let detail = Some(why.clone());
+            Some(Held { detail, ..Held::blank(id, HeldReason::Drift) })
         }
-        let Some(held) = &to.held else { return };
-        to.facts.push(held.sentence());
-        for partner in &held.partners {
-            let bundle = self.bundle_of(partner);
-            let patch = bundle.read(Artifact::Patch).ok().flatten();
-            let named = if patch.is_some() {
-                format!("; its change is in `partner-{partner}.diff`")
-            } else {
-                String::new()
-            };
-            to.facts.push(format!("{partner}{}{named}", titled(&bundle)));
-            to.partners.extend(patch.map(|patch| (partner.clone(), patch)));
+        ChangeState::Unsealed => Some(Held::blank(id, HeldReason::Unsealed)),
+        ChangeState::Reverted { by, .. } => {
+            let detail = Some(by.to_hex_with_len(12).to_string());
+            Some(Held { detail, ..Held::blank(id, HeldReason::Reverted) })
         }
-        to.facts.extend(held.evidence.iter().map(|said| format!("red: {said}")));
-        let failing = failing(&held.red, usize::MAX);
-        to.facts.extend(failing.map(|tests| format!("failing: {tests}")));
-        let logs = held.logs.iter().map(|log| format!("log: {}", self.relative(log)));
-        to.facts.extend(logs);
-        let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
-        let portable = |command: &String| self.portable(command);
-        to.facts.extend(commands.map(portable).map(|command| format!("reproduce: {command}")));
-        to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
-        if let Some(sealed) = change.sealed() {
-            let commit = sealed.record().head.to_string();
-            let case = conflict_record(&self.queue(), change.bundle.id(), &commit);
-            for failure in case.iter().flat_map(|case| &case.failures) {
-                let (attempt, what) = (failure.attempt, &failure.what);
-                let log = self.relative(&failure.log);
-                to.facts.push(format!("resolver, attempt {attempt}: {what}; log: {log}"));
-            }
-        }
+        ChangeState::Staged { .. } | ChangeState::Landed { .. } => None,
     }
+}
 
-    /// A bundle, also one that was put away.
-    fn bundle_of(&self, id: &BundleId) -> Bundle {
-        let bundle = self.dirs.bundles.bundle(id);
-        if bundle.exists() { bundle } else { self.dirs.bundles.completed().bundle(id) }
+/// Puts into words what the next attempt is told, and brings the partners' changes.
+fn say(config: &WorkspaceConfig, change: &Accepted, to: &mut Withdrawal) {
+    for (branch, _) in &to.staged {
+        to.facts.push(format!("it was gated green with others and waited in {branch}"));
     }
-
-    /// Sends an accepted change back, and gives the number of its archive.
-    pub fn send_back(
-        &self,
-        bundle: &Bundle,
-        withdrawal: &Withdrawal,
-        how: Return<'_>,
-        effects: &dyn Effects,
-    ) -> Result<u32, ReturnError> {
-        let note = how.note.map(str::trim).filter(|note| !note.is_empty());
-        if note.is_none() && withdrawal.held.is_none() {
-            return Err(ReturnError::NoReason { id: bundle.id().clone() });
-        }
-        let record = Returned {
-            by: how.by.to_owned(),
-            date: how.date.to_owned(),
-            automatic: how.automatic,
-            note: note.map(str::to_owned),
-            facts: withdrawal.facts.clone(),
-            staged: withdrawal.staged.iter().map(|(_, commit)| commit.to_string()).collect(),
+    let Some(held) = &to.held else { return };
+    to.facts.push(held.sentence());
+    for partner in &held.partners {
+        let bundle = bundle_of(config, partner);
+        let patch = bundle.read(Artifact::Patch).ok().flatten();
+        let named = if patch.is_some() {
+            format!("; its change is in `partner-{partner}.diff`")
+        } else {
+            String::new()
         };
-        let plan = archive_returned(bundle, how.reentry, &record, &withdrawal.partners)?;
-        for step in &plan.steps {
-            effects.perform(step.name(), || step.apply())?;
+        to.facts.push(format!("{partner}{}{named}", titled(&bundle)));
+        to.partners.extend(patch.map(|patch| (partner.clone(), patch)));
+    }
+    to.facts.extend(held.evidence.iter().map(|said| format!("red: {said}")));
+    let failing = failing(&held.red, usize::MAX);
+    to.facts.extend(failing.map(|tests| format!("failing: {tests}")));
+    let logs = held.logs.iter().map(|log| format!("log: {}", relative(config, log)));
+    to.facts.extend(logs);
+    let commands = held.red.iter().filter_map(|row| row.reproduce.as_ref());
+    let portable = |command: &String| portable(config, command);
+    to.facts.extend(commands.map(portable).map(|command| format!("reproduce: {command}")));
+    to.facts.extend(held.conflicts.iter().map(|one| format!("conflict: {}", place(one))));
+    if let Some(sealed) = change.sealed() {
+        let commit = sealed.record().head.to_string();
+        let case = conflict_record(&config.queue(), change.bundle.id(), &commit);
+        for failure in case.iter().flat_map(|case| &case.failures) {
+            let (attempt, what) = (failure.attempt, &failure.what);
+            let log = relative(config, &failure.log);
+            to.facts.push(format!("resolver, attempt {attempt}: {what}; log: {log}"));
         }
-        Ok(plan.number)
     }
+}
 
-    /// Whether a bundle may be sent back once more without a person.
-    pub fn may_return_by_itself(&self, bundle: &Bundle) -> Result<bool, LoadError> {
-        let returns = bundle.returns()?;
-        Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
+/// A bundle, also one that was put away.
+fn bundle_of(config: &WorkspaceConfig, id: &BundleId) -> Bundle {
+    let bundle = config.dirs.bundles.bundle(id);
+    if bundle.exists() { bundle } else { config.dirs.bundles.completed().bundle(id) }
+}
+
+/// Sends an accepted change back, and gives the number of its archive.
+pub fn send_back(
+    bundle: &Bundle,
+    withdrawal: &Withdrawal,
+    how: Return<'_>,
+    effects: &dyn Effects,
+) -> Result<u32, ReturnError> {
+    let note = how.note.map(str::trim).filter(|note| !note.is_empty());
+    if note.is_none() && withdrawal.held.is_none() {
+        return Err(ReturnError::NoReason { id: bundle.id().clone() });
     }
+    let record = Returned {
+        by: how.by.to_owned(),
+        date: how.date.to_owned(),
+        automatic: how.automatic,
+        note: note.map(str::to_owned),
+        facts: withdrawal.facts.clone(),
+        staged: withdrawal.staged.iter().map(|(_, commit)| commit.to_string()).collect(),
+    };
+    let plan = archive_returned(bundle, how.reentry, &record, &withdrawal.partners)?;
+    for step in &plan.steps {
+        effects.perform(step.name(), || step.apply())?;
+    }
+    Ok(plan.number)
+}
+
+/// Whether a bundle may be sent back once more without a person.
+pub fn may_return_by_itself(bundle: &Bundle) -> Result<bool, LoadError> {
+    let returns = bundle.returns()?;
+    Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
 }
 
 /// What was merged elsewhere has landed, whatever the branch here says.

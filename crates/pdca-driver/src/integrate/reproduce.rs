@@ -34,30 +34,28 @@ pub(super) fn reproduce(
     )
 }
 
-impl WorkspaceConfig {
-    /// A path as files that are kept name it: from the workspace, wherever that is.
-    pub(super) fn relative<'a>(&self, path: &'a Utf8Path) -> &'a Utf8Path {
-        path.strip_prefix(&self.dirs.root).unwrap_or(path)
-    }
+/// A path as files that are kept name it: from the workspace, wherever that is.
+pub(super) fn relative<'a>(config: &WorkspaceConfig, path: &'a Utf8Path) -> &'a Utf8Path {
+    path.strip_prefix(&config.dirs.root).unwrap_or(path)
+}
 
-    /// A command of [`reproduce`] for files that are kept: to be pasted in the workspace, wherever that is, so
-    /// that the same bundle has the same bytes on every machine.
-    pub(super) fn portable(&self, command: &str) -> String {
-        let mut text = command.to_owned();
-        for target in &self.targets {
-            let there =
-                format!("\"$w\"/{}", quoted(up_and_down(&self.dirs.root, &target.path).as_str()));
-            text = text.replace(
-                &format!("git -C {} ", quoted(target.path.as_str())),
-                &format!("git -C {there} "),
-            );
-        }
-        let own = quoted(self.dirs.root.as_str());
-        for place in ["PDCA_WORKSPACE=", "&& cd "] {
-            text = text.replace(&format!("{place}{own} "), &format!("{place}\"$w\" "));
-        }
-        text.replacen("(d=$(mktemp -d)", "(w=$PWD d=$(mktemp -d)", 1)
+/// A command of [`reproduce`] for files that are kept: to be pasted in the workspace, wherever that is, so
+/// that the same bundle has the same bytes on every machine.
+pub(super) fn portable(config: &WorkspaceConfig, command: &str) -> String {
+    let mut text = command.to_owned();
+    for target in &config.targets {
+        let there =
+            format!("\"$w\"/{}", quoted(up_and_down(&config.dirs.root, &target.path).as_str()));
+        text = text.replace(
+            &format!("git -C {} ", quoted(target.path.as_str())),
+            &format!("git -C {there} "),
+        );
     }
+    let own = quoted(config.dirs.root.as_str());
+    for place in ["PDCA_WORKSPACE=", "&& cd "] {
+        text = text.replace(&format!("{place}{own} "), &format!("{place}\"$w\" "));
+    }
+    text.replacen("(d=$(mktemp -d)", "(w=$PWD d=$(mktemp -d)", 1)
 }
 
 /// The way from one directory to another.

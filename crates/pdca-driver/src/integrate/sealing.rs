@@ -12,7 +12,7 @@ use std::time::Duration;
 use pdca_dag::foundation::Stale;
 use pdca_integrate::{
     Acceptance, Effect, Fence, Ingredients, Log, ObjectId, RebuildError, RefError, Run, SealError,
-    Sealed, Signer, Store, StoreError, Support, seal,
+    Sealed, Signer, Store, StoreError, Support,
 };
 use pdca_journal::Effects;
 use pdca_state::{
@@ -23,9 +23,10 @@ use pdca_state::{
 use crate::admission::AdmissionError;
 use crate::attempt::Attempt;
 use crate::authorship::Author;
-use crate::base::{BaseError, stale_sentence};
-use crate::commits::message_for;
+use crate::base::{BaseError, checked_change, landscape_of, stale_sentence};
+use crate::commits::{author_for, message_for};
 use crate::config::{TargetChoiceError, TargetSpec, WorkspaceConfig};
+use crate::protected::protected_paths;
 
 /// How long another acceptance may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -136,208 +137,206 @@ impl WorkspaceConfig {
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         self.queue().store(target)
     }
+}
 
-    /// Seals a bundle that is about to be accepted. Whoever calls this holds the bundle.
-    pub fn seal(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-        hand: Hand<'_>,
-        effects: &dyn Effects,
-    ) -> Result<Sealing, SealingError> {
-        let Some(patch) = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty()) else {
-            return Ok(Sealing::NotNeeded);
-        };
-        let target = match snapshot.authored_brief() {
-            Some(brief) => self.target_of(brief)?,
-            None => None,
-        };
-        let Some(target) = target else {
-            return Ok(Sealing::NotNeeded);
-        };
-        let report = snapshot.gates.as_ref();
-        let checked = report.and_then(|report| report.patch_digest.as_deref());
-        let Some(checked) = checked.map(|digest| digest.trim_start_matches("sha256:")) else {
-            return Ok(Sealing::Unknown { what: "which patch was checked" });
-        };
-        let Some(base) = report.and_then(|report| report.base.as_deref()) else {
-            return Ok(Sealing::Unknown { what: "on which commit" });
-        };
-        let found = sha256_hex(&patch);
-        if found != checked {
-            return Err(SealingError::PatchChanged { checked: checked.to_owned(), found });
-        }
-        let base = ObjectId::from_hex(base.as_bytes())
-            .map_err(|_| SealingError::Base { given: base.to_owned() })?;
-        let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
-        self.require_seen(hand.summary, &patch)?;
-        let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
-        let _turn = self.locks().sealing(PATIENCE)?;
-        let store = self.store(&target)?;
-        let attempt = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
-        let based = base.to_string();
-        let attempt =
-            attempt.filter(|known| known.iterations == snapshot.iterations && known.base == based);
-        let head = match self.checked_change(&store, bundle, snapshot)? {
-            Some((known, head, _)) if known.base == based => head,
-            Some(_) | None => self.rebuilt(&store, &target, bundle, (base, &patch))?,
-        };
-        self.require_checked(bundle, &target, &store, head, (base, checked))?;
-        let known: Vec<Sealed> = Sealed::all(&store)?.into_iter().flatten().collect();
-        let is_it = |sealed: &&Sealed| {
-            let record = sealed.record();
-            (&record.id, record.head, record.base) == (bundle.id(), head, base)
-                && record.patch_digest == checked
-                && record.brief_digest.as_ref().is_none_or(|sealed| *sealed == brief)
-                && record.overrides == accepted.overrides
-        };
-        let earlier = known.iter().find(is_it).map(Sealed::record);
-        let stands_on = match earlier {
-            Some(record) => record.stands_on.clone(),
-            None => self.supports(&store, &target, bundle, attempt.as_ref())?,
-        };
-        let last = known.iter().map(|sealed| sealed.record().completion_order).max();
-        let gate_digest = self.fingerprint();
-        let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
-        let user = user.as_ref().and_then(pdca_lanes::Target::user);
-        let signer = earlier.and_then(|record| record.accepted.clone());
-        let signer = signer.unwrap_or_else(|| self.signer(&accepted.by, user));
-        let trailers = match earlier {
-            Some(record) => record.trailers.clone(),
-            None => self.integrate.trailers_for(bundle.id(), &signer),
-        };
-        let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
-        let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
-        let name = name_of(bundle.id(), (base, head), (checked, &brief), &signer);
-        let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
-        let accepted = Acceptance {
-            run: earlier.map_or(&name, |record| &record.run),
-            id: bundle.id(),
-            base,
-            head,
-            patch: &patch,
-            reviewed_head: head,
-            reviewed_patch: checked,
-            gate_digest: earlier.map_or(&gate_digest, |record| &record.gate_digest),
-            completion_order: earlier
-                .map_or(last.unwrap_or(0) + 1, |record| record.completion_order),
-            tip: earlier.map_or(tip, |record| record.tip),
-            stands_on: &stands_on,
-            by: earlier.map_or(Some(&signer), |record| record.accepted.as_ref()),
-            trailers: &trailers,
-            brief: brief.map(String::as_str),
-            overrides: &accepted.overrides,
-        };
-        let log = Log { message: "pdca: accept", seconds: self.dates.now() };
-        let (sealed, effect) =
-            effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
-        effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
-        Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
+/// Seals a bundle that is about to be accepted. Whoever calls this holds the bundle.
+pub fn seal(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+    hand: Hand<'_>,
+    effects: &dyn Effects,
+) -> Result<Sealing, SealingError> {
+    let Some(patch) = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty()) else {
+        return Ok(Sealing::NotNeeded);
+    };
+    let target = match snapshot.authored_brief() {
+        Some(brief) => config.target_of(brief)?,
+        None => None,
+    };
+    let Some(target) = target else {
+        return Ok(Sealing::NotNeeded);
+    };
+    let report = snapshot.gates.as_ref();
+    let checked = report.and_then(|report| report.patch_digest.as_deref());
+    let Some(checked) = checked.map(|digest| digest.trim_start_matches("sha256:")) else {
+        return Ok(Sealing::Unknown { what: "which patch was checked" });
+    };
+    let Some(base) = report.and_then(|report| report.base.as_deref()) else {
+        return Ok(Sealing::Unknown { what: "on which commit" });
+    };
+    let found = sha256_hex(&patch);
+    if found != checked {
+        return Err(SealingError::PatchChanged { checked: checked.to_owned(), found });
     }
+    let base = ObjectId::from_hex(base.as_bytes())
+        .map_err(|_| SealingError::Base { given: base.to_owned() })?;
+    let accepted = require_accepted(hand.summary, report).map_err(SealingError::NotAccepted)?;
+    require_seen(config, hand.summary, &patch)?;
+    let brief = sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default());
+    let _turn = config.locks().sealing(PATIENCE)?;
+    let store = config.store(&target)?;
+    let attempt = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+    let based = base.to_string();
+    let attempt =
+        attempt.filter(|known| known.iterations == snapshot.iterations && known.base == based);
+    let head = match checked_change(config, &store, bundle, snapshot)? {
+        Some((known, head, _)) if known.base == based => head,
+        Some(_) | None => rebuilt(config, &store, &target, bundle, (base, &patch))?,
+    };
+    require_checked(config, bundle, &target, &store, head, (base, checked))?;
+    let known: Vec<Sealed> = Sealed::all(&store)?.into_iter().flatten().collect();
+    let is_it = |sealed: &&Sealed| {
+        let record = sealed.record();
+        (&record.id, record.head, record.base) == (bundle.id(), head, base)
+            && record.patch_digest == checked
+            && record.brief_digest.as_ref().is_none_or(|sealed| *sealed == brief)
+            && record.overrides == accepted.overrides
+    };
+    let earlier = known.iter().find(is_it).map(Sealed::record);
+    let stands_on = match earlier {
+        Some(record) => record.stands_on.clone(),
+        None => supports(config, &store, &target, bundle, attempt.as_ref())?,
+    };
+    let last = known.iter().map(|sealed| sealed.record().completion_order).max();
+    let gate_digest = config.fingerprint();
+    let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
+    let user = user.as_ref().and_then(pdca_lanes::Target::user);
+    let signer = earlier.and_then(|record| record.accepted.clone());
+    let signer = signer.unwrap_or_else(|| signer_for(config, &accepted.by, user));
+    let trailers = match earlier {
+        Some(record) => record.trailers.clone(),
+        None => config.integrate.trailers_for(bundle.id(), &signer),
+    };
+    let tip = attempt.as_ref().and_then(|known| known.tip.as_deref());
+    let tip = tip.and_then(|tip| ObjectId::from_hex(tip.as_bytes()).ok());
+    let name = name_of(bundle.id(), (base, head), (checked, &brief), &signer);
+    let brief = earlier.map_or(Some(&brief), |record| record.brief_digest.as_ref());
+    let accepted = Acceptance {
+        run: earlier.map_or(&name, |record| &record.run),
+        id: bundle.id(),
+        base,
+        head,
+        patch: &patch,
+        reviewed_head: head,
+        reviewed_patch: checked,
+        gate_digest: earlier.map_or(&gate_digest, |record| &record.gate_digest),
+        completion_order: earlier.map_or(last.unwrap_or(0) + 1, |record| record.completion_order),
+        tip: earlier.map_or(tip, |record| record.tip),
+        stands_on: &stands_on,
+        by: earlier.map_or(Some(&signer), |record| record.accepted.as_ref()),
+        trailers: &trailers,
+        brief: brief.map(String::as_str),
+        overrides: &accepted.overrides,
+    };
+    let log = Log { message: "pdca: accept", seconds: config.dates.now() };
+    let (sealed, effect) =
+        effects.perform("seal-ref", || seal_under_fence(&store, &accepted, log))?;
+    effects.perform("seal.json", || bundle.publish(Artifact::Seal, &sealed.to_json()))?;
+    Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
+}
 
-    /// Every protected path of the change must be named by an item of §6 that a person settled.
-    fn require_seen(&self, summary: &str, patch: &[u8]) -> Result<(), SealingError> {
-        let summary = Summary::parse(summary);
-        let is_named = |path: &String| {
-            let named = format!("`{}`", path.escape_debug());
-            summary.cleared_items().iter().any(|item| item.contains(&named))
-        };
-        let mut paths = self.protected_paths(patch);
-        paths.retain(|path| !is_named(path));
-        if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
-    }
+/// Every protected path of the change must be named by an item of §6 that a person settled.
+fn require_seen(config: &WorkspaceConfig, summary: &str, patch: &[u8]) -> Result<(), SealingError> {
+    let summary = Summary::parse(summary);
+    let is_named = |path: &String| {
+        let named = format!("`{}`", path.escape_debug());
+        summary.cleared_items().iter().any(|item| item.contains(&named))
+    };
+    let mut paths = protected_paths(&config.rows, patch);
+    paths.retain(|path| !is_named(path));
+    if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
+}
 
-    /// One commit of base and patch, for a change whose own commits are not to be had.
-    fn rebuilt(
-        &self,
-        store: &Store,
-        target: &TargetSpec,
-        bundle: &Bundle,
-        (base, patch): (ObjectId, &[u8]),
-    ) -> Result<ObjectId, SealingError> {
-        let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
-        let user = user.map_or_else(Author::nobody, |target| self.author_for(&target));
-        let made = self.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
-        let made = made.and_then(|known| known.made);
-        // Without a record of when the work ended, the base is as close as can be told.
-        let seconds = made.as_ref().map(|made| made.seconds);
-        let seconds = seconds.map_or_else(|| store.committed_at(base), Ok)?;
-        Ok(store.rebuild(&Ingredients {
-            base,
-            patch,
-            message: &message_for(bundle),
-            name: made.as_ref().map_or(&user.name, |made| &made.name),
-            email: made.as_ref().map_or(&user.email, |made| &made.email),
-            seconds,
-        })?)
-    }
+/// One commit of base and patch, for a change whose own commits are not to be had.
+fn rebuilt(
+    config: &WorkspaceConfig,
+    store: &Store,
+    target: &TargetSpec,
+    bundle: &Bundle,
+    (base, patch): (ObjectId, &[u8]),
+) -> Result<ObjectId, SealingError> {
+    let user = pdca_lanes::Target::open(&target.name, &target.path).ok();
+    let user = user.map_or_else(Author::nobody, |target| author_for(config, &target));
+    let made = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
+    let made = made.and_then(|known| known.made);
+    // Without a record of when the work ended, the base is as close as can be told.
+    let seconds = made.as_ref().map(|made| made.seconds);
+    let seconds = seconds.map_or_else(|| store.committed_at(base), Ok)?;
+    Ok(store.rebuild(&Ingredients {
+        base,
+        patch,
+        message: &message_for(bundle),
+        name: made.as_ref().map_or(&user.name, |made| &made.name),
+        email: made.as_ref().map_or(&user.email, |made| &made.email),
+        seconds,
+    })?)
+}
 
-    /// What a change stands on, each with the digest of its seal.
-    fn supports(
-        &self,
-        store: &Store,
-        target: &TargetSpec,
-        bundle: &Bundle,
-        attempt: Option<&Attempt>,
-    ) -> Result<Vec<Support>, SealingError> {
-        let Some(attempt) = attempt.filter(|attempt| !attempt.stands_on.is_empty()) else {
-            return Ok(Vec::new());
-        };
-        let landscape = self.landscape_of(store, target, &attempt.branch)?;
-        if let Some(stale) = landscape.stale(bundle.id()) {
-            return Err(SealingError::Stale { stale: stale.clone() });
-        }
-        let open = landscape.results.unsigned_below(bundle.id());
-        if !open.is_empty() {
-            return Err(SealingError::AcceptFirst { on: open.into_iter().cloned().collect() });
-        }
-        let seal = |support: &Support| Support {
-            seal: landscape.seal_of(&support.id).or_else(|| support.seal.clone()),
-            ..support.clone()
-        };
-        Ok(attempt.stands_on.iter().map(seal).collect())
+/// What a change stands on, each with the digest of its seal.
+fn supports(
+    config: &WorkspaceConfig,
+    store: &Store,
+    target: &TargetSpec,
+    bundle: &Bundle,
+    attempt: Option<&Attempt>,
+) -> Result<Vec<Support>, SealingError> {
+    let Some(attempt) = attempt.filter(|attempt| !attempt.stands_on.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let landscape = landscape_of(config, store, target, &attempt.branch)?;
+    if let Some(stale) = landscape.stale(bundle.id()) {
+        return Err(SealingError::Stale { stale: stale.clone() });
     }
+    let open = landscape.results.unsigned_below(bundle.id());
+    if !open.is_empty() {
+        return Err(SealingError::AcceptFirst { on: open.into_iter().cloned().collect() });
+    }
+    let seal = |support: &Support| Support {
+        seal: landscape.seal_of(&support.id).or_else(|| support.seal.clone()),
+        ..support.clone()
+    };
+    Ok(attempt.stands_on.iter().map(seal).collect())
+}
 
-    /// Who is named as committer of what lands: the person who accepts, with the address that is known.
-    fn signer(&self, by: &str, user: Option<(String, String)>) -> Signer {
-        let seconds = self.dates.now();
-        let known = self.author.clone().into_iter();
-        let known = known.chain(user.map(|(name, email)| Author { name, email }));
-        let known: Vec<Author> = known.collect();
-        let typed = by.parse::<Author>().ok();
-        let named = || known.iter().find(|author| author.name == by.trim()).cloned();
-        let author = typed.or_else(named).or_else(|| known.first().cloned());
-        let Author { name, email } = author.unwrap_or_else(Author::nobody);
-        Signer { name, email, seconds }
-    }
+/// Who is named as committer of what lands: the person who accepts, with the address that is known.
+fn signer_for(config: &WorkspaceConfig, by: &str, user: Option<(String, String)>) -> Signer {
+    let seconds = config.dates.now();
+    let known = config.author.clone().into_iter();
+    let known = known.chain(user.map(|(name, email)| Author { name, email }));
+    let known: Vec<Author> = known.collect();
+    let typed = by.parse::<Author>().ok();
+    let named = || known.iter().find(|author| author.name == by.trim()).cloned();
+    let author = typed.or_else(named).or_else(|| known.first().cloned());
+    let Author { name, email } = author.unwrap_or_else(Author::nobody);
+    Signer { name, email, seconds }
+}
 
-    /// The checkout that Check left, where it is still there, must have the same tree. Its commit may be
-    /// another: a fix is a commit of its own there.
-    fn require_checked(
-        &self,
-        bundle: &Bundle,
-        target: &TargetSpec,
-        store: &Store,
-        made: ObjectId,
-        (base, patch): (ObjectId, &str),
-    ) -> Result<(), SealingError> {
-        let name = format!("{}-{}-{base}-{}", self.dirs.mark(), bundle.id(), &patch[..16]);
-        let notes = self.lent().notes().unwrap_or_default();
-        let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
-            let left =
-                pdca_lanes::OwnerNote::from_note(&note.text).filter(|left| left.job == name)?;
-            Some((note.slot, left.head?))
-        });
-        let same = made.to_string();
-        let Some((slot, checked)) = left.find(|(_, head)| *head != same) else {
-            return Ok(());
-        };
-        let other = || SealingError::OtherCommit { made, checked: checked.clone() };
-        let head = ObjectId::from_hex(checked.as_bytes()).map_err(|_| other())?;
-        let lane = self.lanes.root.join(format!("lane-{slot}")).join(&target.name);
-        store.import(&lane, base, head)?;
-        if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
-    }
+/// The checkout that Check left, where it is still there, must have the same tree. Its commit may be
+/// another: a fix is a commit of its own there.
+fn require_checked(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    target: &TargetSpec,
+    store: &Store,
+    made: ObjectId,
+    (base, patch): (ObjectId, &str),
+) -> Result<(), SealingError> {
+    let name = format!("{}-{}-{base}-{}", config.dirs.mark(), bundle.id(), &patch[..16]);
+    let notes = config.lanes.lent().notes().unwrap_or_default();
+    let mut left = notes.iter().filter(|note| note.target == target.name).filter_map(|note| {
+        let left = pdca_lanes::OwnerNote::from_note(&note.text).filter(|left| left.job == name)?;
+        Some((note.slot, left.head?))
+    });
+    let same = made.to_string();
+    let Some((slot, checked)) = left.find(|(_, head)| *head != same) else {
+        return Ok(());
+    };
+    let other = || SealingError::OtherCommit { made, checked: checked.clone() };
+    let head = ObjectId::from_hex(checked.as_bytes()).map_err(|_| other())?;
+    let lane = config.lanes.root.join(format!("lane-{slot}")).join(&target.name);
+    store.import(&lane, base, head)?;
+    if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
 }
 
 /// The name that a seal's ref goes by. It follows from what is sealed, so that the same acceptance is the
@@ -371,7 +370,7 @@ fn seal_under_fence(
             Some(fence) => fence,
             None => Fence::take(store, accepted.run, 0)?,
         };
-        match seal(store, &fence, accepted, log) {
+        match pdca_integrate::seal(store, &fence, accepted, log) {
             Err(SealError::Ref(RefError::Fenced { .. })) if tries < TRIES => {}
             answer => return answer,
         }

@@ -39,81 +39,77 @@ impl Shared {
     }
 }
 
-impl Driver<'_> {
-    /// Says how a verdict about this tree is shared with integrations; not at all where it would not mean
-    /// the same.
-    ///
-    /// Asked for before the rows run: what is kept afterwards is about the gates as they were then.
-    pub(crate) fn shared(&self, checkout: &Checkout, tree: &str) -> Option<Shared> {
-        let (config, settings) = (self.config, &self.config.integrate);
-        let mut gates = config.rows.as_slice().iter();
-        let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
-        let asks = |row: &pdca_gates::Check| {
-            gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
-        };
-        if !config.has_combined_gate() || config.lanes.reset == Reset::Tracked || gates.any(asks) {
-            return None;
+/// Says how a verdict about this tree is shared with integrations; not at all where it would not mean
+/// the same.
+///
+/// Asked for before the rows run: what is kept afterwards is about the gates as they were then.
+pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option<Shared> {
+    let (config, settings) = (cx.config, &cx.config.integrate);
+    let mut gates = config.rows.as_slice().iter();
+    let gates_combinations = |row: &&pdca_gates::Check| row.gating && row.scope == Scope::Repo;
+    let asks = |row: &pdca_gates::Check| {
+        gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
+    };
+    if !config.has_combined_gate() || config.lanes.reset == Reset::Tracked || gates.any(asks) {
+        return None;
+    }
+    let key = VerdictKey {
+        tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
+        oracle: config.gate_set(),
+        drivers: settings.drivers().ok()?.digest(),
+    };
+    // A person who asks for the gates of a bundle wants them run.
+    let is_asked = cx.run.is_none();
+    // A second attempt that comes to the same tree is checked and has logs of its own.
+    let trust = Trust { of_integrations: true, ..settings.trust(config.now()) };
+    let kept = settings.verdicts(&config.queue(), config.now()).trusting(trust);
+    let found = kept.look_up(&key).ok().filter(|_| !is_asked);
+    let is_known_green = match found {
+        // One to which a row did not count says less than Check is asked for.
+        Some(Lookup::Found(verdict)) => {
+            verdict.light == Light::Green && verdict.quarantined.is_empty()
         }
-        let key = VerdictKey {
-            tree: ObjectId::from_hex(tree.as_bytes()).ok()?,
-            oracle: config.gate_set(),
-            drivers: settings.drivers().ok()?.digest(),
-        };
-        // A person who asks for the gates of a bundle wants them run.
-        let is_asked = self.run.is_none();
-        // A second attempt that comes to the same tree is checked and has logs of its own.
-        let trust = Trust { of_integrations: true, ..settings.trust(config.now()) };
-        let kept = settings.verdicts(&config.queue(), config.now()).trusting(trust);
-        let found = kept.look_up(&key).ok().filter(|_| !is_asked);
-        let is_known_green = match found {
-            // One to which a row did not count says less than Check is asked for.
-            Some(Lookup::Found(verdict)) => {
-                verdict.light == Light::Green && verdict.quarantined.is_empty()
-            }
-            Some(Lookup::Unknown | Lookup::Dropped { .. }) | None => false,
-        };
-        Some(Shared { key, is_known_green })
-    }
-
-    /// Keeps what Check said for integrations.
-    pub(crate) fn share(
-        &self,
-        shared: Shared,
-        tree: &str,
-        report: &GateReport,
-    ) -> Result<(), BeatError> {
-        // A verdict that was only found again does not become younger by that.
-        let Some(light) = self.config.light_of(report).filter(|_| !shared.is_known_green) else {
-            return Ok(());
-        };
-        // A fix that became part of the patch made another tree, and all rows ran over that.
-        let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
-        let key = VerdictKey { tree, ..shared.key };
-        let origin = Origin { at: Some(self.config.now()), by: None };
-        let cache = VerdictCache::new(self.config.dirs.private().join("verdicts"));
-        let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
-        let kept = self.effects.perform("check-verdict", keep);
-        kept.map_err(|error| BeatError::Own(std::io::Error::other(error)))
-    }
+        Some(Lookup::Unknown | Lookup::Dropped { .. }) | None => false,
+    };
+    Some(Shared { key, is_known_green })
 }
 
-impl WorkspaceConfig {
-    /// What a report of Check says about its tree: nothing, where a row that gates combinations was not run
-    /// or is in quarantine.
-    fn light_of(&self, report: &GateReport) -> Option<Light> {
-        let rules = self.flake_rules();
-        let mut light = Light::Green;
-        for id in self.combined_gates() {
-            let row = report.rows.iter().find(|row| row.rule_id == id)?;
-            match row.result {
-                GateResult::Pass => {}
-                GateResult::Fail if !rules.is_quarantined(id) => light = Light::Red,
-                GateResult::Fail
-                | GateResult::Unverifiable
-                | GateResult::Deferred
-                | GateResult::None => return None,
-            }
+/// Keeps what Check said for integrations.
+pub(crate) fn share(
+    cx: &Driver<'_>,
+    shared: Shared,
+    tree: &str,
+    report: &GateReport,
+) -> Result<(), BeatError> {
+    // A verdict that was only found again does not become younger by that.
+    let Some(light) = light_of(cx.config, report).filter(|_| !shared.is_known_green) else {
+        return Ok(());
+    };
+    // A fix that became part of the patch made another tree, and all rows ran over that.
+    let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
+    let key = VerdictKey { tree, ..shared.key };
+    let origin = Origin { at: Some(cx.config.now()), by: None };
+    let cache = VerdictCache::new(cx.config.dirs.private().join("verdicts"));
+    let keep = || cache.keep_from(&Verdict::new(key, light), &origin);
+    let kept = cx.effects.perform("check-verdict", keep);
+    kept.map_err(|error| BeatError::Own(std::io::Error::other(error)))
+}
+
+/// What a report of Check says about its tree: nothing, where a row that gates combinations was not run
+/// or is in quarantine.
+fn light_of(config: &WorkspaceConfig, report: &GateReport) -> Option<Light> {
+    let rules = config.flake_rules();
+    let mut light = Light::Green;
+    for id in config.combined_gates() {
+        let row = report.rows.iter().find(|row| row.rule_id == id)?;
+        match row.result {
+            GateResult::Pass => {}
+            GateResult::Fail if !rules.is_quarantined(id) => light = Light::Red,
+            GateResult::Fail
+            | GateResult::Unverifiable
+            | GateResult::Deferred
+            | GateResult::None => return None,
         }
-        Some(light)
     }
+    Some(light)
 }

@@ -14,8 +14,10 @@ use super::{ExternalEvent, Panicked, PoolHost, carry_out};
 use crate::batch::Batch;
 use crate::drift::Drifted;
 use crate::event::{Hold, Scope, What};
-use crate::integrate::{Base, GateBase};
-use crate::preflight::Short;
+use crate::integrate::{Base, GateBase, gate_bases, leave_red_bases};
+use crate::landed::landed_of;
+use crate::lane_owner::LaneOwners;
+use crate::preflight::{Short, short};
 use crate::run::Salvage;
 use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
@@ -83,13 +85,13 @@ impl Driver<'_> {
         let mut host = BatchHost {
             driver,
             batch,
-            homes: self.config.homes(),
+            homes: LaneOwners::in_lanes_of(self.config).homes(),
             chains: plan.chains().into_iter().map(|(id, chain)| (id.clone(), chain)).collect(),
             results: BTreeMap::new(),
             watched: BTreeMap::new(),
             heard,
             ticks: 0,
-            short: self.config.short(),
+            short: short(self.config),
             stopped: None,
             accepted: batch.accepted(),
             awaited: batch.awaited_landings(),
@@ -104,12 +106,12 @@ impl Driver<'_> {
             let _over = CalledOff(&gating);
             match self.config.gate_base {
                 GateBase::Off => {}
-                GateBase::Before => host.hear_bases(asking.gate_bases(batch, plan)),
+                GateBase::Before => host.hear_bases(gate_bases(&asking, batch, plan)),
                 GateBase::Beside => {
                     let (to, from) = unbounded();
                     host.bases_heard = Some(from);
                     // Nobody listens any more only where the pool is over.
-                    scope.spawn(move || drop(to.send(asking.gate_bases(batch, plan))));
+                    scope.spawn(move || drop(to.send(gate_bases(&asking, batch, plan))));
                 }
             }
             carry_out(plan, groups, lanes, &work, &mut host)
@@ -287,7 +289,7 @@ impl BatchHost<'_> {
         if asked.is_empty() {
             return Vec::new();
         }
-        let landed = self.driver.config.landed_of(&asked);
+        let landed = landed_of(self.driver.config, &asked);
         self.accepted.retain(|id| !landed.contains(id));
         landed.into_iter().map(ExternalEvent::Landed).collect()
     }
@@ -347,7 +349,7 @@ impl BatchHost<'_> {
     /// What was begun on a red base begins anew once that is mended.
     fn leave_red_bases(&mut self) {
         if let Some(Stop::BaseRed { bases }) = &self.stopped
-            && let Err(error) = self.driver.leave_red_bases(self.batch, bases)
+            && let Err(error) = leave_red_bases(&self.driver, self.batch, bases)
         {
             self.stopped = Some(Stop::Record { error: chain(&error) });
         }
@@ -404,7 +406,7 @@ impl BatchHost<'_> {
 
     /// Looks whether the disk has room for another start, and says when that changes.
     fn look_for_room(&mut self) {
-        let short = self.driver.config.short();
+        let short = short(self.driver.config);
         if let Some(bundle) = self.batch.bundles.first() {
             match (self.short, short) {
                 (None, Some(short)) => {

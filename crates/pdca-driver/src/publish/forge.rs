@@ -11,6 +11,7 @@ use pdca_publish::{
 };
 use pdca_state::{Artifact, Bundle};
 
+use crate::publish::stop_if_told;
 use crate::run_bundle::Driver;
 
 use super::inputs::PublishInputs;
@@ -104,7 +105,7 @@ impl<'d> Forge<'d> {
                 RemoteTip::NoBranch => return Ok(None),
                 RemoteTip::Silent { said } => {
                     if !patience.wait() {
-                        self.driver.stop_if_told()?;
+                        stop_if_told(self.driver)?;
                         return Err(silent(remote, branch, &said));
                     }
                 }
@@ -240,7 +241,7 @@ impl<'d> Forge<'d> {
                 }
                 OfferOutcome::Transient { said } | OfferOutcome::Permanent { said } => said,
             };
-            self.driver.stop_if_told()?;
+            stop_if_told(self.driver)?;
             return Err(silent(&remote, &branch, &said));
         }
     }

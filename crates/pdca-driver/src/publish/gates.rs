@@ -4,7 +4,7 @@ use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
 use pdca_state::{Bundle, GateReport, GateResult, GateRow, Snapshot, sha256_hex};
 
-use crate::check::run_rows;
+use crate::check::{run_rows, tell_of_checkout};
 use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
@@ -15,106 +15,106 @@ use super::PublishError;
 use super::inputs::PublishInputs;
 use super::messages::Messages;
 
-impl WorkspaceConfig {
-    /// The rows that publishing runs again: those that say so, and those that put it off until now.
-    pub(super) fn rows_at_publishing(&self, snapshot: &Snapshot) -> Checks {
-        let was_deferred = |id: &str| {
-            let rows = snapshot.gates.iter().flat_map(|report| &report.rows);
-            rows.into_iter().any(|row| row.rule_id == id && row.result == GateResult::Deferred)
-        };
-        self.rows.only(|row| row.at_publish || (row.may_defer() && was_deferred(&row.id)))
-    }
+/// The rows that publishing runs again: those that say so, and those that put it off until now.
+pub(super) fn rows_at_publishing(config: &WorkspaceConfig, snapshot: &Snapshot) -> Checks {
+    let was_deferred = |id: &str| {
+        let rows = snapshot.gates.iter().flat_map(|report| &report.rows);
+        rows.into_iter().any(|row| row.rule_id == id && row.result == GateResult::Deferred)
+    };
+    config.rows.only(|row| row.at_publish || (row.may_defer() && was_deferred(&row.id)))
 }
 
-impl Driver<'_> {
-    /// Runs those rows, unless they passed exactly this before; says whether any ran.
-    pub(super) fn gate_again(
-        &self,
-        bundle: &Bundle,
-        inputs: &mut PublishInputs,
-        messages: &Messages,
-    ) -> Result<bool, PublishError> {
-        let rows = self.config.rows_at_publishing(&inputs.snapshot);
-        if rows.is_empty() {
-            return Ok(false);
-        }
-        let sealed = inputs.sealed.record();
-        // Gates may look at the texts as well, so other texts are another question.
-        let parts = [
-            rows.fingerprint(&self.config.surroundings()),
-            sealed.tree.to_string(),
-            sealed.base.to_string(),
-            messages.message.clone(),
-            messages.description.clone(),
-            messages.comment.clone(),
-        ];
-        let digest = sha256_hex(parts.join("\0").as_bytes());
-        if inputs.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {
-            return Ok(false);
-        }
-        let report = self.ask_gates(bundle, inputs, &rows, &digest)?;
-        self.require_green(bundle, &report)?;
-        let ran = rows.as_slice().iter().map(|row| row.id.clone()).collect();
-        inputs.record.gates = Some(GateRecord { digest, rows: ran });
-        Ok(true)
+/// Runs those rows, unless they passed exactly this before; says whether any ran.
+pub(super) fn gate_again(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    inputs: &mut PublishInputs,
+    messages: &Messages,
+) -> Result<bool, PublishError> {
+    let rows = rows_at_publishing(cx.config, &inputs.snapshot);
+    if rows.is_empty() {
+        return Ok(false);
     }
+    let sealed = inputs.sealed.record();
+    // Gates may look at the texts as well, so other texts are another question.
+    let parts = [
+        rows.fingerprint(&cx.config.surroundings()),
+        sealed.tree.to_string(),
+        sealed.base.to_string(),
+        messages.message.clone(),
+        messages.description.clone(),
+        messages.comment.clone(),
+    ];
+    let digest = sha256_hex(parts.join("\0").as_bytes());
+    if inputs.record.gates.as_ref().is_some_and(|passed| passed.digest == digest) {
+        return Ok(false);
+    }
+    let report = ask_gates(cx, bundle, inputs, &rows, &digest)?;
+    require_green(cx, bundle, &report)?;
+    let ran = rows.as_slice().iter().map(|row| row.id.clone()).collect();
+    inputs.record.gates = Some(GateRecord { digest, rows: ran });
+    Ok(true)
+}
 
-    fn ask_gates(
-        &self,
-        bundle: &Bundle,
-        inputs: &PublishInputs,
-        rows: &Checks,
-        digest: &str,
-    ) -> Result<GateReport, PublishError> {
-        // Only as long as the gates run: whoever waits for a forge holds up nobody.
-        let _admitted = self.config.locks().admit()?;
-        let (front, sealed) = (&inputs.front, inputs.sealed.record());
-        let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
-        let jobs = self.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
-        let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
-        let at = Combination {
-            target: &front.target,
-            branch: &front.branch,
-            commit: &commit,
-            tree: &tree,
-            slot,
-            dir: &jobs,
-        };
-        let checkout = self
-            .claim_for_combination(&front.target, &front.branch, &commit, slot)
-            .map_err(BeatError::Checkout)?;
-        let mut standing = CombinationTree::stand(self, bundle, &checkout, &at)?;
-        let children = self.config.locks().children();
-        let mut scene = self.common_scene(Purpose::Bundle, &checkout, &at, &children);
-        scene.bundle = Some(bundle);
-        scene.brief = inputs.snapshot.authored_brief();
-        scene.base = Some(&base);
-        let wire = self.watch(&checkout).map_err(BeatError::Checkout)?;
-        let outcome = run_rows(self, rows, bundle, &scene, Some(&mut standing))?;
-        // Asked again, a person wants to hear it again.
-        self.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
-        self.tell_of_checkout(bundle, &wire.breaches());
-        Ok(outcome.report)
-    }
+fn ask_gates(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    inputs: &PublishInputs,
+    rows: &Checks,
+    digest: &str,
+) -> Result<GateReport, PublishError> {
+    // Only as long as the gates run: whoever waits for a forge holds up nobody.
+    let _admitted = cx.config.locks().admit()?;
+    let (front, sealed) = (&inputs.front, inputs.sealed.record());
+    let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
+    let jobs = cx.config.jobs().of(bundle.id()).join(format!("publish-{}", &digest[..16]));
+    let (slot, tree) = (FIRST_SLOT, sealed.tree.to_string());
+    let at = Combination {
+        target: &front.target,
+        branch: &front.branch,
+        commit: &commit,
+        tree: &tree,
+        slot,
+        dir: &jobs,
+    };
+    let checkout = cx
+        .claim_for_combination(&front.target, &front.branch, &commit, slot)
+        .map_err(BeatError::Checkout)?;
+    let mut standing = CombinationTree::stand(cx, bundle, &checkout, &at)?;
+    let children = cx.config.locks().children();
+    let mut scene = cx.common_scene(Purpose::Bundle, &checkout, &at, &children);
+    scene.bundle = Some(bundle);
+    scene.brief = inputs.snapshot.authored_brief();
+    scene.base = Some(&base);
+    let wire = cx.watch(&checkout).map_err(BeatError::Checkout)?;
+    let outcome = run_rows(cx, rows, bundle, &scene, Some(&mut standing))?;
+    // Asked again, a person wants to hear it again.
+    cx.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
+    tell_of_checkout(cx, bundle, &wire.breaches());
+    Ok(outcome.report)
+}
 
-    /// Refuses where a row that blocks is red, or still says nothing.
-    fn require_green(&self, bundle: &Bundle, report: &GateReport) -> Result<(), PublishError> {
-        let shown = |row: &GateRow| format!("{}: {}", row.rule_id, row.reason());
-        let red: Vec<String> = report.failed_gating().map(shown).collect();
-        if !red.is_empty() {
-            return Err(PublishError::Red { rows: red });
-        }
-        let is_open =
-            |row: &GateRow| matches!(row.result, GateResult::Unverifiable | GateResult::Deferred);
-        let open = report.rows.iter().filter(|row| row.gating && is_open(row));
-        let open: Vec<String> = open.map(shown).collect();
-        if !open.is_empty() {
-            return Err(PublishError::Undecided { rows: open });
-        }
-        for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
-            let text = format!("{} is red and does not block", shown(row));
-            self.tell(bundle, What::Warning { text });
-        }
-        Ok(())
+/// Refuses where a row that blocks is red, or still says nothing.
+fn require_green(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    report: &GateReport,
+) -> Result<(), PublishError> {
+    let shown = |row: &GateRow| format!("{}: {}", row.rule_id, row.reason());
+    let red: Vec<String> = report.failed_gating().map(shown).collect();
+    if !red.is_empty() {
+        return Err(PublishError::Red { rows: red });
     }
+    let is_open =
+        |row: &GateRow| matches!(row.result, GateResult::Unverifiable | GateResult::Deferred);
+    let open = report.rows.iter().filter(|row| row.gating && is_open(row));
+    let open: Vec<String> = open.map(shown).collect();
+    if !open.is_empty() {
+        return Err(PublishError::Undecided { rows: open });
+    }
+    for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
+        let text = format!("{} is red and does not block", shown(row));
+        cx.tell(bundle, What::Warning { text });
+    }
+    Ok(())
 }

@@ -31,80 +31,80 @@ pub(super) struct PublishInputs {
     is_foreign: bool,
 }
 
-impl WorkspaceConfig {
-    /// What is known about a bundle that is to be published. Changes nothing.
-    pub(super) fn inputs(
-        &self,
-        bundle: &Bundle,
-        settings: &PublishSettings,
-    ) -> Result<PublishInputs, PublishError> {
-        let id = bundle.id();
-        let snapshot = bundle.load()?;
-        if snapshot.state != State::Complete {
-            return Err(PublishError::NotAccepted { id: id.clone(), state: snapshot.state });
-        }
-        if !snapshot.artifacts.contains(Artifact::Patch) {
-            return Err(PublishError::NoChange { id: id.clone() });
-        }
-        let (front, change) = self.front_of(bundle)?;
-        let (sealed, landed) = match change.standing {
-            ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => (sealed, None),
-            ChangeState::Landed { sealed, commit, .. } => (sealed, Some(commit)),
-            ChangeState::Reverted { by, .. } => {
-                let why = format!("it was reverted by {by}");
-                return Err(PublishError::Drifted { id: id.clone(), why });
-            }
-            ChangeState::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
-            ChangeState::Drifted { why } => {
-                return Err(PublishError::Drifted { id: id.clone(), why });
-            }
-        };
-        let target = &front.target;
-        let repo = target.repo.clone().filter(|repo| is_repository(repo));
-        let repo =
-            repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?;
-        let run = sealed.record().run.as_str();
-        let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
-        let branch = Branch::of(&settings.branch, id, &slug, run)
-            .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
-        let base = base_of(&front, &settings.remote);
-        if [base.as_str(), &front.branch].contains(&branch.as_str()) {
-            let branch = branch.to_string();
-            return Err(PublishError::OwnTarget { id: id.clone(), branch });
-        }
-        let key = PublishKey::new(run, id, &sealed.to_json());
-        let kept = bundle.read(Artifact::Publish)?;
-        let parsed = kept.as_deref().map(PublishRecord::parse);
-        let is_foreign = matches!(parsed, Some(Err(_)));
-        let record = match parsed {
-            Some(Ok(record)) => record.under(&key),
-            Some(Err(_)) | None => PublishRecord::new(&key),
-        };
-        Ok(PublishInputs {
-            snapshot,
-            front,
-            sealed,
-            landed,
-            key,
-            repo,
-            base,
-            branch,
-            record,
-            is_foreign,
-        })
+/// What is known about a bundle that is to be published. Changes nothing.
+pub(super) fn inputs(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+    settings: &PublishSettings,
+) -> Result<PublishInputs, PublishError> {
+    let id = bundle.id();
+    let snapshot = bundle.load()?;
+    if snapshot.state != State::Complete {
+        return Err(PublishError::NotAccepted { id: id.clone(), state: snapshot.state });
     }
+    if !snapshot.artifacts.contains(Artifact::Patch) {
+        return Err(PublishError::NoChange { id: id.clone() });
+    }
+    let (front, change) = front_of(config, bundle)?;
+    let (sealed, landed) = match change.standing {
+        ChangeState::Sealed(sealed) | ChangeState::Staged { sealed, .. } => (sealed, None),
+        ChangeState::Landed { sealed, commit, .. } => (sealed, Some(commit)),
+        ChangeState::Reverted { by, .. } => {
+            let why = format!("it was reverted by {by}");
+            return Err(PublishError::Drifted { id: id.clone(), why });
+        }
+        ChangeState::Unsealed => return Err(PublishError::Unsealed { id: id.clone() }),
+        ChangeState::Drifted { why } => {
+            return Err(PublishError::Drifted { id: id.clone(), why });
+        }
+    };
+    let target = &front.target;
+    let repo = target.repo.clone().filter(|repo| is_repository(repo));
+    let repo = repo.ok_or_else(|| PublishError::NoRepository { target: target.name.clone() })?;
+    let run = sealed.record().run.as_str();
+    let slug = snapshot.authored_brief().and_then(Brief::slug).unwrap_or_default();
+    let branch = Branch::of(&settings.branch, id, &slug, run)
+        .map_err(|source| PublishError::Branch { id: id.clone(), source })?;
+    let base = base_of(&front, &settings.remote);
+    if [base.as_str(), &front.branch].contains(&branch.as_str()) {
+        let branch = branch.to_string();
+        return Err(PublishError::OwnTarget { id: id.clone(), branch });
+    }
+    let key = PublishKey::new(run, id, &sealed.to_json());
+    let kept = bundle.read(Artifact::Publish)?;
+    let parsed = kept.as_deref().map(PublishRecord::parse);
+    let is_foreign = matches!(parsed, Some(Err(_)));
+    let record = match parsed {
+        Some(Ok(record)) => record.under(&key),
+        Some(Err(_)) | None => PublishRecord::new(&key),
+    };
+    Ok(PublishInputs {
+        snapshot,
+        front,
+        sealed,
+        landed,
+        key,
+        repo,
+        base,
+        branch,
+        record,
+        is_foreign,
+    })
+}
 
-    /// Where the change is meant for, with how it stands.
-    fn front_of(&self, bundle: &Bundle) -> Result<(TargetBranch, Accepted), PublishError> {
-        let mut found = TargetBranches::load_some(&self.queue(), |id| id == bundle.id())?;
-        if let Some(unplaceable) = found.unplaceable.pop() {
-            return Err(unplaceable.error.into());
-        }
-        let front = found.branches.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
-        match front {
-            Some((change, front)) => Ok((front, change)),
-            None => Err(PublishError::NoTarget { id: bundle.id().clone() }),
-        }
+/// Where the change is meant for, with how it stands.
+fn front_of(
+    config: &WorkspaceConfig,
+    bundle: &Bundle,
+) -> Result<(TargetBranch, Accepted), PublishError> {
+    let mut found = TargetBranches::load_some(&config.queue(), |id| id == bundle.id())?;
+    if let Some(unplaceable) = found.unplaceable.pop() {
+        return Err(unplaceable.error.into());
+    }
+    let front = found.branches.pop().and_then(|mut front| Some((front.changes.pop()?, front)));
+    match front {
+        Some((change, front)) => Ok((front, change)),
+        None => Err(PublishError::NoTarget { id: bundle.id().clone() }),
     }
 }
 

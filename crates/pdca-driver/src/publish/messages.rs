@@ -58,38 +58,31 @@ pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
     Ok(absent)
 }
 
-impl Driver<'_> {
-    /// Fills the texts that are not there; says whether there were any. What is there stays as it is.
-    pub(super) fn fill_messages(
-        &self,
-        bundle: &Bundle,
-        inputs: &PublishInputs,
-    ) -> Result<bool, PublishError> {
-        let absent = absent(bundle)?;
-        if absent.is_empty() {
-            return Ok(false);
-        }
-        let said = if self.config.has_publisher() {
-            Some(consult(self, bundle, Role::Publisher)?)
-        } else {
-            None
-        };
-        for artifact in absent {
-            let of_leaf = said.as_ref().and_then(|said| said.get(Output::Artifact(artifact)));
-            let text = match of_leaf {
-                Some(text) => text.to_vec(),
-                None => inputs.stand_in(bundle, artifact)?.into_bytes(),
-            };
-            self.publish(bundle, artifact, &text)?;
-        }
-        Ok(true)
+/// Fills the texts that are not there; says whether there were any. What is there stays as it is.
+pub(super) fn fill_messages(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    inputs: &PublishInputs,
+) -> Result<bool, PublishError> {
+    let absent = absent(bundle)?;
+    if absent.is_empty() {
+        return Ok(false);
     }
+    let said =
+        if has_publisher(cx.config) { Some(consult(cx, bundle, Role::Publisher)?) } else { None };
+    for artifact in absent {
+        let of_leaf = said.as_ref().and_then(|said| said.get(Output::Artifact(artifact)));
+        let text = match of_leaf {
+            Some(text) => text.to_vec(),
+            None => inputs.stand_in(bundle, artifact)?.into_bytes(),
+        };
+        cx.publish(bundle, artifact, &text)?;
+    }
+    Ok(true)
 }
 
-impl WorkspaceConfig {
-    /// Whether a leaf writes the texts that nobody wrote.
-    pub(super) fn has_publisher(&self) -> bool {
-        let leaf = self.leaves.of(Role::Publisher);
-        !self.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)
-    }
+/// Whether a leaf writes the texts that nobody wrote.
+pub(super) fn has_publisher(config: &WorkspaceConfig) -> bool {
+    let leaf = config.leaves.of(Role::Publisher);
+    !config.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)
 }

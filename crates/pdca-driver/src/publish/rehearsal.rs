@@ -4,6 +4,9 @@ use pdca_integrate::{ObjectId, Offer};
 use pdca_publish::{Pull, PullState};
 use pdca_state::{Artifact, Bundle};
 
+use crate::publish::gates::rows_at_publishing;
+use crate::publish::inputs::inputs;
+use crate::publish::messages::has_publisher;
 use crate::run_bundle::Driver;
 
 use super::forge::{Forge, is_told};
@@ -66,42 +69,40 @@ impl Would {
     }
 }
 
-impl Driver<'_> {
-    /// Finds out what [`Driver::publish_accepted`] would do, and changes nothing.
-    pub fn rehearse_publishing(
-        &self,
-        bundle: &Bundle,
-        order: &Order<'_>,
-    ) -> Result<Rehearsal, PublishError> {
-        let inputs = self.config.inputs(bundle, order.settings)?;
-        let forge = Forge::look(self, bundle, &inputs, order)?;
-        forge.require_free_way(&inputs)?;
-        let absent = messages::absent(bundle)?;
-        let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
-        let by_leaf = !texts.is_empty() && self.config.has_publisher();
-        let message = match bundle.read(Artifact::CommitMessage)? {
-            Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            None if by_leaf => None,
-            None => Some(inputs.stand_in(bundle, Artifact::CommitMessage)?),
-        };
-        let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message);
-        let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
-        forge.require_branch_is_ours(&inputs, commit)?;
-        let rows = self.config.rows_at_publishing(&inputs.snapshot);
-        let would = would(&inputs, &forge, commit, order);
-        Ok(Rehearsal {
-            key: inputs.key.to_string(),
-            remote: order.settings.remote.clone(),
-            branch: inputs.branch.to_string(),
-            commit: commit.map(|commit| commit.to_string()),
-            repo: inputs.repo.clone(),
-            base: inputs.base.clone(),
-            texts,
-            by_leaf,
-            rows: rows.as_slice().iter().map(|row| row.id.clone()).collect(),
-            would,
-        })
-    }
+/// Finds out what [`Driver::publish_accepted`] would do, and changes nothing.
+pub fn rehearse_publishing(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    order: &Order<'_>,
+) -> Result<Rehearsal, PublishError> {
+    let inputs = inputs(cx.config, bundle, order.settings)?;
+    let forge = Forge::look(cx, bundle, &inputs, order)?;
+    forge.require_free_way(&inputs)?;
+    let absent = messages::absent(bundle)?;
+    let texts: Vec<_> = absent.iter().map(|artifact| artifact.file_name()).collect();
+    let by_leaf = !texts.is_empty() && has_publisher(cx.config);
+    let message = match bundle.read(Artifact::CommitMessage)? {
+        Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        None if by_leaf => None,
+        None => Some(inputs.stand_in(bundle, Artifact::CommitMessage)?),
+    };
+    let make = |message: &String| Offer::make(&inputs.front.store, &inputs.sealed, message);
+    let commit = message.as_ref().map(make).transpose()?.map(|made| made.commit());
+    forge.require_branch_is_ours(&inputs, commit)?;
+    let rows = rows_at_publishing(cx.config, &inputs.snapshot);
+    let would = would(&inputs, &forge, commit, order);
+    Ok(Rehearsal {
+        key: inputs.key.to_string(),
+        remote: order.settings.remote.clone(),
+        branch: inputs.branch.to_string(),
+        commit: commit.map(|commit| commit.to_string()),
+        repo: inputs.repo.clone(),
+        base: inputs.base.clone(),
+        texts,
+        by_leaf,
+        rows: rows.as_slice().iter().map(|row| row.id.clone()).collect(),
+        would,
+    })
 }
 
 fn would(

@@ -6,7 +6,8 @@ use pdca_lanes::{ClaimError, Saved, Target, TargetError};
 use pdca_state::BundleId;
 
 use super::{RecordError, Run};
-use crate::config::{Unfinished, WorkspaceConfig};
+use crate::config::WorkspaceConfig;
+use crate::lane_owner::{LaneOwners, Unfinished};
 
 /// Unfinished work that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl From<AppendError> for AbortError {
 impl Run {
     /// What giving the run up would have to keep, without the commits. Changes nothing.
     pub fn unfinished(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Salvage> {
-        let found = config.unfinished().into_iter();
+        let found = LaneOwners::in_lanes_of(config).unfinished().into_iter();
         let ours = found.filter(|work| bundles.contains(&work.bundle));
         let of = |work: Unfinished| {
             let checkout = config.lanes.root.join(format!("lane-{}", work.slot)).join(&work.target);
@@ -84,7 +85,11 @@ impl Run {
         let bundles: Vec<BundleId> = self.journal().state().bundles.keys().cloned().collect();
         self.settle_rescues()?;
         let mut kept = Vec::new();
-        for work in config.unfinished().into_iter().filter(|work| bundles.contains(&work.bundle)) {
+        for work in LaneOwners::in_lanes_of(config)
+            .unfinished()
+            .into_iter()
+            .filter(|work| bundles.contains(&work.bundle))
+        {
             kept.extend(self.salvage(config, &work)?);
         }
         let mut journal = self.journal();
@@ -140,6 +145,7 @@ impl Run {
         })?;
         let slot = work.slot;
         let lane = config
+            .lanes
             .lent()
             .claim(slot, &target)
             .map_err(|source| AbortError::Claim { slot, source: Box::new(source) })?;

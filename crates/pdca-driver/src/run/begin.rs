@@ -15,6 +15,7 @@ use pdca_state::BundleId;
 use super::observe::{Recovered, reconcile};
 use super::{Run, can_go_on, closing};
 use crate::config::WorkspaceConfig;
+use crate::lane_owner::LaneOwners;
 
 /// The lock of a target, in its git common directory.
 pub(super) const LOCK: &str = "pdca.lock";
@@ -261,7 +262,8 @@ fn create(
     let at = (request.clock)();
     let run = RunId::generate(at.wall)?;
     // Work of a driver with more lanes may lie beyond the lanes there are now.
-    let beyond = request.config.homes().values().max().map_or(0, |slot| slot + 1);
+    let beyond =
+        LaneOwners::in_lanes_of(request.config).homes().values().max().map_or(0, |slot| slot + 1);
     let admitted = Admitted {
         driver: me.clone(),
         targets,

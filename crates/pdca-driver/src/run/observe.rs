@@ -15,6 +15,7 @@ use pdca_state::BundleId;
 
 use super::begin::Request;
 use crate::config::WorkspaceConfig;
+use crate::lane_owner::LaneOwners;
 
 /// What was found about one bundle of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,11 +156,11 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// Looks at every lane of a workspace.
     pub(crate) fn look(config: &WorkspaceConfig) -> Self {
-        let listed = config.lent().list();
+        let listed = config.lanes.lent().list();
         Self {
             readable: listed.is_ok(),
             reports: listed.unwrap_or_default(),
-            homes: config.homes(),
+            homes: LaneOwners::in_lanes_of(config).homes(),
             here: HostScope::here().ok(),
             root: config.lanes.root.clone(),
         }

@@ -24,7 +24,7 @@ pub(super) fn integrations(
     }
     let fronts = TargetBranches::load(&site.queue())?;
     let (mut steps, mut ending) = (Vec::new(), Vec::new());
-    for (sighting, follows) in site.unfinished_integrations(&fronts)? {
+    for (sighting, follows) in pdca_driver::integrate::unfinished_integrations(site, &fronts)? {
         if follows != NextAction::End {
             continue;
         }
@@ -45,10 +45,12 @@ pub(super) fn anchors(
     ending: &[RunId],
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
-    let found = site.gc_refs(ambient::moment(), keep, ending).map_err(|error| {
-        Failure::from_error(Exit::Unexpected, &error)
-            .hint("`pdca doctor` looks at the targets; nothing of an integration was removed")
-    })?;
+    let found = pdca_driver::integrate::gc_refs(site, ambient::moment(), keep, ending).map_err(
+        |error| {
+            Failure::from_error(Exit::Unexpected, &error)
+                .hint("`pdca doctor` looks at the targets; nothing of an integration was removed")
+        },
+    )?;
     let mut steps = Vec::new();
     for anchor in found {
         let name = format!("{} of {}", anchor.name, anchor.target);
@@ -56,7 +58,7 @@ pub(super) fn anchors(
             Err(stay) => Step::new("anchor", name, "keep", stay.as_str()),
             Ok(why) => {
                 let step = Step::new("anchor", name, "remove", why.as_str());
-                let drop = || site.drop_gc_ref(&anchor, cx.ambient.now());
+                let drop = || pdca_driver::integrate::drop_gc_ref(site, &anchor, cx.ambient.now());
                 carried_out(step, effects, "anchor", drop)
             }
         });

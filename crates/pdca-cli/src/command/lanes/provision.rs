@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let targets = place.targets(&args.target)?;
     let site = session::site(cx)?;
     let count = session::driver_lanes(cx, &site, args.lanes, err)?;
-    let count = session::told_fit(cx, &site.fit_ports(count), err)?.get();
+    let count = session::told_fit(cx, &pdca_driver::fit_ports(&site, count), err)?.get();
     let kind = args.kind.map_or(place.workspace.config.lanes.kind, LaneKind::from);
     if cx.globals.dry_run {
         return foresee(&place, &targets, count);

@@ -33,7 +33,8 @@ pub(crate) fn take_back(
 ) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let _kept = site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))?;
-    let withdrawal = site.withdrawal(bundle).map_err(|error| explain(&error, bundle))?;
+    let withdrawal = pdca_driver::integrate::withdrawal(&site, bundle)
+        .map_err(|error| explain(&error, bundle))?;
     let id = bundle.id();
     let reentry = match decision.action {
         SignoffAction::IterateDo => Some(Reentry::Do),
@@ -56,8 +57,7 @@ pub(crate) fn take_back(
                 note: decision.note.as_deref(),
                 automatic: false,
             };
-            let number = site
-                .send_back(bundle, &withdrawal, how, effects)
+            let number = pdca_driver::integrate::send_back(bundle, &withdrawal, how, effects)
                 .map_err(|error| explain(&error, bundle))?;
             archived = Some(format!("iteration-v{number}"));
         }
@@ -155,7 +155,7 @@ pub(crate) fn return_culprits<'h>(
             cx.note(err, &format!("{id} stays held: it is in use by another command"))?;
             continue;
         };
-        if !site.may_return_by_itself(&bundle)? {
+        if !pdca_driver::integrate::may_return_by_itself(&bundle)? {
             let text = format!(
                 "{id} stays held: it was sent back {MOST_AUTOMATIC_RETURNS} times without a person"
             );
@@ -170,9 +170,9 @@ pub(crate) fn return_culprits<'h>(
             note: None,
             automatic: true,
         };
-        let sent = site
-            .withdrawal(&bundle)
-            .and_then(|withdrawal| site.send_back(&bundle, &withdrawal, how, effects.as_ref()));
+        let sent = pdca_driver::integrate::withdrawal(site, &bundle).and_then(|withdrawal| {
+            pdca_driver::integrate::send_back(&bundle, &withdrawal, how, effects.as_ref())
+        });
         match sent {
             Ok(number) => returned.push(ReturnedRow {
                 id: id.clone(),

@@ -17,143 +17,138 @@ use crate::attempt::Attempt;
 use crate::checkout::CheckoutError;
 use crate::config::WorkspaceConfig;
 use crate::event::What;
+use crate::integrate::conflict::resolve::keep_conflict;
 use crate::run_bundle::{BeatError, Driver};
 
 use super::resolve::{ResolveError, unusable};
 
-impl Driver<'_> {
-    /// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
-    /// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
-    pub fn adopt(&self, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
-        let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
-        let bundle = &change.bundle;
-        let _taken = self.config.locks().take(id)?;
-        if !is_as_it_was(change, sealed)? || is_put_away(&self.config.queue(), bundle) {
-            return Ok(false);
-        }
-        let file = ConflictDir::of(&self.config.queue(), id, &sealed.record().head.to_string());
-        let case = file.load().map_err(|source| unusable(&file, source))?;
-        let Some(mut case) = case else { return Ok(false) };
-        let Some(said) = summary_of(&case) else { return Ok(false) };
-        let plan = archive_superseded(bundle, &said).map_err(BeatError::from)?;
-        if let Some(ConflictEnd::Resolved { iteration, .. }) = &mut case.end {
-            *iteration = Some(plan.number);
-        }
-        // Before the archive begins: from then on anybody may go on with the bundle.
-        self.keep_conflict(&file, &case, "conflict-adopt")?;
-        for step in plan.steps {
-            self.effects.perform(step.name(), || step.apply()).map_err(BeatError::from)?;
-        }
-        Ok(true)
+/// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
+/// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
+pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
+    let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
+    let bundle = &change.bundle;
+    let _taken = cx.config.locks().take(id)?;
+    if !is_as_it_was(change, sealed)? || is_put_away(&cx.config.queue(), bundle) {
+        return Ok(false);
     }
-
-    /// Puts a resolution in place as the result of Do, where there is one for this attempt. Says whether
-    /// there was.
-    pub(crate) fn take_resolution(
-        &self,
-        bundle: &Bundle,
-        snapshot: &Snapshot,
-    ) -> Result<bool, BeatError> {
-        let found = self.config.resolution(bundle.id(), snapshot.iterations);
-        let Some((file, case)) = found.map_err(BeatError::Own)? else { return Ok(false) };
-        let brief = snapshot.authored_brief();
-        let target = brief.map(|brief| self.config.target_of(brief)).transpose()?.flatten();
-        let read = |artifact: Artifact| file.read(artifact.file_name()).map_err(BeatError::Own);
-        let patch = read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
-        let (Some(patch), Some(base)) = (patch, base_of(&case)) else { return Ok(false) };
-        if target.is_none_or(|target| target.name != case.target) {
-            let text = "the brief names another target now: the resolution is not used".to_owned();
-            self.warn(bundle, text);
-            return Ok(false);
-        }
-        let attempt = Attempt {
-            iterations: snapshot.iterations,
-            brief: sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default()),
-            target: case.target.clone(),
-            branch: case.branch.clone(),
-            base: base.to_owned(),
-            tip: Some(base.to_owned()),
-            stands_on: Vec::new(),
-            made: None,
-            changes: Vec::new(),
-            refolded: None,
-        };
-        let store = || self.config.attempts().store(bundle.id(), &attempt);
-        self.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
-        let text = format!("{}: takes the resolution", case.said);
-        self.tell(bundle, What::integration(text));
-        if let Some(notes) = read(Artifact::BuildNotes)? {
-            self.publish(bundle, Artifact::BuildNotes, &notes)?;
-        }
-        self.set_aside_verdicts(bundle, snapshot)?;
-        self.publish(bundle, Artifact::Patch, &patch)?;
-        Ok(true)
+    let file = ConflictDir::of(&cx.config.queue(), id, &sealed.record().head.to_string());
+    let case = file.load().map_err(|source| unusable(&file, source))?;
+    let Some(mut case) = case else { return Ok(false) };
+    let Some(said) = summary_of(&case) else { return Ok(false) };
+    let plan = archive_superseded(bundle, &said).map_err(BeatError::from)?;
+    if let Some(ConflictEnd::Resolved { iteration, .. }) = &mut case.end {
+        *iteration = Some(plan.number);
     }
+    // Before the archive begins: from then on anybody may go on with the bundle.
+    keep_conflict(cx, &file, &case, "conflict-adopt")?;
+    for step in plan.steps {
+        cx.effects.perform(step.name(), || step.apply()).map_err(BeatError::from)?;
+    }
+    Ok(true)
 }
 
-impl WorkspaceConfig {
-    /// The resolution that is the attempt after this many archived ones.
-    fn resolution(
-        &self,
-        id: &BundleId,
-        iterations: u32,
-    ) -> std::io::Result<Option<(ConflictDir, ConflictRecord)>> {
-        let is_it = |case: &ConflictRecord| match &case.end {
-            Some(ConflictEnd::Resolved { iteration, .. }) => *iteration == Some(iterations),
-            Some(ConflictEnd::Skipped { .. } | ConflictEnd::Blocked { .. }) | None => false,
-        };
-        Ok(ConflictDir::all(&self.queue(), id)?.into_iter().find(|(_, case)| is_it(case)))
+/// Puts a resolution in place as the result of Do, where there is one for this attempt. Says whether
+/// there was.
+pub(crate) fn take_resolution(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    snapshot: &Snapshot,
+) -> Result<bool, BeatError> {
+    let found = resolution(cx.config, bundle.id(), snapshot.iterations);
+    let Some((file, case)) = found.map_err(BeatError::Own)? else { return Ok(false) };
+    let brief = snapshot.authored_brief();
+    let target = brief.map(|brief| cx.config.target_of(brief)).transpose()?.flatten();
+    let read = |artifact: Artifact| file.read(artifact.file_name()).map_err(BeatError::Own);
+    let patch = read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
+    let (Some(patch), Some(base)) = (patch, base_of(&case)) else { return Ok(false) };
+    if target.is_none_or(|target| target.name != case.target) {
+        let text = "the brief names another target now: the resolution is not used".to_owned();
+        cx.warn(bundle, text);
+        return Ok(false);
     }
-
-    /// What the attempt after this many archived ones resolved, for the person who signs it off.
-    pub(crate) fn resolved(
-        &self,
-        id: &BundleId,
-        iterations: u32,
-    ) -> std::io::Result<Option<String>> {
-        let found = self.resolution(id, iterations)?;
-        Ok(found.and_then(|(_, case)| summary_of(&case)))
+    let attempt = Attempt {
+        iterations: snapshot.iterations,
+        brief: sha256_hex(&bundle.read(Artifact::Brief)?.unwrap_or_default()),
+        target: case.target.clone(),
+        branch: case.branch.clone(),
+        base: base.to_owned(),
+        tip: Some(base.to_owned()),
+        stands_on: Vec::new(),
+        made: None,
+        changes: Vec::new(),
+        refolded: None,
+    };
+    let store = || cx.config.attempts().store(bundle.id(), &attempt);
+    cx.effects.perform("attempt", store).map_err(CheckoutError::Record)?;
+    let text = format!("{}: takes the resolution", case.said);
+    cx.tell(bundle, What::integration(text));
+    if let Some(notes) = read(Artifact::BuildNotes)? {
+        cx.publish(bundle, Artifact::BuildNotes, &notes)?;
     }
+    cx.set_aside_verdicts(bundle, snapshot)?;
+    cx.publish(bundle, Artifact::Patch, &patch)?;
+    Ok(true)
+}
 
-    /// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
-    /// that is named may be there already.
-    pub fn resolving(
-        &self,
-        named: &BTreeSet<BundleId>,
-    ) -> Result<Vec<ConflictReport>, ResolveError> {
-        let mut found = Vec::new();
-        let conflicts = self.dirs.private().join("conflicts");
-        for bundle in self.dirs.bundles.list()? {
-            let id = bundle.id();
-            let has_case = conflicts.join(id.dir_name()).is_dir();
-            if !has_case || !(named.is_empty() || named.contains(id)) {
-                continue;
-            }
-            let snapshot = bundle.load()?;
-            let is_under_way = match snapshot.state {
-                State::Iterate(_) | State::Planned | State::Built | State::Checked => true,
-                State::AwaitingSignoff => !named.is_empty(),
-                State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
-            };
-            let failed = |source| ResolveError::ConflictRecord {
-                dir: conflicts.join(id.dir_name()),
-                source,
-            };
-            let case = self.resolution(id, snapshot.iterations).map_err(failed)?;
-            if let (true, Some((_, case))) = (is_under_way, case)
-                && let Some(ConflictEnd::Resolved { by, .. }) = case.end
-            {
-                let (said, attempts) = (Some(case.said), case.attempts);
-                found.push(ConflictReport {
-                    id: id.clone(),
-                    said,
-                    attempts,
-                    came: ConflictOutcome::Resolved { by },
-                });
-            }
+/// The resolution that is the attempt after this many archived ones.
+fn resolution(
+    config: &WorkspaceConfig,
+    id: &BundleId,
+    iterations: u32,
+) -> std::io::Result<Option<(ConflictDir, ConflictRecord)>> {
+    let is_it = |case: &ConflictRecord| match &case.end {
+        Some(ConflictEnd::Resolved { iteration, .. }) => *iteration == Some(iterations),
+        Some(ConflictEnd::Skipped { .. } | ConflictEnd::Blocked { .. }) | None => false,
+    };
+    Ok(ConflictDir::all(&config.queue(), id)?.into_iter().find(|(_, case)| is_it(case)))
+}
+
+/// What the attempt after this many archived ones resolved, for the person who signs it off.
+pub(crate) fn resolved(
+    config: &WorkspaceConfig,
+    id: &BundleId,
+    iterations: u32,
+) -> std::io::Result<Option<String>> {
+    let found = resolution(config, id, iterations)?;
+    Ok(found.and_then(|(_, case)| summary_of(&case)))
+}
+
+/// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
+/// that is named may be there already.
+pub fn resolving(
+    config: &WorkspaceConfig,
+    named: &BTreeSet<BundleId>,
+) -> Result<Vec<ConflictReport>, ResolveError> {
+    let mut found = Vec::new();
+    let conflicts = config.dirs.private().join("conflicts");
+    for bundle in config.dirs.bundles.list()? {
+        let id = bundle.id();
+        let has_case = conflicts.join(id.dir_name()).is_dir();
+        if !has_case || !(named.is_empty() || named.contains(id)) {
+            continue;
         }
-        Ok(found)
+        let snapshot = bundle.load()?;
+        let is_under_way = match snapshot.state {
+            State::Iterate(_) | State::Planned | State::Built | State::Checked => true,
+            State::AwaitingSignoff => !named.is_empty(),
+            State::Unplanned | State::Resolved | State::Complete | State::Discontinued => false,
+        };
+        let failed =
+            |source| ResolveError::ConflictRecord { dir: conflicts.join(id.dir_name()), source };
+        let case = resolution(config, id, snapshot.iterations).map_err(failed)?;
+        if let (true, Some((_, case))) = (is_under_way, case)
+            && let Some(ConflictEnd::Resolved { by, .. }) = case.end
+        {
+            let (said, attempts) = (Some(case.said), case.attempts);
+            found.push(ConflictReport {
+                id: id.clone(),
+                said,
+                attempts,
+                came: ConflictOutcome::Resolved { by },
+            });
+        }
     }
+    Ok(found)
 }
 
 fn base_of(case: &ConflictRecord) -> Option<&str> {

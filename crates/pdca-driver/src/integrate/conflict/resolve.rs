@@ -32,6 +32,7 @@ use crate::admission::AdmissionError;
 use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::guard::relieve_guard;
+use crate::integrate::conflict::resolver::attempt_resolution;
 use crate::run_bundle::{BeatError, Driver};
 
 use super::resolver::{Ask, Attempted};
@@ -112,151 +113,142 @@ impl From<BeatError> for ResolveError {
     }
 }
 
-impl WorkspaceConfig {
-    /// Returns whether a resolver is configured.
-    pub fn has_resolver(&self) -> bool {
-        !self.force_stubs && self.leaves.resolver.mode == Mode::Command
-    }
+/// Returns whether a resolver is configured.
+pub fn has_resolver(config: &WorkspaceConfig) -> bool {
+    !config.force_stubs && config.leaves.resolver.mode == Mode::Command
 }
 
-impl Driver<'_> {
-    /// Has the resolver make one attempt at the conflict of an accepted change with its branch, if one is
-    /// due. Whoever calls this holds no lock.
-    pub fn resolve(
-        &self,
-        front: &TargetBranch,
-        id: &BundleId,
-        task: ResolveRequest<'_>,
-    ) -> Result<ConflictReport, ResolveError> {
-        let (change, sealed) = match find_sealed(front, id)? {
-            Ok(found) => found,
-            Err(report) => return Ok(report),
-        };
-        // A remote may take its time, so it is asked before anything is locked.
-        let warn = |text| self.warn(&change.bundle, text);
-        let tip = find_base(front, task.settings, self.cancel, &warn)?;
-        let _taken = match self.config.locks().take(id) {
-            Err(AdmissionError::Taken { holder, .. }) => {
-                return Ok(report(id, ConflictOutcome::Busy { holder }));
-            }
-            taken => taken?,
-        };
-        // A driver before this one may have died while the resolver ran: compare before anything is derived
-        // from the bundle.
-        let planted = relieve_guard(self, &change.bundle)?;
-        for one in &planted {
-            self.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
+/// Has the resolver make one attempt at the conflict of an accepted change with its branch, if one is
+/// due. Whoever calls this holds no lock.
+pub fn resolve(
+    cx: &Driver<'_>,
+    front: &TargetBranch,
+    id: &BundleId,
+    task: ResolveRequest<'_>,
+) -> Result<ConflictReport, ResolveError> {
+    let (change, sealed) = match find_sealed(front, id)? {
+        Ok(found) => found,
+        Err(report) => return Ok(report),
+    };
+    // A remote may take its time, so it is asked before anything is locked.
+    let warn = |text| cx.warn(&change.bundle, text);
+    let tip = find_base(front, task.settings, cx.cancel, &warn)?;
+    let _taken = match cx.config.locks().take(id) {
+        Err(AdmissionError::Taken { holder, .. }) => {
+            return Ok(report(id, ConflictOutcome::Busy { holder }));
         }
-        if !is_as_it_was(change, sealed)? {
-            let why = "somebody went on with it meanwhile".to_owned();
-            return Ok(report(id, ConflictOutcome::Waits { why }));
-        }
-        let queue = self.config.queue();
-        let state = ConflictState::look(&queue, front, (change, sealed), tip, task)?;
-        let ConflictState { dir: file, mut record, sides: Some(sides), known: None } = state else {
-            return Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)));
-        };
-        wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
-        let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
-        let pause = task.settings.resolve_pause();
-        if record.due(pause, &stamp()?) == Due::Never {
-            record.exhaust();
-            self.keep_conflict(&file, &record, "conflict-block")?;
-            return Ok(settled(id, &record, true));
-        }
-        record.begin(&tip.to_string());
-        self.keep_conflict(&file, &record, "conflict-attempt")?;
-        let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
-        self.tell(&change.bundle, What::integration(text));
-        let ask = Ask {
-            front,
-            bundle: &change.bundle,
-            sides: &sides,
-            file: &file,
-            attempt: record.attempts,
-        };
-        let attempted = if planted.is_empty() {
-            self.attempt_resolution(&ask)?
-        } else {
-            let what = "the resolver wrote into the bundle".to_owned();
-            Attempted::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
-        };
-        self.conclude(&file, &mut record, attempted, &stamp()?)?;
-        let mut report = settled(id, &record, true);
-        if let ConflictOutcome::Failed { due, .. } = &mut report.came {
-            *due = record.due(pause, &stamp()?);
-        }
-        Ok(report)
+        taken => taken?,
+    };
+    // A driver before this one may have died while the resolver ran: compare before anything is derived
+    // from the bundle.
+    let planted = relieve_guard(cx, &change.bundle)?;
+    for one in &planted {
+        cx.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
     }
+    if !is_as_it_was(change, sealed)? {
+        let why = "somebody went on with it meanwhile".to_owned();
+        return Ok(report(id, ConflictOutcome::Waits { why }));
+    }
+    let queue = cx.config.queue();
+    let state = ConflictState::look(&queue, front, (change, sealed), tip, task)?;
+    let ConflictState { dir: file, mut record, sides: Some(sides), known: None } = state else {
+        return Ok(state.report(id, state.known.clone().unwrap_or(ConflictOutcome::Due)));
+    };
+    wait_until_free(&file.hold(), PATIENCE).map_err(AdmissionError::from)?;
+    let stamp = || Stamp::take(task.clock).map_err(|source| unusable(&file, source));
+    let pause = task.settings.resolve_pause();
+    if record.due(pause, &stamp()?) == Due::Never {
+        record.exhaust();
+        keep_conflict(cx, &file, &record, "conflict-block")?;
+        return Ok(settled(id, &record, true));
+    }
+    record.begin(&tip.to_string());
+    keep_conflict(cx, &file, &record, "conflict-attempt")?;
+    let text = format!("{}: the resolver is asked, {}", record.said, record.progress());
+    cx.tell(&change.bundle, What::integration(text));
+    let ask =
+        Ask { front, bundle: &change.bundle, sides: &sides, file: &file, attempt: record.attempts };
+    let attempted = if planted.is_empty() {
+        attempt_resolution(cx, &ask)?
+    } else {
+        let what = "the resolver wrote into the bundle".to_owned();
+        Attempted::Failed { what, log: format!("- {}\n", planted.join("\n- ")) }
+    };
+    conclude(cx, &file, &mut record, attempted, &stamp()?)?;
+    let mut report = settled(id, &record, true);
+    if let ConflictOutcome::Failed { due, .. } = &mut report.came {
+        *due = record.due(pause, &stamp()?);
+    }
+    Ok(report)
+}
 
-    /// Writes down what an attempt came to: first what there is to keep, then that it is so.
-    fn conclude(
-        &self,
-        file: &ConflictDir,
-        record: &mut ConflictRecord,
-        attempted: Attempted,
-        now: &Stamp,
-    ) -> Result<(), ResolveError> {
-        let write = |name: &str, bytes: &[u8]| {
-            let written = self.effects.perform("resolution", || file.write(name, bytes));
-            written.map_err(|source| unusable(file, source))
-        };
-        match attempted {
-            Attempted::Failed { what, log } => {
-                let name = format!("attempt-{}.log", record.failures.len() + 1);
-                write(&name, format!("{what}\n\n{log}").as_bytes())?;
-                record.fail(what, file.dir().join(name), now);
-            }
-            Attempted::Empty => {
-                record.close(now);
-                let why = format!(
-                    "{}; the resolver left nothing of it: {} has its effect",
-                    record.said, record.branch
-                );
-                record.end = Some(ConflictEnd::Skipped { why, tip: record.tip.clone() });
-            }
-            Attempted::Resolved { patch, notes } => {
-                record.close(now);
-                write(Artifact::Patch.file_name(), &patch)?;
-                let name = Artifact::BuildNotes.file_name();
-                match notes {
-                    Some(notes) => write(name, &notes)?,
-                    // An attempt that died at this point may have left some.
-                    None => file.remove(name).map_err(|source| unusable(file, source))?,
-                }
-                record.end = Some(ConflictEnd::Resolved {
-                    attempt: record.attempts,
-                    base: record.tip.clone(),
-                    by: self.resolver_name(),
-                    iteration: None,
-                });
-            }
+/// Writes down what an attempt came to: first what there is to keep, then that it is so.
+fn conclude(
+    cx: &Driver<'_>,
+    file: &ConflictDir,
+    record: &mut ConflictRecord,
+    attempted: Attempted,
+    now: &Stamp,
+) -> Result<(), ResolveError> {
+    let write = |name: &str, bytes: &[u8]| {
+        let written = cx.effects.perform("resolution", || file.write(name, bytes));
+        written.map_err(|source| unusable(file, source))
+    };
+    match attempted {
+        Attempted::Failed { what, log } => {
+            let name = format!("attempt-{}.log", record.failures.len() + 1);
+            write(&name, format!("{what}\n\n{log}").as_bytes())?;
+            record.fail(what, file.dir().join(name), now);
         }
-        self.keep_conflict(file, record, "conflict-outcome")?;
-        let cleared = self.effects.perform("job-done", || file.clear_jobs());
-        cleared.map_err(|source| unusable(file, source))
-    }
-
-    pub(super) fn keep_conflict(
-        &self,
-        file: &ConflictDir,
-        record: &ConflictRecord,
-        name: &'static str,
-    ) -> Result<(), ResolveError> {
-        let kept = self.effects.perform(name, || file.store(record));
-        kept.map_err(|source| unusable(file, source))
-    }
-
-    /// Who resolves, for people.
-    fn resolver_name(&self) -> String {
-        let config = &self.config.leaves.resolver;
-        let known = [&config.agent, &config.family, &config.model];
-        let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
-        if known.is_empty() {
-            return "the resolver".to_owned();
+        Attempted::Empty => {
+            record.close(now);
+            let why = format!(
+                "{}; the resolver left nothing of it: {} has its effect",
+                record.said, record.branch
+            );
+            record.end = Some(ConflictEnd::Skipped { why, tip: record.tip.clone() });
         }
-        format!("the resolver ({})", known.join(", "))
+        Attempted::Resolved { patch, notes } => {
+            record.close(now);
+            write(Artifact::Patch.file_name(), &patch)?;
+            let name = Artifact::BuildNotes.file_name();
+            match notes {
+                Some(notes) => write(name, &notes)?,
+                // An attempt that died at this point may have left some.
+                None => file.remove(name).map_err(|source| unusable(file, source))?,
+            }
+            record.end = Some(ConflictEnd::Resolved {
+                attempt: record.attempts,
+                base: record.tip.clone(),
+                by: resolver_name(cx),
+                iteration: None,
+            });
+        }
     }
+    keep_conflict(cx, file, record, "conflict-outcome")?;
+    let cleared = cx.effects.perform("job-done", || file.clear_jobs());
+    cleared.map_err(|source| unusable(file, source))
+}
+
+pub(super) fn keep_conflict(
+    cx: &Driver<'_>,
+    file: &ConflictDir,
+    record: &ConflictRecord,
+    name: &'static str,
+) -> Result<(), ResolveError> {
+    let kept = cx.effects.perform(name, || file.store(record));
+    kept.map_err(|source| unusable(file, source))
+}
+
+/// Who resolves, for people.
+fn resolver_name(cx: &Driver<'_>) -> String {
+    let config = &cx.config.leaves.resolver;
+    let known = [&config.agent, &config.family, &config.model];
+    let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
+    if known.is_empty() {
+        return "the resolver".to_owned();
+    }
+    format!("the resolver ({})", known.join(", "))
 }
 
 pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {

@@ -66,213 +66,205 @@ struct Bench<'b> {
     owner: String,
 }
 
-impl Driver<'_> {
-    /// Has the resolver work on a conflict, and looks at what it left.
-    ///
-    /// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
-    pub(super) fn attempt_resolution(&self, ask: &Ask<'_>) -> Result<Attempted, BeatError> {
-        let document = ask.sides.document(&ask.front.branch).into_bytes();
-        let inputs = match Inputs::for_resolver(ask.bundle, document) {
-            Ok(inputs) => inputs,
-            Err(error) => return self.unanswered(ask, error.into()),
-        };
-        let checkout = self.resolver_checkout(ask)?;
-        let kept = self.config.kept();
-        let hold = ask.file.hold();
-        let request =
-            Call { hold: Some(&hold), ..self.resolver_request(&checkout, &inputs, &kept) };
-        let attempt = ask.attempt.to_string();
-        let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
-        let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
-        let key = match Self::leaf_key(&request, &parts) {
-            Ok(key) => key,
-            Err(error) => return self.unanswered(ask, error),
-        };
-        let job = ask.file.job(&key.to_string());
-        let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
-        if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
-            // The end of a resolver whose work is no longer in the checkout is worth nothing.
-            self.config.jobs().remove(&job).map_err(BeatError::Own)?;
-        }
-        let marked = mark(ask).map_err(CheckoutError::Objects)?;
-        let bench = Bench { checkout: &checkout, marked, job, owner };
-        self.work_on(ask, &request, &bench)
+/// Has the resolver work on a conflict, and looks at what it left.
+///
+/// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
+pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attempted, BeatError> {
+    let document = ask.sides.document(&ask.front.branch).into_bytes();
+    let inputs = match Inputs::for_resolver(ask.bundle, document) {
+        Ok(inputs) => inputs,
+        Err(error) => return unanswered(cx, ask, error.into()),
+    };
+    let checkout = resolver_checkout(cx, ask)?;
+    let kept = cx.config.kept();
+    let hold = ask.file.hold();
+    let request = Call { hold: Some(&hold), ..resolver_request(cx, &checkout, &inputs, &kept) };
+    let attempt = ask.attempt.to_string();
+    let (tip, head) = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
+    let parts = [("attempt", attempt.as_str()), ("tip", &tip), ("head", &head)];
+    let key = match Driver::leaf_key(&request, &parts) {
+        Ok(key) => key,
+        Err(error) => return unanswered(cx, ask, error),
+    };
+    let job = ask.file.job(&key.to_string());
+    let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
+    if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
+        // The end of a resolver whose work is no longer in the checkout is worth nothing.
+        cx.config.jobs().remove(&job).map_err(BeatError::Own)?;
     }
+    let marked = mark(ask).map_err(CheckoutError::Objects)?;
+    let bench = Bench { checkout: &checkout, marked, job, owner };
+    work_on(cx, ask, &request, &bench)
+}
 
-    /// The call, all but where it lies.
-    fn resolver_request<'a>(
-        &'a self,
-        checkout: &'a Checkout,
-        inputs: &'a Inputs,
-        kept: &'a [Utf8PathBuf],
-    ) -> Call<'a> {
-        let places = CallPaths {
-            workspace: &self.config.dirs.root,
-            bundle_root: self.config.dirs.bundles.path(),
-            worktree: Some(checkout.lane.path()),
-            tmp: self.lane_env_of(Some(checkout)).and_then(LaneEnv::tmp),
-            fix: None,
-            primary: Some(checkout.target.path()),
-            kept,
-            hidden: &[],
-        };
-        let config = &self.config.leaves.resolver;
-        Call {
-            facts: self.facts(Some(checkout)),
-            ..Call::new(config, inputs, Utf8Path::new(""), places)
-        }
-    }
+/// The call, all but where it lies.
+fn resolver_request<'a>(
+    cx: &'a Driver<'_>,
+    checkout: &'a Checkout,
+    inputs: &'a Inputs,
+    kept: &'a [Utf8PathBuf],
+) -> Call<'a> {
+    let places = CallPaths {
+        workspace: &cx.config.dirs.root,
+        bundle_root: cx.config.dirs.bundles.path(),
+        worktree: Some(checkout.lane.path()),
+        tmp: cx.lane_env_of(Some(checkout)).and_then(LaneEnv::tmp),
+        fix: None,
+        primary: Some(checkout.target.path()),
+        kept,
+        hidden: &[],
+    };
+    let config = &cx.config.leaves.resolver;
+    Call { facts: cx.facts(Some(checkout)), ..Call::new(config, inputs, Utf8Path::new(""), places) }
+}
 
-    /// A free checkout at the tip of the branch.
-    fn resolver_checkout(&self, ask: &Ask<'_>) -> Result<Checkout, CheckoutError> {
-        let (target, branch) = (&ask.front.target, &ask.front.branch);
-        let tip = ask.sides.tip.to_string();
-        let mut slot = FIRST_RESOLVER_SLOT;
-        loop {
-            match self.claim_for_combination(target, branch, &tip, slot) {
-                Err(CheckoutError::Workbench(WorkbenchError::Claim {
-                    source: ClaimError::Held { .. },
-                    ..
-                })) if slot < FIRST_RESOLVER_SLOT + SLOTS => {
-                    slot += 1;
-                }
-                answer => return answer,
+/// A free checkout at the tip of the branch.
+fn resolver_checkout(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Checkout, CheckoutError> {
+    let (target, branch) = (&ask.front.target, &ask.front.branch);
+    let tip = ask.sides.tip.to_string();
+    let mut slot = FIRST_RESOLVER_SLOT;
+    loop {
+        match cx.claim_for_combination(target, branch, &tip, slot) {
+            Err(CheckoutError::Workbench(WorkbenchError::Claim {
+                source: ClaimError::Held { .. },
+                ..
+            })) if slot < FIRST_RESOLVER_SLOT + SLOTS => {
+                slot += 1;
             }
+            answer => return answer,
         }
     }
+}
 
-    fn work_on(
-        &self,
-        ask: &Ask<'_>,
-        request: &Call<'_>,
-        bench: &Bench<'_>,
-    ) -> Result<Attempted, BeatError> {
-        let prepare = |_try: u32| -> Result<(), BoxError> {
-            self.clear(ask.bundle, bench.checkout, &bench.owner)?;
-            Ok(self.lay_out(bench)?)
-        };
-        let request = Call { job: &bench.job, prepare: Some(&prepare), ..*request };
-        let wire = self.watch_from(bench.checkout, &bench.job)?;
-        let Guarded { answer, planted } = self.guarded(ask.bundle, &request)?;
-        let outcome = match answer {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                for one in wire.breaches().iter().chain(&planted) {
-                    let text = format!("while the resolver ran, this changed: {one}");
-                    self.warn(ask.bundle, text);
-                }
-                return self.unanswered(ask, error);
+fn work_on(
+    cx: &Driver<'_>,
+    ask: &Ask<'_>,
+    request: &Call<'_>,
+    bench: &Bench<'_>,
+) -> Result<Attempted, BeatError> {
+    let prepare = |_try: u32| -> Result<(), BoxError> {
+        cx.clear(ask.bundle, bench.checkout, &bench.owner)?;
+        Ok(lay_out(cx, bench)?)
+    };
+    let request = Call { job: &bench.job, prepare: Some(&prepare), ..*request };
+    let wire = cx.watch_from(bench.checkout, &bench.job)?;
+    let Guarded { answer, planted } = cx.guarded(ask.bundle, &request)?;
+    let outcome = match answer {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            for one in wire.breaches().iter().chain(&planted) {
+                let text = format!("while the resolver ran, this changed: {one}");
+                cx.warn(ask.bundle, text);
             }
-        };
-        if !outcome.guard.is_enforced() {
-            let inside = outcome.bundle_changed.iter();
-            let inside = inside.map(|path| ask.bundle.dir().join(path).into_string());
-            let outside = self.breaches(ask, wire.breaches());
-            let written: Vec<String> = outside.into_iter().chain(inside).chain(planted).collect();
-            if !written.is_empty() {
-                let what = "the resolver wrote outside its checkout".to_owned();
-                let log = format!("Written outside the checkout:\n- {}\n", written.join("\n- "));
-                return Ok(Attempted::Failed { what, log });
-            }
+            return unanswered(cx, ask, error);
         }
-        self.take_resolution_of(ask, bench, &outcome)
-    }
-
-    /// Puts the merged tree into the checkout, uncommitted, with its markers.
-    fn lay_out(&self, bench: &Bench<'_>) -> Result<(), CheckoutError> {
-        let lane = &bench.checkout.lane;
-        let patch = lane.diff(&bench.checkout.attempt.base, &bench.marked)?;
-        if patch.is_empty() {
-            return Ok(());
-        }
-        self.effects
-            .perform("conflict-tree", || lane.apply(&patch))
-            .map_err(CheckoutError::Conflicted)
-    }
-
-    /// What was written outside. The branch and the branches of integrations may move meanwhile, by
-    /// anybody: nothing is locked, and whoever lands compares first.
-    fn breaches(&self, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
-        let branch = format!("ref {} ", ask.front.reference);
-        let (moved, written): (Vec<String>, Vec<String>) = found
-            .into_iter()
-            .partition(|one| one.starts_with(&branch) || one.starts_with("ref refs/heads/pdca/"));
-        for one in moved {
-            self.warn(ask.bundle, format!("while the resolver ran, this moved: {one}"));
-        }
-        written
-    }
-
-    /// Commits what the resolver left, and finds out what it is.
-    fn take_resolution_of(
-        &self,
-        ask: &Ask<'_>,
-        bench: &Bench<'_>,
-        outcome: &LeafOutcome,
-    ) -> Result<Attempted, BeatError> {
-        let failed = |what: &str, log: String| {
-            Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
-        };
-        let lane = &bench.checkout.lane;
-        let nested = lane.nested().map_err(CheckoutError::from)?;
-        if !nested.is_empty() {
-            let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
-            let log = format!("No patch can hold:\n- {}\n", names.join("\n- "));
-            return failed("left a repository inside the checkout", log);
-        }
-        let commit = || lane.commit_all("pdca: a resolution\n", &SCRATCH);
-        self.effects.perform("commit", commit).map_err(CheckoutError::from)?;
-        let head = bench.checkout.head()?;
-        let patch = lane.diff(&bench.checkout.attempt.base, &head).map_err(CheckoutError::from)?;
-        let tree_of = |commit: &str| lane.tree_of(commit).map_err(CheckoutError::from);
-        let tree = tree_of(&head)?;
-        let given = ask.sides.tree.to_string();
-        if tree == given {
-            let log = "The checkout is as git left it.\n".to_owned();
-            return failed("changed nothing", log);
-        }
-        if tree == tree_of(&bench.checkout.attempt.base)? {
-            self.settle(bench, head)?;
-            return Ok(Attempted::Empty);
-        }
-        let left = markers_left(ask, bench, &patch);
-        if !left.is_empty() {
-            let log = format!("Markers are left:\n- {}\n", left.join("\n- "));
-            return failed("left conflict markers", log);
-        }
-        self.settle(bench, head)?;
-        let notes = outcome.get(Output::Artifact(Artifact::BuildNotes)).map(<[u8]>::to_vec);
-        Ok(Attempted::Resolved { patch, notes })
-    }
-
-    /// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
-    fn settle(&self, bench: &Bench<'_>, head: String) -> Result<(), CheckoutError> {
-        let owner = OwnerNote { job: bench.owner.clone(), head: Some(head) };
-        self.set_owner(bench.checkout, &owner)
-    }
-
-    /// What a call without an answer is: a failed attempt, or nothing that the resolver did.
-    fn unanswered(&self, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, BeatError> {
-        // What fails while everything is being stopped was stopped.
-        if matches!(error, LeafError::Cancelled) || self.cancel.is_cancelled() {
-            return Err(BeatError::Interrupted);
-        }
-        let error = match without_checkout(error) {
-            Ok(checkout) => return Err(BeatError::Checkout(checkout)),
-            Err(error) => *error,
-        };
-        if speaks_of_the_leaf(&error) {
-            let log = error.error_log().map_or_else(String::new, str::to_owned);
-            let what = if let LeafError::Failed { ending, .. } = &error {
-                format!("the resolver failed: {ending}")
-            } else {
-                chain(&error)
-            };
+    };
+    if !outcome.guard.is_enforced() {
+        let inside = outcome.bundle_changed.iter();
+        let inside = inside.map(|path| ask.bundle.dir().join(path).into_string());
+        let outside = breaches(cx, ask, wire.breaches());
+        let written: Vec<String> = outside.into_iter().chain(inside).chain(planted).collect();
+        if !written.is_empty() {
+            let what = "the resolver wrote outside its checkout".to_owned();
+            let log = format!("Written outside the checkout:\n- {}\n", written.join("\n- "));
             return Ok(Attempted::Failed { what, log });
         }
-        let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
-        Err(BeatError::Leaf { role, log, source: Box::new(error) })
     }
+    take_resolution_of(cx, ask, bench, &outcome)
+}
+
+/// Puts the merged tree into the checkout, uncommitted, with its markers.
+fn lay_out(cx: &Driver<'_>, bench: &Bench<'_>) -> Result<(), CheckoutError> {
+    let lane = &bench.checkout.lane;
+    let patch = lane.diff(&bench.checkout.attempt.base, &bench.marked)?;
+    if patch.is_empty() {
+        return Ok(());
+    }
+    cx.effects.perform("conflict-tree", || lane.apply(&patch)).map_err(CheckoutError::Conflicted)
+}
+
+/// What was written outside. The branch and the branches of integrations may move meanwhile, by
+/// anybody: nothing is locked, and whoever lands compares first.
+fn breaches(cx: &Driver<'_>, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
+    let branch = format!("ref {} ", ask.front.reference);
+    let (moved, written): (Vec<String>, Vec<String>) = found
+        .into_iter()
+        .partition(|one| one.starts_with(&branch) || one.starts_with("ref refs/heads/pdca/"));
+    for one in moved {
+        cx.warn(ask.bundle, format!("while the resolver ran, this moved: {one}"));
+    }
+    written
+}
+
+/// Commits what the resolver left, and finds out what it is.
+fn take_resolution_of(
+    cx: &Driver<'_>,
+    ask: &Ask<'_>,
+    bench: &Bench<'_>,
+    outcome: &LeafOutcome,
+) -> Result<Attempted, BeatError> {
+    let failed = |what: &str, log: String| {
+        Ok(Attempted::Failed { what: format!("the resolver {what}"), log })
+    };
+    let lane = &bench.checkout.lane;
+    let nested = lane.nested().map_err(CheckoutError::from)?;
+    if !nested.is_empty() {
+        let names: Vec<&str> = nested.iter().map(|path| path.as_str()).collect();
+        let log = format!("No patch can hold:\n- {}\n", names.join("\n- "));
+        return failed("left a repository inside the checkout", log);
+    }
+    let commit = || lane.commit_all("pdca: a resolution\n", &SCRATCH);
+    cx.effects.perform("commit", commit).map_err(CheckoutError::from)?;
+    let head = bench.checkout.head()?;
+    let patch = lane.diff(&bench.checkout.attempt.base, &head).map_err(CheckoutError::from)?;
+    let tree_of = |commit: &str| lane.tree_of(commit).map_err(CheckoutError::from);
+    let tree = tree_of(&head)?;
+    let given = ask.sides.tree.to_string();
+    if tree == given {
+        let log = "The checkout is as git left it.\n".to_owned();
+        return failed("changed nothing", log);
+    }
+    if tree == tree_of(&bench.checkout.attempt.base)? {
+        settle(cx, bench, head)?;
+        return Ok(Attempted::Empty);
+    }
+    let left = markers_left(ask, bench, &patch);
+    if !left.is_empty() {
+        let log = format!("Markers are left:\n- {}\n", left.join("\n- "));
+        return failed("left conflict markers", log);
+    }
+    settle(cx, bench, head)?;
+    let notes = outcome.get(Output::Artifact(Artifact::BuildNotes)).map(<[u8]>::to_vec);
+    Ok(Attempted::Resolved { patch, notes })
+}
+
+/// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
+fn settle(cx: &Driver<'_>, bench: &Bench<'_>, head: String) -> Result<(), CheckoutError> {
+    let owner = OwnerNote { job: bench.owner.clone(), head: Some(head) };
+    cx.set_owner(bench.checkout, &owner)
+}
+
+/// What a call without an answer is: a failed attempt, or nothing that the resolver did.
+fn unanswered(cx: &Driver<'_>, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, BeatError> {
+    // What fails while everything is being stopped was stopped.
+    if matches!(error, LeafError::Cancelled) || cx.cancel.is_cancelled() {
+        return Err(BeatError::Interrupted);
+    }
+    let error = match without_checkout(error) {
+        Ok(checkout) => return Err(BeatError::Checkout(checkout)),
+        Err(error) => *error,
+    };
+    if speaks_of_the_leaf(&error) {
+        let log = error.error_log().map_or_else(String::new, str::to_owned);
+        let what = if let LeafError::Failed { ending, .. } = &error {
+            format!("the resolver failed: {ending}")
+        } else {
+            chain(&error)
+        };
+        return Ok(Attempted::Failed { what, log });
+    }
+    let (role, log) = (Role::Resolver.as_str(), ask.file.dir().to_owned());
+    Err(BeatError::Leaf { role, log, source: Box::new(error) })
 }
 
 /// The markers of this conflict that are left: in the files that were in conflict, and wherever else the
