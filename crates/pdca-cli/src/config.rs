@@ -14,8 +14,6 @@ mod rules;
 mod tests;
 mod trust;
 
-use std::collections::BTreeMap;
-
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
@@ -211,13 +209,13 @@ impl TargetEntry {
 }
 
 impl Config {
-    /// The config as a flat list, `driver.lanes` → `1`, in the order of the file `pdca init` writes.
+    /// The config as a flat list, `driver.lanes` → `1`: tables by name, rows in the order of the file.
     pub fn flat(&self) -> Result<Vec<(String, toml::Value)>, toml::ser::Error> {
-        let mut flat = BTreeMap::new();
+        let mut flat = Vec::new();
         let table = toml::Table::try_from(self)?;
         layer::flatten(&toml::Value::Table(table), "", &mut |path, value| {
-            flat.insert(path.to_owned(), value.clone());
+            flat.push((path.to_owned(), value.clone()));
         });
-        Ok(flat.into_iter().collect())
+        Ok(flat)
     }
 }

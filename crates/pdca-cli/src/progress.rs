@@ -12,7 +12,7 @@ use pdca_events::{Event, EventKind, Halt, Scope, Step};
 use pdca_journal::RecoveryAction;
 use pdca_state::Reentry;
 
-use crate::style::{Palette, one_line};
+use crate::style::{Palette, one_line, printable};
 
 /// How often the live line is drawn again.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -67,10 +67,16 @@ impl Progress {
         err: &mut dyn Write,
         record: &mut dyn FnMut(&Event) -> io::Result<()>,
     ) -> io::Result<()> {
+        let mut is_recorded = true;
         loop {
             match events.recv_timeout(REDRAW) {
                 Ok(event) => {
-                    record(&event)?;
+                    if let Some(error) = record(&event).err().filter(|_| is_recorded) {
+                        is_recorded = false;
+                        self.wipe(err)?;
+                        let warning = self.palette.warn("warning:");
+                        writeln!(err, "{warning} what happens is no longer recorded: {error}")?;
+                    }
                     self.show(&event, err)?;
                 }
                 Err(RecvTimeoutError::Timeout) => self.draw(err)?,
@@ -134,7 +140,7 @@ impl Progress {
     pub(crate) fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
         if let EventKind::Notice { text, repeated } = &event.kind {
-            return (!repeated).then(|| format!("{} {text}", p.warn("warning:")));
+            return (!repeated).then(|| format!("{} {}", p.warn("warning:"), shown(text)));
         }
         let said = self.words(event)?;
         let name = p.accent(name(&event.scope));
@@ -151,8 +157,8 @@ impl Progress {
         }
         let p = self.palette;
         Some(match &event.kind {
-            EventKind::Warning { text } => format!("{} {text}", p.warn("warning")),
-            EventKind::Failed { error } => format!("{} {error}", p.bad("failed")),
+            EventKind::Warning { text } => format!("{} {}", p.warn("warning"), shown(text)),
+            EventKind::Failed { error } => format!("{} {}", p.bad("failed"), shown(error)),
             EventKind::Drifted { outside } => {
                 let paths = drifted(outside);
                 format!("{} changes {paths}, which `Touches` does not name", p.warn("drifts"))
@@ -160,7 +166,7 @@ impl Progress {
             EventKind::Rescued { commit, checkout } => {
                 format!("{} unfinished work is kept as {commit} in {checkout}", p.warn("rescued"))
             }
-            EventKind::Integration { text, step: _ } => text.clone(),
+            EventKind::Integration { text, step: _ } => shown(text),
             EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
             }
@@ -309,6 +315,11 @@ fn is_grave(kind: &EventKind) -> bool {
     )
 }
 
+/// A text that others had a hand in, on one line: a file's name could hold a line that looks like one of ours.
+fn shown(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// Why it is this bundle's turn.
 fn dispatched(chain: u64, resumed: bool) -> String {
     match (resumed, chain) {
@@ -320,7 +331,7 @@ fn dispatched(chain: u64, resumed: bool) -> String {
 
 /// The first paths of a change that its brief does not declare.
 fn drifted(outside: &[String]) -> String {
-    let first: Vec<&str> = outside.iter().take(3).map(String::as_str).collect();
+    let first: Vec<String> = outside.iter().take(3).map(|path| shown(path)).collect();
     let more = outside.len().saturating_sub(first.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", first.join(", "))
@@ -434,6 +445,41 @@ mod tests {
             reused: false,
             duration_ms: 1500,
         }
+    }
+
+    #[test]
+    fn no_name_of_a_file_forges_a_line_or_drives_the_terminal() {
+        let forged = "a\nissue_8  landed\u{1b}[2J".to_owned();
+        let text = shown(
+            Detail::Usual,
+            false,
+            vec![
+                EventKind::Drifted { outside: vec![forged.clone()] },
+                EventKind::Warning { text: forged.clone() },
+                EventKind::Notice { text: forged.clone(), repeated: false },
+                EventKind::Failed { error: forged },
+            ],
+        );
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains("\nissue_8"), "{text}");
+    }
+
+    #[test]
+    fn a_record_that_fails_is_told_once_and_the_rest_is_shown() {
+        let (to, from) = crossbeam_channel::unbounded();
+        let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+        for _ in 0..3 {
+            let gate = gate("pass", true);
+            stream.emit(Scope::Bundle("7".parse().unwrap()), None, gate);
+        }
+        drop(stream);
+        let mut err = Vec::new();
+        let mut broken = |_: &Event| Err(io::ErrorKind::BrokenPipe.into());
+        let mut progress = Progress::new(Palette::PLAIN, Detail::Usual, false, 80);
+        progress.follow(&from, &mut err, &mut broken).unwrap();
+        let text = String::from_utf8(err).unwrap();
+        assert_eq!(text.matches("no longer recorded: broken pipe").count(), 1, "{text}");
+        assert_eq!(text.matches("T3-tests").count(), 3, "{text}");
     }
 
     #[test]

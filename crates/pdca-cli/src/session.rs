@@ -369,7 +369,7 @@ pub(crate) fn work<T: Send>(
     let (to, from) = crossbeam_channel::unbounded::<Event>();
     let live = cx.ambient.terminal.stderr;
     let mut progress = Progress::new(cx.err, detail(cx), live, cx.width());
-    let (done, shown) = thread::scope(|scope| {
+    let done = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
             // The work goes on also where the terminal is gone.
@@ -377,11 +377,11 @@ pub(crate) fn work<T: Send>(
             let effects = effects.as_ref();
             job(&Driver { effects, ..Driver::new(site, &events, cancel) })
         });
-        let shown = progress.follow(&from, err, &mut |event| record.write(event));
-        (worker.join(), shown)
+        // Where the terminal is gone there is nobody to tell; what came of the work is told by the exit code.
+        drop(progress.follow(&from, err, &mut |event| record.write(event)));
+        worker.join()
     });
     signals.close();
-    shown?;
     done.map_err(|_| {
         Failure::unexpected("the driver's thread panicked")
             .hint("what is on disk is whole; run it again")

@@ -4,11 +4,36 @@ use std::{
     ffi::{CStr, CString},
     io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::Path,
 };
 
 use camino::Utf8Path;
 use pdca_process::Tool;
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
+
+/// Makes room for a file below `root`: its parents are directories and its own name is free.
+///
+/// A link or a file in their place is removed, and never followed. For trees in which nothing runs.
+pub(crate) fn make_room(root: &Path, path: &Path) -> io::Result<()> {
+    let mut place = root.to_owned();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        place.push(part);
+        match fs_err::symlink_metadata(&place) {
+            Ok(found) if found.is_dir() => continue,
+            Ok(_) => fs_err::remove_file(&place)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        fs_err::create_dir(&place)?;
+    }
+    let place = root.join(path);
+    match fs_err::symlink_metadata(&place) {
+        Ok(found) if found.is_dir() => fs_err::remove_dir_all(&place),
+        Ok(_) => fs_err::remove_file(&place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
 
 /// Removes a file of a working tree that was tracked, and the directories it leaves empty.
 ///
@@ -173,4 +198,26 @@ pub(crate) fn unfasten(path: &Utf8Path) {
 pub(crate) fn empty(path: &Utf8Path) -> io::Result<()> {
     remove_at(path)?;
     Ok(sys::mkdir(path.as_std_path(), sys::Mode::RWXU)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_inside_whatever_links_and_directories_are_in_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        for path in [&root, &outside, &outside.join("kept"), &root.join("dir/file/deep")] {
+            fs_err::create_dir_all(path).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, root.join("link")).unwrap();
+        fs_err::write(root.join("plain"), "x").unwrap();
+        for path in ["link/kept", "plain/a/b", "dir/file", "new/one"] {
+            make_room(&root, Path::new(path)).unwrap();
+            fs_err::write(root.join(path), path).unwrap();
+        }
+        assert!(outside.join("kept").is_dir());
+        assert_eq!(fs_err::read_to_string(root.join("link/kept")).unwrap(), "link/kept");
+    }
 }

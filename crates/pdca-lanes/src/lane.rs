@@ -407,7 +407,10 @@ impl Lane {
             dir::remove_tracked(copy, path).map_err(failed)?;
             changed.push(path.to_str_lossy().into_owned());
         }
-        for (path, (mode, id)) in before.iter().filter(|(path, what)| now.get(*path) != Some(*what))
+        let is_other = |(path, what): &(&BString, &(Mode, ObjectId))| now.get(*path) != Some(*what);
+        // A repository inside has no files of its own here.
+        for (path, (mode, id)) in
+            before.iter().filter(is_other).filter(|(_, (mode, _))| *mode != Mode::COMMIT)
         {
             let blob = repo
                 .find_blob(*id)
@@ -415,12 +418,19 @@ impl Lane {
             let Ok(relative) = path.to_path() else { continue };
             let place = copy.as_std_path().join(relative);
             let put = || -> io::Result<()> {
-                fs::create_dir_all(place.parent().unwrap_or(copy.as_std_path()))?;
+                dir::make_room(copy.as_std_path(), relative)?;
                 if *mode == Mode::SYMLINK {
                     let to = blob.data.to_path().map_err(io::Error::other)?;
                     return std::os::unix::fs::symlink(to, &place);
                 }
-                fs::write(&place, &blob.data)
+                fs::write(&place, &blob.data)?;
+                if *mode == Mode::FILE_EXECUTABLE {
+                    fs::set_permissions(
+                        &place,
+                        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+                    )?;
+                }
+                Ok(())
             };
             put().map_err(failed)?;
             changed.push(path.to_str_lossy().into_owned());

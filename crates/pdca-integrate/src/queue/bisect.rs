@@ -4,6 +4,7 @@
 //! the search says may land lands at once, while other tests still run.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use camino::Utf8PathBuf;
@@ -19,7 +20,9 @@ use crate::{
 };
 
 use super::IntegrateError;
-use super::context::{CombinationGate, FIRST_SLOT, GateJob, Notice, QueueContext, Ruling};
+use super::context::{
+    CombinationGate, FIRST_SLOT, GateJob, GateRunError, Notice, QueueContext, Ruling,
+};
 use super::culprits::{Places, gates, head, load_culprits, partners_of, store_culprits};
 use super::evidence::{Evidence, RedRow};
 use super::flakes::{Quarantined, counts, excuse, pardon, store_ledger};
@@ -136,7 +139,11 @@ impl Integration<'_> {
                             let (part, is_cancelled) = (cancel.clone(), false);
                             running.insert(id, Running { test, candidate, cancel, is_cancelled });
                             scope.spawn(move || {
-                                let rulings = gate_all(gate, branch, &jobs, &rules, &part);
+                                // Without an answer the search would wait for ever.
+                                let asked = AssertUnwindSafe(|| {
+                                    gate_all(gate, branch, &jobs, &rules, &part)
+                                });
+                                let rulings = catch_unwind(asked).unwrap_or(Err(panicked()));
                                 // The other end is gone only where something else failed.
                                 drop(to.send((id, slot, rulings)));
                             });
@@ -591,6 +598,11 @@ impl Drop for CalledOff<'_> {
     fn drop(&mut self) {
         self.0.cancel();
     }
+}
+
+/// The answer of a gate whose thread panicked: a defect, and no verdict.
+fn panicked() -> IntegrateError {
+    GateRunError::Failed("the thread of a gate panicked".into()).into()
 }
 
 /// Gates one tree after the other, until one is not green.

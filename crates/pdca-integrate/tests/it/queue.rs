@@ -315,6 +315,17 @@ fn an_intent_is_durable_before_the_ref_moves_and_its_outcome_after_the_certifica
 }
 
 #[test]
+fn a_gate_that_panics_ends_the_integration_and_nothing_lands() {
+    let scene = Scene::new(&[("a", "off\n")]);
+    let one = scene.change("1", 1, &[("a", Some("on\n"))]);
+    let queue = Queue::new(&scene, Land::Target);
+    let gate = queue.gate(&|_| panic!("a defect of the gate"));
+    let error = queue.run(&queue.branch("main", &[&one]), &gate).unwrap_err();
+    assert_eq!(error.to_string(), "the thread of a gate panicked");
+    assert_eq!(scene.main(), scene.base);
+}
+
+#[test]
 fn staging_moves_no_branch_of_the_user() {
     let scene = Scene::new(&[("a", "off\n")]);
     let one = scene.change("1", 1, &[("a", Some("on\n"))]);
