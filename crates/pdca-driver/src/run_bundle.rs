@@ -361,16 +361,17 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         return Err(BeatError::Breach { role: "child of an earlier driver", log, written });
     }
     let mut snapshot = bundle.load()?;
+    let mut position = cx.position(&snapshot)?;
     let mut steps = 0;
     let mut is_drift_told = false;
     loop {
         // Also for a patch that was there already: whoever drives others beside it must know.
         is_drift_told = is_drift_told || tell_drift(cx, bundle, &snapshot)?;
-        let position = cx.position(&snapshot)?;
         let next = step(position);
         if let Step::Halt(halt) = next {
             if !cx.cancel.is_cancelled() && mend(cx, bundle, &snapshot)? {
                 snapshot = bundle.load()?;
+                position = cx.position(&snapshot)?;
                 steps += 1;
                 continue;
             }
@@ -384,9 +385,11 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         let begun = Instant::now();
         carry_out(cx, next, bundle, &snapshot)?;
         snapshot = bundle.load()?;
-        if cx.position(&snapshot)? == position {
+        let now = cx.position(&snapshot)?;
+        if now == position {
             return Err(BeatError::NoProgress { step: next });
         }
+        position = now;
         steps += 1;
         let duration_ms = millis(begun.elapsed());
         cx.tell(bundle, What::Finished { step: next, to: snapshot.state, duration_ms });

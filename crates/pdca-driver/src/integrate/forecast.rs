@@ -144,6 +144,11 @@ pub fn forecast_of(
     config: &WorkspaceConfig,
     bundle: &BundleId,
 ) -> Result<Vec<PairForecast>, TargetBranchError> {
+    // Without a target nothing merges with anything, and to look through all the others would make each
+    // bundle of a batch cost more than the one before it.
+    if config.targets.is_empty() {
+        return Ok(Vec::new());
+    }
     let built: Vec<Bundle> = config
         .dirs
         .bundles
