@@ -304,6 +304,8 @@ impl<T> Dispatcher<'_, '_, T> {
 
     fn take(&mut self, done: Done<T>) {
         self.busy.remove(&done.slot);
+        // What ended may have made room for a thread that the system refused before.
+        self.closed.clear();
         let outcome = self.host.ended(&done.id, done.result);
         self.end(&done.id, outcome);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_driver::BeatFailure;
-use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State};
+use pdca_state::{Awaits, BundleId, Coverage, LoadError, Overall, State, chain};
 use serde::Serialize;
 
 use crate::context::{Context, Globals, IdArg};
@@ -212,6 +212,8 @@ fn since(dir: &Utf8Path) -> Option<String> {
 pub(super) struct StatusReport {
     /// The runs that are not over.
     runs: Vec<RunRow>,
+    /// The records of runs that cannot be read: why not, one line each.
+    unread: Vec<String>,
     /// The branches with accepted changes that have not landed.
     targets: Vec<BranchRow>,
     bundles: Vec<Row>,
@@ -265,8 +267,10 @@ impl StatusReport {
         // The command that goes on with a bundle is searched over all it waits for: only programs get that of each.
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
+        let (runs, unread) = runs(cx);
         Ok(Self {
-            runs: runs(cx),
+            runs,
+            unread,
             targets: branches.map(|branch| BranchRow::of(cx, branch)).collect(),
             bundles,
             strangers: overview.strangers.iter().map(odd).collect(),
@@ -283,6 +287,10 @@ impl Report for StatusReport {
     fn text(&self, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         for line in self.runs.iter().flat_map(|run| run.lines(cx)) {
             writeln!(out, "{line}")?;
+        }
+        for why in &self.unread {
+            let hint = cx.out.faint("# `pdca doctor` says more");
+            writeln!(out, "{} {}   {hint}", cx.out.warn("runs cannot be read:"), printable(why))?;
         }
         show_all(cx, &self.overview, out)?;
         if self.with_next {
@@ -376,15 +384,19 @@ fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// The runs that are not over. What keeps them from being told keeps nobody from seeing the bundles;
-/// `pdca doctor` says it.
-fn runs(cx: &Context<'_>) -> Vec<RunRow> {
-    let Ok(site) = session::site(cx) else { return Vec::new() };
-    let runs = pdca_driver::run_statuses(&site).unwrap_or_default();
-    let integrations = pdca_driver::integrations(&site).unwrap_or_default();
-    let runs = runs.iter().map(|sighting| RunRow::of(sighting, &site));
-    let integrations = integrations.iter().map(|seen| RunRow::of_integration(seen, &site));
-    runs.chain(integrations).collect()
+/// The runs that are not over, and why some cannot be told. That keeps nobody from seeing the bundles.
+fn runs(cx: &Context<'_>) -> (Vec<RunRow>, Vec<String>) {
+    let Ok(site) = session::site(cx) else { return Default::default() };
+    let (mut rows, mut unread) = (Vec::new(), Vec::new());
+    match pdca_driver::run_statuses(&site) {
+        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of(run, &site))),
+        Err(error) => unread.push(chain(&error)),
+    }
+    match pdca_driver::integrations(&site) {
+        Ok(runs) => rows.extend(runs.iter().map(|run| RunRow::of_integration(run, &site))),
+        Err(error) => unread.push(chain(&error)),
+    }
+    (rows, unread)
 }
 
 /// What a person should know about a bundle besides its state.

@@ -8,9 +8,9 @@ use pdca_journal::Clock;
 use pdca_state::BundleId;
 
 use crate::{
-    BaseDrift, BranchSide, Candidate, Conflict, Engine, Entry, Fate, Fence, FlakeRules, GateSetId,
-    Log, ObjectId, Pace, Plan, RefError, RowHistory, Run, SealRecord, Sealed, Step, Support, Trust,
-    VerdictCache, base_drift, fold, present_in,
+    BaseDrift, BranchSide, Candidate, Changed, Conflict, Engine, Entry, Fate, Fence, FlakeRules,
+    GateSetId, Log, ObjectId, Pace, Plan, RefError, RowHistory, Run, SealRecord, Sealed, Step,
+    Support, Trust, VerdictCache, base_drift, fold, present_in,
 };
 use pdca_events::IntegrationStep;
 
@@ -327,6 +327,13 @@ impl<'w> Integration<'w> {
             Ok(())
         };
         let folded = fold(&mut self.engine, plan, &known, &mut record)?;
+        for Changed { commit, before, now } in &folded.changed {
+            let text = format!(
+                "{commit:.12} became {now:.12}, and {before:.12} when this was begun: another git merges otherwise, \
+                 and what was gated then does not count"
+            );
+            (self.cx.notify)(Notice::Warning(text));
+        }
         let mut fit = Vec::new();
         for (entry, bundle) in plan.entries().iter().zip(&folded.bundles) {
             match &bundle.fate {

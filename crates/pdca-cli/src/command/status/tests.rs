@@ -32,6 +32,19 @@ fn every_bundle_is_one_row_and_a_bad_one_is_a_bad_row() {
 }
 
 #[test]
+fn runs_that_cannot_be_read_are_said_and_the_bundles_are_shown() {
+    let desk = Desk::new();
+    desk.complete("1");
+    desk.workspace.write(".pdca/runs", "no directory");
+    let run = desk.run(&["status"]);
+    assert_eq!(run.exit, Exit::Done);
+    assert!(run.out.contains("runs cannot be read:") && run.out.contains("COMPLETE"), "{}", run.out);
+    let run = desk.run(&["status", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(json["unread"].as_array().unwrap().len(), 1, "{json}");
+}
+
+#[test]
 fn scripts_get_the_documented_fields() {
     let run = desk().run(&["status", "--json"]);
     assert_eq!(run.exit, Exit::Done);
