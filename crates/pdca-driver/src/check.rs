@@ -12,7 +12,7 @@ use crate::checkout::{Checkout, Patched, claim_checkout};
 use crate::drift::with_drift;
 use crate::event::{Proof, What, millis};
 use crate::guard::{relieve_guard, stand_guard};
-use crate::integrate::{Evidence, Shared, share, shared};
+use crate::integrate::{Evidence, Shared, share, shared, with_quarantine};
 use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
@@ -92,7 +92,7 @@ pub fn judge(
             (outcome, patched.into_patch())
         }
     };
-    let outcome = cx.with_quarantine(bundle, outcome);
+    let outcome = with_quarantine(cx, bundle, outcome);
     let outcome = with_drift(cx, bundle, snapshot, outcome, &patch);
     for warning in &outcome.warnings {
         let text = warning.to_string();

@@ -234,8 +234,8 @@ impl WorkspaceConfig {
     /// temporary files, caches in the home directory, and what the configuration adds. What is closed stays closed in
     /// what that opens.
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
-        let more = self.gates_may_write.iter().map(|path| self.opened(path));
-        let more = more.filter(|path| !self.is_closed(path));
+        let more = self.gates_may_write.iter().map(|path| opened(&self.dirs, path));
+        let more = more.filter(|path| !is_closed(self, path));
         let shared = [self.dirs.root.clone(), "/tmp".into(), "/var/tmp".into()];
         let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
         // Named as well, because it may lie in what is shared.
@@ -250,30 +250,7 @@ impl WorkspaceConfig {
     /// The first path of `may_write` that lies in what stays closed to gates, whatever is configured.
     pub fn closed_to_gates(&self) -> Option<&str> {
         let mut named = self.gates_may_write.iter().map(String::as_str);
-        named.find(|path| self.is_closed(&self.opened(path)))
-    }
-
-    fn opened(&self, path: &str) -> Utf8PathBuf {
-        self.dirs.root.join(pdca_leaves::expand_home(path))
-    }
-
-    fn is_closed(&self, path: &Utf8Path) -> bool {
-        // Links and `..` lead where they lead.
-        let real = |path: &Utf8Path| {
-            let there =
-                path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
-            let Some((known, found)) = there else { return path.to_owned() };
-            found.join(path.strip_prefix(known).unwrap_or(path))
-        };
-        let path = real(path);
-        // A `..` behind a name that is not there yet leads wherever somebody makes that name lead.
-        path.components().any(|part| part == Utf8Component::ParentDir)
-            || self
-                .dirs
-                .own()
-                .iter()
-                .chain([&self.lanes.root])
-                .any(|closed| path.starts_with(real(closed)))
+        named.find(|path| is_closed(self, &opened(&self.dirs, path)))
     }
 
     /// The locks of the workspace, taken in this driver's name.
@@ -296,6 +273,31 @@ impl WorkspaceConfig {
     pub(crate) fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
         self.queue().branch_of(brief, target)
     }
+}
+
+/// The path that an entry of `may_write` names.
+fn opened(dirs: &WorkspaceDirs, path: &str) -> Utf8PathBuf {
+    dirs.root.join(pdca_leaves::expand_home(path))
+}
+
+/// Whether a path lies in what no configuration opens to gates.
+fn is_closed(config: &WorkspaceConfig, path: &Utf8Path) -> bool {
+    // Links and `..` lead where they lead.
+    let real = |path: &Utf8Path| {
+        let there =
+            path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
+        let Some((known, found)) = there else { return path.to_owned() };
+        found.join(path.strip_prefix(known).unwrap_or(path))
+    };
+    let path = real(path);
+    // A `..` behind a name that is not there yet leads wherever somebody makes that name lead.
+    path.components().any(|part| part == Utf8Component::ParentDir)
+        || config
+            .dirs
+            .own()
+            .iter()
+            .chain([&config.lanes.root])
+            .any(|closed| path.starts_with(real(closed)))
 }
 
 #[cfg(test)]

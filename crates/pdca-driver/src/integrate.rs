@@ -29,8 +29,8 @@ use crate::event::{Scope, What};
 use crate::run::{RunStatus, integrations};
 use crate::run_bundle::{BeatError, Driver};
 
-pub(crate) use gate::Combination;
 use gate::QueueGate;
+pub(crate) use gate::{Combination, gate_rows, with_quarantine};
 
 pub use base::{Base, BaseVerdict, GateBase};
 pub(crate) use base::{gate_bases, leave_red_bases};

@@ -98,6 +98,11 @@ impl Checks {
         Self(self.0.iter().filter(|check| is_wanted(check)).cloned().collect())
     }
 
+    /// The rows that decide about a combination: those that block and are about the repository.
+    pub fn combined(&self) -> impl Iterator<Item = &Check> {
+        self.0.iter().filter(|check| check.gating && check.scope == Scope::Repo)
+    }
+
     /// Whether nothing at all is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

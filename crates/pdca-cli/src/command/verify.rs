@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let verified = verified.map_err(|error| broken(&error, &path))?;
     let same_gates = match &args.repo {
         Some(_) => None,
-        None => Some(session::site(cx)?.has_gates_of(&verified.certificate.verdict.key.oracle)),
+        None => Some(session::site(cx)?.gate_set() == verified.certificate.verdict.key.oracle),
     };
     Ok(Response::done(Verification { path, repository, verified, same_gates }))
 }

@@ -28,6 +28,7 @@ use crate::job::Jobs;
 use crate::run_bundle::{BeatError, Driver};
 use crate::step::{Step, step};
 
+use super::gate::gate_combination;
 use super::stand_in;
 
 /// What stands for the branch by itself in what is told. It looks like no id that people give.
@@ -113,7 +114,7 @@ pub(crate) fn gate_bases(
     batch: &Batch,
     schedule: &Schedule,
 ) -> Result<Vec<Base>, BeatError> {
-    if !cx.config.has_combined_gate() {
+    if cx.config.rows.combined().next().is_none() {
         return Ok(Vec::new());
     }
     let fronts = bases_of(cx, batch, schedule);
@@ -232,7 +233,7 @@ fn ask_about_base(
         let rows = jobs.join(format!("{:.20}-{reds}", candidate.tree()));
         let (commit, tree) = (candidate.commit(), candidate.tree());
         let asked = GateJob { slot, commit, tree, asked: reds, jobs: rows };
-        let ruling = cx.gate_combination(&told, front, &asked);
+        let ruling = gate_combination(cx, &told, front, &asked);
         let mut ruling = ruling.map_err(GateRunError::from)?;
         let quarantined = pardon(&mut ruling, &rules);
         for row in &quarantined {

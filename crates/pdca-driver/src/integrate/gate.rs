@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_exec::{Job, JobContext, JobOutcome, Work};
 use pdca_gates::{
-    Change, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Scope, Surroundings, Tree,
+    Change, Checks, Flaky, GateContext, GatesError, GatesOutcome, Purpose, Surroundings, Tree,
     TreeFault, run_checks,
 };
 use pdca_integrate::{
@@ -57,40 +57,25 @@ impl CombinationGate for QueueGate<'_> {
     ) -> Result<Ruling, GateRunError> {
         let lane_env = LaneEnv::new(job.slot);
         let driver = Driver { lane_env: self.several.then_some(&lane_env), cancel, ..self.driver };
-        Ok(driver.gate_combination(self.all, branch, job)?)
+        Ok(gate_combination(&driver, self.all, branch, job)?)
     }
 }
 
 impl WorkspaceConfig {
     /// The identity of the gates, in their form and environment.
-    pub(super) fn gate_set(&self) -> GateSetId {
+    pub fn gate_set(&self) -> GateSetId {
         GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
     }
 
     /// The gates that decide about combinations.
     pub fn combination_gates(&self) -> CombinationGates {
-        let rows = self.combined_gates().map(str::to_owned).collect();
-        CombinationGates { id: self.gate_set(), rows, policies: self.flake_policies() }
-    }
-
-    fn flake_policies(&self) -> BTreeMap<String, FlakePolicy> {
-        let policy = |flaky| match flaky {
-            Flaky::Confirm => None,
-            Flaky::Quarantine => Some(FlakePolicy::Quarantine),
-            Flaky::Fail => Some(FlakePolicy::Fail),
-        };
-        let rows = self.rows.as_slice().iter();
-        rows.filter_map(|row| Some((row.id.clone(), policy(row.flaky)?))).collect()
+        let rows = self.rows.combined().map(|row| row.id.clone()).collect();
+        CombinationGates { id: self.gate_set(), rows, policies: flake_policies(&self.rows) }
     }
 
     /// The policies of the rows and the history that they are applied to.
     pub(super) fn flake_rules(&self) -> FlakeRules {
-        FlakeRules::load(&self.queue(), self.flake_policies())
-    }
-
-    /// Whether a verdict was given by exactly the gates that are configured now.
-    pub fn has_gates_of(&self, oracle: &GateSetId) -> bool {
-        self.gate_set() == *oracle
+        FlakeRules::load(&self.queue(), flake_policies(&self.rows))
     }
 
     /// The identity of what judges here: rows, programs, surroundings.
@@ -127,132 +112,131 @@ impl WorkspaceConfig {
         let primaries = self.targets.iter().map(|target| target.path.clone());
         primaries.chain([self.lanes.root.clone()]).collect()
     }
-
-    /// Whether any row says something about a combination.
-    pub(super) fn has_combined_gate(&self) -> bool {
-        self.combined_gates().next().is_some()
-    }
-
-    /// The rows that decide about a combination.
-    pub(super) fn combined_gates(&self) -> impl Iterator<Item = &str> {
-        let rows = self.rows.as_slice().iter();
-        rows.filter(|row| row.gating && row.scope == Scope::Repo).map(|row| row.id.as_str())
-    }
 }
 
-impl Driver<'_> {
-    /// Asks the executor for the rows about the repository over a combination. `told` stands for it in events.
-    pub(super) fn gate_combination(
-        &self,
-        told: &Bundle,
-        branch: &TargetBranch,
-        asked: &GateJob,
-    ) -> Result<Ruling, BeatError> {
-        let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
-        let job = Job {
-            name: self.job_name(&format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
-            work: Work::Combination {
-                target: branch.target.name.clone(),
-                branch: branch.branch.clone(),
-                commit: commit.clone(),
-                tree: tree.clone(),
-            },
-            terms: self.config.terms(),
-        };
-        let dir = Some(asked.jobs.as_path());
-        let cx = JobContext { cancel: self.cancel, slot: Some(asked.slot), dir };
-        let JobOutcome::Gated { report } = self.execute(&job, &cx)? else {
-            return Err(unexpected_outcome(&job.name));
-        };
-        let command = |row: &GateRow| {
-            let row = self.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
-            Some(reproduce(self.config, branch, &commit, row))
-        };
-        let ruling = Ruling::of(&report, &command);
-        // Evidence decides nothing, so that it cannot be kept is no reason to stop.
-        if let Err(error) = Evidence::of(&self.config.queue()).keep(&tree, &ruling.red) {
-            self.warn(told, format!("what red rows said cannot be kept: {error}"));
-        }
-        Ok(ruling)
-    }
-
-    /// Runs the rows about the repository over a combination, in a checkout of this workspace.
-    pub(crate) fn gate_rows(&self, at: &Combination<'_>) -> Result<GateReport, BeatError> {
-        let told = &stand_in(&self.config.dirs.bundles, SCOPE);
-        let checkout = self.claim_for_combination(at.target, at.branch, at.commit, at.slot)?;
-        let mut standing = CombinationTree::stand(self, told, &checkout, at)?;
-        let children = self.config.locks().children();
-        let mut scene = self.common_scene(Purpose::Combined, &checkout, at, &children);
-        scene.base = Some(at.commit);
-        let logs = Evidence::of(&self.config.queue()).of_tree(at.tree);
-        scene.logs = Some(&logs);
-        let wire = self.watch(&checkout)?;
-        let mut tell = |event| follow_gate(self, told, event);
-        let outcome =
-            run_checks(&self.config.rows, &scene, Some(&mut standing), self.cancel, &mut tell);
-        let outcome = outcome.map_err(|error| match error {
-            GatesError::Cancelled => BeatError::Interrupted,
-            other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
-        })?;
-        self.tell_of_combination(told, at.branch, &wire.breaches());
-        Ok(outcome.report)
-    }
-
-    /// Where gates run over what is in a checkout that no bundle has.
-    pub(crate) fn common_scene<'s>(
-        &'s self,
-        purpose: Purpose,
-        checkout: &'s Checkout,
-        at: &Combination<'s>,
-        children: &'s Utf8Path,
-    ) -> GateContext<'s> {
-        let mut scene = GateContext::new(purpose, &self.config.dirs.root, at.dir);
-        scene.worktree = Some(checkout.lane.path());
-        scene.brief_base = Some(at.branch);
-        scene.target = Some(&at.target.name);
-        scene.run = Some(&self.config.run);
-        scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
-        scene.sandbox = Some(gate_sandbox(self, checkout));
-        scene.hold = Some(children);
-        scene.max_memory = self.config.limits.leaf_memory;
-        scene.search_path = self.config.search_path.as_deref();
-        scene.trees = self.config.trees();
-        scene.facts = self.config.gate_facts();
-        scene.env_pass.clone_from(&self.config.gates_env_pass);
-        scene.supervisor = self.config.supervisor.clone();
-        scene
-    }
-
-    /// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
-    fn tell_of_combination(&self, told: &Bundle, branch: &str, breaches: &[String]) {
-        let own = [
-            format!("ref refs/heads/{branch} "),
-            format!("ref refs/remotes/{branch} "),
-            "ref refs/heads/pdca/".to_owned(),
-        ];
-        let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
-        let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
-        tell_of_checkout(self, told, &others);
-    }
+/// What becomes of the red of rows that may be flaky, where the configuration says.
+fn flake_policies(rows: &Checks) -> BTreeMap<String, FlakePolicy> {
+    let policy = |flaky| match flaky {
+        Flaky::Confirm => None,
+        Flaky::Quarantine => Some(FlakePolicy::Quarantine),
+        Flaky::Fail => Some(FlakePolicy::Fail),
+    };
+    let rows = rows.as_slice().iter();
+    rows.filter_map(|row| Some((row.id.clone(), policy(row.flaky)?))).collect()
 }
 
-impl Driver<'_> {
-    /// The same report in which rows in quarantine do not block. Each says so, and so does the driver.
-    pub(crate) fn with_quarantine(&self, bundle: &Bundle, outcome: GatesOutcome) -> GatesOutcome {
-        if outcome.report.failed_gating().next().is_none() {
-            return outcome;
-        }
-        let rules = self.config.flake_rules();
-        let red = outcome.report.failed_gating().map(|row| row.rule_id.clone());
-        let red: Vec<String> = red.filter(|row| rules.is_quarantined(row)).collect();
-        let mut report = outcome.report;
-        for row in red {
-            let why = excuse(&row, &rules);
-            self.tell(bundle, What::Warning { text: format!("{row} is red and {why}") });
-            report = report.with_pardon(&row, &why);
-        }
-        GatesOutcome { report, ..outcome }
+/// Asks the executor for the rows about the repository over a combination. `told` stands for it in events.
+pub(super) fn gate_combination(
+    cx: &Driver<'_>,
+    told: &Bundle,
+    branch: &TargetBranch,
+    asked: &GateJob,
+) -> Result<Ruling, BeatError> {
+    let (commit, tree) = (asked.commit.to_string(), asked.tree.to_string());
+    let job = Job {
+        name: cx.job_name(&format!("tree+{tree:.12}"), asked.asked.saturating_add(1))?,
+        work: Work::Combination {
+            target: branch.target.name.clone(),
+            branch: branch.branch.clone(),
+            commit: commit.clone(),
+            tree: tree.clone(),
+        },
+        terms: cx.config.terms(),
+    };
+    let dir = Some(asked.jobs.as_path());
+    let place = JobContext { cancel: cx.cancel, slot: Some(asked.slot), dir };
+    let JobOutcome::Gated { report } = cx.execute(&job, &place)? else {
+        return Err(unexpected_outcome(&job.name));
+    };
+    let command = |row: &GateRow| {
+        let row = cx.config.rows.as_slice().iter().find(|one| one.id == row.rule_id)?;
+        Some(reproduce(cx.config, branch, &commit, row))
+    };
+    let ruling = Ruling::of(&report, &command);
+    // Evidence decides nothing, so that it cannot be kept is no reason to stop.
+    if let Err(error) = Evidence::of(&cx.config.queue()).keep(&tree, &ruling.red) {
+        cx.warn(told, format!("what red rows said cannot be kept: {error}"));
     }
+    Ok(ruling)
+}
+
+/// Runs the rows about the repository over a combination, in a checkout of this workspace.
+pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateReport, BeatError> {
+    let told = &stand_in(&cx.config.dirs.bundles, SCOPE);
+    let checkout = cx.claim_for_combination(at.target, at.branch, at.commit, at.slot)?;
+    let mut standing = CombinationTree::stand(cx, told, &checkout, at)?;
+    let children = cx.config.locks().children();
+    let mut scene = common_scene(cx, Purpose::Combined, &checkout, at, &children);
+    scene.base = Some(at.commit);
+    let logs = Evidence::of(&cx.config.queue()).of_tree(at.tree);
+    scene.logs = Some(&logs);
+    let wire = cx.watch(&checkout)?;
+    let mut tell = |event| follow_gate(cx, told, event);
+    let outcome = run_checks(&cx.config.rows, &scene, Some(&mut standing), cx.cancel, &mut tell);
+    let outcome = outcome.map_err(|error| match error {
+        GatesError::Cancelled => BeatError::Interrupted,
+        other @ (GatesError::Fix { .. } | GatesError::Log { .. }) => BeatError::Gates(other),
+    })?;
+    tell_of_combination(cx, told, at.branch, &wire.breaches());
+    Ok(outcome.report)
+}
+
+/// Where gates run over what is in a checkout that no bundle has.
+pub(crate) fn common_scene<'s>(
+    cx: &'s Driver<'_>,
+    purpose: Purpose,
+    checkout: &'s Checkout,
+    at: &Combination<'s>,
+    children: &'s Utf8Path,
+) -> GateContext<'s> {
+    let mut scene = GateContext::new(purpose, &cx.config.dirs.root, at.dir);
+    scene.worktree = Some(checkout.lane.path());
+    scene.brief_base = Some(at.branch);
+    scene.target = Some(&at.target.name);
+    scene.run = Some(&cx.config.run);
+    scene.lane = checkout.lane_env.as_ref().map(|lane_env| &lane_env.names);
+    scene.sandbox = Some(gate_sandbox(cx, checkout));
+    scene.hold = Some(children);
+    scene.max_memory = cx.config.limits.leaf_memory;
+    scene.search_path = cx.config.search_path.as_deref();
+    scene.trees = cx.config.trees();
+    scene.facts = cx.config.gate_facts();
+    scene.env_pass.clone_from(&cx.config.gates_env_pass);
+    scene.supervisor = cx.config.supervisor.clone();
+    scene
+}
+
+/// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
+fn tell_of_combination(cx: &Driver<'_>, told: &Bundle, branch: &str, breaches: &[String]) {
+    let own = [
+        format!("ref refs/heads/{branch} "),
+        format!("ref refs/remotes/{branch} "),
+        "ref refs/heads/pdca/".to_owned(),
+    ];
+    let is_own = |line: &&String| own.iter().any(|own| line.starts_with(own));
+    let others: Vec<String> = breaches.iter().filter(|line| !is_own(line)).cloned().collect();
+    tell_of_checkout(cx, told, &others);
+}
+
+/// The same report in which rows in quarantine do not block. Each says so, and so does the driver.
+pub(crate) fn with_quarantine(
+    cx: &Driver<'_>,
+    bundle: &Bundle,
+    outcome: GatesOutcome,
+) -> GatesOutcome {
+    if outcome.report.failed_gating().next().is_none() {
+        return outcome;
+    }
+    let rules = cx.config.flake_rules();
+    let red = outcome.report.failed_gating().map(|row| row.rule_id.clone());
+    let red: Vec<String> = red.filter(|row| rules.is_quarantined(row)).collect();
+    let mut report = outcome.report;
+    for row in red {
+        let why = excuse(&row, &rules);
+        cx.tell(bundle, What::Warning { text: format!("{row} is red and {why}") });
+        report = report.with_pardon(&row, &why);
+    }
+    GatesOutcome { report, ..outcome }
 }
 
 /// The checkout of a combination, or of another commit that is not to be changed.

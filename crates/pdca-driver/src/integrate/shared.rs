@@ -50,7 +50,10 @@ pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option
     let asks = |row: &pdca_gates::Check| {
         gates_combinations(&row) && row.asks_for_bundle(&config.dirs.root, checkout.lane.path())
     };
-    if !config.has_combined_gate() || config.lanes.reset == Reset::Tracked || gates.any(asks) {
+    if config.rows.combined().next().is_none()
+        || config.lanes.reset == Reset::Tracked
+        || gates.any(asks)
+    {
         return None;
     }
     let key = VerdictKey {
@@ -100,7 +103,7 @@ pub(crate) fn share(
 fn light_of(config: &WorkspaceConfig, report: &GateReport) -> Option<Light> {
     let rules = config.flake_rules();
     let mut light = Light::Green;
-    for id in config.combined_gates() {
+    for id in config.rows.combined().map(|row| row.id.as_str()) {
         let row = report.rows.iter().find(|row| row.rule_id == id)?;
         match row.result {
             GateResult::Pass => {}

@@ -143,23 +143,23 @@ impl Driver<'_> {
         }
         batched
     }
+}
 
-    /// What there is to say of a bundle that waits for a person or is finished, without taking it:
-    /// the person may be about to sign it.
-    fn look(&self, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> {
-        let snapshot = bundle.load()?;
-        let Step::Halt(halt) = step(self.position(&snapshot)?) else { return Ok(None) };
-        let red = is_red(&snapshot);
-        let jobs = self.config.jobs();
-        // A driver that died after the last step left them; whoever holds the bundle may need them.
-        if jobs.of(bundle.id()).exists()
-            && let Ok(_taken) = self.config.locks().take(bundle.id())
-        {
-            jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
-        }
-        self.tell(bundle, What::Halted { halt });
-        Ok(Some(BandEnd { halt, steps: 0, red }))
+/// What there is to say of a bundle that waits for a person or is finished, without taking it:
+/// the person may be about to sign it.
+fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> {
+    let snapshot = bundle.load()?;
+    let Step::Halt(halt) = step(cx.position(&snapshot)?) else { return Ok(None) };
+    let red = is_red(&snapshot);
+    let jobs = cx.config.jobs();
+    // A driver that died after the last step left them; whoever holds the bundle may need them.
+    if jobs.of(bundle.id()).exists()
+        && let Ok(_taken) = cx.config.locks().take(bundle.id())
+    {
+        jobs.remove_all(bundle.id()).map_err(BeatError::Own)?;
     }
+    cx.tell(bundle, What::Halted { halt });
+    Ok(Some(BandEnd { halt, steps: 0, red }))
 }
 
 /// A bundle that waits for a sign-off.
@@ -212,7 +212,7 @@ impl BatchHost<'_> {
             if is_left || driver.cancel.is_cancelled() {
                 continue;
             }
-            let looked = match driver.look(bundle) {
+            let looked = match look(&driver, bundle) {
                 Ok(None) => self.put_away(bundle),
                 Ok(Some(drive)) => Some(Ok(drive)),
                 Err(error) => Some(Err(error)),

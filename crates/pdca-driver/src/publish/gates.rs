@@ -8,7 +8,7 @@ use crate::check::{run_rows, tell_of_checkout};
 use crate::config::WorkspaceConfig;
 use crate::event::What;
 use crate::integrate::FIRST_SLOT;
-use crate::integrate::gate::{Combination, CombinationTree};
+use crate::integrate::gate::{Combination, CombinationTree, common_scene};
 use crate::run_bundle::{BeatError, Driver};
 
 use super::PublishError;
@@ -82,7 +82,7 @@ fn ask_gates(
         .map_err(BeatError::Checkout)?;
     let mut standing = CombinationTree::stand(cx, bundle, &checkout, &at)?;
     let children = cx.config.locks().children();
-    let mut scene = cx.common_scene(Purpose::Bundle, &checkout, &at, &children);
+    let mut scene = common_scene(cx, Purpose::Bundle, &checkout, &at, &children);
     scene.bundle = Some(bundle);
     scene.brief = inputs.snapshot.authored_brief();
     scene.base = Some(&base);

@@ -38,7 +38,11 @@ fn runs_that_cannot_be_read_are_said_and_the_bundles_are_shown() {
     desk.workspace.write(".pdca/runs", "no directory");
     let run = desk.run(&["status"]);
     assert_eq!(run.exit, Exit::Done);
-    assert!(run.out.contains("runs cannot be read:") && run.out.contains("COMPLETE"), "{}", run.out);
+    assert!(
+        run.out.contains("runs cannot be read:") && run.out.contains("COMPLETE"),
+        "{}",
+        run.out
+    );
     let run = desk.run(&["status", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(json["unread"].as_array().unwrap().len(), 1, "{json}");
