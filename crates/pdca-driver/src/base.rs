@@ -1,6 +1,6 @@
 //! The base of an attempt: the target branch plus the results that the attempt stands on.
 //!
-//! One function decides it, [`WorkspaceConfig::base_of`], for Do, Check, the forecast, `plan`, `why` and the
+//! One function decides it, [`base_of`], for Do, Check, the forecast, `plan`, `why` and the
 //! refolding of stale results alike. Which results are needed is decided in
 //! [`pdca_dag::foundation`]; they are folded in the object store by the code that integrates, so the
 //! same inputs give the same commit. Nothing is checked out for it, and no branch moves.

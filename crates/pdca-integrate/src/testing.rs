@@ -12,7 +12,7 @@ use crate::{
     queue::verdict::Gated,
 };
 
-/// Lands as [`land`](crate::git::land) does, but writes another commit than the one that was gated, to
+/// Lands as [`land`](crate::land) does, but writes another commit than the one that was gated, to
 /// see that it is caught.
 pub fn land_another(
     store: &Store,

@@ -69,7 +69,7 @@ impl Would {
     }
 }
 
-/// Finds out what [`Driver::publish_accepted`] would do, and changes nothing.
+/// Finds out what [`publish_accepted`](super::publish_accepted) would do, and changes nothing.
 pub fn rehearse_publishing(
     cx: &Driver<'_>,
     bundle: &Bundle,

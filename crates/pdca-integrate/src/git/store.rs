@@ -132,7 +132,7 @@ impl Store {
     /// Brings the commits after `base` up to `head`, and all that is in them, from another
     /// repository of the same history, such as a lane, into this one.
     ///
-    /// Every object is checked on its way in. Nothing refers to them yet: [`seal`](crate::git::seal)
+    /// Every object is checked on its way in. Nothing refers to them yet: [`seal`](crate::seal)
     /// does, and until then a collection of garbage may take them away again.
     pub fn import(
         &self,
