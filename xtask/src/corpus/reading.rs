@@ -50,7 +50,8 @@ fn brief(brief: &Brief) -> Value {
 /// What each review asks a person to decide.
 ///
 /// The expected lists go on with what gates and advisers asked. Only §6 still tells that, and it
-/// may hold more than a list names, so those of `expected` that are there are taken over.
+/// may hold more than a list names, so those of `expected` that are there are taken over. The lists
+/// are about NEEDS-HUMAN; that a FAIL of the table is asked as well is ours, and left out here.
 pub(super) fn review_items(bundles: &[Bundle], expected: &Value) -> Result<Value, LoadError> {
     let mut values = Map::new();
     for bundle in bundles {
@@ -59,7 +60,10 @@ pub(super) fn review_items(bundles: &[Bundle], expected: &Value) -> Result<Value
         };
         let name = bundle.id().dir_name();
         let summary = Summary::parse(&read_text(bundle, Artifact::Summary)?.unwrap_or_default());
-        let mut items = Review::parse(&review).items;
+        let Review { mut items, rows, .. } = Review::parse(&review);
+        let is_fail =
+            |item: &str| rows.iter().any(|row| item.starts_with(&format!("{} FAIL", row.item)));
+        items.retain(|item| !is_fail(item));
         let named = expected[&name].as_array().map_or(&[][..], Vec::as_slice);
         let others = named.iter().skip(items.len()).filter_map(Value::as_str);
         let others = others.filter(|other| summary.items().iter().any(|item| item == other));
@@ -142,6 +146,16 @@ mod tests {
     fn what_gates_and_advisers_added_is_looked_up_in_the_summary() {
         assert_eq!(items(&["one", "two"]), json!(["one", "two"]));
         assert_eq!(items(&["one", "never asked"]), json!(["one"]));
+    }
+
+    #[test]
+    fn a_fail_of_the_table_is_left_out_because_the_lists_are_about_other_things() {
+        let dir = tempfile::tempdir().unwrap();
+        let bundles = reviewed(Utf8Path::from_path(dir.path()).unwrap());
+        let table = "| Item | Verdict | Basis |\n|---|---|---|\n| T3 | FAIL | red |\n| C5 | NEEDS-HUMAN | why |\n";
+        fs_err::write(bundles[0].path(Artifact::Review), table).unwrap();
+        let read = review_items(&bundles, &json!({"issue_1": []})).unwrap();
+        assert_eq!(read["issue_1"], json!(["C5 — why"]));
     }
 
     #[test]
