@@ -67,24 +67,36 @@ impl Progress {
         err: &mut dyn Write,
         record: &mut dyn FnMut(&Event) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut is_recorded = true;
+        let (mut is_recorded, mut shown) = (true, Ok(()));
         loop {
             match events.recv_timeout(REDRAW) {
                 Ok(event) => {
-                    if let Some(error) = record(&event).err().filter(|_| is_recorded) {
-                        is_recorded = false;
-                        self.wipe(err)?;
-                        let warning = self.palette.warn("warning:");
-                        writeln!(err, "{warning} what happens is no longer recorded: {error}")?;
-                    }
-                    self.show(&event, err)?;
+                    // After a line that was written in part, nothing more is readable.
+                    let failed = if is_recorded { record(&event).err() } else { None };
+                    is_recorded &= failed.is_none();
+                    shown = shown.and_then(|()| self.show_recorded(&event, failed.as_ref(), err));
                 }
-                Err(RecvTimeoutError::Timeout) => self.draw(err)?,
+                Err(RecvTimeoutError::Timeout) => shown = shown.and_then(|()| self.draw(err)),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        shown?;
         self.wipe(err)?;
         err.flush()
+    }
+
+    fn show_recorded(
+        &mut self,
+        event: &Event,
+        failed: Option<&io::Error>,
+        err: &mut dyn Write,
+    ) -> io::Result<()> {
+        if let Some(error) = failed {
+            self.wipe(err)?;
+            let warning = self.palette.warn("warning:");
+            writeln!(err, "{warning} what happens is no longer recorded: {error}")?;
+        }
+        self.show(event, err)
     }
 
     fn show(&mut self, event: &Event, err: &mut dyn Write) -> io::Result<()> {
@@ -480,6 +492,38 @@ mod tests {
         let text = String::from_utf8(err).unwrap();
         assert_eq!(text.matches("no longer recorded: broken pipe").count(), 1, "{text}");
         assert_eq!(text.matches("T3-tests").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn after_a_record_failed_nothing_is_added_to_it_and_without_a_terminal_all_is_recorded() {
+        /// A terminal that is gone.
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let followed = |err: &mut dyn Write, fails: bool| {
+            let (to, from) = crossbeam_channel::unbounded();
+            let stream = Stream::new(jiff::Timestamp::now, move |event| to.send(event).unwrap());
+            for _ in 0..3 {
+                stream.emit(Scope::Bundle("7".parse().unwrap()), None, gate("pass", true));
+            }
+            drop(stream);
+            let mut asked = 0;
+            let mut record = |_: &Event| {
+                asked += 1;
+                if fails { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            };
+            let mut progress = Progress::new(Palette::PLAIN, Detail::Usual, false, 80);
+            let ended = progress.follow(&from, err, &mut record).is_ok();
+            (asked, ended)
+        };
+        assert_eq!(followed(&mut Vec::new(), true), (1, true));
+        assert_eq!(followed(&mut Gone, false), (3, false));
     }
 
     #[test]
