@@ -41,6 +41,8 @@
 //! - The same input gives the same plan, and the same reports the same starts.
 //! - No input, outputs, clock, threads or randomness; no recursion that follows a chain of bundles.
 
+#![warn(missing_docs)]
+
 mod claims;
 pub mod foundation;
 mod frontier;

@@ -34,6 +34,8 @@
 //! - Nothing is deleted that is not ours by a marker written before it was made.
 //! - The same tree, message and signature give the same commit, on every machine.
 
+#![warn(missing_docs)]
+
 mod alternates;
 mod branch;
 mod checkout;

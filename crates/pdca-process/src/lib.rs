@@ -44,6 +44,8 @@
 //! kernel, and Landlock is the sandbox. On another Unix only the child's own process group is
 //! ended, processes are not counted, and there is no sandbox, which the verdict says.
 
+#![warn(missing_docs)]
+
 mod bwrap;
 mod cancel;
 mod capture;

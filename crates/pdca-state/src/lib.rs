@@ -29,6 +29,8 @@
 //! - One bad bundle is one bad [`SurveyRow`], never a failed survey.
 //! - Nothing is printed, and neither the environment nor the clock is read.
 
+#![warn(missing_docs)]
+
 mod artifact;
 mod failure;
 mod id;
