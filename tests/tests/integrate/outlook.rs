@@ -5,8 +5,9 @@ use crate::meeting::Meeting;
 #[test]
 fn a_forecast_uses_the_surest_that_both_have_and_names_file_and_line() {
     let scene = Meeting::new("true");
-    scene.accepted("1", "greeting.txt", "hello, one\n");
+    // 1 declares nothing, so it is built beside 2 and not on it.
     scene.waiting("2", &[("Touches", "greeting.txt")], &[("greeting.txt", "hello, two\n")]);
+    scene.accepted("1", "greeting.txt", "hello, one\n");
     scene.scene.brief("3", &[("Touches", "*.txt")]);
     scene.accepted("4", "d.txt", "d\n");
     let said = scene.pdca(&["forecast", "--json"]).expect(0).json();
@@ -33,6 +34,26 @@ fn a_forecast_uses_the_surest_that_both_have_and_names_file_and_line() {
         let shown = scene.pdca(&[command]).expect(0).out;
         assert!(shown.contains("[will conflict: 1]"), "{command}: {shown}");
     }
+}
+
+#[test]
+fn a_change_is_not_forecast_to_conflict_with_what_it_was_built_on() {
+    let scene = Meeting::new("true");
+    // Each rewrites the same line, so no two of them merge without those between.
+    for id in ["1", "2", "3", "4"] {
+        let text = format!("hello, {id}\n");
+        scene.waiting(id, &[("Touches", "greeting.txt")], &[("greeting.txt", &text)]);
+        let summary = scene.scene.workspace.read(format!("results/issue_{id}/SUMMARY.md"));
+        assert!(!summary.contains("does not merge with"), "{summary}");
+    }
+    let said = scene.pdca(&["forecast", "--json"]).expect(0).json();
+    assert_eq!(said["forecasts"][0]["troubles"], serde_json::json!([]), "{said}");
+    for id in ["1", "2", "3", "4"] {
+        scene.scene.accept(id);
+    }
+    // The forecast was right: they land together.
+    scene.integrate(&["--land", "target"]).expect(0);
+    assert_eq!(scene.scene.repo.git(&["show", "main:greeting.txt"]), "hello, 4\n");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use pdca_dag::{Case, Pattern};
 use pdca_integrate::{
     ChangeState, Conflict, Engine, Forecast, Grouping, Ingredients, Level, ObjectId, Outlook,
-    QueueSettings, Store, TargetBranchError, TargetBranches, place,
+    QueueSettings, Store, Support, TargetBranchError, TargetBranches, place,
 };
 use pdca_state::{Artifact, Bundle, BundleId, Snapshot, State, files, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,19 @@ struct ForecastItem {
     scope: Option<PatchScope>,
     touches: Vec<Pattern>,
     needs: Vec<BundleId>,
+    /// The results it was built on, each at the commit it had then.
+    stands_on: Vec<Support>,
+}
+
+impl ForecastItem {
+    /// Returns whether it was built on the present result of `other`.
+    ///
+    /// Such a pair goes together by construction. Merging the two heads without the results that lie between
+    /// them would report a conflict that no integration meets.
+    fn stands_on(&self, other: &Self) -> bool {
+        let is_other = |below: &Support| below.id == other.id && Some(below.head) == other.head;
+        self.stands_on.iter().any(is_other)
+    }
 }
 
 /// Which pairs are looked at.
@@ -251,7 +264,11 @@ fn item(
     };
     let needs = brief.map(|brief| brief.depends_on().ids().clone()).unwrap_or_default();
     let scope = head.map(|_| scope(bundle));
-    ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs }
+    // A record that cannot be read only makes the forecast too careful.
+    let attempt = config.attempts().load(bundle.id()).ok().flatten();
+    let stands_on = attempt.filter(|_| head.is_some()).map(|attempt| attempt.stands_on);
+    let stands_on = stands_on.unwrap_or_default();
+    ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs, stands_on }
 }
 
 /// The commit that a bundle's patch makes, where it has one that applies.
@@ -342,7 +359,10 @@ fn pairs<'c>(
     let is_about = move |(first, second): &(&ForecastItem, &ForecastItem)| {
         scope.about.is_none_or(|id| first.id == *id || second.id == *id)
     };
-    items.iter().enumerate().flat_map(with_later).filter(is_about)
+    let is_apart = |(first, second): &(&ForecastItem, &ForecastItem)| {
+        !first.stands_on(second) && !second.stands_on(first)
+    };
+    items.iter().enumerate().flat_map(with_later).filter(is_about).filter(is_apart)
 }
 
 /// What two come to by what their briefs declare.
@@ -407,4 +427,41 @@ fn merged(
         None => Outlook::Unknown { why: "git could not merge them".to_owned() },
     };
     pairs.iter().map(|pair| (*pair, outlook(pair))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(id: &str, head: &str, below: &[(&str, &str)]) -> ForecastItem {
+        let commit = |digit: &str| ObjectId::from_hex(digit.repeat(40).as_bytes()).unwrap();
+        let support = |(id, head): &(&str, &str)| Support {
+            id: id.parse().unwrap(),
+            head: commit(head),
+            seal: None,
+        };
+        ForecastItem {
+            id: id.parse().unwrap(),
+            level: Level::Heads,
+            head: Some(commit(head)),
+            scope: None,
+            touches: Vec::new(),
+            needs: Vec::new(),
+            stands_on: below.iter().map(support).collect(),
+        }
+    }
+
+    #[test]
+    fn what_was_built_on_another_as_it_is_now_is_not_asked_about_with_it() {
+        // 3 was built on an earlier result of 2.
+        let items = [
+            item("1", "a", &[]),
+            item("2", "b", &[("1", "a")]),
+            item("3", "c", &[("1", "a"), ("2", "f")]),
+        ];
+        let scope = Scope { about: None, most: usize::MAX };
+        let asked: Vec<_> =
+            pairs(&items, scope).map(|(a, b)| (a.id.as_str(), b.id.as_str())).collect();
+        assert_eq!(asked, [("2", "3")]);
+    }
 }
