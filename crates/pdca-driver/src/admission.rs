@@ -1,7 +1,7 @@
-//! One driver at a time: kernel locks on files below `.pdca`.
+//! Admission of one driver at a time, with kernel locks on files below `.pdca`.
 //!
-//! A lock says who is alive without a clock: the kernel gives it up when its holder dies, however
-//! it dies. The file stays; only the lock on it means anything. Who holds it is written into the
+//! A lock tells without a clock who is alive: the kernel releases it when its holder dies, however
+//! it dies. The file stays; only the lock on it counts. The holder's name is written into the
 //! file for people, and is never relied on.
 
 use std::fs::{File, TryLockError};
@@ -10,16 +10,15 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::{LivenessLockError, lock_alone};
 
-/// A lock that is held; dropping it gives it back.
+/// A held lock, released on drop.
 #[derive(Debug)]
 pub struct Held {
     file: File,
-    /// Another lock that is given back with this one.
     beside: Option<Box<Held>>,
 }
 
 impl Held {
-    /// Gives another lock back together with this one.
+    /// Releases another lock together with this one.
     pub(crate) fn with(mut self, beside: Held) -> Self {
         self.beside = Some(Box::new(beside));
         self
@@ -33,30 +32,23 @@ impl Drop for Held {
     }
 }
 
-/// Why a lock was not to be had.
+/// The reason a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
-    /// Somebody else holds it.
     #[error("{what} is held by {holder}")]
     Taken {
-        /// What was to be locked.
+        /// The thing that the lock protects.
         what: String,
-        /// Who says they hold it.
+        /// The name that the holder wrote into the file.
         holder: String,
-        /// The lock's file.
         path: Utf8PathBuf,
     },
-    /// Something that an earlier driver started is still alive.
+    /// A child of an earlier driver is still alive.
     #[error("what an earlier driver started is still running")]
     StillRunning(#[source] LivenessLockError),
-    /// The lock's file cannot be used; also a filesystem that cannot lock.
+    /// The lock file cannot be used, or the filesystem does not support locks.
     #[error("cannot lock `{path}`")]
-    Unusable {
-        /// The lock's file.
-        path: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Unusable { path: Utf8PathBuf, source: io::Error },
 }
 
 impl From<LivenessLockError> for AdmissionError {
@@ -65,7 +57,7 @@ impl From<LivenessLockError> for AdmissionError {
     }
 }
 
-/// Who holds the lock at `path`, by their own word; `None` where nobody does. Changes nothing.
+/// Returns the name of the process that holds the lock at `path`, or `None`. Takes no lock for longer than the test.
 pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> {
     let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
     let file = match open(path, false) {
@@ -83,13 +75,13 @@ pub(crate) fn holder(path: &Utf8Path) -> Result<Option<String>, AdmissionError> 
     }
 }
 
-/// Gives a lock back. Closing the file is not enough: a child that is being started has a copy of it for
-/// a moment. That it cannot be unlocked can only mean that it is not locked.
+/// Unlocks explicitly. Closing the file is not enough: a child that is being started has a copy of the descriptor for
+/// a moment. Unlocking fails only if the file is not locked.
 fn release(file: &File) {
     drop(file.unlock());
 }
 
-/// Opens a lock's file; a link in its place is somebody's trap.
+/// Opens a lock file. Symbolic links are refused, because a child could point them at another file.
 fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
@@ -99,7 +91,7 @@ fn open(path: &Utf8Path, create: bool) -> io::Result<File> {
     Ok(options.open(path)?.into_parts().0)
 }
 
-/// What the holder wrote down. For people; that it is held is certain without it.
+/// Reads the holder's name, for messages only.
 fn name(file: File) -> String {
     let mut name = String::new();
     let known = file.take(200).read_to_string(&mut name).is_ok();
@@ -109,7 +101,7 @@ fn name(file: File) -> String {
     }
 }
 
-/// Takes the lock at `path`, which stands for `what`, in the name of `holder`.
+/// Takes the lock at `path`, which protects `what`, in the name of `holder`.
 pub(crate) fn admit(path: &Utf8Path, what: &str, holder: &str) -> Result<Held, AdmissionError> {
     let unusable = |source| AdmissionError::Unusable { path: path.to_owned(), source };
     if let Some(parent) = path.parent() {

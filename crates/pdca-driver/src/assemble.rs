@@ -1,4 +1,4 @@
-//! Check's last act: the result document for the person who signs.
+//! The last step of Check: the summary for the person who signs off.
 
 use pdca_state::{Advisory, Artifact, Bundle, MissingReview, Snapshot, SummaryInputs, assemble};
 
@@ -68,12 +68,15 @@ pub(crate) fn assemble_summary(
     let publish = || bundle.publish_new(summary, text.as_bytes());
     if !cx.effects.perform(summary.file_name(), publish)? {
         let name = summary.file_name();
-        cx.warn(bundle, format!("somebody wrote {name} meanwhile; it stays as it is"));
+        cx.warn(
+            bundle,
+            format!("{name} was written by another process meanwhile; it is kept as it is"),
+        );
     }
     Ok(())
 }
 
-/// What the change does not merge with, among all that are built.
+/// Predicts which other built changes this one does not merge with.
 fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String> {
     if !snapshot.artifacts.contains(Artifact::Patch) {
         return Vec::new();
@@ -82,7 +85,7 @@ fn forecast(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Vec<String
         Ok(troubles) => {
             troubles.iter().filter_map(|trouble| trouble.sentence_for(bundle.id())).collect()
         }
-        // Not to know what may come is no reason to keep from a person what is.
+        // A failed forecast must not block the summary.
         Err(error) => {
             let text = format!("no forecast: {}", pdca_state::chain(&error));
             cx.tell(bundle, What::integration(text));

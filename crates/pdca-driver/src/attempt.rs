@@ -1,9 +1,9 @@
-//! What an attempt started from and what came of it, remembered from Do to sign-off.
+//! The base and the commits of an attempt, recorded from Do to sign-off.
 //!
 //! The target's tip may move while a bundle is built and checked. Gates must judge the patch on the
 //! commit it was made for, so the first step of an attempt records that commit and what it stands on,
-//! and every later step of the same attempt reads it. Do adds the commits that the patch is, so that
-//! accepting seals the builder's own. Losing the record loses nothing but that: the base is computed
+//! and every later step of the same attempt reads it. Do adds the commits that make up the patch, so that
+//! accepting seals the builder's own commits. A lost record costs only that: the base is computed
 //! again, the patch becomes one commit, and a patch that no longer applies is reported.
 
 use std::io;
@@ -16,39 +16,38 @@ use serde::{Deserialize, Serialize};
 use crate::config::WorkspaceConfig;
 use crate::lane_owner::owner;
 
-/// What one attempt at one bundle starts from.
+/// The starting point and the commits of one attempt at one bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attempt {
-    /// How many attempts of this bundle are archived.
+    /// The number of archived attempts of this bundle.
     pub(crate) iterations: u32,
-    /// The sha256 of the brief that Do was given.
+    /// The SHA-256 of the brief that the builder was given.
     pub(crate) brief: String,
-    /// The target's name.
     pub(crate) target: String,
     /// The branch the base was resolved from.
     pub(crate) branch: String,
     /// The base commit: the branch's tip plus what the attempt stands on.
     pub(crate) base: String,
-    /// Where the branch was; none in records of earlier versions, whose base is the tip.
+    /// The branch's tip; `None` in records of earlier versions, whose base is the tip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<String>,
     /// The results that the base has beyond the tip, in the order they were folded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) stands_on: Vec<Support>,
-    /// Who the driver's own commits are by, and when the work ended. Recorded before the first of
-    /// them, so that a driver that takes over makes the same commits.
+    /// The signer of the driver's own commits, with the time the work ended. Recorded before the first
+    /// commit, so that a driver that takes over makes identical commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made: Option<Signer>,
-    /// The commits that patches of this attempt are, the latest last.
+    /// The commits of this attempt's patches, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) changes: Vec<ChangeCommit>,
-    /// Why this attempt takes the place of the one before without a builder: that one's change was
+    /// The reason why no builder ran: the change of the previous attempt was
     /// folded onto a new base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refolded: Option<String>,
 }
 
-/// A patch, and the commit it is.
+/// A patch and the head of the commits that it consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChangeCommit {
     /// SHA-256 of the patch.
@@ -58,7 +57,7 @@ pub(crate) struct ChangeCommit {
 }
 
 impl Attempt {
-    /// The commit that a patch of this attempt is, if it is known.
+    /// Returns the commit of a patch of this attempt, if recorded.
     pub(crate) fn head_of(&self, patch_digest: &str) -> Option<&str> {
         let known = self.changes.iter().rev().find(|change| change.patch == patch_digest);
         known.map(|change| change.head.as_str())
@@ -72,7 +71,6 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Records below `root`.
     pub(crate) fn new(root: Utf8PathBuf) -> Self {
         Self { root }
     }
@@ -81,10 +79,10 @@ impl Attempts {
         self.root.join(format!("{}.json", id.dir_name()))
     }
 
-    /// The record of the attempt under way, if there is one.
+    /// Returns the record of the attempt under way, if there is one.
     ///
-    /// One that is garbled is as good as none: all it holds can be resolved again. One that cannot
-    /// be read is an error, because then it is not known.
+    /// A garbled record counts as none, because all of it can be computed again. An unreadable
+    /// one is an error: it may be intact.
     pub(crate) fn load(&self, id: &BundleId) -> io::Result<Option<Attempt>> {
         match fs_err::read(self.path(id)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -93,12 +91,11 @@ impl Attempts {
         }
     }
 
-    /// Whether an attempt has begun and its record is still there.
     pub(crate) fn is_under_way(&self, id: &BundleId) -> bool {
         self.path(id).exists()
     }
 
-    /// Forgets an attempt that came to nothing, so that the next one starts from the branch's tip.
+    /// Removes the record of a failed attempt, so that the next one starts from the branch's tip.
     pub(crate) fn remove(&self, id: &BundleId) -> io::Result<()> {
         match fs_err::remove_file(self.path(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -106,7 +103,7 @@ impl Attempts {
         }
     }
 
-    /// Changes the record of the attempt under way, where there is one.
+    /// Changes the record of the attempt under way, if there is one.
     pub(crate) fn update(
         &self,
         id: &BundleId,
@@ -117,7 +114,6 @@ impl Attempts {
         self.store(id, &attempt)
     }
 
-    /// Writes the record down.
     pub(crate) fn store(&self, id: &BundleId, attempt: &Attempt) -> io::Result<()> {
         fs_err::create_dir_all(&self.root)?;
         let bytes = serde_json::to_vec_pretty(attempt).map_err(io::Error::other)?;
@@ -125,8 +121,8 @@ impl Attempts {
     }
 }
 
-/// Forgets that a bundle's work lay in a checkout that is gone, so that it can begin in another.
-/// Whoever calls this is admitted to the workspace.
+/// Removes the notes about a bundle's work in a checkout that no longer exists, so that it can start in another.
+/// The caller must be admitted to the workspace.
 pub fn forget_lost_checkout(config: &WorkspaceConfig, id: &BundleId) -> io::Result<()> {
     let (lanes, workspace) = (config.lanes.lent(), config.dirs.mark());
     for note in lanes.notes()? {

@@ -1,4 +1,4 @@
-//! Who commits are by, and when.
+//! Author and date of the commits that the driver makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A person as git writes one: `Name <address>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
-    /// The name.
     pub name: String,
-    /// The address.
     pub email: String,
 }
 
@@ -18,12 +16,11 @@ pub struct Author {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not of the form `Name <address>`")]
 pub struct AuthorError {
-    /// What was given.
     pub given: String,
 }
 
 impl Author {
-    /// The author of commits where nobody is configured, and git knows no user either.
+    /// The author of commits if none is configured and git has no user.
     pub fn nobody() -> Self {
         Self { name: "pdca".to_owned(), email: "pdca@localhost".to_owned() }
     }
@@ -37,7 +34,7 @@ impl FromStr for Author {
         let (name, rest) = text.trim().split_once('<').ok_or_else(bad)?;
         let email = rest.strip_suffix('>').ok_or_else(bad)?;
         let (name, email) = (name.trim(), email.trim());
-        // What git could not write into a commit.
+        // Git cannot write these into a commit header.
         let unfit = |text: &str| text.contains(['<', '>', '\n', '\r', '\0']);
         if name.is_empty() || email.is_empty() || unfit(name) || unfit(email) {
             return Err(bad());
@@ -52,17 +49,17 @@ impl fmt::Display for Author {
     }
 }
 
-/// Where the dates of commits come from.
+/// The source of commit dates.
 #[derive(Debug, Clone, Copy)]
 pub enum Dates {
     /// A clock, in seconds since 1970.
     Clock(fn() -> i64),
-    /// One moment for all, as `SOURCE_DATE_EPOCH` asks for.
+    /// One time for all commits, as `SOURCE_DATE_EPOCH` asks for.
     Fixed(i64),
 }
 
 impl Dates {
-    /// Now, in seconds since 1970.
+    /// Returns the current time, in seconds since 1970.
     pub fn now(self) -> i64 {
         match self {
             Self::Clock(clock) => clock(),

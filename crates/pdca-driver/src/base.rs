@@ -1,9 +1,9 @@
 //! The base of an attempt: the target branch plus the results that the attempt stands on.
 //!
-//! One function decides it, [`base_of`], for Do, Check, the forecast, `plan`, `why` and the
-//! refolding of stale results alike. Which results are needed is decided in
-//! [`pdca_dag::foundation`]; they are folded in the object store by the code that integrates, so the
-//! same inputs give the same commit. Nothing is checked out for it, and no branch moves.
+//! Only [`base_of`] decides it, for Do, Check, the forecast, `plan`, `why` and the
+//! refolding of stale results alike. [`pdca_dag::foundation`] decides which results are needed;
+//! they are folded in the object store by the same code that integrates, so the
+//! same inputs give the same commit. Nothing is checked out, and no branch moves.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Slot};
 
@@ -25,77 +25,53 @@ use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::integrate::{HeldBack, HeldReason};
 use crate::run_bundle::is_red;
 
-/// What an attempt starts from.
+/// The starting point of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// Where the branch is.
+    /// The tip of the branch.
     pub tip: ObjectId,
-    /// The commit to start from.
+    /// The tip with the results folded onto it.
     pub commit: ObjectId,
-    /// The results that it has beyond the branch, in the order they were folded.
+    /// The results beyond the branch, in fold order.
     pub stands_on: Vec<Support>,
 }
 
-/// Why an attempt cannot start now.
+/// The reason an attempt cannot start now.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseError {
-    /// A prerequisite has no result that could be stood on.
+    /// A prerequisite has no usable result.
     #[error("it waits for {}", list(lacks))]
-    Lacks {
-        /// What is wrong with which.
-        lacks: Vec<Lacks>,
-    },
-    /// What the attempt needs does not fit together.
+    Lacks { lacks: Vec<Lacks> },
+    /// The results that the attempt needs conflict with each other or with the branch.
     #[error("{id} conflicts with {} in {}", with_or_branch(with), paths(conflicts))]
     Conflict {
-        /// The result that does not fit.
+        /// The result that could not be merged.
         id: BundleId,
-        /// What it does not fit.
+        /// The results it conflicts with; empty for the branch itself.
         with: Vec<BundleId>,
-        /// The files.
         conflicts: Vec<Conflict>,
     },
-    /// A result could not be folded, which says nothing about it.
+    /// The fold of a result failed for a reason other than a conflict.
     #[error("{id} cannot be folded: {why}")]
-    Unfoldable {
-        /// The result.
-        id: BundleId,
-        /// What git said.
-        why: String,
-    },
-    /// A seal does not hold.
+    Unfoldable { id: BundleId, why: String },
     #[error("the seal of {id} cannot be used")]
-    Seal {
-        /// The bundle.
-        id: BundleId,
-        /// Why not.
-        source: Box<SealError>,
-    },
-    /// The branch is gone.
+    Seal { id: BundleId, source: Box<SealError> },
     #[error("there is no branch {branch}")]
-    NoBranch {
-        /// Its name.
-        branch: String,
-    },
-    /// The bundles cannot be listed.
+    NoBranch { branch: String },
     #[error(transparent)]
     Root(#[from] RootError),
-    /// A bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The record of an attempt cannot be read.
     #[error("the record of an attempt cannot be read")]
     Attempt(#[source] std::io::Error),
-    /// The results have no order.
+    /// The results depend on each other in a cycle.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The fold stopped.
     #[error(transparent)]
     Fold(#[from] FoldError),
-    /// The merge drivers cannot be declared.
+    /// The configured merge drivers cannot be set up.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The repository cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -125,7 +101,7 @@ fn paths(conflicts: &[Conflict]) -> String {
     conflicts.iter().map(|conflict| conflict.path.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a result is stale, in a sentence.
+/// Returns a sentence about why a result is stale.
 pub(crate) fn stale_sentence(stale: &Stale) -> String {
     let on = &stale.on;
     match stale.how {
@@ -137,7 +113,7 @@ pub(crate) fn stale_sentence(stale: &Stale) -> String {
     }
 }
 
-/// The branch of a target that an attempt is about.
+/// The branch of a target and its tip.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetTip<'a> {
     pub(crate) spec: &'a TargetSpec,
@@ -146,7 +122,7 @@ pub(crate) struct TargetTip<'a> {
     pub(crate) tip: ObjectId,
 }
 
-/// The results of all bundles of one target branch, and how to get at them.
+/// The results of all bundles of one target branch, with their commits.
 #[derive(Debug)]
 pub(crate) struct Landscape {
     pub(crate) results: Results,
@@ -156,7 +132,7 @@ pub(crate) struct Landscape {
 #[derive(Debug)]
 struct Source {
     change: Change,
-    /// What the brief says that it touches, and what it does touch.
+    /// The declared and the actual paths of the change.
     claims: Vec<Pattern>,
     conflicts_with: IdList,
 }
@@ -167,7 +143,7 @@ enum Change {
     Checked { attempt: Box<Attempt>, head: ObjectId, patch: Vec<u8> },
 }
 
-/// The base of an attempt at a bundle that starts now.
+/// Computes the base of an attempt that starts now.
 pub(crate) fn base_of(
     config: &WorkspaceConfig,
     store: &Store,
@@ -182,7 +158,7 @@ pub(crate) fn base_of(
     fold_base(config, store, &landscape, at.tip, &wanted)
 }
 
-/// What the present attempt at a bundle stands on beyond its branch, in words.
+/// Returns the results that the present attempt stands on, as text; `None` for the branch alone.
 pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> Option<String> {
     let known = config.attempts().load(bundle.id()).ok().flatten()?;
     if known.iterations != iterations || known.stands_on.is_empty() {
@@ -195,7 +171,7 @@ pub fn stands_on(config: &WorkspaceConfig, bundle: &Bundle, iterations: u32) -> 
     Some(known.stands_on.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// What an attempt at a bundle that started now would stand on beyond its branch. Nothing is folded.
+/// Returns the results that an attempt starting now would stand on. Nothing is folded.
 pub fn would_stand_on(
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -203,7 +179,7 @@ pub fn would_stand_on(
     foundation_now(config, bundle, &mut BTreeMap::new())
 }
 
-/// The same for several bundles. The results of each branch are read once.
+/// Like [`would_stand_on`] for several bundles. The results of each branch are read once.
 pub fn would_all_stand_on(
     config: &WorkspaceConfig,
     bundles: &[Bundle],
@@ -286,8 +262,8 @@ fn fold_base(
     Ok(Base { tip, commit: folded.candidate().commit(), stands_on })
 }
 
-/// The results of all bundles that are meant for a branch. That of `without` is left out: it is about
-/// to be made again.
+/// Collects the results of all bundles that are meant for a branch. The result of `without` is left out, because it
+/// is about to be replaced.
 pub(crate) fn landscape(
     config: &WorkspaceConfig,
     store: &Store,
@@ -305,14 +281,14 @@ pub(crate) fn landscape(
         Err(RootError::Missing { .. }) => Vec::new(),
         listed => listed?,
     };
-    // Those that were put away come first: one of the same name that is not is the newer one.
+    // Completed bundles first: an open one of the same name is newer and replaces it.
     for bundle in put_away.into_iter().chain(open) {
         let id = bundle.id().clone();
         if without == Some(&id) {
             known.insert(id, BundleResult::None);
             continue;
         }
-        // One that cannot be read has no result, and is reported where it is driven itself.
+        // An unreadable bundle has no result; its error is reported when it is run.
         let (outcome, source) =
             result_of(config, store, at, &bundle).unwrap_or((BundleResult::None, None));
         sources.remove(&id);
@@ -417,7 +393,7 @@ fn result_of(
     let finished = Finished {
         version: head.to_string(),
         stands_on: below(&attempt.stands_on),
-        // After everything that is accepted, and among themselves as their work ended.
+        // After everything accepted, and among themselves by the time their work ended.
         order: u64::MAX / 2 + attempt.made.as_ref().map_or(0, |made| made.seconds.unsigned_abs()),
         accepted: false,
         place: Whereabouts::Pending,
@@ -427,7 +403,7 @@ fn result_of(
     Ok((BundleResult::Change(finished), Some(Source { change, claims, conflicts_with })))
 }
 
-/// The attempt, the last commit and the patch of a change that was checked, where its commits are here.
+/// Returns the attempt, the head commit and the patch of a checked change, if its commits are in the store.
 pub(crate) fn checked_change(
     config: &WorkspaceConfig,
     store: &Store,
@@ -446,7 +422,7 @@ pub(crate) fn checked_change(
     Ok(head.filter(|head| store.tree_of(*head).is_ok()).map(|head| (attempt, head, patch)))
 }
 
-/// The results of all bundles that are meant for a branch, seen from where it is now.
+/// Like [`landscape`], at the present tip of the branch.
 pub(crate) fn landscape_of(
     config: &WorkspaceConfig,
     store: &Store,
@@ -458,7 +434,6 @@ pub(crate) fn landscape_of(
     landscape(config, store, TargetTip { spec, branch, tip: tip.ok_or_else(none)? }, None)
 }
 
-/// Whether a brief is about this branch of this target.
 fn is_of(config: &WorkspaceConfig, brief: &Brief, at: TargetTip<'_>) -> bool {
     let target = config.target_of(brief).ok().flatten();
     let Some(target) = target.filter(|target| target.name == at.spec.name) else {
@@ -472,7 +447,7 @@ fn below(supports: &[Support]) -> Vec<(BundleId, String)> {
 }
 
 impl Landscape {
-    /// What the base of an attempt at a bundle contains beyond the branch.
+    /// Returns the bundles whose results belong into the base of an attempt, beyond the branch.
     pub(crate) fn foundation_of(
         &self,
         id: &BundleId,
@@ -483,7 +458,7 @@ impl Landscape {
         self.results.foundation(id, &needs, &self.rivals_of(id, brief), speculation)
     }
 
-    /// The bundles with results that a brief meets: by what it touches, or by name.
+    /// Returns the bundles with results that a brief overlaps with, by touched paths or by name.
     fn rivals_of(&self, id: &BundleId, brief: &Brief) -> BTreeSet<BundleId> {
         let touches = brief.touches();
         let touches: Vec<Pattern> =
@@ -500,17 +475,17 @@ impl Landscape {
         self.sources.iter().filter(is_rival).map(|(other, _)| other.clone()).collect()
     }
 
-    /// The bundles that a list names, told from prose by those that there are.
+    /// Returns the known bundles that a list names; other words in it are prose.
     fn named(&self, list: &IdList) -> Vec<BundleId> {
         list.among(&|id| self.results.knows(id)).ids
     }
 
-    /// Why the result of a bundle is stale.
+    /// Returns the reason that a bundle's result is stale, if it is.
     pub(crate) fn stale(&self, id: &BundleId) -> Option<&Stale> {
         self.results.stale(id)
     }
 
-    /// The digest of the seal of a bundle that is accepted.
+    /// Returns the digest of the seal, if the bundle is accepted.
     pub(crate) fn seal_of(&self, id: &BundleId) -> Option<String> {
         match &self.sources.get(id)?.change {
             Change::Accepted(record) => Some(record.digest()),
@@ -518,7 +493,7 @@ impl Landscape {
         }
     }
 
-    /// A change, to be folded. `rank` orders those that are not accepted behind all that are.
+    /// Returns a change in the form that a fold takes. `rank` orders unaccepted changes after all accepted ones.
     fn sealed(&self, store: &Store, id: &BundleId, rank: usize) -> Result<Sealed, SealError> {
         let missing = || SealError::NotSealed { name: id.to_string() };
         match &self.sources.get(id).ok_or_else(missing)?.change {
@@ -561,5 +536,5 @@ impl Landscape {
     }
 }
 
-/// What stands in the record of a change that is not accepted where a run and gates are named.
+/// Stands for run and gate digest in the record of a change that is not accepted.
 const UNSIGNED: &str = "unsigned";

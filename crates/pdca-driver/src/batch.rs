@@ -1,4 +1,4 @@
-//! The bundles of a batch as the scheduler sees them: what their briefs declare, with file and line.
+//! The bundles of a batch as the scheduler sees them: the declarations of their briefs, with file and line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,54 +20,50 @@ use crate::refold::stale_results;
 use crate::run::Pause;
 use crate::schedule::Durations;
 
-/// The bundles that are driven together, and what is known of the others.
+/// The bundles that are scheduled together, and the state of the others.
 #[derive(Debug)]
 pub struct Batch {
     /// The bundles of the batch, in name order.
     pub bundles: Vec<Bundle>,
-    /// What they declare, in the same order.
+    /// Their declarations, in the same order.
     pub items: Vec<Item>,
     /// All bundles that are not part of it.
     pub outside: Outside,
-    /// What the authors of the briefs should look at.
+    /// Oddities in the briefs, for their authors.
     pub remarks: Vec<Remark>,
-    /// The bundles that failed so often that they are not started again unasked.
+    /// The bundles that failed too often to be started again unasked.
     pub exhausted: Vec<Exhausted>,
-    /// The bundles that are started although they failed before, because they were named or because
-    /// they may be tried again.
+    /// The bundles that are started although they failed before, because they were named or have
+    /// attempts left.
     pub failed: Vec<Exhausted>,
-    /// Bundles that are not part of it and whose results keep rivals waiting.
+    /// Bundles outside the batch whose results keep rivals waiting.
     guests: Vec<Item>,
     /// The target of each bundle, where there are several.
     apart: BTreeMap<BundleId, String>,
     options: Options,
 }
 
-/// A bundle a beat of which failed.
+/// A bundle with a failed beat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exhausted {
-    /// The bundle.
     pub id: BundleId,
-    /// What failed, and how often.
     pub failure: BeatFailure,
 }
 
-/// Something odd about a declaration that does not keep anybody from running.
+/// Something odd about a declaration that does not keep any bundle from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// The brief.
     pub place: SourceLocation,
-    /// One sentence.
     pub text: String,
 }
 
 impl Batch {
-    /// Every bundle of the workspace that is not finished. A root that is not there yet is empty.
+    /// Loads every unfinished bundle of the workspace. A missing bundle root counts as empty.
     pub fn of_all(config: &WorkspaceConfig) -> Result<Self, RootError> {
         Self::load(config, None)
     }
 
-    /// The bundles of these ids, which must exist.
+    /// Loads the bundles with these ids, which must exist.
     pub fn of(config: &WorkspaceConfig, ids: &BTreeSet<BundleId>) -> Result<Self, RootError> {
         Self::load(config, Some(ids))
     }
@@ -104,7 +100,7 @@ impl Batch {
                 untouched: config.schedule.untouched,
                 dependants: config.schedule.dependants.into(),
                 rivals,
-                // One that a person named is not left out without a word.
+                // A bundle that was asked for by name is rejected with a reason rather than left out.
                 leave_alone: chosen.is_none(),
                 ..Options::default()
             },
@@ -114,10 +110,10 @@ impl Batch {
             let is_open = row.result.as_ref().map_or(true, |glance| glance.state.is_open());
             let is_in = chosen.map_or(is_open || is_stale, |chosen| chosen.contains(&row.id));
             if is_in {
-                // An archived bundle of the same name is an earlier one.
+                // A completed bundle of the same name is an earlier one.
                 outside.remove(&row.id);
                 batch.take(config, bundle, &row.result, &ids);
-                // What is stale is folded anew and checked again.
+                // A stale result is folded anew and checked again, so it is work.
                 if let Some(item) = batch.items.last_mut().filter(|_| is_stale) {
                     item.standing = ItemState::Active;
                 }
@@ -136,8 +132,8 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Keeps the bundle that was taken last from being started again if that was tried enough and
-    /// nobody asked for it by name.
+    /// Keeps the bundle that was taken last from being started if its attempts are used up and
+    /// it was not asked for by name.
     fn look_at_failures(
         &mut self,
         config: &WorkspaceConfig,
@@ -159,7 +155,7 @@ impl Batch {
         }
     }
 
-    /// Leaves bundles alone that the machine failed a moment ago, as long as nobody named them.
+    /// Leaves bundles alone that wait after a fault of the machine, unless they were named.
     pub fn postpone(&mut self, pauses: &BTreeMap<BundleId, Pause>) {
         if !self.options.leave_alone {
             return;
@@ -177,7 +173,7 @@ impl Batch {
         }
     }
 
-    /// Asks git which accepted bundles have landed, where anything waits for that.
+    /// Asks git which accepted bundles have landed, if anything waits for a landing.
     fn mark_landed(
         &mut self,
         config: &WorkspaceConfig,
@@ -205,7 +201,7 @@ impl Batch {
         }
     }
 
-    /// The bundles whose landing others of the batch wait for.
+    /// Returns the bundles whose landing others of the batch wait for.
     pub(crate) fn awaited_landings(&self) -> BTreeSet<BundleId> {
         let all = self.options.dependants == Awaits::Landed;
         let declared = self.items.iter().flat_map(|item| &item.depends_on);
@@ -218,18 +214,18 @@ impl Batch {
         awaited
     }
 
-    /// The plan, or everything that keeps the batch from being carried out.
+    /// Returns the plan, or every reason why the batch cannot be carried out.
     pub fn plan(&self) -> Result<Plan, Rejection> {
         self.plan_with(self.options)
     }
 
-    /// As [`Self::plan`], with dependants in the group of what they depend on.
+    /// Like [`Self::plan`], with dependants in the group of their dependencies.
     pub fn plan_joined(&self) -> Result<Plan, Rejection> {
         self.plan_with(Options { join_dependencies: true, ..self.options })
     }
 
-    /// The sums over what the bundles declare, with dependants in groups of their own and without. What
-    /// keeps single bundles from starting does not change them.
+    /// Returns the digests of the declarations, with dependants in groups of their own and joined. Reasons
+    /// that keep single bundles from starting do not change them.
     pub fn digests(&self) -> Vec<String> {
         let options = Options { leave_alone: true, ..self.options };
         let joined = Options { join_dependencies: true, ..options };
@@ -242,27 +238,26 @@ impl Batch {
         Plan::new(items, &self.outside, options)
     }
 
-    /// The bundles that are signed off and not known to have landed, guests included.
+    /// Returns the bundles that are signed off and not known to have landed, guests included.
     pub(crate) fn accepted(&self) -> BTreeSet<BundleId> {
         let all = self.items.iter().chain(&self.guests);
         let accepted = all.filter(|item| item.standing == ItemState::Complete);
         accepted.map(|item| item.id.clone()).collect()
     }
 
-    /// The bundle of that id, if it is part of the batch.
     pub fn bundle(&self, id: &BundleId) -> Option<&Bundle> {
         let at = self.bundles.binary_search_by(|bundle| bundle.id().cmp(id)).ok()?;
         self.bundles.get(at)
     }
 
-    /// The files of a bundle's change, as the scheduler names them. What is no path is left out.
+    /// Converts the paths of a bundle's change to the scheduler's patterns. Invalid paths are left out.
     pub(crate) fn files_of(&self, id: &BundleId, paths: &[String]) -> Vec<Pattern> {
         let apart = self.apart.get(id).map_or_else(String::new, |target| format!("@{target}/"));
         let file = |path: &String| Pattern::of_file(&format!("{apart}{path}"), Case::Sensitive);
         paths.iter().filter_map(|path| file(path).ok()).collect()
     }
 
-    /// What one bundle declares right now.
+    /// Reads the declarations of one bundle now.
     pub(crate) fn item_of(config: &WorkspaceConfig, bundle: &Bundle) -> Item {
         let glance = bundle.glance();
         let listed = [config.dirs.bundles.list(), config.dirs.bundles.list_completed()];
@@ -288,12 +283,12 @@ impl Batch {
     }
 }
 
-/// What one brief says.
+/// The declarations of one brief.
 struct Reading {
     item: Item,
     remarks: Vec<Remark>,
-    /// The target, where there are several: files of different repositories are different files,
-    /// whatever they are called.
+    /// The target, where there are several: equal paths of different repositories are different
+    /// files.
     apart: Option<String>,
 }
 
@@ -314,7 +309,7 @@ impl Reading {
             item.duration = config.pace().load(bundle.id());
         }
         let mut reading = Self { item, remarks: Vec::new(), apart: None };
-        // What can be read of one that cannot be read as a whole still counts.
+        // A brief may be readable although the bundle as a whole is not.
         let brief = bundle.read(Artifact::Brief).ok().flatten();
         let brief = brief.map(|bytes| Brief::parse(&String::from_utf8_lossy(&bytes)));
         if let Some(brief) = brief.filter(|brief| !brief.is_placeholder()) {
@@ -341,7 +336,7 @@ impl Reading {
         let Some(field) = brief.known(Label::Touches) else { return };
         let touch = |glob: String| {
             let is_file = target.as_ref().is_some_and(|target| target.path.join(&glob).is_file());
-            // One that is wrong stays as it is written, so that it can be found.
+            // An invalid glob stays as written, so that the error names it as in the brief.
             let is_sound = Pattern::parse(&glob, Case::Sensitive).is_ok();
             let glob = match &self.apart {
                 Some(target) if is_sound => format!("@{target}/{glob}"),
@@ -352,7 +347,7 @@ impl Reading {
         self.item.touches = brief.touches().into_iter().map(touch).collect();
     }
 
-    /// The ids of a label under all its spellings, each with the line it is named in.
+    /// Returns the ids of a label under all its spellings, each with its line.
     fn ids(
         &mut self,
         brief: &Brief,
@@ -368,7 +363,7 @@ impl Reading {
             for text in named.warnings {
                 self.remarks.push(Remark { place: place.clone(), text });
             }
-            // The start of a sentence that is all but the name of a bundle is a slip.
+            // Prose that begins with almost the name of a bundle is taken for a typo, so that it is reported.
             let is_slip = |id: &BundleId| ids.iter().any(|known| slips(id, known).is_some());
             let slipped = named.doubtful.into_iter().filter(is_slip);
             for id in named.ids.into_iter().chain(slipped) {
@@ -383,15 +378,15 @@ impl Reading {
     }
 }
 
-/// What a bundle's state means for what may start.
+/// Maps the state of a bundle to the scheduler's.
 fn standing(glance: &Result<Glance, LoadError>) -> ItemState {
-    // One that cannot be read is tried, so that it is told.
+    // An unreadable bundle is started, so that its error is reported.
     let Ok(glance) = glance else { return ItemState::Active };
     match glance.state {
         State::Planned | State::Built | State::Checked | State::Iterate(Reentry::Do) => {
             ItemState::Active
         }
-        // Back to Plan is back to a person: the pool has no part in it.
+        // Plan is a person's beat, so the pool cannot continue it.
         State::Unplanned | State::Iterate(Reentry::Plan) => ItemState::Waiting,
         State::AwaitingSignoff => {
             let is_green =
@@ -421,9 +416,9 @@ fn has_started(
     by_state || config.attempts().is_under_way(id)
 }
 
-/// How long bundles took, remembered for `[schedule] durations = "history"`.
+/// Durations of earlier attempts, for `[schedule] durations = "history"`.
 ///
-/// A guess about the future and nothing else: losing it changes an order, never a result.
+/// They only affect the order of starts, never a result.
 #[derive(Debug, Clone)]
 pub(crate) struct Pace {
     root: Utf8PathBuf,
@@ -438,13 +433,12 @@ impl Pace {
         self.root.join(id.dir_name())
     }
 
-    /// How long the last attempt took, where that is known.
+    /// Returns the duration of the last attempt, if known.
     pub(crate) fn load(&self, id: &BundleId) -> Option<std::time::Duration> {
         let text = fs_err::read_to_string(self.path(id)).ok()?;
         text.trim().parse().ok().map(std::time::Duration::from_millis)
     }
 
-    /// Remembers how long an attempt took.
     pub(crate) fn store(&self, id: &BundleId, took: std::time::Duration) -> std::io::Result<()> {
         fs_err::create_dir_all(&self.root)?;
         let text = format!("{}\n", took.as_millis());

@@ -1,4 +1,4 @@
-//! Do: the builder changes the code in a private checkout, and the patch is what came of it.
+//! Do: the builder changes the code in a private checkout, and the difference becomes the patch.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_lanes::{ApplyError, LaneError, OwnerNote, Reset};
@@ -15,10 +15,9 @@ use crate::leaf::{Guarded, keep_log, leaf_failed};
 use crate::refold::take_refolded;
 use crate::run_bundle::{BeatError, Driver};
 
-/// The name of the builder's error log.
 const LOG: &str = "builder";
 
-/// Where a builder's call lies, and whose the checkout is meanwhile.
+/// The directory of a builder's call, and the owner of the checkout meanwhile.
 struct BuilderJob {
     dir: Utf8PathBuf,
     owner: String,
@@ -57,7 +56,7 @@ pub(crate) fn build(
         Ok(built) => built,
         Err(error) => {
             if !matches!(error, BeatError::Interrupted) {
-                // It failed for good, so the next run asks afresh, and from the branch's tip.
+                // The failure is final, so the next run asks again, starting from the branch's tip.
                 done().map_err(BeatError::Own)?;
                 cx.config.attempts().remove(bundle.id()).map_err(BeatError::Own)?;
             }
@@ -66,8 +65,8 @@ pub(crate) fn build(
     };
     publish_change(cx, bundle, snapshot, &outcome, &patch)?;
     if let (Some(checkout), Some(head)) = (checkout, head) {
-        // A commit holds the work, so nobody need rescue it. Check begins with a checkout of its own
-        // making, or with this one where what the builder left beside its work may count.
+        // A commit holds the work now, so the next reset has nothing to rescue. Check starts from a reset checkout,
+        // or from this one where `reset = "tracked"` lets the builder's untracked files count.
         let job = match cx.config.lanes.reset {
             Reset::Tracked => checkout.change_name(bundle, &patch),
             Reset::Clean | Reset::Pristine => job.owner.clone(),
@@ -77,7 +76,7 @@ pub(crate) fn build(
     cx.effects.perform("job-done", done).map_err(BeatError::Own)
 }
 
-/// The call, all but where it lies.
+/// Describes the call, without its job directory.
 fn builder_request<'a>(
     cx: &'a Driver<'_>,
     snapshot: &'a Snapshot,
@@ -122,13 +121,13 @@ fn builder_job(
     if let Some(checkout) = checkout
         && !checkout.is_owned_by(&owner).map_err(CheckoutError::from)?
     {
-        // The end of a builder whose work is no longer in the checkout is worth nothing.
+        // The recorded end of a builder counts only while its work is still in the checkout.
         jobs.remove(&dir).map_err(BeatError::Own)?;
     }
     Ok(Ok(BuilderJob { dir, owner }))
 }
 
-/// Has the builder work, and rejects what it did if it wrote anywhere else.
+/// Runs the builder, and rejects its work if it wrote outside the checkout.
 fn call_builder(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -159,9 +158,9 @@ fn call_builder(
         }
     };
     if outcome.guard.is_enforced() {
-        // The kernel kept the builder from opening these for writing, so it was another process: a person who
-        // works on, a service that was asked to, or a change of mode, which Landlock does not hold. It is said,
-        // and nobody fails for it.
+        // The kernel kept the builder from opening these for writing, so another process wrote them: a person who
+        // continued to work, a service that was asked to, or a change of mode, which Landlock does not cover. Report it
+        // without failing the bundle.
         tell_of_primary(cx, bundle, Role::Builder.as_str(), &written);
         for one in &planted {
             let text = format!("somebody wrote into the bundle, and it does not count: {one}");
@@ -182,7 +181,7 @@ fn call_builder(
     Err(BeatError::Breach { role: Role::Builder.as_str(), log, written })
 }
 
-/// Puts the result of Do in place; the patch comes last, because it is what moves the state.
+/// Publishes the result of Do. The patch comes last, because its presence moves the state.
 fn publish_change(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -201,7 +200,7 @@ fn publish_change(
     cx.publish(bundle, Artifact::Patch, patch)
 }
 
-/// The patch and the commit it makes: what the builder wrote down as one, or what it did to the
+/// Returns the patch and its head commit: the patch that the builder wrote as a file, or the changes in the
 /// checkout.
 fn take_patch(
     cx: &Driver<'_>,
@@ -215,7 +214,7 @@ fn take_patch(
         (None, None) => (Vec::new(), None),
         (None, Some(checkout)) => harvest(cx, bundle, checkout)?,
         (Some(written), Some(checkout)) => {
-            // The patch is what counts; whatever else was done in the checkout is kept all the same.
+            // The patch counts; other changes in the checkout are rescued before the reset.
             let name = format!("beside-the-patch-of-{}", bundle.id());
             save(cx, bundle, checkout, &name)?;
             let reset = || checkout.lane.reset(&checkout.attempt.base);
@@ -233,7 +232,7 @@ fn take_patch(
     };
     if patch.is_empty() {
         let mut text = "The builder ended well and changed nothing.\n".to_owned();
-        // It may have said why nothing can be done, which is an answer.
+        // The notes may say why nothing can be done, which is an answer.
         if let Some(notes) = outcome.get(Output::Artifact(Artifact::BuildNotes)) {
             cx.publish(bundle, Artifact::BuildNotes, notes)?;
             let name = Artifact::BuildNotes.file_name();
@@ -275,8 +274,8 @@ fn harvest(
     Ok((patch, Some(head)))
 }
 
-/// What a builder that left a checkout in which nothing can be done has failed with. Its checkout is replaced when it is
-/// needed next.
+/// Returns the error of a builder that left an unusable checkout. The checkout is replaced when it is
+/// claimed next.
 fn refuse_left(cx: &Driver<'_>, bundle: &Bundle, error: LaneError) -> Result<BeatError, BeatError> {
     if cx.cancel.is_cancelled() {
         return Ok(BeatError::Interrupted);
@@ -289,8 +288,8 @@ fn refuse_left(cx: &Driver<'_>, bundle: &Bundle, error: LaneError) -> Result<Bea
     Ok(BeatError::Patch { log, source: error.into() })
 }
 
-/// Refuses a change that nobody could read afterwards, or whose links lead out of the tree: what is refused in a patch that
-/// was written by hand.
+/// Refuses a change that is too large to read back, or whose links lead out of the tree. The same rules apply to
+/// a patch that the builder wrote as a file.
 fn require_readable(patch: &[u8]) -> Result<(), ApplyError> {
     let (size, limit) = (patch.len() as u64, Artifact::Patch.max_len());
     if size > limit {

@@ -1,4 +1,4 @@
-//! Check: the gates over exactly base + patch.
+//! Check: runs the gates over exactly base + patch.
 
 use pdca_gates::{
     Checks, Cwd, GateContext, GateEvent, GatesError, GatesOutcome, Purpose, Tree, Warning,
@@ -17,7 +17,7 @@ use crate::lane_env::LaneEnv;
 use crate::leaf::{keep_log, require_there};
 use crate::run_bundle::{BeatError, Driver};
 
-/// Runs the gates and publishes the report. Whoever calls this holds the bundle.
+/// Runs the gates and publishes the report. The caller must hold the bundle.
 pub fn gate(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -26,7 +26,7 @@ pub fn gate(
     if snapshot.summary.as_ref().is_some_and(|summary| summary.outcome().is_some()) {
         return Err(BeatError::Signed);
     }
-    // Whatever says something about the change by now says it about another one, or is torn.
+    // Existing verdicts are about an earlier patch, or torn.
     cx.set_aside_verdicts(bundle, snapshot)?;
     let report = if snapshot.artifacts.contains(Artifact::Patch) {
         judge(cx, bundle, snapshot, true)?.report
@@ -41,7 +41,7 @@ pub fn gate(
     Ok(report)
 }
 
-/// Runs the gates over a bundle's patch. Only logs are written, and those only if `keep`.
+/// Runs the gates over a bundle's patch. Writes logs only, and into the bundle only if `keep`.
 pub fn judge(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -59,7 +59,7 @@ pub fn judge(
     scene.lane = cx.lane_env_of(checkout.as_ref()).map(|lane_env| &lane_env.names);
     scene.patch_digest = Some(&digest);
     scene.keep_logs = keep;
-    // What a person asked for has a log too, outside the bundle.
+    // A run for a person keeps its log outside the bundle, which it must not change.
     let by_hand = Evidence::of(&cx.config.queue()).by_hand(&bundle.id().dir_name());
     scene.logs = (!keep).then_some(&by_hand);
     scene.may_fix = keep;
@@ -80,7 +80,7 @@ pub fn judge(
             scene.brief_base = Some(&checkout.attempt.branch);
             scene.target = Some(&checkout.attempt.target);
             scene.sandbox = Some(gate_sandbox(cx, checkout));
-            // What another driver left in the checkout decides nothing that may land.
+            // A verdict that is shared may land, so it must not come from a checkout that an earlier driver left.
             let is_clean = !patched.is_as_left();
             let shared = shared(cx, checkout, patched.tree()).filter(|_| keep && is_clean);
             let green = shared.as_ref().and_then(Shared::green_tree);
@@ -107,7 +107,7 @@ pub fn judge(
     Ok(outcome)
 }
 
-/// Says what changed in the primary checkout while gates ran, and who it may have been.
+/// Warns about changes in the primary checkout while gates ran.
 pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[String]) {
     if are_gates_confined(cx) {
         return tell_of_primary(cx, bundle, "gates", written);
@@ -120,14 +120,14 @@ pub(crate) fn tell_of_checkout(cx: &Driver<'_>, bundle: &Bundle, written: &[Stri
     }
 }
 
-/// Gates run what the builder wrote, so they are kept from whatever decides about it, and write what is listed.
+/// Returns the sandbox of gates: they run the builder's code, so they must not write the files that decide about it.
 pub(crate) fn gate_sandbox(cx: &Driver<'_>, checkout: &Checkout) -> Sandbox {
     let own =
         [checkout.lane.path()].into_iter().chain(checkout.lane_env.as_ref().and_then(LaneEnv::tmp));
     cx.config.gates_sandbox(own.map(ToOwned::to_owned))
 }
 
-/// Tells what a gate does, and announces that it does.
+/// Emits the event of a gate, and announces its start and end as effects.
 pub(crate) fn follow_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     if let GateEvent::RowEnded { reused: false, .. } = event {
         cx.effects.reached(Point { name: "gate", when: When::After });
@@ -139,9 +139,9 @@ pub(crate) fn follow_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     }
 }
 
-/// Gates are code of the project; that they leave the user's own checkout alone is checked, and what changed there
-/// is told. Nobody fails for it: a gate that is confined cannot have done it, and one that is not, because the
-/// configuration says so, cannot be told apart from the user, who works on, nor from another lane's.
+/// Runs the rows under a tripwire on the user's checkout, and warns about changes there. It is no failure: a gate in
+/// the sandbox cannot have written there, and without a sandbox a gate cannot be told from the user or from
+/// another lane.
 fn run_watched(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -155,8 +155,8 @@ fn run_watched(
     checked
 }
 
-/// Says what changed in the primary checkout while a confined child ran, which the child itself cannot have
-/// opened for writing. Refs of the driver's own record are no news.
+/// Warns about changes in the primary checkout while a confined child ran, which the child cannot have
+/// written. The driver's own refs are left out.
 pub(crate) fn tell_of_primary(cx: &Driver<'_>, bundle: &Bundle, who: &str, written: &[String]) {
     for one in written.iter().filter(|one| is_news(one)) {
         let text = format!(
@@ -166,7 +166,7 @@ pub(crate) fn tell_of_primary(cx: &Driver<'_>, bundle: &Bundle, who: &str, writt
     }
 }
 
-/// Whether the kernel keeps every row out of the primary, so that a change there is nobody's failure.
+/// Returns whether the kernel keeps every row from writing the primary checkout.
 pub(crate) fn are_gates_confined(cx: &Driver<'_>) -> bool {
     cx.config.gate_sandbox != SandboxMode::Off
         && (cx.config.gate_sandbox == SandboxMode::Bwrap
@@ -174,13 +174,13 @@ pub(crate) fn are_gates_confined(cx: &Driver<'_>) -> bool {
         && cx.config.rows.as_slice().iter().all(|row| row.cwd != Cwd::Workspace)
 }
 
-/// The patch, which must change something.
+/// Reads the patch, which must not be empty.
 pub(crate) fn require_patch(bundle: &Bundle) -> Result<Vec<u8>, BeatError> {
     let patch = bundle.read(Artifact::Patch)?.filter(|patch| !patch.is_empty());
     patch.ok_or(BeatError::EmptyPatch)
 }
 
-/// Runs rows with a guard at the bundle.
+/// Runs rows, with a guard on the bundle.
 pub(crate) fn run_rows(
     cx: &Driver<'_>,
     rows: &Checks,
@@ -267,12 +267,12 @@ fn tell_gate(cx: &Driver<'_>, bundle: &Bundle, event: GateEvent) {
     );
 }
 
-/// Whether a finding is about more than the driver's own record.
+/// Filters out the driver's own refs.
 fn is_news(finding: &str) -> bool {
     !finding.starts_with("ref refs/pdca/")
 }
 
-/// What a row is for the record of the run; nothing where no rule stands behind it.
+/// Returns the journal entry of a row; `None` for rows without a rule.
 fn verdict(row: &GateRow) -> Option<(String, GateVerdict)> {
     let verdict = match row.result {
         GateResult::Pass => GateVerdict::Pass,

@@ -1,4 +1,4 @@
-//! Where a bundle is built and checked: a private checkout that stands at base, or at base + patch.
+//! The private checkout in which a bundle is built and checked, at base or at base + patch.
 
 use std::io;
 
@@ -27,23 +27,23 @@ use crate::lane_env::LaneEnv;
 use crate::lane_owner::LaneOwners;
 use crate::run_bundle::{BeatError, Driver};
 
-/// How many slots are tried for a commit that stands for several bundles, and how far they lie apart.
+/// The number of slots tried for a combination, and the distance between them.
 const SPARES: u32 = 4;
 const SPARE_STEP: u32 = FIRST_SLOT / SPARES;
 
 /// The message of a commit that holds what the fixes of gate rows changed.
 const FIXES: &str = "Apply automatic fixes\n";
 
-/// A workbench, and the attempt that it is claimed for.
+/// A workbench and the attempt it is claimed for.
 #[derive(Debug)]
 pub(crate) struct Checkout {
     bench: Workbench,
     pub(crate) attempt: Attempt,
-    /// Whether it is for a commit that stands for several bundles: what is judged here may land.
+    /// Claimed for a combination of bundles: a verdict reached here may land.
     is_common: bool,
-    /// The names of the lane; none where there is one lane only.
+    /// The names of the lane; `None` with a single lane.
     pub(crate) lane_env: Option<LaneEnv>,
-    /// Tells the work of this workspace from that of another with the same lanes.
+    /// Distinguishes this workspace from others that share the lanes.
     workspace: String,
 }
 
@@ -55,65 +55,39 @@ impl std::ops::Deref for Checkout {
     }
 }
 
-/// Why there is no usable checkout. None of these is the bundle's fault.
+/// The reason there is no usable checkout. None of these is the bundle's fault.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
-    /// The target cannot be used.
     #[error("the target `{name}` cannot be used")]
-    Target {
-        /// Its name.
-        name: String,
-        /// Why not.
-        source: TargetError,
-    },
-    /// The base is not known.
+    Target { name: String, source: TargetError },
     #[error("the target `{name}` has no base to build on")]
-    Base {
-        /// Its name.
-        name: String,
-        /// Why not.
-        source: ResolveError,
-    },
-    /// The workbench cannot be used.
+    Base { name: String, source: ResolveError },
     #[error(transparent)]
     Workbench(#[from] WorkbenchError),
-    /// The checkout does not do as it is told.
+    /// A git operation in the checkout failed.
     #[error("the private checkout fails")]
     Lane(#[from] LaneError),
-    /// Somebody removed the checkout while it was worked in. What was in it and in no commit is gone.
+    /// The checkout was removed while in use. Uncommitted work in it is lost.
     #[error("the private checkout {path} was removed while it was worked in")]
-    Lost {
-        /// Where it was.
-        path: Utf8PathBuf,
-    },
-    /// The objects of the target cannot be used.
+    Lost { path: Utf8PathBuf },
     #[error("the target's objects cannot be used")]
     Objects(#[source] StoreError),
-    /// The ref that keeps the work cannot be moved.
     #[error("the ref that keeps the work cannot be moved")]
     Ref(#[source] RefError),
-    /// The record of the attempt names a target that is not configured any more.
+    /// The record of the attempt names a target that is no longer configured.
     #[error("the target `{name}` is not configured any more")]
-    Unconfigured {
-        /// Its name.
-        name: String,
-    },
-    /// The record of the attempt names no commit.
+    Unconfigured { name: String },
+    /// The record of the attempt names something that is no commit id.
     #[error("the record of the attempt names {given:?}, which is no commit id")]
-    NoCommit {
-        /// What it names.
-        given: String,
-    },
-    /// The merged tree of a conflict cannot be put into the checkout.
+    NoCommit { given: String },
     #[error("the merged tree cannot be put into the checkout")]
     Conflicted(#[source] ApplyError),
-    /// What is known of the checkout cannot be written down.
     #[error("the record of the checkout cannot be written")]
     Record(#[source] io::Error),
 }
 
 impl Driver<'_> {
-    /// Claims the checkout of a slot that no bundle has, for a commit that stands for several.
+    /// Claims a checkout in a slot that no bundle uses, for a commit that combines several bundles.
     pub(crate) fn claim_for_combination(
         &self,
         spec: &TargetSpec,
@@ -124,7 +98,7 @@ impl Driver<'_> {
         let name = || spec.name.clone();
         let target = Target::open(&spec.name, &spec.path)
             .map_err(|source| CheckoutError::Target { name: name(), source })?;
-        // A batch that gates a branch, an integration and a publication may be at work side by side.
+        // A batch that gates a branch, an integration and a publication may run side by side.
         let spares = (0..SPARES).map(|spare| slot + spare * SPARE_STEP);
         let lanes = self.config.lanes.lent().ended_by(self.cancel);
         let mut bench = Workbench::claim(&lanes, spares, target)?;
@@ -145,8 +119,8 @@ impl Driver<'_> {
         Ok(Checkout { bench, attempt, is_common: true, lane_env, workspace })
     }
 
-    /// Makes the checkout `job`'s, at the base. What an attempt before it left unfinished is kept
-    /// under a ref first.
+    /// Resets the checkout to the base and makes `job` its owner. Unfinished work of an earlier attempt
+    /// is kept under a ref first.
     pub(crate) fn clear(
         &self,
         bundle: &Bundle,
@@ -165,12 +139,12 @@ impl Driver<'_> {
         Ok(self.effects.perform("occupy", || checkout.bench.set_owner(owner))?)
     }
 
-    /// Watches the primary checkout while gates run.
+    /// Arms the tripwire on the primary checkout while gates run.
     pub(crate) fn watch(&self, checkout: &Checkout) -> Result<Tripwire, CheckoutError> {
         Ok(checkout.arm(&self.config.dirs.own())?)
     }
 
-    /// Watches the primary checkout while a leaf runs.
+    /// Arms the tripwire while a leaf runs. Its baseline is kept in the job directory, so that a later driver compares too.
     pub(crate) fn watch_from(
         &self,
         checkout: &Checkout,
@@ -182,8 +156,8 @@ impl Driver<'_> {
 
 /// Claims the checkout for a bundle; `None` where no target is configured.
 ///
-/// `fresh` begins an attempt: unless one with the same brief is under way, the base is the
-/// branch's tip now. Otherwise the base of the attempt is taken as written down.
+/// `fresh` begins an attempt: unless one with the same brief is under way, the base is computed
+/// from the branch's tip. Otherwise the recorded base is used.
 pub(crate) fn claim_checkout(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -225,7 +199,7 @@ pub(crate) fn claim_checkout(
     if let Some(aside) = bench.lane.moved_aside() {
         cx.warn(bundle, format!("the checkout was no repository any more; it was kept as {aside}"));
     }
-    // With one lane only there is nothing to keep its names apart from.
+    // A single lane shares its names with nothing.
     let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;
     let path = bench.lane.path().to_owned();
     cx.tell(bundle, What::Checkout { path, base: attempt.base.clone() });
@@ -233,7 +207,7 @@ pub(crate) fn claim_checkout(
     Ok(Some(Checkout { bench, attempt, is_common: false, lane_env, workspace }))
 }
 
-/// Computes the base of an attempt that starts now, has a ref keep it, and records it.
+/// Computes and records the base of a new attempt, after a ref protects it from gc.
 fn begin_attempt(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -266,22 +240,22 @@ fn begin_attempt(
     Ok(attempt)
 }
 
-/// Takes the names that the lane goes by while it is held.
+/// Takes the lane's names (ports, database, temporary directory) for as long as it is claimed.
 fn take_names(cx: &Driver<'_>, bench: &mut Workbench) -> Result<LaneEnv, CheckoutError> {
     let real = cx.config.dirs.root.canonicalize_utf8();
     let workspace = WorkspaceId::of(&real.unwrap_or_else(|_| cx.config.dirs.root.clone()));
     Ok(LaneEnv::named(bench.take_names(&workspace, cx.config.lanes.ports)?))
 }
 
-/// The slot a bundle is worked on in: the driver's own, or, where it has none, the one in which
-/// an earlier driver with several left the bundle's work, or the first.
+/// Returns the slot to work in: the driver's own; without one, the slot where an earlier run with
+/// several lanes left the bundle's work, or the first.
 fn slot_for(cx: &Driver<'_>, bundle: &Bundle) -> u32 {
     cx.slot().unwrap_or_else(|| {
         LaneOwners::in_lanes_of(cx.config).homes().get(bundle.id()).copied().unwrap_or(0)
     })
 }
 
-/// As [`Driver::clear`], at a commit that follows the base.
+/// Like [`Driver::clear`], but at a commit that descends from the base.
 fn clear_at(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -290,7 +264,7 @@ fn clear_at(
     commit: &str,
 ) -> Result<(), CheckoutError> {
     let reset = match cx.config.lanes.reset {
-        // A verdict that lands never rests on what another tree left.
+        // A verdict that may land must not depend on files that another tree left behind.
         Reset::Tracked if checkout.is_common => Reset::Clean,
         configured @ (Reset::Clean | Reset::Tracked | Reset::Pristine) => configured,
     };
@@ -301,7 +275,7 @@ fn clear_at(
     Ok(checkout.prepare(&setup, cx.cancel, &Observed { driver: cx, bundle, checkout })?)
 }
 
-/// Keeps the work that lies in the checkout and in no commit.
+/// Rescues uncommitted work in the checkout under a ref.
 pub(crate) fn save(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -334,7 +308,7 @@ fn hydration<'h>(
     }
 }
 
-/// Announces what a workbench does as the driver's own effects and events.
+/// Forwards the effects and events of a workbench as the driver's own.
 struct Observed<'a> {
     driver: &'a Driver<'a>,
     bundle: &'a Bundle,
@@ -367,48 +341,48 @@ impl Observer for Observed<'_> {
 }
 
 impl Checkout {
-    /// Whether the checkout differs from where the attempt began.
+    /// Returns whether the checkout differs from the base of the attempt.
     pub(crate) fn has_work(&self) -> bool {
         self.differs_from(&self.attempt.base)
     }
 
-    /// The name under which the work of a leaf lies in the checkout.
+    /// Names the work of a leaf, as the owner note of the checkout records it.
     pub(crate) fn work_name(&self, bundle: &Bundle, role: Role, key: &Key) -> String {
         format!("{}-{}-{role}-{key}", self.workspace, bundle.id())
     }
 
-    /// The commit the checkout stands at; the base where it has never been reset.
+    /// Returns the commit that is checked out; the base if the checkout was never reset.
     pub(crate) fn head(&self) -> Result<String, CheckoutError> {
         Ok(self.lane.head()?.unwrap_or_else(|| self.attempt.base.clone()))
     }
 
-    /// The name of a change: whoever finds it in the checkout need not build it again.
+    /// Names a change in the owner note, so that a later driver that finds it need not build it again.
     pub(crate) fn change_name(&self, bundle: &Bundle, patch: &[u8]) -> String {
         let patch = &sha256_hex(patch)[..16];
         format!("{}-{}-{}-{patch}", self.workspace, bundle.id(), self.attempt.base)
     }
 }
 
-/// The checkout of a bundle at base + patch, as the gates want it.
+/// The checkout of a bundle at base + patch, as the gate runner drives it.
 pub(crate) struct Patched<'d> {
     driver: &'d Driver<'d>,
     bundle: &'d Bundle,
     checkout: &'d Checkout,
-    /// The commit that base and the expected patch make.
+    /// The commit of base + expected patch.
     head: String,
     change: Change,
     patch: Vec<u8>,
-    /// Nobody has touched the checkout since an earlier driver left it at this change.
+    /// The checkout is untouched since an earlier driver left it at this change.
     as_left: bool,
-    /// The change that a fix proposed it in place of.
+    /// The head, change and patch to return to if the proposed fix is withdrawn.
     before: Option<(String, Change, Vec<u8>)>,
 }
 
 impl<'d> Patched<'d> {
-    /// Brings the checkout to base + patch, or finds it there.
+    /// Resets the checkout to base + patch, unless it already is there.
     ///
-    /// A checkout that already stands at the change is left as it is: a driver that was killed
-    /// while a gate ran there must be able to see what that gate did to it.
+    /// A checkout that is already at the change is left as it is: a gate may have run there when the
+    /// previous driver was killed, and its traces must be seen.
     pub(crate) fn stand(
         driver: &'d Driver<'d>,
         bundle: &'d Bundle,
@@ -439,7 +413,7 @@ impl<'d> Patched<'d> {
     ) -> Result<String, BeatError> {
         let known = driver.config.attempts().load(bundle.id()).map_err(CheckoutError::Record)?;
         let known = known.as_ref().and_then(|known| known.head_of(&sha256_hex(patch)));
-        // The commits that Do left, where they are still to be had; else the patch becomes one commit.
+        // Prefer the commits that Do left; without them the patch becomes one commit.
         if let Some(head) = known.filter(|head| checkout.lane.tree_of(head).is_ok()) {
             clear_at(driver, bundle, checkout, name, head)?;
             let owner = OwnerNote { job: name.to_owned(), head: Some(head.to_owned()) };
@@ -466,12 +440,11 @@ impl<'d> Patched<'d> {
         Ok(head)
     }
 
-    /// The patch as it is now, with the fixes that were accepted.
+    /// Returns the current patch, including accepted fixes.
     pub(crate) fn into_patch(self) -> Vec<u8> {
         self.patch
     }
 
-    /// The tree that the gates judge.
     pub(crate) fn tree(&self) -> &str {
         &self.change.tree
     }
@@ -490,7 +463,7 @@ impl Tree for Patched<'_> {
         self.as_left = false;
         let stood = self.checkout.lane.reset(&self.head).and_then(|()| self.checkout.lane.tree());
         match stood {
-            // What the row before it left; that row was told apart already.
+            // The previous row broke the checkout, and that was already reported for that row.
             Err(error) if error.is_of_the_lane() => self.prepare_anew(),
             stood => Ok(stood?),
         }
@@ -528,14 +501,14 @@ impl Tree for Patched<'_> {
 
     fn accept(&mut self) -> Result<(), TreeFault> {
         self.before = None;
-        // The new patch is the driver's own doing, and the guard must know.
+        // The guard must not take the driver's own change of the patch for a breach.
         let planted = relieve_guard(self.driver, self.bundle)?;
         if !planted.is_empty() {
             return Err(
                 format!("written into the bundle while gates ran: {}", planted.join(", ")).into()
             );
         }
-        // Which commits the patch is has to be known before the patch is there.
+        // Recorded before the patch is published: a driver that finds the patch must find its commits.
         keep_change(self.driver, self.bundle, self.checkout, &self.head, &self.patch, FIXES)?;
         self.driver.publish(self.bundle, Artifact::Patch, &self.patch)?;
         stand_guard(self.driver, self.bundle)?;

@@ -1,8 +1,8 @@
-//! The commits of an attempt: the builder's own, and those that the driver makes.
+//! The commits of an attempt: those of the builder, and those that the driver makes.
 //!
-//! The builder's commits are kept as they are: their number, order, authors, dates and messages. What it
-//! left uncommitted becomes one more, by the configured author and with a subject from the brief. The
-//! commits are brought into the target's object store at the end of Do and kept by a ref, so that they
+//! The builder's commits are kept unchanged: number, order, authors, dates and messages. Changes that
+//! it left uncommitted become one more commit, by the configured author and with a subject from the brief. The
+//! commits are copied into the target's object store at the end of Do and kept by a ref, so that they
 //! outlive the lane and accepting seals them.
 
 use pdca_integrate::{
@@ -17,12 +17,13 @@ use crate::checkout::{Checkout, CheckoutError};
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run_bundle::{BeatError, Driver};
 
-/// How often a ref is tried to be moved while others take the fence.
+/// The number of tries to move a ref while other processes take the fence.
 const TRIES: u32 = 5;
-/// The longest subject that is made here, in characters.
+/// The longest generated subject, in characters.
 const SUBJECT: usize = 72;
 
-/// Who the driver's own commits of an attempt are by. Recorded with the first of them.
+/// Returns the signer of the driver's own commits of an attempt. Recorded before the first commit, so that a driver
+/// that takes over makes identical commits.
 pub(crate) fn maker(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -40,8 +41,8 @@ pub(crate) fn maker(
     Ok(made)
 }
 
-/// Commits what lies in the checkout, and gives the patch since the base with the commit that it is.
-/// The patch is empty where nothing changed.
+/// Commits the changes in the checkout, and returns the patch since the base with its head commit.
+/// The patch is empty if nothing changed.
 pub(crate) fn harvest_commits(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -60,8 +61,8 @@ pub(crate) fn harvest_commits(
     Ok((patch, head))
 }
 
-/// Brings the commits of a change into the target's object store and remembers which patch they are.
-/// Says which commit is the last of them: another one where they had to become one.
+/// Copies the commits of a change into the target's object store and records them for the patch.
+/// Returns the head, which is a new commit if they had to be squashed.
 pub(crate) fn keep_change(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -103,7 +104,7 @@ pub(crate) fn keep_change(
     Ok(head.to_string())
 }
 
-/// Has a ref keep the commits of an attempt.
+/// Protects the commits of an attempt from gc with a ref.
 pub(crate) fn keep_ref(
     cx: &Driver<'_>,
     store: &Store,
@@ -120,12 +121,10 @@ pub(crate) fn keep_ref(
 }
 
 impl WorkspaceConfig {
-    /// The target of this name.
     pub(crate) fn spec_of(&self, target: &str) -> Option<&TargetSpec> {
         self.targets.iter().find(|spec| spec.name == target)
     }
 
-    /// The object store of the target of this name.
     pub(crate) fn store_of(&self, target: &str) -> Result<Store, CheckoutError> {
         let missing = || CheckoutError::Unconfigured { name: target.to_owned() };
         let spec = self.spec_of(target).ok_or_else(missing)?;
@@ -133,7 +132,8 @@ impl WorkspaceConfig {
     }
 }
 
-/// Changes refs under the fence as it is: refs of our own take nothing from a driver at work.
+/// Changes refs under the present fence. Taking a new one would fence out a running driver, and these refs are not
+/// what a fence protects.
 pub(crate) fn under_fence(
     config: &WorkspaceConfig,
     store: &Store,
@@ -153,19 +153,19 @@ pub(crate) fn under_fence(
     }
 }
 
-/// The name of this run in refs.
+/// Returns the name of this run, as far as a ref can carry it.
 fn ref_run(config: &WorkspaceConfig) -> Run {
     let plain = || "pdca".parse().expect("because it is letters only");
     config.run.parse().unwrap_or_else(|_| plain())
 }
 
-/// Who the driver's own commits in a target are by.
+/// Returns the author of the driver's own commits in a target.
 pub(crate) fn author_for(config: &WorkspaceConfig, target: &Target) -> Author {
     let user = || target.user().map(|(name, email)| Author { name, email });
     config.author.clone().or_else(user).unwrap_or_else(Author::nobody)
 }
 
-/// The message of a commit that the driver makes for a bundle.
+/// Returns the message of a commit that the driver makes for a bundle.
 pub(crate) fn message_for(bundle: &Bundle) -> String {
     let text = |artifact| bundle.read(artifact).ok().flatten();
     let written =
@@ -183,12 +183,11 @@ pub(crate) fn message_for(bundle: &Bundle) -> String {
     format!("{}\n", subject.trim_end())
 }
 
-/// As the lanes take it.
 pub(crate) fn signature(signer: &Signer) -> Signature<'_> {
     Signature { name: &signer.name, email: &signer.email, seconds: signer.seconds }
 }
 
-/// The id that a record names.
+/// Parses a commit id out of a record.
 pub(crate) fn commit_id(text: &str) -> Result<ObjectId, CheckoutError> {
     ObjectId::from_hex(text.as_bytes())
         .map_err(|_| CheckoutError::NoCommit { given: text.to_owned() })

@@ -1,4 +1,4 @@
-//! Everything a driver is given, read and checked before anything starts.
+//! The resolved configuration of a driver, checked before anything starts.
 
 use std::ffi::OsString;
 
@@ -20,80 +20,68 @@ use crate::job::Jobs;
 use crate::locks::{Errand, WorkspaceLocks};
 use crate::schedule::Schedule;
 
-/// A workspace as the driver sees it.
+/// The resolved configuration of a workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceConfig {
-    /// Where everything lies.
     pub dirs: WorkspaceDirs,
-    /// Our own configuration outside the workspace, which no child writes: the user's directory, templates.
+    /// Configuration outside the workspace that no child may write: the user's directory, templates.
     pub configuration: Vec<Utf8PathBuf>,
-    /// The configured gates.
     pub rows: Checks,
-    /// Whether the kernel keeps gates from the bundles, the lanes and the primary checkouts.
+    /// Keeps gates from writing bundles, lanes and primary checkouts.
     pub gate_sandbox: SandboxMode,
-    /// What confined gates may write beside that, as configured.
+    /// Paths that gates may write in addition, as configured.
     pub gates_may_write: Vec<String>,
-    /// Credentials of the environment that gates get.
+    /// Names of credentials in the environment that gates receive.
     pub gates_env_pass: Vec<String>,
-    /// The configured leaves.
     pub leaves: Leaves,
-    /// Whether stubs stand in for every leaf, whatever is configured.
+    /// Replaces every leaf by a stub.
     pub force_stubs: bool,
     /// The repositories under change.
     pub targets: Vec<TargetSpec>,
-    /// The branch to build on where neither brief nor target names one.
+    /// The branch to build on if neither brief nor target names one.
     pub default_branch: Option<String>,
-    /// The private checkouts.
     pub lanes: LaneSettings,
     /// The words of a disposition hint that mean "no fix".
     pub close_words: Vec<String>,
-    /// How declarations become a plan.
     pub schedule: Schedule,
-    /// How accepted changes come together, as configured.
     pub integrate: crate::integrate::QueueSettings,
-    /// When the branch by itself is gated.
+    /// The condition under which the branch alone is gated.
     pub gate_base: crate::integrate::GateBase,
-    /// Where programs are looked for.
+    /// The `PATH` for programs.
     pub search_path: Option<OsString>,
-    /// Which program supervises children.
     pub supervisor: Supervisor,
     /// The name of this run, for `PDCA_RUN`.
     pub run: String,
-    /// A digest of the configuration, for the record.
+    /// A digest of the configuration, for the journal.
     pub config_digest: String,
-    /// Who the commits that the driver makes are by; where nobody is configured, the user that git knows.
+    /// The author of the driver's own commits; `None` for git's user.
     pub author: Option<Author>,
-    /// Where the dates of those commits come from.
+    /// The source of the dates of those commits.
     pub dates: Dates,
-    /// What keeps a run within bounds.
     pub limits: RunLimits,
-    /// Who drives, for the people who find a lock taken.
+    /// The name of this process in lock files, for people.
     pub holder: String,
-    /// What time it is, in seconds since 1970.
+    /// Returns seconds since 1970.
     pub clock: fn() -> i64,
-    /// What the driver is here for.
     pub errand: Errand,
 }
 
-/// The private checkouts, as configured.
+/// The configuration of private checkouts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
-    /// Where they are.
     pub root: Utf8PathBuf,
-    /// What they are.
     pub kind: LaneKind,
-    /// What is left in one when another bundle begins there.
+    /// The files that stay when another bundle starts in a lane.
     pub reset: Reset,
-    /// What outlives a clean reset: caches that the project trusts.
+    /// Paths that survive a clean reset: caches that the project trusts.
     pub cache: Vec<Pattern>,
-    /// What one needs beyond what git tracks.
+    /// The files a lane needs in addition to tracked ones.
     pub hydrate: HydrateConfig,
-    /// The ports they may have.
     pub ports: PortRange,
 }
 
 impl LaneSettings {
-    /// Lanes below `root`, all else as by default.
+    /// Makes default settings for lanes below `root`.
     pub fn at(root: impl Into<Utf8PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -105,7 +93,7 @@ impl LaneSettings {
         }
     }
 
-    /// The lanes, to be lent.
+    /// Returns the lanes with their kind and caches.
     pub(crate) fn lent(&self) -> Lanes {
         Lanes::new(&self.root).of_kind(self.kind).with_cache(self.cache.iter().cloned())
     }
@@ -154,7 +142,7 @@ impl WorkspaceConfig {
         }
     }
 
-    /// Returns what of the configuration decides results, wherever they are made.
+    /// Returns the part of the configuration that decides results, on any machine.
     pub fn terms(&self) -> Terms {
         Terms {
             rows: self.rows.clone(),
@@ -202,12 +190,10 @@ impl WorkspaceConfig {
         }
     }
 
-    /// Where jobs are.
     pub fn jobs(&self) -> Jobs {
         Jobs::new(self.dirs.private().join("jobs"))
     }
 
-    /// How long bundles took here.
     pub(crate) fn pace(&self) -> Pace {
         Pace::new(self.dirs.private().join("pace"))
     }
@@ -216,9 +202,9 @@ impl WorkspaceConfig {
         Attempts::new(self.dirs.private().join("attempts"))
     }
 
-    /// Trees that no leaf writes, whatever its role: every target's whole repository, wherever its parts are, all lanes,
-    /// and our own configuration outside the workspace. A leaf's own checkout lies among the lanes and is opened again
-    /// for it.
+    /// Returns trees that no leaf may write, in any role: every target's whole repository with all its parts, all lanes,
+    /// and our own configuration outside the workspace. A leaf's own checkout is among the lanes and is opened
+    /// for it again.
     pub(crate) fn kept(&self) -> Vec<Utf8PathBuf> {
         let root = &self.lanes.root;
         let trees = |target: &TargetSpec| {
@@ -230,15 +216,15 @@ impl WorkspaceConfig {
         self.targets.iter().flat_map(trees).chain([root.clone()]).chain(own).collect()
     }
 
-    /// The sandbox of gates and hydration: they write `own`, the workspace but for what decides there, the directories for
-    /// temporary files, caches in the home directory, and what the configuration adds. What is closed stays closed in
-    /// what that opens.
+    /// Returns the sandbox of gates and hydration. They may write `own`, the workspace except for state and configuration,
+    /// temporary directories, caches in the home directory, and configured paths. Closed trees stay closed inside
+    /// opened ones.
     pub fn gates_sandbox(&self, own: impl IntoIterator<Item = Utf8PathBuf>) -> Sandbox {
         let more = self.gates_may_write.iter().map(|path| opened(&self.dirs, path));
         let more = more.filter(|path| !is_closed(self, path));
         let shared = [self.dirs.root.clone(), "/tmp".into(), "/var/tmp".into()];
         let write = own.into_iter().chain(shared).chain(pdca_leaves::home_caches()).chain(more);
-        // Named as well, because it may lie in what is shared.
+        // Closed explicitly, because the home directory may be inside an opened one such as `/tmp`.
         let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
         let mut no_write: Vec<Utf8PathBuf> = vec!["/".into(), self.dirs.root.join("pdca.toml")];
         no_write.extend(home);
@@ -247,42 +233,42 @@ impl WorkspaceConfig {
         Sandbox { mode: self.gate_sandbox, no_write, write, ..Sandbox::default() }
     }
 
-    /// The first path of `may_write` that lies in what stays closed to gates, whatever is configured.
+    /// Returns the first path of `may_write` that is closed to gates in any configuration.
     pub fn closed_to_gates(&self) -> Option<&str> {
         let mut named = self.gates_may_write.iter().map(String::as_str);
         named.find(|path| is_closed(self, &opened(&self.dirs, path)))
     }
 
-    /// The locks of the workspace, taken in this driver's name.
+    /// Returns the locks of the workspace, to be taken in this driver's name.
     pub fn locks(&self) -> WorkspaceLocks<'_> {
         WorkspaceLocks { dirs: &self.dirs, holder: &self.holder, errand: self.errand }
     }
 
-    /// The same workspace for a driver that integrates.
+    /// Returns the configuration for a driver that integrates.
     #[must_use]
     pub fn for_integration(self) -> Self {
         Self { errand: Errand::Integrate, ..self }
     }
 
-    /// The target a brief is about; `None` where no target is configured at all.
+    /// Returns the target of a brief; `None` if no target is configured.
     pub fn target_of(&self, brief: &Brief) -> Result<Option<TargetSpec>, TargetChoiceError> {
         self.queue().target_of(brief)
     }
 
-    /// The branch of a target that a brief is about; `None` where none is named.
+    /// Returns the branch that a brief or its target names; `None` if none is named.
     pub(crate) fn branch_of(&self, brief: &Brief, target: &TargetSpec) -> Option<String> {
         self.queue().branch_of(brief, target)
     }
 }
 
-/// The path that an entry of `may_write` names.
+/// Resolves an entry of `may_write`.
 fn opened(dirs: &WorkspaceDirs, path: &str) -> Utf8PathBuf {
     dirs.root.join(pdca_leaves::expand_home(path))
 }
 
-/// Whether a path lies in what no configuration opens to gates.
+/// Returns whether a path is inside a tree that no configuration opens to gates.
 fn is_closed(config: &WorkspaceConfig, path: &Utf8Path) -> bool {
-    // Links and `..` lead where they lead.
+    // Resolve links and `..`, but also paths that do not exist yet.
     let real = |path: &Utf8Path| {
         let there =
             path.ancestors().find_map(|known| Some((known, known.canonicalize_utf8().ok()?)));
@@ -290,7 +276,7 @@ fn is_closed(config: &WorkspaceConfig, path: &Utf8Path) -> bool {
         found.join(path.strip_prefix(known).unwrap_or(path))
     };
     let path = real(path);
-    // A `..` behind a name that is not there yet leads wherever somebody makes that name lead.
+    // A `..` after a name that does not exist yet can be pointed anywhere later.
     path.components().any(|part| part == Utf8Component::ParentDir)
         || config
             .dirs

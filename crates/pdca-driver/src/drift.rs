@@ -1,4 +1,4 @@
-//! Declared against actual: what a change writes beside what its brief says it touches.
+//! Compares the paths that a change writes with the paths that its brief declares.
 
 use pdca_dag::{Case, Pattern};
 use pdca_gates::{DRIFT_ROW, GatesOutcome, harmless};
@@ -12,14 +12,14 @@ use crate::event::{Proof, What};
 use crate::run_bundle::Driver;
 use crate::schedule::Drift;
 
-/// How many paths the note of a row names.
+/// The most paths that the note of a row names.
 const NAMED: usize = 20;
 
-/// A bundle whose change writes more than its brief declares, and the paths.
+/// A bundle whose change writes more than its brief declares, with the undeclared paths.
 pub type Drifted = (BundleId, Vec<String>);
 
-/// Tells what a change writes that its brief did not declare, if anything. Says whether there is
-/// a change that is still to be checked: an attempt on its way to the archive is none.
+/// Emits the undeclared paths of a change, if any. Returns whether the bundle has
+/// a change under check; an attempt that is about to be archived has none.
 pub(crate) fn tell_drift(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -44,7 +44,7 @@ pub(crate) fn tell_drift(
     Ok(is_checked)
 }
 
-/// The same report with a row about what leaves the declaration, and everybody told.
+/// Adds a row about undeclared paths to the report, and emits it.
 pub(crate) fn with_drift(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -54,7 +54,7 @@ pub(crate) fn with_drift(
 ) -> GatesOutcome {
     let Some(brief) = declared(cx.config, snapshot) else { return outcome };
     if !outcome.fixes.is_empty() {
-        // A fix may have gone further than the builder, and only now is that known.
+        // A fix may have written more than the builder, which is known only now.
         tell_outside(cx, bundle, brief, patch);
     }
     let Some(row) = row(brief, patch, cx.config.schedule.drift) else { return outcome };
@@ -74,20 +74,20 @@ pub(crate) fn with_drift(
 }
 
 fn tell_outside(cx: &Driver<'_>, bundle: &Bundle, brief: &Brief, patch: &[u8]) {
-    // A patch that cannot be read has a row of its own that says so.
+    // An unreadable patch gets a row of its own.
     if let Ok(outside) = outside(brief, patch)
         && !outside.is_empty()
     {
         if let Some(drifts) = cx.drifts {
-            // The other end is gone only where the pool is over.
+            // Sending fails only after the pool has ended.
             drop(drifts.send((bundle.id().clone(), outside.clone())));
         }
         cx.tell(bundle, What::Drifted { outside });
     }
 }
 
-/// Whether a gate report says something else about what is declared than would be said now,
-/// because somebody declared more or less since. Reads the patch.
+/// Returns whether the drift row of the gate report differs from what it would be now,
+/// because the declaration or the setting changed since. Reads the patch.
 pub fn is_drift_outdated(config: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, LoadError> {
     let Some(gates) = &snapshot.gates else { return Ok(false) };
     let said = gates.rows.iter().find(|row| row.rule_id == DRIFT_ROW);
@@ -99,7 +99,7 @@ pub fn is_drift_outdated(config: &WorkspaceConfig, snapshot: &Snapshot) -> Resul
     Ok(said.map(result) != now.as_ref().map(result))
 }
 
-/// The brief, where it declares what is touched and somebody wants to know.
+/// Returns the brief if it declares touched paths and drift is not turned off.
 fn declared<'s>(config: &WorkspaceConfig, snapshot: &'s Snapshot) -> Option<&'s Brief> {
     let brief = snapshot.authored_brief()?;
     let counts = match config.schedule.drift {
@@ -109,11 +109,11 @@ fn declared<'s>(config: &WorkspaceConfig, snapshot: &'s Snapshot) -> Option<&'s 
     counts.then_some(brief)
 }
 
-/// What a change writes that no `Touches` of the brief stands for, sorted.
+/// Returns the written paths that no `Touches` glob of the brief covers, sorted.
 ///
-/// The globs are taken as they are written: a change is of one repository, and so are they.
+/// Globs carry no target prefix here: a change is of one repository.
 fn outside(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, PatchError> {
-    // A glob that cannot be read stands for nothing, so that it does not excuse anything either.
+    // An invalid glob covers nothing, so it excuses no path.
     let parse = |glob: &String| Pattern::parse(glob, Case::Sensitive).ok();
     let touches: Vec<Pattern> = brief.touches().iter().filter_map(parse).collect();
     let mut paths = footprint(patch)?;
@@ -121,7 +121,7 @@ fn outside(brief: &Brief, patch: &[u8]) -> Result<Vec<String>, PatchError> {
     Ok(paths)
 }
 
-/// The row about a change of which a part is not declared; none where all of it is.
+/// Returns the row about undeclared paths; `None` if all are declared.
 fn row(brief: &Brief, patch: &[u8], drift: Drift) -> Option<GateRow> {
     let gating = match drift {
         Drift::Warn => false,

@@ -1,14 +1,14 @@
-//! How long the author of a brief thinks the work takes.
+//! Parses the duration that the author of a brief estimates.
 
 use std::time::Duration;
 
 use pdca_state::{Brief, Label};
 
-/// Longer than any bundle is worth planning for: a typing mistake.
+/// Anything longer is taken for a typo.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The duration that the line of `Difficulty` starts with: `20 min`, `2h`, `1 h 30 min`, `90s (…)`.
-/// `low`, `medium` and `high` are no durations.
+/// Returns the duration at the start of the `Difficulty` line: `20 min`, `2h`, `1 h 30 min`, `90s (…)`.
+/// `low`, `medium` and `high` are not durations.
 pub(crate) fn declared_duration(brief: &Brief) -> Option<Duration> {
     duration(brief.known(Label::Difficulty)?.own_line)
 }
@@ -23,7 +23,7 @@ fn duration(text: &str) -> Option<Duration> {
     (Duration::ZERO < total && total <= LONGEST).then_some(total)
 }
 
-/// A number and its unit, and what follows.
+/// Splits off a number with its unit.
 fn part(text: &str) -> Option<(Duration, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;

@@ -1,13 +1,13 @@
-//! How often a beat of a bundle failed, for as long as that says something.
+//! Counts the failures in a row of a bundle's beat.
 //!
-//! A bundle whose builder failed has the same artifacts as one that never ran: its error log lies beside
-//! the brief, and that is all. How often it failed is no artifact, and a log is replaced by the next one,
-//! so the driver, which is the only one who sees every end, keeps a record of its own below `.pdca/`. It
-//! is the only owner: the journal knows one run, an attempt's record goes with the attempt.
+//! A bundle whose builder failed has the same artifacts as one that never ran, apart from an error log.
+//! The number of failures is no artifact, and a log is replaced by the next one,
+//! so the driver keeps a record below `.pdca/`. No other file holds the count:
+//! a journal covers one run, and the record of an attempt is removed with the attempt.
 //!
-//! A record counts only while the bundle is where it was: the same brief, the same number of archived
-//! attempts, the same state. So it is void by itself once the beat succeeded, the bundle was sent back
-//! or a person changed the brief. Losing it loses a count; that the beat failed is still told by its log.
+//! A record counts only while brief, number of archived attempts and state of the bundle are
+//! unchanged. So it becomes void when the beat succeeds, the bundle is sent back
+//! or the brief is edited. Losing it loses the count; the log still shows the failure.
 
 use std::io;
 
@@ -20,20 +20,19 @@ use crate::config::WorkspaceConfig;
 use crate::leaf::speaks_of_the_leaf;
 use crate::run_bundle::BeatError;
 
-/// That a beat of a bundle failed, and nothing has changed since.
+/// A failure of a bundle's beat, with nothing changed since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BeatFailure {
-    /// Which beat: `builder`, `reviewer`, `patch`.
+    /// `builder`, `reviewer` or `patch`.
     pub beat: String,
-    /// How often in a row.
+    /// Failures in a row.
     pub times: u32,
-    /// The last reason, in a few words.
     pub why: String,
-    /// What it said, in the bundle; none where there is no log.
+    /// The error log in the bundle, if there is one.
     pub log: Option<Utf8PathBuf>,
 }
 
-/// What is kept of a failure.
+/// The stored form, with the facts that make it void when they change.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     iterations: u32,
@@ -45,7 +44,7 @@ struct Record {
     log: Option<Utf8PathBuf>,
 }
 
-/// The failures that are kept for the bundles of a workspace.
+/// The failures of the bundles of a workspace.
 #[derive(Clone, Debug)]
 pub struct BeatFailures {
     root: Utf8PathBuf,
@@ -53,7 +52,6 @@ pub struct BeatFailures {
 }
 
 impl BeatFailures {
-    /// The failures of a workspace.
     pub fn of(config: &WorkspaceConfig) -> Self {
         let root = config.dirs.private().join("failures");
         Self { root, max_attempts: config.limits.max_attempts }
@@ -63,7 +61,7 @@ impl BeatFailures {
         self.root.join(format!("{}.json", id.dir_name()))
     }
 
-    /// The failure that a bundle has not got over yet.
+    /// Returns the failure of a bundle, if it still counts.
     pub fn find(&self, bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
         if !may_fail(glance.state) {
             return None;
@@ -78,7 +76,7 @@ impl BeatFailures {
         is_same.then_some(BeatFailure { beat, times, why, log })
     }
 
-    /// Whether a bundle failed so often that it is not started again unasked.
+    /// Returns whether a bundle failed too often to be started again unasked.
     pub fn are_enough(&self, failure: &BeatFailure) -> bool {
         self.max_attempts > 0 && failure.times >= self.max_attempts
     }
@@ -88,7 +86,7 @@ impl BeatFailures {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Notes that a beat of a bundle failed, if the error says so.
+    /// Counts a failure, if the error is one of a beat.
     pub(crate) fn note(&self, bundle: &Bundle, error: &BeatError) -> io::Result<()> {
         let Some((beat, why, log)) = blamed(error) else { return Ok(()) };
         let (Ok(glance), Some(brief)) = (bundle.glance(), brief_digest(bundle)) else {
@@ -111,7 +109,7 @@ impl BeatFailures {
         files::replace(path, &serde_json::to_vec_pretty(&record).map_err(io::Error::other)?)
     }
 
-    /// Forgets the failures of a bundle that came to its end.
+    /// Removes the record of a bundle that halted normally.
     pub(crate) fn forget(&self, id: &BundleId) -> io::Result<()> {
         match fs_err::remove_file(self.path(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -120,7 +118,7 @@ impl BeatFailures {
     }
 }
 
-/// Whether a driver has something to do in this state, which can fail.
+/// Returns whether the driver carries out a beat in this state.
 fn may_fail(state: State) -> bool {
     match state {
         State::Planned | State::Built | State::Checked => true,
@@ -137,7 +135,7 @@ fn brief_digest(bundle: &Bundle) -> Option<String> {
     Some(sha256_hex(&bundle.read(Artifact::Brief).ok()??))
 }
 
-/// What the log of a builder tells where no record is there: written elsewhere, or lost.
+/// Derives a failure from the builder's log, if the record is missing.
 fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> {
     let log = bundle.dir().join(Bundle::error_log("builder"));
     if glance.state != State::Planned || !log.is_file() {
@@ -151,8 +149,8 @@ fn failure_told_by_log(bundle: &Bundle, glance: &Glance) -> Option<BeatFailure> 
     })
 }
 
-/// Which beat is to blame for an error, why, and its log. None where it is the host's, the lane's, the
-/// configuration's or a person's doing: trying again is all that helps then.
+/// Returns the beat that caused an error, the reason and the log; `None` if the host, the lane, the
+/// configuration or a person caused it, where only trying again helps.
 fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf>)> {
     match error {
         BeatError::Leaf { role, log, source } if speaks_of_the_leaf(source) => {

@@ -1,9 +1,14 @@
-//! The bundle as it was before a child started, kept until it is compared with what it is after.
+//! A digest of the bundle, taken before a child starts and compared after it ended.
 //!
-//! Whatever a child writes into the bundle could move its state: a summary that signs itself, a patch
-//! that nobody built. The kernel keeps leaves and gates out of the bundle where it can; this finds
-//! what it could not keep out. The note is on disk before the child starts, so a driver that dies
-//! meanwhile leaves it to the next one, which compares before it derives any state.
+//! A file that a child writes into the bundle could move its state: a summary that signs itself, a patch
+//! that was not built. Where possible the kernel keeps leaves and gates out of the bundle; the guard finds
+//! what got through.
+//!
+//! 1. Write the digest to disk. If the driver dies from here on, the next one finds it.
+//! 2. Run the child.
+//! 3. Compare, and set aside changed files that decide the state; a driver that takes over does this before it
+//!    derives any state.
+//! 4. Remove the digest.
 
 use std::io;
 
@@ -12,8 +17,8 @@ use pdca_state::{Artifact, Bundle, BundleDigest, files};
 
 use crate::run_bundle::{BeatError, Driver};
 
-/// What decides where a bundle stands. Nobody but the driver and the person at sign-off puts these
-/// in place, and the person does not while a child runs.
+/// The artifacts that decide the state. Only the driver and the person at sign-off write them,
+/// and the person does not while a child runs.
 const STATE_MOVING: [Artifact; 5] = [
     Artifact::Patch,
     Artifact::CloseDisposition,
@@ -26,7 +31,7 @@ fn guard_file(cx: &Driver<'_>, bundle: &Bundle) -> Utf8PathBuf {
     cx.config.dirs.private().join("guards").join(format!("{}.json", bundle.id().dir_name()))
 }
 
-/// Notes how the bundle is, before a child starts.
+/// Records the digest of the bundle before a child starts.
 pub(crate) fn stand_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatError> {
     let file = guard_file(cx, bundle);
     let digest = bundle.digest()?;
@@ -38,8 +43,8 @@ pub(crate) fn stand_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), BeatEr
     cx.effects.perform("guard", note).map_err(BeatError::Own)
 }
 
-/// Compares the bundle with the note, and moves out of the way what could move its state and is
-/// not the driver's doing. Gives what was moved; nothing where there is no note.
+/// Compares the bundle with the recorded digest, and sets aside files that decide the state and were not written
+/// by the driver. Returns their names; none without a record.
 pub(crate) fn relieve_guard(cx: &Driver<'_>, bundle: &Bundle) -> Result<Vec<String>, BeatError> {
     let file = guard_file(cx, bundle);
     let Some(before) = load(&file).map_err(BeatError::Own)? else { return Ok(Vec::new()) };

@@ -1,5 +1,5 @@
-//! Leaves that work beside a person: the planner fills the brief, the sign-off leaf talks a decision
-//! through. Both are asked when the person says so, never by a step.
+//! Leaves that work together with a person: the planner fills in the brief, the sign-off leaf discusses a decision.
+//! Only a person starts them, never a step.
 
 use pdca_leaves::{Call, CallPaths, Inputs, LeafError, LeafOutcome, Output, Role};
 use pdca_state::{Artifact, Bundle};
@@ -7,9 +7,9 @@ use pdca_state::{Artifact, Bundle};
 use crate::leaf::Guarded;
 use crate::run_bundle::{BeatError, Driver};
 
-/// Has the planner fill the bundle's brief. Whoever calls this holds the bundle.
+/// Runs the planner on the bundle's brief. The caller must hold the bundle.
 ///
-/// `false` where it left the brief as it was.
+/// Returns `false` if the brief is unchanged.
 pub fn plan(cx: &Driver<'_>, bundle: &Bundle) -> Result<bool, BeatError> {
     let outcome = consult(cx, bundle, Role::Planner)?;
     let Some(brief) = outcome.get(Output::Artifact(Artifact::Brief)) else { return Ok(false) };
@@ -20,8 +20,8 @@ pub fn plan(cx: &Driver<'_>, bundle: &Bundle) -> Result<bool, BeatError> {
     Ok(true)
 }
 
-/// Has the sign-off leaf talk a bundle through with the person, and gives what it proposes to
-/// record; `None` where they came to no decision. Whoever calls this holds the bundle.
+/// Runs the sign-off leaf with the person, and returns the proposed decision;
+/// `None` if there is none. The caller must hold the bundle.
 pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, BeatError> {
     match consult(cx, bundle, Role::Signoff) {
         Ok(outcome) => Ok(outcome.get(Output::Proposal).map(<[u8]>::to_vec)),
@@ -32,7 +32,7 @@ pub fn propose(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<Vec<u8>>, Beat
     }
 }
 
-/// Calls one of them afresh: what was said yesterday is no answer to a question asked today.
+/// Calls one of them, without reusing the result of an earlier call: the person asks anew each time.
 pub(crate) fn consult(
     cx: &Driver<'_>,
     bundle: &Bundle,

@@ -1,4 +1,4 @@
-//! Job directories: where a child's verdict waits until its artifact is published.
+//! Job directories, in which a child's verdict waits until its artifact is published.
 //!
 //! A job's directory is named by a digest over everything that determines the job's result. The
 //! supervisor writes the child's verdict there, so a driver that was killed after the child ended
@@ -11,19 +11,18 @@ use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::BundleId;
 use sha2::{Digest as _, Sha256};
 
-/// The place of all jobs of one workspace.
+/// The job directories of one workspace.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     root: Utf8PathBuf,
 }
 
 impl Jobs {
-    /// Jobs below `root`; nothing is made before it is needed.
+    /// Creates no directory before it is needed.
     pub fn new(root: Utf8PathBuf) -> Self {
         Self { root }
     }
 
-    /// The directory all jobs lie below.
     pub fn root(&self) -> &Utf8Path {
         &self.root
     }
@@ -33,18 +32,18 @@ impl Jobs {
         self.root.join(id.dir_name())
     }
 
-    /// The directory of the job `name` with the given key.
+    /// Returns the directory of the job `name` with the given key.
     pub(crate) fn path(&self, id: &BundleId, name: &str, key: &Key) -> Utf8PathBuf {
         self.of(id).join(format!("{name}-{key}"))
     }
 
-    /// Removes a job whose artifact is published. Absent is fine: a crash may have come between.
+    /// Removes a job whose artifact is published. A missing directory is fine: a crash may have come between.
     pub fn remove(&self, job: &Utf8Path) -> io::Result<()> {
-        // A child could do in its part of it as it liked: directories without modes, files that cannot be removed.
+        // A child may have left directories without permissions or files that cannot be removed.
         pdca_lanes::discard(job, &self.root.with_file_name("discarded"))
     }
 
-    /// Removes whatever jobs a bundle still has. For when it stands where no job can be resumed.
+    /// Removes all jobs of a bundle, in a state where none of them can be resumed.
     pub fn remove_all(&self, id: &BundleId) -> io::Result<()> {
         self.remove(&self.of(id))
     }
@@ -55,7 +54,7 @@ impl Jobs {
 pub(crate) struct Key(String);
 
 impl Key {
-    /// A key over named parts. Lengths are part of it, so parts cannot run into each other.
+    /// Hashes named parts. Lengths are included, so that parts cannot run into each other.
     pub(crate) fn over<'a>(parts: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut hash = Sha256::new();
         for (name, bytes) in parts {

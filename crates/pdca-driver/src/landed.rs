@@ -1,4 +1,4 @@
-//! Which accepted changes are in their target branch, for those who wait for exactly that.
+//! The accepted changes that are in their target branch.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use pdca_state::BundleId;
 
 use crate::config::WorkspaceConfig;
 
-/// Those of some accepted bundles that are in their target branch.
+/// Returns those of some accepted bundles that are in their target branch.
 ///
-/// What has nothing to land counts as landed, or it would be waited for in vain: a close without a
-/// change, a bundle of a workspace without a target, one that was accepted before there were seals.
-/// What cannot be told does not count.
+/// Bundles without anything to land count as landed, or dependants would wait forever: a close without a
+/// change, a bundle of a workspace without a target, one that was accepted before seals existed.
+/// A bundle whose branch cannot be determined does not count.
 pub fn landed_of(config: &WorkspaceConfig, accepted: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
     if accepted.is_empty() || config.targets.is_empty() {
         return accepted.clone();

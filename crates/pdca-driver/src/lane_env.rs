@@ -40,7 +40,6 @@ impl LaneEnv {
         }
     }
 
-    /// The directory for temporary files.
     pub(crate) fn tmp(&self) -> Option<&Utf8Path> {
         self.names.tmp.as_deref()
     }

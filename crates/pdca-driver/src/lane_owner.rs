@@ -1,4 +1,4 @@
-//! Whose work lies in which lane, by the notes beside the checkouts.
+//! The owners of lanes, read from the notes beside the checkouts.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,31 @@ use pdca_state::BundleId;
 use crate::config::WorkspaceConfig;
 use crate::integrate::FIRST_SLOT;
 
-/// What begins the name of a combination that lies in a lane.
+/// The prefix of the job name of a combination in a lane.
 pub(crate) const COMBINED: &str = "combined-";
 
-/// Whose work lies in a lane.
+/// The owner of the work in a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneOwner {
-    /// Nobody's.
     Nobody,
-    /// That of a bundle of this workspace.
+    /// A bundle of this workspace.
     Bundle(BundleId),
-    /// A combination of accepted changes, which an integration of this workspace gated.
+    /// A combination of accepted changes that an integration of this workspace gated.
     Combination,
-    /// That of another workspace, or nobody knows whose.
+    /// Another workspace, or unknown.
     Stranger,
 }
 
-/// Work in a lane that no commit of ours holds.
+/// Work in a lane that no commit holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unfinished {
     pub(crate) bundle: BundleId,
     pub(crate) slot: u32,
     pub(crate) target: String,
-    /// The job that did it.
     pub(crate) job: String,
 }
 
-/// The bundle whose work a note of a lane names: `<workspace>-<id>-<kind>-<digest>`.
+/// Parses the bundle out of the job name in an owner note: `<workspace>-<id>-<kind>-<digest>`.
 pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
     let rest = job.strip_prefix(workspace)?.strip_prefix('-')?;
     let mut parts = rest.rsplitn(3, '-');
@@ -46,19 +44,18 @@ pub(crate) fn owner(job: &str, workspace: &str) -> Option<BundleId> {
 #[derive(Debug)]
 pub struct LaneOwners {
     lanes: Lanes,
-    /// Tells the work of this workspace from that of another with the same lanes.
+    /// Distinguishes this workspace from others that share the lanes.
     workspace: String,
 }
 
 impl LaneOwners {
-    /// The owners of the lanes of a workspace.
     pub fn in_lanes_of(config: &WorkspaceConfig) -> Self {
         Self { lanes: config.lanes.lent(), workspace: config.dirs.mark() }
     }
 
-    /// The slot in which each bundle's latest work lies, for those that have any in a lane.
+    /// Returns the slot of each bundle's latest work, for bundles with work in a lane.
     ///
-    /// A lane that says nothing readable is nobody's: what is lost by that is a shortcut.
+    /// An unreadable note counts as no owner; that only loses a shortcut.
     pub(crate) fn homes(&self) -> BTreeMap<BundleId, u32> {
         let mut notes = self.lanes.notes().unwrap_or_default();
         notes.sort_by_key(|note| note.written);
@@ -72,11 +69,11 @@ impl LaneOwners {
         notes.into_iter().filter_map(home).collect()
     }
 
-    /// Work in lanes that no commit of ours holds, of the bundles of this workspace.
+    /// Returns the work in lanes that no commit holds, for bundles of this workspace.
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
         let of = |note: Note| {
             let noted = OwnerNote::from_note(&note.text)?;
-            // The slots above are those of integrations and resolvers, which keep their own.
+            // Slots from here on belong to integrations and resolvers, which recover their own work.
             let is_unfinished =
                 noted.head.is_none() && !noted.is_clearing() && note.slot < FIRST_SLOT;
             let bundle = owner(&noted.job, &self.workspace).filter(|_| is_unfinished)?;
@@ -86,7 +83,7 @@ impl LaneOwners {
         self.lanes.notes().unwrap_or_default().into_iter().filter_map(of).collect()
     }
 
-    /// Whose work lies in a lane, by the note beside it.
+    /// Returns the owner of the work in a lane, from the note beside it.
     pub fn of(&self, slot: u32, target: &str) -> LaneOwner {
         let notes = self.lanes.notes().unwrap_or_default();
         let note = notes.into_iter().find(|note| note.slot == slot && note.target == target);

@@ -1,4 +1,4 @@
-//! What calling a leaf is like from the driver's side, whatever its role.
+//! Calls a leaf of any role: budget, guard, events, error log.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_journal::{Point, When};
@@ -13,15 +13,15 @@ use crate::job::Key;
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
 
-/// What a leaf answered, and what was planted in the bundle meanwhile.
+/// The answer of a leaf, with the files that were planted in the bundle meanwhile.
 pub(crate) struct Guarded {
     pub(crate) answer: Result<LeafOutcome, LeafError>,
-    /// Files that could have moved the bundle's state; they are set aside.
+    /// Files that could have moved the bundle's state, now set aside.
     pub(crate) planted: Vec<String>,
 }
 
 impl Driver<'_> {
-    /// Calls a leaf while the bundle is watched: what it leaves there could move the state.
+    /// Calls a leaf with a guard on the bundle, so that files it writes there cannot move the state.
     pub(crate) fn guarded(
         &self,
         bundle: &Bundle,
@@ -34,12 +34,12 @@ impl Driver<'_> {
         stand_guard(self, bundle)?;
         let answer = leaf(self, bundle, request);
         let planted = relieve_guard(self, bundle)?;
-        // Who judges works in a copy; the checkout is what is judged.
+        // A reviewer works in a copy; the checkout to require is the one under review.
         require_there(self, bundle, request.places.fix.or(request.places.worktree))?;
         Ok(Guarded { answer, planted })
     }
 
-    /// What every leaf is told about the change.
+    /// Returns the facts about the change that every leaf receives.
     pub(crate) fn facts<'a>(&'a self, checkout: Option<&'a Checkout>) -> CallFacts<'a> {
         CallFacts {
             base: checkout.map(|checkout| checkout.attempt.base.as_str()),
@@ -52,12 +52,12 @@ impl Driver<'_> {
         }
     }
 
-    /// Returns the environment of the checkout, or the driver's own, which has the slot alone.
+    /// Returns the environment of the checkout, or the driver's own, which has only the slot.
     pub(crate) fn lane_env_of<'a>(&'a self, checkout: Option<&'a Checkout>) -> Option<&'a LaneEnv> {
         checkout.and_then(|checkout| checkout.lane_env.as_ref()).or(self.lane_env)
     }
 
-    /// The key of a leaf's job: what the call itself knows to decide the result, and what only the
+    /// Returns the key of a leaf's job, over the digest of the call and facts that only the
     /// driver knows, such as the attempt.
     pub(crate) fn leaf_key(request: &Call<'_>, more: &[(&str, &str)]) -> Result<Key, LeafError> {
         let digest = request.digest()?;
@@ -66,7 +66,7 @@ impl Driver<'_> {
     }
 }
 
-/// Counts a call against what the run may spend.
+/// Counts a call against the run's limit.
 fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> {
     let Some(run) = cx.run else { return Ok(()) };
     let called = run.leaf_calls();
@@ -76,7 +76,7 @@ fn spend(cx: &Driver<'_>, bundle: &Bundle, role: Role) -> Result<(), BeatError> 
     Ok(run.leaf_called(bundle.id(), role.as_str())?)
 }
 
-/// Calls a leaf, with its signs of life told and its ends announced as effects.
+/// Calls a leaf, emits its events, and announces start and end as effects.
 fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutcome, LeafError> {
     let role = request.inputs.role();
     cx.effects.reached(Point { name: role.as_str(), when: When::Before });
@@ -99,9 +99,9 @@ fn leaf(cx: &Driver<'_>, bundle: &Bundle, request: &Call<'_>) -> Result<LeafOutc
     Ok(outcome)
 }
 
-/// Refuses to go on where the checkout that something just ran in is gone: what it came to says
-/// nothing, and is forgotten. Nothing that runs in a checkout can remove the checkout itself where
-/// the kernel confines it, so that was somebody's hand, and a person decides.
+/// Returns an error if the checkout in which something just ran is gone. The result is discarded, because
+/// it says nothing about the change. A confined child cannot remove its checkout, so another process
+/// did, and a person has to decide.
 pub(crate) fn require_there(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -134,7 +134,7 @@ fn tell_leaf(cx: &Driver<'_>, bundle: &Bundle, role: Role, event: LeafEvent) {
     );
 }
 
-/// Publishes a leaf's error log and says where it lies.
+/// Publishes an error log and returns its path.
 pub(crate) fn keep_log(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -147,7 +147,7 @@ pub(crate) fn keep_log(
     Ok(bundle.dir().join(relative))
 }
 
-/// What a leaf's failure is for the bundle: its log published, or an interruption.
+/// Converts a leaf's failure to the bundle's: its log published, or an interruption.
 pub(crate) fn leaf_failed(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -155,7 +155,7 @@ pub(crate) fn leaf_failed(
     role: Role,
     error: LeafError,
 ) -> Result<BeatError, WriteError> {
-    // What fails while everything is being stopped was stopped.
+    // A failure during cancellation is a consequence of it.
     if matches!(error, LeafError::Cancelled) || cx.cancel.is_cancelled() {
         return Ok(BeatError::Interrupted);
     }
@@ -171,7 +171,7 @@ pub(crate) fn leaf_failed(
     Ok(BeatError::Leaf { role: role.as_str(), log, source: Box::new(error) })
 }
 
-/// That there is no checkout is no fault of the leaf's: what kept it from being there, or the leaf's own failure.
+/// Separates a failure to prepare the checkout, which is not the leaf's fault, from the leaf's own.
 pub(crate) fn without_checkout(error: LeafError) -> Result<CheckoutError, Box<LeafError>> {
     let LeafError::Prepare(source) = error else { return Err(Box::new(error)) };
     match source.downcast::<CheckoutError>() {
@@ -180,8 +180,8 @@ pub(crate) fn without_checkout(error: LeafError) -> Result<CheckoutError, Box<Le
     }
 }
 
-/// Whether a failure says something about the leaf, so that a person should weigh it, rather than
-/// about the host, where trying again is all that helps.
+/// Returns whether a failure is the leaf's own, for a person to judge, rather than
+/// the host's, where only trying again helps.
 pub(crate) fn speaks_of_the_leaf(error: &LeafError) -> bool {
     match error {
         LeafError::Failed { .. } | LeafError::NoArtifact { .. } | LeafError::Voided { .. } => true,

@@ -1,7 +1,7 @@
-//! Step, beats, events: the cycle as code.
+//! The cycle as code: step, beats, pool, runs and recovery.
 //!
 //! [`step`] decides what comes next for a bundle, from the files present and nothing else.
-//! [`Driver::run_bundle`] carries that out until a person is due: the builder in a private checkout, the
+//! [`Driver::run_bundle`] carries that out until a person has to decide: the builder in a private checkout, the
 //! gates over exactly base + patch, the reviewer with a copy of its own, the result document.
 //!
 //! ```
@@ -18,11 +18,11 @@
 //!
 //! # Invariants
 //! - It prints nothing and reads neither environment nor clock; what happens is emitted as [`pdca_events::Event`]s.
-//! - It keeps no state that the disk does not already say: killed anywhere, the next driver goes on
-//!   from the files, and nothing that produced its artifact, or only ended, runs again.
-//! - What a later driver looks at is changed through [`Effects`], so a test can stop it at each change.
-//! - It writes a bundle only while it holds the bundle's lock, and derives no state from what a child
-//!   may have written into one.
+//! - It keeps no state that is not on disk: killed anywhere, the next driver continues
+//!   from the files, and a child that published its artifact, or that ended, is not run again.
+//! - Whatever a later driver reads is changed through [`Effects`], so a test can stop the driver at each change.
+//! - It writes a bundle only while it holds the bundle's lock, and derives no state from files
+//!   that a child may have written into the bundle.
 
 mod event;
 mod step;

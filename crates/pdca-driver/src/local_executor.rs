@@ -1,4 +1,4 @@
-//! The executor that works in lanes beside the workspace.
+//! The executor that runs jobs in lanes beside the workspace.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use crate::integrate::{Combination, FIRST_SLOT, gate_rows};
 use crate::lane_env::LaneEnv;
 use crate::run_bundle::{BeatError, Driver};
 
-/// Does jobs in the private checkouts of a workspace, and publishes into its bundles.
+/// Runs jobs in the private checkouts of a workspace, and publishes into its bundles.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalExecutor<'a> {
     driver: Driver<'a>,
 }
 
 impl<'a> LocalExecutor<'a> {
-    /// Makes the executor of a driver's workspace. Its own terms decide nothing: those of each job do.
+    /// Makes the executor of a driver's workspace. The terms of each job apply, not those of `driver`.
     pub fn new(driver: Driver<'a>) -> Self {
         Self { driver }
     }
@@ -68,7 +68,7 @@ impl From<BeatError> for JobError {
 }
 
 impl From<JobError> for BeatError {
-    /// Gives a beat's error back as it was: what a person is told depends on which it is.
+    /// Unwraps a beat's error, because hints and exit codes depend on its variant.
     fn from(error: JobError) -> Self {
         match error {
             JobError::Interrupted => Self::Interrupted,

@@ -1,4 +1,4 @@
-//! The locks of a workspace: one driver of each errand, and one writer of each bundle.
+//! The locks of a workspace: one driver per errand, and one writer per bundle.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,24 @@ use pdca_state::BundleId;
 
 use crate::admission::{AdmissionError, Held, admit, holder};
 
-/// How long what a killed driver left behind may take to die. Its supervisors give it less.
+/// The time that children of a killed driver get to die. Their supervisors kill them sooner.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the locks of bundles lie in the bundle root, for workspaces that share it.
+/// The directory for bundle locks in the bundle root, for workspaces that share it.
 const SHARED_LOCKS: &str = ".pdca/bundle-locks";
 
-/// What a driver is in a workspace for. One of each kind may be at work.
+/// The purpose of a driver. One of each kind may run in a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Errand {
-    /// To carry bundles on.
+    /// Runs bundles.
     #[default]
     Build,
-    /// To bring accepted changes together.
+    /// Integrates accepted changes.
     Integrate,
 }
 
 impl Errand {
-    /// Its lock, and what people call what the lock is about.
+    /// The name of the lock file, and of the thing that it protects in messages.
     fn lock(self) -> (&'static str, &'static str) {
         match self {
             Self::Build => ("driver.lock", "the workspace"),
@@ -43,17 +43,16 @@ impl Errand {
     }
 }
 
-/// What stands between a holder's name and its lane, in the text of a bundle's lock.
+/// Separates the holder's name from the lane in the text of a bundle's lock.
 const IN_LANE: &str = ", lane ";
 
-/// Somebody at work on a bundle, by their own word. That somebody is, the kernel says.
+/// The process that works on a bundle. The kernel says that there is one; the rest is as it wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtWork {
-    /// Who.
     pub holder: String,
-    /// In which lane, where there are several.
+    /// Set if there are several lanes.
     pub lane: Option<u32>,
-    /// Since when, where the file system tells.
+    /// Set if the file system tells.
     pub since: Option<std::time::SystemTime>,
 }
 
@@ -61,23 +60,23 @@ pub struct AtWork {
 #[derive(Clone, Copy, Debug)]
 pub struct WorkspaceLocks<'a> {
     pub(crate) dirs: &'a WorkspaceDirs,
-    /// Who holds them, for the people who find one taken.
+    /// The name in the lock files, for people who find one taken.
     pub(crate) holder: &'a str,
     pub(crate) errand: Errand,
 }
 
 impl WorkspaceLocks<'_> {
-    /// The lock that every supervisor holds while anything of its child is alive.
+    /// The lock that every supervisor holds while any process of its child is alive.
     ///
-    /// Each errand has its own: a driver that begins waits for what an earlier one of its kind started, and
-    /// for nothing that another kind is about.
+    /// Each errand has its own, so that a new driver waits for the children of an earlier one of its kind, and
+    /// for no others.
     pub fn children(&self) -> Utf8PathBuf {
         self.dirs.private().join(self.errand.children())
     }
 
     /// Admits one driver of its errand to the workspace, for as long as the guard lives.
     ///
-    /// What an earlier driver started and left behind is waited for: it may still be writing.
+    /// Waits for the children of an earlier driver, because they may still be writing.
     pub fn admit(&self) -> Result<Held, AdmissionError> {
         let (lock, what) = self.errand.lock();
         let held = admit(&self.dirs.private().join(lock), what, self.holder)?;
@@ -85,39 +84,39 @@ impl WorkspaceLocks<'_> {
         Ok(held)
     }
 
-    /// Keeps drivers of every errand out, for whoever removes what any of them may use.
+    /// Keeps drivers of every errand out, for a command that removes files that they use.
     pub fn admit_alone(&self) -> Result<(Held, Held), AdmissionError> {
         let of = |errand| Self { errand, ..*self }.admit();
         Ok((of(Errand::Build)?, of(Errand::Integrate)?))
     }
 
-    /// Waits, for a while, until nothing that an earlier driver started is alive. Takes no lock.
+    /// Waits for a limited time until no child of an earlier driver is alive. Takes no lock.
     pub fn wait_for_children(&self) -> Result<(), AdmissionError> {
         Ok(wait_until_free(&self.children(), PATIENCE)?)
     }
 
-    /// Whether a driver that carries bundles on is at work, without disturbing it: its own word, if so.
+    /// Returns the name of the driver that runs bundles, if there is one.
     pub fn driver_at_work(&self) -> Result<Option<String>, AdmissionError> {
         holder(&self.dirs.private().join(Errand::Build.lock().0))
     }
 
-    /// The same for one that integrates.
+    /// Returns the name of the driver that integrates, if there is one.
     pub fn integration_at_work(&self) -> Result<Option<String>, AdmissionError> {
         holder(&self.dirs.private().join(Errand::Integrate.lock().0))
     }
 
-    /// Takes one bundle, so that nobody else writes it meanwhile.
+    /// Takes one bundle, so that no other process writes it meanwhile.
     pub fn take(&self, id: &BundleId) -> Result<Held, AdmissionError> {
         self.take_for(id, None)
     }
 
-    /// As [`Self::take`], for a person: one who decides about a bundle the moment it is ready finds
-    /// the driver still putting its things away, and need not try again by hand.
+    /// Like [`Self::take`], for commands that a person calls: the moment a bundle is ready its driver may
+    /// still hold it, and the person should not have to try again.
     pub fn take_within(&self, id: &BundleId, patience: Duration) -> Result<Held, AdmissionError> {
         within(patience, || self.take(id))
     }
 
-    /// As [`Self::take`], saying in which lane it is worked on.
+    /// Like [`Self::take`], recording the lane.
     pub(crate) fn take_for(
         &self,
         id: &BundleId,
@@ -128,11 +127,11 @@ impl WorkspaceLocks<'_> {
             None => self.holder.to_owned(),
         };
         let held = admit(&self.lock_of(id), &id.dir_name(), &holder)?;
-        // Another workspace may have the same bundles; its locks are not these.
+        // Another workspace may share the bundles, but not `.pdca/locks`.
         let holder = format!("{holder} of {}", self.dirs.root);
         let shared = self.shared_lock_of(id);
         let beside = admit(&shared, &id.dir_name(), &holder)?;
-        // Bundles are often kept in git, and locks never.
+        // Bundles are often kept in git; locks must not be.
         let ignore = shared.with_file_name(".gitignore");
         if !ignore.exists() {
             let written = pdca_state::files::replace_unsynced(&ignore, b"*\n");
@@ -141,20 +140,20 @@ impl WorkspaceLocks<'_> {
         Ok(held.with(beside))
     }
 
-    /// Keeps accepted changes where they are: nothing lands but what the holder lands, and nothing is
-    /// sent back. Waits for a while.
+    /// Keeps other processes from landing accepted changes or sending them back. Waits for a limited
+    /// time.
     pub fn hold_landings(&self, patience: Duration) -> Result<Held, AdmissionError> {
         let path = self.dirs.private().join("landing.lock");
         within(patience, || admit(&path, "the integration of accepted changes", self.holder))
     }
 
-    /// One acceptance at a time, so that the order of completion has no two alike.
+    /// Serializes acceptances, so that each has its own place in the completion order.
     pub(crate) fn sealing(&self, patience: Duration) -> Result<Held, AdmissionError> {
         let path = self.dirs.private().join("sealing.lock");
         within(patience, || admit(&path, "the order of acceptance", self.holder))
     }
 
-    /// Who has a bundle right now, without disturbing them.
+    /// Returns the process that works on a bundle, without disturbing it.
     pub fn at_work_on(&self, id: &BundleId) -> Result<Option<AtWork>, AdmissionError> {
         let (path, shared) = (self.lock_of(id), self.shared_lock_of(id));
         let (path, holder) = match holder(&path)? {
@@ -164,13 +163,13 @@ impl WorkspaceLocks<'_> {
                 None => return Ok(None),
             },
         };
-        // Whoever took the lock wrote its file then.
+        // The file was written when the lock was taken.
         let since = fs_err::metadata(&path).and_then(|found| found.modified()).ok();
         let lane = holder.rsplit_once(IN_LANE).and_then(|(_, lane)| lane.parse().ok());
         Ok(Some(AtWork { holder, lane, since }))
     }
 
-    /// The lock of a bundle that every workspace with the same bundle root knows. Names that differ only in
+    /// The lock of a bundle in the shared bundle root. Names that differ only in
     /// case share one, because on some file systems they are one bundle.
     fn shared_lock_of(&self, id: &BundleId) -> Utf8PathBuf {
         let name = format!("{}.lock", id.dir_name().to_lowercase());
@@ -182,7 +181,7 @@ impl WorkspaceLocks<'_> {
     }
 }
 
-/// Asks again for a lock that another holds, until `patience` is over.
+/// Retries while another process holds the lock, until `patience` is over.
 fn within(
     patience: Duration,
     take: impl Fn() -> Result<Held, AdmissionError>,

@@ -1,12 +1,12 @@
-//! Many bundles at once: one dispatcher, one worker for each lane.
+//! Runs many bundles at once: one dispatcher, one worker per lane.
 //!
-//! The dispatcher owns the [`Frontier`] and is the only one who decides. It asks the frontier what
-//! may start, hands it to a free lane, and waits until a worker reports or the next tick, at which it
-//! asks the [`PoolHost`] what people did meanwhile. A worker is a thread that is pinned to a slot from
-//! its first bundle to the last; it is made when a bundle needs it, so there are never more than
-//! bundles that were in flight together. With one lane there is one worker and no slot.
+//! The dispatcher owns the [`Frontier`] and makes all decisions. It asks the frontier which bundles
+//! may start, assigns them to free lanes, and waits until a worker reports or the next tick, at which it
+//! asks the [`PoolHost`] for external events. A worker is a thread that is pinned to a slot from
+//! its first bundle to the last. It is spawned when a bundle needs it, so there are never more workers than
+//! bundles were in flight together. With one lane there is one worker and no slot.
 //!
-//! Nothing here knows what a bundle is. So the laws of the pool are tested on thousands of graphs
+//! The pool does not know what a bundle is. So its laws are tested on thousands of graphs
 //! with work that takes no time, and its speed is measured with work that sleeps.
 
 mod batch_host;
@@ -29,15 +29,15 @@ pub use batch_host::{Batched, Stop};
 use groups::Groups;
 use worker::Worker;
 
-/// How often people's doings are looked at while nothing else happens.
+/// The interval at which external events are polled while no worker reports.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a worker does with a bundle, in the slot it is pinned to; no slot with one lane.
+/// The work on a bundle, given its slot; `None` with one lane.
 pub type Work<'w, T> = &'w (dyn Fn(&BundleId, Option<u32>) -> T + Sync);
 
 /// Callbacks from the dispatcher. Always called on the dispatcher thread.
 pub trait PoolHost<T> {
-    /// The slot that holds unfinished work of a bundle, if one does.
+    /// Returns the slot that holds unfinished work of a bundle, if one does.
     fn assigned_lane(&self, _id: &BundleId) -> Option<u32> {
         None
     }
@@ -51,13 +51,13 @@ pub trait PoolHost<T> {
     /// A bundle may start, because `by` is complete.
     fn freed(&mut self, _id: &BundleId, _by: &BundleId) {}
 
-    /// A bundle in flight touches more than it declared, and these in flight are its rivals now.
+    /// A bundle in flight touches more than it declared, which makes these bundles in flight its rivals.
     fn met(&mut self, _id: &BundleId, _rivals: &[ClaimHolder]) {}
 
-    /// A lane is not to be had: the system gives no more threads.
+    /// The system refused a thread for a lane.
     fn short_of_lanes(&mut self, _lanes: usize) {}
 
-    /// A bundle's worker is done with it. Says what that means for the others.
+    /// A bundle's worker is done with it. Returns what that means for the others.
     fn ended(&mut self, id: &BundleId, result: Result<T, Panicked>) -> Completion;
 
     /// Returns what happened outside the pool since the last call. `last` is set when the pool is about to end.
@@ -65,7 +65,7 @@ pub trait PoolHost<T> {
         Vec::new()
     }
 
-    /// Whether nothing new may be started.
+    /// Returns whether nothing new may be started.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -76,9 +76,9 @@ pub trait PoolHost<T> {
 pub enum ExternalEvent {
     /// A bundle became complete.
     Complete(BundleId),
-    /// A bundle came into the target branch.
+    /// A bundle landed in the target branch.
     Landed(BundleId),
-    /// A bundle that halted was given up, or sent back to Plan.
+    /// A bundle that halted was discontinued or sent back to Plan.
     Withdrawn(BundleId),
     /// A bundle that halted has work to do again.
     Reopened(BundleId),
@@ -86,17 +86,17 @@ pub enum ExternalEvent {
     Widened(BundleId, Vec<Pattern>),
 }
 
-/// A worker panicked; what it said.
+/// The message of a worker's panic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panicked(pub String);
 
-/// Carries a plan out on so many lanes, until nothing is in flight and nothing can start.
+/// Carries a plan out on this many lanes, until nothing is in flight and nothing can start.
 ///
 /// With groups, the bundles of each run one after the other in one lane, in the order given; without
 /// any, each bundle goes to the first lane that is free.
 ///
-/// Gives back the frontier as it stands at the end: what is complete, what halted, what waits and
-/// for whom.
+/// Returns the final frontier: the bundles that are complete, that halted, and that wait, with the
+/// reason.
 pub fn carry_out<'p, T: Send>(
     plan: &'p Plan,
     groups: &[Vec<BundleId>],
@@ -120,12 +120,12 @@ pub fn carry_out<'p, T: Send>(
         };
         dispatcher.resume();
         dispatcher.run(&arrived);
-        // The workers end with their lanes, and the scope with the workers.
+        // Dropping the dispatcher drops the workers' channels, which ends them; the scope waits for that.
         dispatcher.frontier
     })
 }
 
-/// What a worker says when it is done with a bundle.
+/// A worker's report about a bundle.
 struct Done<T> {
     slot: usize,
     id: BundleId,
@@ -138,13 +138,12 @@ type SpawnWorker<'h> = &'h dyn Fn(usize, Option<u32>) -> std::io::Result<Worker>
 struct Dispatcher<'p, 'd, T> {
     plan: &'p Plan,
     frontier: Frontier<'p>,
-    /// The planning groups, where there are any.
     groups: Option<Groups>,
     host: &'d mut dyn PoolHost<T>,
-    /// The slots in which work of bundles lies that have not been started yet.
+    /// The slots that hold unfinished work of bundles that have not been started yet.
     homes: BTreeMap<usize, BundleId>,
     busy: BTreeSet<usize>,
-    /// The slots for which the system gave no thread.
+    /// The slots for which the system refused a thread.
     closed: BTreeSet<usize>,
     /// The worker of each slot, from its first bundle on.
     lanes: Vec<Option<Worker>>,
@@ -152,8 +151,8 @@ struct Dispatcher<'p, 'd, T> {
 }
 
 impl<T> Dispatcher<'_, '_, T> {
-    /// Starts what was in flight when an earlier pool was stopped, each where its work lies. They
-    /// were in flight together then, so they may be now.
+    /// Starts the bundles that were in flight when an earlier pool was stopped, each in its lane. They
+    /// were in flight together then, so no two of them are rivals.
     fn resume(&mut self) {
         for id in self.plan.ids() {
             let lane = self.host.assigned_lane(id).and_then(|slot| usize::try_from(slot).ok());
@@ -165,7 +164,7 @@ impl<T> Dispatcher<'_, '_, T> {
             return;
         }
         for (slot, id) in self.homes.clone() {
-            // In a group only the one whose turn it is.
+            // Within a group, only the bundle whose turn it is.
             let next = self.groups.as_ref().map(|groups| groups.next(self.plan, &self.frontier));
             if next.is_some_and(|next| !next.contains(&(id.clone(), None))) {
                 continue;
@@ -181,7 +180,7 @@ impl<T> Dispatcher<'_, '_, T> {
             self.take_external_events(false);
             self.dispatch();
             if self.busy.is_empty() {
-                // Nobody could report any more, so this is the last time to look.
+                // No worker is left to report, so this is the last chance for an external event to start something.
                 self.take_external_events(true);
                 self.dispatch();
                 if self.busy.is_empty() {
@@ -214,7 +213,6 @@ impl<T> Dispatcher<'_, '_, T> {
         }
     }
 
-    /// Fills the free lanes group by group.
     fn dispatch_groups(&mut self) {
         while self.has_free_lane() && !self.host.is_stopped() {
             let Some(groups) = &self.groups else { return };
@@ -222,7 +220,7 @@ impl<T> Dispatcher<'_, '_, T> {
             if next.is_empty() && self.busy.is_empty() {
                 next = groups.any(&self.frontier);
             }
-            // A lane is kept for the group that is bound to it and can go on.
+            // Keep the lane of a group that can continue in it.
             let kept: BTreeSet<usize> = next.iter().filter_map(|(_, slot)| *slot).collect();
             let Some((id, slot)) = next.into_iter().find_map(|(id, bound)| {
                 let slot = match bound {
@@ -245,7 +243,7 @@ impl<T> Dispatcher<'_, '_, T> {
         !self.busy.contains(&slot) && !self.closed.contains(&slot)
     }
 
-    /// As [`Self::choose`], without the slots that are kept for others.
+    /// Like [`Self::choose`], without the slots that are kept for groups.
     fn choose_but(&self, id: &BundleId, kept: &BTreeSet<usize>) -> Option<usize> {
         let is_free = |slot: &usize| self.is_free(*slot) && !kept.contains(slot);
         let home = self.homes.iter().find(|(_, other)| *other == id).map(|(slot, _)| *slot);
@@ -255,7 +253,7 @@ impl<T> Dispatcher<'_, '_, T> {
             .or_else(|| free().next())
     }
 
-    /// The slot for a bundle: where its work lies, else the first in which nobody else's does.
+    /// Returns the slot that holds the bundle's work, else the first free one without work of another bundle.
     fn choose(&self, id: &BundleId) -> usize {
         self.choose_but(id, &BTreeSet::new())
             .expect("a lane is free, or nothing would have been started")
@@ -267,7 +265,7 @@ impl<T> Dispatcher<'_, '_, T> {
         let lane = if self.lanes.len() > 1 { u32::try_from(slot).ok() } else { None };
         if self.lanes[slot].is_none() {
             match (self.spawn_worker)(slot, lane) {
-                Ok(hired) => self.lanes[slot] = Some(hired),
+                Ok(spawned) => self.lanes[slot] = Some(spawned),
                 Err(error) => {
                     self.fall_short(id, slot, &error);
                     return;
@@ -283,7 +281,7 @@ impl<T> Dispatcher<'_, '_, T> {
         self.busy.insert(slot);
     }
 
-    /// The system gives no thread for a lane: the bundle goes to another, or fails where none is.
+    /// Handles a refused thread: the bundle goes to another lane, or fails if none is left.
     fn fall_short(&mut self, id: &BundleId, slot: usize, error: &std::io::Error) {
         self.closed.insert(slot);
         if let Some(groups) = &mut self.groups {
@@ -297,14 +295,14 @@ impl<T> Dispatcher<'_, '_, T> {
             self.end(id, outcome);
             return;
         }
-        // It is ready again, and in its turn as it was.
+        // Ready again, in its old place in the order.
         self.end(id, Completion::Halted);
         self.frontier.reopened(id).expect("it has just halted");
     }
 
     fn take(&mut self, done: Done<T>) {
         self.busy.remove(&done.slot);
-        // What ended may have made room for a thread that the system refused before.
+        // The end of a worker's child may have freed resources for a thread that was refused before.
         self.closed.clear();
         let outcome = self.host.ended(&done.id, done.result);
         self.end(&done.id, outcome);
@@ -336,7 +334,7 @@ impl<T> Dispatcher<'_, '_, T> {
                     }
                 }
                 ExternalEvent::Withdrawn(id) => drop(self.frontier.withdrawn(&id)),
-                // One that is in flight again, or was never halted, needs no reopening.
+                // Fails for a bundle that is in flight again or never halted, which needs no reopening.
                 ExternalEvent::Reopened(id) => drop(self.frontier.reopened(&id)),
                 ExternalEvent::Widened(id, patterns) => {
                     let rivals = self.frontier.widen(&id, patterns).unwrap_or_default();
@@ -349,7 +347,7 @@ impl<T> Dispatcher<'_, '_, T> {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

@@ -1,7 +1,7 @@
-//! Room on the disk and in memory: looked at before lanes are taken, and before each start.
+//! Free disk and memory, checked before lanes are claimed and before each start.
 //!
-//! What cannot be measured is said, and then the careful answer counts: no more lanes than there are
-//! processors, and no floor under the disk that nobody can see.
+//! A value that cannot be measured is reported, and the cautious answer is used: no more lanes than
+//! processors, and no check of the disk.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -13,45 +13,43 @@ use pdca_process::memory_support;
 
 use crate::config::WorkspaceConfig;
 
-/// What is free, in bytes; an error where that cannot be told.
+/// Free bytes, or the error of measuring them.
 #[derive(Debug)]
 pub struct Room {
     /// On the fullest of the disks that a run writes to.
     pub disk: io::Result<u64>,
-    /// Of the machine's memory, as the kernel estimates it.
+    /// Available memory as estimated by the kernel.
     pub memory: io::Result<u64>,
 }
 
-/// How many lanes there is room for, and what a person should know about it.
+/// The number of lanes that fit, with remarks for people.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fit {
-    /// How many.
     pub lanes: NonZeroU32,
-    /// Why there are fewer, or what could not be measured.
+    /// Reasons for fewer lanes, and values that could not be measured.
     pub remarks: Vec<String>,
-    /// Whether the disk is short already, so that nothing may start.
+    /// Set if the disk is already too full for anything to start.
     pub short: Option<Short>,
 }
 
-/// What lanes need of the machine, and what has to stay free.
+/// The resources that lanes need, and those that must stay free.
 #[derive(Debug, Clone)]
 pub struct LaneNeeds {
-    /// What has to stay free on the disk, in bytes.
+    /// Bytes that must stay free on the disk.
     pub min_free: u64,
-    /// What a lane needs of the memory, in bytes; 0 is not looked at.
+    /// Bytes of memory per lane; 0 disables the check.
     pub lane_memory: u64,
-    /// What a checkout takes on the disk, in bytes; none where nobody knows.
+    /// Bytes of disk per checkout; `None` if unknown.
     pub checkout: Option<u64>,
-    /// The ports that lanes share.
     pub ports: PortRange,
 }
 
-/// As many lanes as the machine carries, and what keeps it from more.
+/// The number of lanes for `lanes = "auto"`, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reckoning {
-    /// How many; one always goes.
+    /// At least one.
     pub lanes: NonZeroU32,
-    /// What each thing allows, the scarcest first.
+    /// The limit that each resource sets, the scarcest first.
     pub because: String,
 }
 
@@ -63,18 +61,18 @@ impl std::fmt::Display for Reckoning {
 }
 
 impl LaneNeeds {
-    /// Reckons how many lanes the machine carries whose lanes and workspace lie at `places`.
+    /// Computes the number of lanes for a machine whose lanes and workspace are at `places`.
     pub fn reckon<'a>(&self, places: impl IntoIterator<Item = &'a Utf8Path>) -> Reckoning {
         reckon(self, &Room::at(places), processors())
     }
 }
 
-/// A disk with less room than a run has to leave free.
+/// A disk with less free space than must stay free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Short {
-    /// What is free, in bytes.
+    /// In bytes.
     pub free: u64,
-    /// What has to stay free, in bytes.
+    /// In bytes.
     pub floor: u64,
 }
 
@@ -91,32 +89,31 @@ impl std::fmt::Display for Short {
 }
 
 impl Room {
-    /// What is free now; `places` are what is written to.
+    /// Measures free disk at `places` and free memory.
     fn at<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Self {
         Self { disk: least_free(places), memory: available(Utf8Path::new("/proc/meminfo")) }
     }
 }
 
-/// What is free now.
+/// Measures the disks that the workspace writes to, and free memory.
 pub fn room(config: &WorkspaceConfig) -> Room {
     Room::at(written_to(config))
 }
 
-/// The places whose disks a run fills.
+/// The directories whose disks a run fills.
 fn written_to(config: &WorkspaceConfig) -> [&Utf8Path; 2] {
     [&config.dirs.root, &config.lanes.root]
 }
 
-/// What is free on the fullest of the disks that a run writes to.
 fn free_disk(config: &WorkspaceConfig) -> io::Result<u64> {
     least_free(written_to(config))
 }
 
-/// As many lanes as processors, memory, disk and ports allow. The disk is reckoned as if there were no
-/// lane yet, each with a checkout of the largest target.
+/// Returns as many lanes as processors, memory, disk and ports allow. The disk is computed as if no lane existed
+/// yet, each with a checkout of the largest target.
 pub fn reckon_lanes(config: &WorkspaceConfig) -> Reckoning {
     let sizes = config.targets.iter().filter_map(|spec| {
-        // A target that cannot be read stops the run itself, in better words.
+        // An unreadable target stops the run later, with a better message.
         let target = Target::open(&spec.name, &spec.path).ok()?;
         let branch = spec.branch.as_deref().or(config.default_branch.as_deref());
         target.checkout_size(&target.resolve(branch).ok()?.commit).ok()
@@ -130,7 +127,7 @@ pub fn reckon_lanes(config: &WorkspaceConfig) -> Reckoning {
     needs.reckon(written_to(config))
 }
 
-/// Whether the disk is short of what has to stay free; not where that cannot be measured.
+/// Returns whether the disk is too full to start anything; `None` also where it cannot be measured.
 pub(crate) fn short(config: &WorkspaceConfig) -> Option<Short> {
     if config.limits.min_free == 0 {
         return None;
@@ -138,14 +135,14 @@ pub(crate) fn short(config: &WorkspaceConfig) -> Option<Short> {
     free_disk(config).ok().and_then(|free| below(free, config.limits.min_free))
 }
 
-/// How many of the lanes that were asked for have ports: what counts for lanes in which nobody works yet.
+/// Limits the requested lanes to those that have ports; for lanes in which nothing runs yet.
 pub fn fit_ports(config: &WorkspaceConfig, lanes: NonZeroU32) -> Fit {
     let mut fit = Fit { lanes, remarks: Vec::new(), short: None };
     fit.keep_to_ports(config.lanes.ports);
     fit
 }
 
-/// How many of the lanes that were asked for there is room for.
+/// Limits the requested lanes to those that memory, ports and processors allow.
 pub fn fit_lanes(config: &WorkspaceConfig, lanes: NonZeroU32) -> Fit {
     let limits = (config.limits.min_free, config.limits.lane_memory);
     let mut fit = fit(lanes, &room(config), limits, processors());
@@ -155,7 +152,7 @@ pub fn fit_lanes(config: &WorkspaceConfig, lanes: NonZeroU32) -> Fit {
 }
 
 impl Fit {
-    /// Each lane at work holds a block of ports, so there are no more lanes than blocks.
+    /// Limits the lanes to the number of port blocks, because each lane in use holds one.
     fn keep_to_ports(&mut self, ports: PortRange) {
         let most = at_least_one(u32::from(ports.blocks()));
         if most < self.lanes {
@@ -167,7 +164,7 @@ impl Fit {
     }
 }
 
-/// How many lanes the machine carries, and what keeps it from more.
+/// Computes the number of lanes from measured values, with the reason.
 fn reckon(needs: &LaneNeeds, room: &Room, processors: NonZeroU32) -> Reckoning {
     let of = |free: u64, each: u64| u32::try_from(free / each.max(1)).unwrap_or(u32::MAX);
     let mut unknown = Vec::new();
@@ -194,11 +191,11 @@ fn reckon(needs: &LaneNeeds, room: &Room, processors: NonZeroU32) -> Reckoning {
     allowed.extend(memory.map(|most| (most, Some("memory"))));
     allowed.extend(disk.map(|most| (most, Some("disk"))));
     let ports = u32::from(needs.ports.blocks());
-    // Rarely scarce, and then worth a word.
+    // Named only if scarcer than everything else, which is rare.
     if allowed.iter().all(|(most, _)| ports < *most) {
         allowed.push((ports, Some("range of ports")));
     }
-    // Stable, so processors are named first where several are equally scarce.
+    // The sort is stable, so processors are named first where several are equally scarce.
     allowed.sort_by_key(|(most, _)| *most);
     let scarcest = allowed.first().map_or(1, |(most, _)| *most);
     let say = |(most, what): &(u32, Option<&str>)| match what {
@@ -214,7 +211,7 @@ fn reckon(needs: &LaneNeeds, room: &Room, processors: NonZeroU32) -> Reckoning {
     Reckoning { lanes: at_least_one(scarcest), because }
 }
 
-/// How many processors this process may use.
+/// Returns the number of processors this process may use.
 fn processors() -> NonZeroU32 {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     at_least_one(u32::try_from(processors).unwrap_or(u32::MAX))
@@ -224,7 +221,7 @@ fn at_least_one(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
-/// What a person should know who asked for a cap on the memory of a leaf that cannot be held here.
+/// Returns a remark if a memory cap is configured and cannot be enforced here.
 fn uncapped(cap: Option<u64>, support: Result<(), String>) -> Option<String> {
     let (cap, why) = (cap?, support.err()?);
     Some(format!(
@@ -237,8 +234,8 @@ fn below(free: u64, floor: u64) -> Option<Short> {
     (free < floor).then_some(Short { free, floor })
 }
 
-/// How many lanes fit. `limits` are what has to stay free on the disk, and what a lane needs of the
-/// memory; 0 is not looked at.
+/// Computes how many of the `wanted` lanes fit. `limits` are the free disk space to keep and the memory per
+/// lane, in bytes; 0 disables the check.
 fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU32) -> Fit {
     let (min_free, lane_memory) = limits;
     let mut fit = Fit { lanes: wanted, remarks: Vec::new(), short: None };
@@ -274,12 +271,12 @@ fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU
     fit
 }
 
-/// What is free on the fullest of the disks of these places.
+/// Returns the free space on the fullest of the disks of these places.
 fn least_free<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> io::Result<u64> {
     places.into_iter().try_fold(u64::MAX, |least, place| Ok(least.min(free(place)?)))
 }
 
-/// What is free where `place` is, or will be.
+/// Returns the free space at `place`, or at its nearest parent that exists.
 fn free(place: &Utf8Path) -> io::Result<u64> {
     let mut there: Utf8PathBuf = place.to_owned();
     while !there.exists() && there.pop() {}
@@ -287,7 +284,7 @@ fn free(place: &Utf8Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// What the kernel says is available, from a file like `/proc/meminfo`.
+/// Reads the available memory from a file like `/proc/meminfo`.
 fn available(file: &Utf8Path) -> io::Result<u64> {
     let text = fs_err::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

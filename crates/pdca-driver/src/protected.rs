@@ -6,7 +6,7 @@
 use pdca_gates::{Checks, Command};
 use pdca_lanes::footprint;
 
-/// Directories of CI, agents, tools and our own, wherever they lie in the tree.
+/// Directories of CI, agents, tools and `pdca`, anywhere in the tree.
 const DIRECTORIES: [&str; 13] = [
     ".pdca",
     ".github",
@@ -23,8 +23,8 @@ const DIRECTORIES: [&str; 13] = [
     ".agents",
 ];
 
-/// Files with a fixed name, wherever they lie in the tree: our configuration, CI, what agents read, and
-/// what decides which tests run.
+/// File names anywhere in the tree: our configuration, CI, instructions to agents, and
+/// configuration that decides which tests run.
 const NAMES: [&str; 22] = [
     "pdca.toml",
     "agents.md",
@@ -50,10 +50,10 @@ const NAMES: [&str; 22] = [
     "karma.conf.js",
 ];
 
-/// Files whose name only begins with this: the configuration of test runners.
+/// Prefixes of file names: the configuration of test runners.
 const STARTS: [&str; 4] = ["jest.config.", "vitest.config.", "playwright.config.", ".mocharc."];
 
-/// What a program that gates often run reads its commands from.
+/// The files from which common programs in gates read their commands.
 const READ_BY: [(&str, &[&str]); 4] = [
     ("make", &["makefile", "gnumakefile"]),
     ("just", &["justfile", ".justfile"]),
@@ -61,7 +61,7 @@ const READ_BY: [(&str, &[&str]); 4] = [
     ("tox", &["tox.ini"]),
 ];
 
-/// The protected paths that a patch writes, sorted. A patch that cannot be read has none: it never
+/// Returns the protected paths that a patch writes, sorted. An unreadable patch has none, because it never
 /// passes its gates.
 pub(crate) fn protected_paths(rows: &Checks, patch: &[u8]) -> Vec<String> {
     let mut paths = footprint(patch).unwrap_or_default();
@@ -70,7 +70,7 @@ pub(crate) fn protected_paths(rows: &Checks, patch: &[u8]) -> Vec<String> {
     paths
 }
 
-/// Every word of every gate, in small letters and without a leading `./`.
+/// Returns every word of every gate, in lower case and without a leading `./`.
 fn gate_words(rows: &Checks) -> Vec<String> {
     let mut words = Vec::new();
     for command in rows.as_slice().iter().flat_map(|row| [Some(&row.command), row.fix.as_ref()]) {
@@ -92,7 +92,7 @@ fn gate_words(rows: &Checks) -> Vec<String> {
     words
 }
 
-/// Whether a path decides how changes are judged. Case does not count: some file systems ignore it.
+/// Returns whether a path decides how changes are judged. Case is ignored, because some file systems ignore it.
 fn is_protected(path: &str, gate_words: &[String]) -> bool {
     let path = path.to_lowercase();
     let mut parts: Vec<&str> = path.split('/').collect();

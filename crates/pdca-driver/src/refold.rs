@@ -1,16 +1,16 @@
-//! A stale result is folded onto the base that it would have now, and checked again without a builder.
+//! Folds a stale result onto its present base, and has it checked again without a builder.
 //!
 //! # Protocol
 //! 1. *Fold*: the change is folded, commit by commit, onto the base of a new attempt, in the object store.
-//!    Where that conflicts, a builder has to do it again.
+//!    If that conflicts, a builder has to do the work again.
 //! 2. *Record*: the next attempt is recorded with its base, its commits and the reason, and a ref keeps
 //!    the commits. Until here the bundle is untouched.
 //! 3. *Archive*: the stale attempt is moved away, and the reason goes into the brief.
 //! 4. *Do* finds the recorded commits under the number of the archive and takes them in place of calling
 //!    the builder; Check judges them as any other change.
 //!
-//! A driver that dies between 2 and 3 leaves a record that is one ahead of the bundle: the next one goes
-//! on with 3. One that dies in 3 or 4 leaves what every archive and every attempt leaves.
+//! A driver that dies between 2 and 3 leaves a record that is one ahead of the bundle: the next one continues
+//! with 3. One that dies in 3 or 4 leaves the traces of any other archive or attempt.
 
 use std::collections::BTreeMap;
 
@@ -28,18 +28,18 @@ use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::event::What;
 use crate::run_bundle::{BeatError, Driver};
 
-/// What became of a stale result.
+/// The outcome of folding a stale result.
 enum Refolded {
-    /// It fits the new base.
+    /// It applies to the new base.
     Onto(Box<Attempt>),
-    /// It does not: a builder has to do it again.
+    /// It does not apply: a builder has to do it again.
     Conflict(String),
-    /// Its new base cannot be made yet.
+    /// The new base cannot be computed yet.
     Waits,
 }
 
-/// Brings a stale result back to where Check begins, or to Do where it does not fit any more. Says
-/// whether there was anything to do. The caller holds the bundle.
+/// Returns a stale result to the beginning of Check, or to Do if it no longer applies. Returns
+/// whether the result was stale. The caller holds the bundle.
 pub(crate) fn mend(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -115,7 +115,7 @@ fn refold(
     };
     let patch = require_patch(bundle)?;
     let Some(head) = known.head_of(&sha256_hex(&patch)) else {
-        return Ok(Refolded::Conflict("its commits are not to be had any more".to_owned()));
+        return Ok(Refolded::Conflict("its commits no longer exist".to_owned()));
     };
     let (old, head) = (commit_id(&known.base)?, commit_id(head)?);
     let run = "refold".parse().expect("because it is letters only");
@@ -143,7 +143,7 @@ fn refold(
     let change = change
         .map_err(|source| BaseError::Seal { id: bundle.id().clone(), source: Box::new(source) })?;
     let entries = [Entry::new(change, [])];
-    // Each commit is picked as it is; merging would bring the old base along.
+    // Pick commit by commit; a merge would bring the old base along.
     let plan = Plan::new(base.commit, Strategy::RebaseFf, entries);
     let plan = plan.map_err(BaseError::from)?.keeping_messages();
     let drivers = cx.config.integrate.drivers().map_err(BaseError::from)?;
@@ -154,7 +154,7 @@ fn refold(
     Ok(match fate {
         Some(Fate::Applied { commits }) => {
             let Some(last) = commits.last() else { return Ok(Refolded::Waits) };
-            // Which patch it is, is known once a lane has made it.
+            // The digest of the patch is known once a lane has computed the difference.
             let head = last.applied.to_string();
             let changes = vec![ChangeCommit { patch: String::new(), head }];
             let iterations = next_iteration(bundle)?;
@@ -187,7 +187,7 @@ fn refold(
 }
 
 fn next_iteration(bundle: &Bundle) -> Result<u32, BeatError> {
-    // The archive takes the largest number plus one; planning it changes nothing.
+    // The archive takes the largest number plus one; planning the archive changes nothing.
     Ok(archive_stale(bundle, "")?.number)
 }
 
@@ -198,8 +198,8 @@ fn put_away_stale(cx: &Driver<'_>, bundle: &Bundle, said: &str) -> Result<(), Be
     Ok(())
 }
 
-/// Puts the commits of a refolded change in place as the result of Do, where there are any for this
-/// attempt. Says whether there were.
+/// Publishes the commits of a refolded change as the result of Do, if there are any for this
+/// attempt. Returns whether there were.
 pub(crate) fn take_refolded(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -228,17 +228,17 @@ pub(crate) fn take_refolded(
     Ok(true)
 }
 
-/// Why a result is stale, and whether it can be mended now.
+/// The reason a result is stale, and the prerequisite that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Staleness {
-    /// In a sentence.
+    /// One sentence.
     pub why: String,
-    /// The prerequisite that has to have a result first; none where the next drive mends it.
+    /// The prerequisite that needs a result first; `None` if the next run refolds it.
     pub waits_for: Option<BundleId>,
 }
 
-/// The bundles whose results are stale. What cannot be looked at is not: it is found out when the
-/// bundle is driven.
+/// Returns the bundles whose results are stale. Unreadable ones are left out; their errors are reported when they
+/// are run.
 pub fn stale_results(config: &WorkspaceConfig) -> BTreeMap<BundleId, Staleness> {
     let mut fronts: BTreeMap<(String, String), Vec<BundleId>> = BTreeMap::new();
     for bundle in config.dirs.bundles.list().unwrap_or_default() {
@@ -264,7 +264,7 @@ pub fn stale_results(config: &WorkspaceConfig) -> BTreeMap<BundleId, Staleness> 
     found
 }
 
-/// The prerequisite of a bundle that has no result to stand on.
+/// Returns the first prerequisite of a bundle that has no usable result.
 fn lacking(config: &WorkspaceConfig, landscape: &Landscape, id: &BundleId) -> Option<BundleId> {
     let brief = config.dirs.bundles.bundle(id).read(Artifact::Brief).ok().flatten()?;
     let brief = Brief::parse(&String::from_utf8_lossy(&brief));

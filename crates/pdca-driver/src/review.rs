@@ -1,4 +1,4 @@
-//! Check: the reviewer, and advisers beside it, judge the change without its builder's notes.
+//! Check: the reviewer and advisers judge the change without its builder's notes.
 
 use camino::Utf8Path;
 use pdca_leaves::{BoxError, Call, CallPaths, Inputs, LeafConfig, LeafError, LeafOutcome, Role};
@@ -44,7 +44,7 @@ pub(crate) fn review(
     // The job goes with the bundle's other jobs when it halts.
 }
 
-/// One adviser. Its advice is welcome, and its failure is only told.
+/// Asks one adviser. A failure is a warning only.
 fn advise(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -72,7 +72,7 @@ fn advise(
     }
 }
 
-/// Has one independent leaf look at the change, in a copy of the checkout that is its own.
+/// Asks one independent leaf about the change, in a private copy of the checkout.
 fn ask(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -89,7 +89,7 @@ fn ask(
     };
     let inputs = Inputs::gather(role, bundle).map_err(|error| failed(error.into()))?;
     let kept = cx.config.kept();
-    // The checkout it was built in, with what lies beside it and was not committed, and everybody else's.
+    // Hides the builder's checkout with its uncommitted files, and all other lanes.
     let hidden = [cx.config.lanes.root.clone()];
     let places = CallPaths {
         workspace: &cx.config.dirs.root,
@@ -133,7 +133,7 @@ fn ask(
     let Guarded { answer, planted } = cx.guarded(bundle, &request)?;
     let mut written = wire.map(|wire| wire.breaches()).unwrap_or_default();
     if answer.as_ref().map_or(true, |outcome| outcome.guard.is_enforced()) {
-        // It was somebody else: a person who works on. It is said all the same.
+        // A confined leaf cannot have written there, so another process did. Warn only.
         tell_of_primary(cx, bundle, role.as_str(), &written);
         written.clear();
     }
@@ -149,7 +149,6 @@ fn ask(
     })
 }
 
-/// The name of the error log of a reviewer or adviser.
 fn log_name(config: &LeafConfig) -> String {
     match &config.id {
         Some(id) => format!("check-advisory-{id}"),
@@ -157,8 +156,8 @@ fn log_name(config: &LeafConfig) -> String {
     }
 }
 
-/// A throwaway copy of the checkout, made anew, with the configuration of agents as the base has it: the change under
-/// review does not write its review.
+/// Makes a fresh copy of the checkout, with agents' configuration restored from the base, so that the change under
+/// review cannot instruct its reviewer.
 fn lay_out_copy(
     cx: &Driver<'_>,
     bundle: &Bundle,

@@ -1,14 +1,17 @@
-//! A run: the right to work on the targets of a workspace, and the record of what is done with it.
+//! A run: the admission to the targets of a workspace, and the journal of what is done under it.
 //!
-//! A command that drives begins a run. It takes the lock of each target, which lies in the
-//! target's git common directory, so that no second driver works on the same repository through
-//! another path; it takes up the run of a driver that died, or begins one of its own; and it writes
-//! every claim and every end of an attempt into the run's journal before it relies on it.
+//! 1. Take the lock of each target, in its git common directory. It keeps a second driver off the same
+//!    repository, also through another path or workspace.
+//! 2. Resume the run of a driver that died, or create one.
+//! 3. Write every claim and every end of an attempt into the journal, before anything relies on it. After a crash
+//!    the journal says which lanes may hold work.
+//! 4. Before each step and artifact, check that the run was not taken over.
+//! 5. End the run when nothing of it is open.
 //!
-//! A run is over when every bundle of it came to an end of its own: waits for its sign-off, failed,
-//! or cannot start. One that was cut short stays active, and the next command takes it up, so that
-//! what was tried again is counted across commands. Where a bundle stands is never asked of the
-//! journal; the bundle's files say that.
+//! A run is over when every bundle of it has stopped by itself: waits for its sign-off, failed,
+//! or cannot start. An interrupted run stays active, and the next command resumes it, so that
+//! retries are counted across commands. The state of a bundle is never read from the
+//! journal, only from the bundle's files.
 
 mod abort;
 mod begin;
@@ -43,7 +46,7 @@ use crate::config::WorkspaceConfig;
 use crate::run_bundle::BeatError;
 use pdca_exec::BandEnd;
 
-/// A run that this process drives. Dropping it gives the targets back; the record stays.
+/// A run of this process. Dropping it releases the targets; the journal stays.
 #[derive(Debug)]
 pub struct Run {
     journal: Mutex<Journal>,
@@ -54,46 +57,39 @@ pub struct Run {
     admission: Admission,
 }
 
-/// Why something could not be recorded. Nothing that relies on it may be done.
+/// The reason something could not be recorded. Nothing that relies on the record may be done.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The journal refused it, or could not be written.
+    /// The journal refused the record, or could not be written.
     #[error("the run's journal cannot go on")]
     Append(#[from] AppendError),
-    /// A base that is no commit.
+    /// The base is no commit id.
     #[error(transparent)]
     Base(#[from] ObjectIdError),
-    /// The inbox cannot be used.
     #[error("the run's inbox cannot be used")]
     Inbox(#[from] InboxError),
-    /// Somebody took the run over. Whatever this driver does counts for nothing any more.
+    /// Another driver took the run over. Nothing this driver does counts any longer.
     #[error("somebody took run {run} over")]
-    TakenOver {
-        /// The run.
-        run: RunId,
-    },
-    /// The files for people cannot be written.
+    TakenOver { run: RunId },
+    /// The status files cannot be written.
     #[error(transparent)]
     Projection(#[from] StatusFilesError),
 }
 
 impl Run {
-    /// Its id.
     pub fn id(&self) -> RunId {
         self.journal().run().clone()
     }
 
-    /// The epoch of this driver.
     pub fn epoch(&self) -> Epoch {
         self.journal().state().epoch
     }
 
-    /// Where its journal lies.
     pub fn dir(&self) -> Utf8PathBuf {
         self.runs.dir(self.journal().run())
     }
 
-    /// Refuses where somebody took the run over while this driver was stopped, or slept.
+    /// Returns an error if another driver took the run over while this one was stopped or asleep.
     pub(crate) fn require_ours(&self) -> Result<(), RecordError> {
         if self.admission.is_current() {
             Ok(())
@@ -103,11 +99,11 @@ impl Run {
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
-        // A thread that panicked while it held this has appended whole records or none.
+        // Records are appended whole or not at all, so a panic while the lock was held left no half record.
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long drivers were at work on it.
+    /// Returns the time that drivers worked on it, across resumptions.
     pub(crate) fn worked(&self) -> std::time::Duration {
         let journal = self.journal();
         let state = journal.state();
@@ -115,26 +111,25 @@ impl Run {
         state.worked + now.uptime.saturating_sub(state.last.at.uptime)
     }
 
-    /// How many leaves were called in it.
     pub(crate) fn leaf_calls(&self) -> u64 {
         self.journal().state().leaf_calls
     }
 
-    /// Whether the bundle waits for a person who unblocks it, and why.
+    /// Returns the reason why a bundle waits to be unblocked by a person, if it does.
     pub(crate) fn block_of(&self, id: &BundleId) -> Option<String> {
         let journal = self.journal();
         journal.state().bundles.get(id)?.status.recovery_block().map(str::to_owned)
     }
 
-    /// Claims a bundle for a lane, with the next generation, unless this driver has it already.
-    /// A bundle that is not of this run is nobody's business here.
+    /// Claims a bundle for a lane, with the next generation, unless this driver already holds it.
+    /// A bundle outside this run is ignored.
     pub(crate) fn claim(&self, id: &BundleId, slot: u32, base: &str) -> Result<(), RecordError> {
         let mut journal = self.journal();
         let Some(work) = journal.state().bundles.get(id) else { return Ok(()) };
         let mut records = Vec::new();
         match &work.status {
             WorkstreamStatus::Running => return Ok(()),
-            // A person sent it back, or runs it again: it goes on from where it waited.
+            // A person sent it back or runs it again, which lifts the block.
             WorkstreamStatus::Blocked { .. } => {
                 records.push(Record::Unblocked { bundle: Some(id.clone()) });
             }
@@ -154,8 +149,8 @@ impl Run {
         Ok(())
     }
 
-    /// Returns the generation of the attempt at a bundle: that under way, or the one that a claim would begin.
-    /// None for a bundle that is not of this run.
+    /// Returns the generation of the current attempt at a bundle, or of the one that a claim would begin;
+    /// `None` for a bundle outside this run.
     pub(crate) fn generation_of(&self, id: &BundleId) -> Option<Generation> {
         let journal = self.journal();
         let work = journal.state().bundles.get(id)?;
@@ -165,9 +160,9 @@ impl Run {
         }
     }
 
-    /// The branch for the attempt at a bundle that this run has claimed; none where it has not.
+    /// Returns the branch of the current attempt at a bundle; `None` if this run has not claimed it.
     pub(crate) fn branch(&self, id: &BundleId) -> Option<String> {
-        // Before the journal is held, because that is where the run's name is.
+        // `id` locks the journal too, so it comes first.
         let run = self.id();
         let generation = {
             let journal = self.journal();
@@ -177,7 +172,7 @@ impl Run {
         attempt_branch(run.as_str(), id, generation.get()).ok()
     }
 
-    /// Notes that a leaf is about to be called, which costs.
+    /// Records that a leaf is about to be called, for the limit on calls.
     pub(crate) fn leaf_called(&self, id: &BundleId, role: &str) -> Result<(), RecordError> {
         let mut journal = self.journal();
         if journal.state().bundles.contains_key(id) {
@@ -187,7 +182,7 @@ impl Run {
         Ok(())
     }
 
-    /// Notes what the gates said about an attempt.
+    /// Records the verdicts of the gates over an attempt.
     pub(crate) fn judged(
         &self,
         id: &BundleId,
@@ -206,7 +201,7 @@ impl Run {
         Ok(())
     }
 
-    /// Notes how an attempt ended, if the bundle was claimed at all.
+    /// Records the end of an attempt, if the bundle was claimed.
     pub(crate) fn ended(
         &self,
         id: &BundleId,
@@ -239,7 +234,7 @@ impl Run {
         Ok(())
     }
 
-    /// What people asked for since the last time. Each is taken once.
+    /// Returns the requests that people made since the last call. Each is returned once.
     pub(crate) fn requests(&self) -> Result<Vec<Request>, RecordError> {
         let mut journal = self.journal();
         let inbox = Inbox::new(&self.runs, &journal.run().clone());
@@ -270,8 +265,8 @@ impl Run {
         Ok(taken)
     }
 
-    /// Lets a bundle, or the run itself, go on where it was blocked, as the request of that name asks.
-    /// Says whether it was blocked.
+    /// Unblocks a bundle, or the run itself, on the request of that name.
+    /// Returns whether it was blocked.
     pub fn unblock(
         &self,
         name: &RunId,
@@ -294,21 +289,20 @@ impl Run {
         Ok(true)
     }
 
-    /// Where the run stands.
     pub fn state(&self) -> RunState {
         self.journal().state().clone()
     }
 
-    /// Ends the run if every bundle came to an end of its own. Says whether it did.
+    /// Ends the run if every bundle of it has stopped by itself. Returns whether it did.
     pub fn finish(&self) -> Result<bool, RecordError> {
         let mut journal = self.journal();
         let state = journal.state();
         let is_open = |(id, work): (&BundleId, &Workstream)| match &work.status {
-            // Cut short after its last step, or decided by a person meanwhile: its files say that
+            // Interrupted after its last step, or decided by a person meanwhile: the files say that
             // nothing is left to do.
             WorkstreamStatus::Interrupted => can_go_on(&self.bundles, id),
             WorkstreamStatus::Running => true,
-            // What was finished or given up meanwhile waits for nobody.
+            // A bundle that was finished or discontinued meanwhile needs no unblocking.
             WorkstreamStatus::Blocked { reason, .. } => {
                 *reason == Reason::Recovery && can_go_on(&self.bundles, id)
             }
@@ -328,7 +322,7 @@ impl Run {
     }
 }
 
-/// Whether a driver has something to do for a bundle, by its files. One that cannot be read may.
+/// Returns whether a driver can continue a bundle, by its files. An unreadable bundle counts.
 fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
     match bundles.bundle(id).glance() {
         Err(LoadError::Missing { .. }) => false,
@@ -344,8 +338,8 @@ fn can_go_on(bundles: &BundleRoot, id: &BundleId) -> bool {
     }
 }
 
-/// Whether anything is left to do in a run: a bundle that a driver would go on with, or something that
-/// a person must unblock.
+/// Returns whether anything is left to do in a run: a bundle to continue, or a block that
+/// a person must lift.
 pub fn has_work(config: &WorkspaceConfig, state: &RunState) -> bool {
     state.phase.is_blocked()
         || !state.intents.is_empty()
@@ -363,24 +357,23 @@ pub fn has_work(config: &WorkspaceConfig, state: &RunState) -> bool {
         })
 }
 
-/// Whether the driver of a run ended in the middle of something, and not in an orderly way: after a signal
-/// that it heeded nothing runs and no intent is open.
+/// Returns whether the driver of a run died in the middle of something. After a signal that it handled, nothing
+/// is running and no intent is open.
 pub fn was_cut_short(state: &RunState) -> bool {
     let is_running = |work: &Workstream| work.status == WorkstreamStatus::Running;
     !state.intents.is_empty() || state.bundles.values().any(is_running)
 }
 
-/// A bundle that the machine failed, and that is not tried again at once.
+/// A bundle that waits before its next attempt, after faults of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// How often it was tried.
     pub attempts: u32,
-    /// How long it is left alone from now on.
+    /// The remaining wait.
     pub left: std::time::Duration,
 }
 
-/// The bundles of a run that are to be left alone for a while, because the machine failed them more than
-/// once: the pause doubles with each time. A person who names one does not wait for it.
+/// Returns the bundles of a run that have to wait because of repeated faults of the machine: the wait
+/// doubles with each fault. A bundle that a person names does not wait.
 pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
     let limits = Limits::default();
     let pause = |id: &BundleId, work: &Workstream| {
@@ -388,13 +381,13 @@ pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
             let allowance = state.tally.allowance(&limits, Some(id), phase, Cause::Host, now);
             let count = state.tally.count(Some(id), phase, Cause::Host)?;
             let attempts = count.attempts;
-            // What happened once may be over, and what a person unblocked since was mended.
+            // A single fault may be over, and a bundle that was unblocked since is considered repaired.
             if attempts < 2 || work.since.seq > count.last.seq {
                 return None;
             }
             match allowance {
                 Allowance::After(left) => Some(Pause { attempts, left }),
-                // What is exhausted is blocked, and waits for a person.
+                // An exhausted bundle is blocked instead.
                 Allowance::Now | Allowance::Exhausted => None,
             }
         };
@@ -405,7 +398,7 @@ pub fn pauses(state: &RunState, now: Now<'_>) -> BTreeMap<BundleId, Pause> {
     interrupted.filter_map(|(id, work)| Some((id.clone(), pause(id, work)?))).collect()
 }
 
-/// Whether a bundle of a run, or the run itself, waits for a person.
+/// Returns whether a bundle of a run, or the run itself, is blocked.
 fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
     match bundle {
         None => state.phase.is_blocked(),
@@ -413,7 +406,7 @@ fn is_blocked(state: &RunState, bundle: Option<&BundleId>) -> bool {
     }
 }
 
-/// What ends a run in which nothing is at work any more.
+/// Returns the records that end a run in which nothing is running.
 fn closing(journal: &Journal) -> Vec<Record> {
     let state = journal.state();
     let mut records = vec![Record::Entered { activity: Activity::Draining }];
@@ -442,7 +435,7 @@ fn closing(journal: &Journal) -> Vec<Record> {
     records
 }
 
-/// Blocks a bundle that was tried again often enough, once.
+/// Blocks a bundle whose retries are exhausted.
 fn exhaust(
     journal: &mut Journal,
     id: &BundleId,
@@ -461,7 +454,7 @@ fn exhaust(
     journal.append(at, vec![Record::Blocked { bundle, reason, evidence }]).map(drop)
 }
 
-/// What the end of a drive is for the run.
+/// Classifies the end of a bundle's run for the journal.
 fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
     let Err(error) = result else { return BeatEnding::Finished };
     match error {
@@ -469,7 +462,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
         BeatError::Interrupted | BeatError::Panicked { .. } => {
             BeatEnding::Interrupted { cause: Cause::Crash }
         }
-        // A host that was lost is no fault of the bundle, and what came too late counts for nothing.
+        // A lost host is not the bundle's fault, and a stale result does not count.
         BeatError::Checkout(_)
         | BeatError::Own(_)
         | BeatError::Record(_)
@@ -495,7 +488,7 @@ fn ending(result: &Result<BandEnd, BeatError>) -> BeatEnding {
     }
 }
 
-/// What kind of work an end belongs to.
+/// Returns the phase in which an end counts against the retries.
 fn phase(result: &Result<BandEnd, BeatError>) -> Phase {
     match result {
         Err(BeatError::Checkout(_)) => Phase::Prepare,

@@ -1,4 +1,11 @@
-//! One bundle, step by step, until a person is due.
+//! Runs one bundle, step by step, until a person has to decide.
+//!
+//! 1. Take the bundle's lock, so that two drivers never write the same bundle.
+//! 2. Compare the bundle with the guard of an earlier driver, before any state is derived: a child that
+//!    outlived its driver may have written files that would move the state.
+//! 3. Load the files, derive the [`Position`], and let [`step`] choose.
+//! 4. Carry the step out. Its artifact is published last, because its presence is what moves the state.
+//! 5. Load again. A position that did not change is a defect and ends the loop ([`BeatError::NoProgress`]).
 
 use std::io;
 use std::time::Instant;
@@ -40,26 +47,24 @@ use crate::step::{Position, Reviewed, Step, step};
 pub struct Driver<'a> {
     /// The resolved configuration.
     pub config: &'a WorkspaceConfig,
-    /// Who is told of every effect.
+    /// Observes every durable change, before and after.
     pub effects: &'a dyn Effects,
-    /// Where facts are emitted.
     pub events: &'a Stream,
-    /// The integration or base that facts are about, in place of the bundle.
+    /// The integration or base that events are about, in place of the bundle.
     pub scope: Option<&'a Scope>,
-    /// Where the dispatcher hears that a change writes more than its brief declares.
+    /// Tells the dispatcher that a change writes more than its brief declares.
     pub drifts: Option<&'a Sender<Drifted>>,
-    /// What stops the driver.
     pub cancel: &'a Cancel,
-    /// The lane it is pinned to, where there are several.
+    /// The lane it is pinned to; `None` with a single lane.
     pub lane_env: Option<&'a LaneEnv>,
-    /// The run it works in; none where a person asks for one thing alone.
+    /// The run it works in; `None` for a command outside any run.
     pub run: Option<&'a Run>,
-    /// Does bands and gates combinations; where none is given, [`LocalExecutor`](crate::LocalExecutor).
+    /// Runs bands and gates combinations; `None` means [`LocalExecutor`](crate::LocalExecutor).
     pub executor: Option<&'a dyn Executor>,
 }
 
 impl<'a> Driver<'a> {
-    /// Makes a driver outside any run, in one lane, whose effects nobody is told of.
+    /// Makes a driver outside any run, with one lane and unobserved effects.
     pub fn new(config: &'a WorkspaceConfig, events: &'a Stream, cancel: &'a Cancel) -> Self {
         Self {
             config,
@@ -81,111 +86,73 @@ impl std::fmt::Debug for Driver<'_> {
     }
 }
 
-/// Why a bundle could not go on. What it has on disk is whole, and the next run goes on from it.
+/// The reason a bundle could not continue. Its files are whole, and the next run continues from them.
 #[derive(Debug, thiserror::Error)]
 pub enum BeatError {
-    /// The driver was told to stop.
+    /// Cancellation was requested.
     #[error("interrupted")]
     Interrupted,
-    /// Somebody else has the bundle.
+    /// Another process holds the bundle.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The bundle cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// An earlier attempt cannot be archived.
     #[error("the attempt cannot be archived")]
     Archive(#[from] ArchiveError),
-    /// It is not known where the bundle is to be built.
+    /// The target to build in cannot be chosen.
     #[error(transparent)]
     Target(#[from] TargetChoiceError),
-    /// The base of the attempt cannot be made now. That is no fault of the bundle.
+    /// The base of the attempt cannot be computed now. Not the bundle's fault.
     #[error("its base cannot be made now")]
     Base(#[from] BaseError),
-    /// The private checkout cannot be used. That is no fault of the bundle.
+    /// The private checkout cannot be used. Not the bundle's fault.
     #[error(transparent)]
     Checkout(#[from] CheckoutError),
-    /// The gates could not be run to their end.
+    /// The gates could not be run to the end.
     #[error(transparent)]
     Gates(pdca_gates::GatesError),
-    /// A leaf failed for good. What it said is in its error log in the bundle.
+    /// A leaf failed and is not retried. Its output is in the error log in the bundle.
     #[error("the {role} failed; see {log}")]
-    Leaf {
-        /// Which one.
-        role: &'static str,
-        /// The error log.
-        log: camino::Utf8PathBuf,
-        /// How it failed.
-        source: Box<pdca_leaves::LeafError>,
-    },
-    /// The builder changed nothing, which is neither success nor a reason to try again unasked.
+    Leaf { role: &'static str, log: camino::Utf8PathBuf, source: Box<pdca_leaves::LeafError> },
+    /// The builder changed nothing, which is neither success nor a reason to retry unasked.
     #[error("the builder changed nothing; see {log}")]
-    NoChange {
-        /// The error log.
-        log: camino::Utf8PathBuf,
-    },
-    /// The builder left repositories of their own in the checkout; they are kept when it is cleared.
+    NoChange { log: camino::Utf8PathBuf },
+    /// The builder left nested repositories in the checkout; they are kept when it is cleared.
     #[error("the builder left a repository inside the checkout; see {log}")]
     Nested {
-        /// The error log.
         log: camino::Utf8PathBuf,
-        /// Where they are, relative to the checkout.
+        /// Paths relative to the checkout.
         nested: Vec<camino::Utf8PathBuf>,
     },
-    /// The builder's patch cannot be taken.
     #[error("the builder's patch cannot be taken; see {log}")]
-    Patch {
-        /// The error log.
-        log: camino::Utf8PathBuf,
-        /// Why not.
-        source: pdca_lanes::ApplyError,
-    },
-    /// Something was written outside the checkout while a leaf ran. Nothing was restored.
+    Patch { log: camino::Utf8PathBuf, source: pdca_lanes::ApplyError },
+    /// Files outside the checkout changed while a leaf ran. They are not restored.
     #[error("something was written where it must not be while the {role} ran; see {log}")]
-    Breach {
-        /// Which leaf.
-        role: &'static str,
-        /// The error log.
-        log: camino::Utf8PathBuf,
-        /// What was written.
-        written: Vec<String>,
-    },
-    /// The patch on disk is empty, or went away.
+    Breach { role: &'static str, log: camino::Utf8PathBuf, written: Vec<String> },
+    /// The patch on disk is empty or missing.
     #[error("patch.diff changes nothing")]
     EmptyPatch,
     /// The patch on disk no longer applies to its base.
     #[error("patch.diff does not apply to {base}")]
-    Stale {
-        /// The base.
-        base: String,
-        /// Why not.
-        source: pdca_lanes::ApplyError,
-    },
-    /// The bundle is signed off, and the gate report it was signed on cannot be read.
+    Stale { base: String, source: pdca_lanes::ApplyError },
+    /// The bundle is signed off, and the gate report behind the sign-off cannot be read.
     #[error("the bundle is signed off, and its gate report cannot be read; it is not judged again")]
     Signed,
     /// A step ended without moving the bundle: a defect, caught before it loops.
     #[error("the step {step:?} left the bundle where it was")]
-    NoProgress {
-        /// The step.
-        step: Step,
-    },
-    /// What is about to be done cannot be recorded, so it is not done.
+    NoProgress { step: Step },
+    /// The intent cannot be recorded, so the effect is not carried out.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The run may call no more leaves.
+    /// The run's limit on leaf calls is reached.
     #[error("the run has called {called} leaves, which is its limit")]
-    Capped {
-        /// How many it called.
-        called: u64,
-    },
-    /// Trying it again was tried enough.
+    Capped { called: u64 },
+    /// The run blocked the bundle after too many attempts.
     #[error("it was blocked: {evidence}")]
     Blocked {
-        /// What a person should see.
+        /// The reason, as shown to a person.
         evidence: String,
     },
     /// The executor failed, or its host was lost.
@@ -194,19 +161,15 @@ pub enum BeatError {
     /// The executor answered for another attempt.
     #[error(transparent)]
     StaleResult(#[from] StaleResult),
-    /// The thread that drove it panicked: a defect, and no other bundle's concern.
+    /// The worker thread panicked: a defect that must not affect other bundles.
     #[error("the driver's thread panicked: {said}")]
-    Panicked {
-        /// What it said.
-        said: String,
-    },
-    /// The driver's own directory cannot be used.
+    Panicked { said: String },
     #[error("the driver's own files cannot be used")]
     Own(#[source] io::Error),
 }
 
 impl Driver<'_> {
-    /// Drives one bundle until it halts.
+    /// Runs one bundle until it halts, holding its lock.
     pub fn run_bundle(&self, bundle: &Bundle) -> Result<BandEnd, BeatError> {
         let _taken = self.config.locks().take_for(bundle.id(), self.slot())?;
         if let Some(evidence) = self.run.and_then(|run| run.block_of(bundle.id())) {
@@ -214,7 +177,7 @@ impl Driver<'_> {
         }
         let begun = Instant::now();
         let driven = match steps(self, bundle) {
-            // A git that was ended because an end was asked for is no fault of the lane's.
+            // Cancellation kills git children too; that is not a fault of the lane.
             Err(BeatError::Checkout(_)) if self.cancel.is_cancelled() => {
                 Err(BeatError::Interrupted)
             }
@@ -246,13 +209,13 @@ impl Driver<'_> {
         driven
     }
 
-    /// Where a bundle stands, as far as the next step depends on it.
+    /// Returns the position of a bundle, as far as the next step depends on it.
     pub fn position(&self, snapshot: &Snapshot) -> Result<Position, LoadError> {
         let brief = snapshot.authored_brief();
         let closes =
             brief.is_some_and(|brief| close_disposition(brief, &self.config.close_words).is_some());
         let has = |artifact| snapshot.artifacts.contains(artifact);
-        // Only there does the answer decide anything, and it costs a look at the whole patch.
+        // Decides only in this state, and costs reading the whole patch.
         let outdated = snapshot.state == State::Checked
             && (snapshot.coverage()? == Coverage::Changed
                 || is_drift_outdated(self.config, snapshot)?);
@@ -269,7 +232,7 @@ impl Driver<'_> {
         })
     }
 
-    /// Does a job where jobs are done, and takes what counts of the answer.
+    /// Runs a job with the configured executor. A result counts only under the name of the job.
     pub(crate) fn execute(&self, job: &Job, cx: &JobContext<'_>) -> Result<JobOutcome, BeatError> {
         let result = match self.executor {
             Some(executor) => executor.execute(job, cx),
@@ -278,7 +241,7 @@ impl Driver<'_> {
         Ok(result?.counted_under(&job.name)?)
     }
 
-    /// Drives one bundle as a job.
+    /// Runs one bundle as a job.
     pub fn run_band(&self, id: &BundleId, slot: Option<u32>) -> Result<BandEnd, BeatError> {
         let generation = self.run.and_then(|run| run.generation_of(id)).map_or(1, Generation::get);
         let job = Job {
@@ -302,7 +265,7 @@ impl Driver<'_> {
         name.map_err(|error| BeatError::Executor(JobError::Failed(Box::new(error))))
     }
 
-    /// Puts an artifact in place, as one effect.
+    /// Publishes an artifact as one effect, provided that the run still owns the workspace.
     pub(crate) fn publish(
         &self,
         bundle: &Bundle,
@@ -313,7 +276,7 @@ impl Driver<'_> {
         Ok(self.effects.perform(artifact.file_name(), || bundle.publish(artifact, bytes))?)
     }
 
-    /// Moves whatever judges a change out of the way, because it was not this one; nothing of it is lost.
+    /// Renames the verdicts of an earlier change, so that they do not count for this one. Nothing is deleted.
     pub(crate) fn set_aside_verdicts(
         &self,
         bundle: &Bundle,
@@ -335,7 +298,7 @@ impl Driver<'_> {
         self.events.emit(scope, self.slot(), what);
     }
 
-    /// The slot it is pinned to; none where there is one lane only.
+    /// The slot it is pinned to; `None` with a single lane.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.lane_env.map(|lane_env| lane_env.slot)
     }
@@ -345,14 +308,13 @@ impl Driver<'_> {
     }
 }
 
-/// An executor that answers something else than what it was asked.
 pub(crate) fn unexpected_outcome(name: &JobName) -> BeatError {
     let said = format!("the executor answered {name} with the outcome of another kind of work");
     BeatError::Executor(JobError::Failed(said.into()))
 }
 
 fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
-    // A driver before this one may have died while a child ran: compare before any state is derived.
+    // An earlier driver may have died while a child ran: compare before any state is derived.
     let written = relieve_guard(cx, bundle)?;
     if !written.is_empty() {
         let text =
@@ -365,7 +327,7 @@ fn steps(cx: &Driver<'_>, bundle: &Bundle) -> Result<BandEnd, BeatError> {
     let mut steps = 0;
     let mut is_drift_told = false;
     loop {
-        // Also for a patch that was there already: whoever drives others beside it must know.
+        // Also for a patch that existed before: the dispatcher needs it to schedule the bundle's rivals.
         is_drift_told = is_drift_told || tell_drift(cx, bundle, &snapshot)?;
         let next = step(position);
         if let Step::Halt(halt) = next {
@@ -426,12 +388,12 @@ fn close(cx: &Driver<'_>, bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Be
         Some(found) => {
             cx.publish(bundle, Artifact::CloseDisposition, close_text(&found).as_bytes())
         }
-        // `position` and this look at the same brief.
+        // Unreachable in practice: `position` looked at the same brief.
         None => Err(BeatError::NoProgress { step: Step::Close }),
     }
 }
 
-/// Whether a gating row is red in the report that a bundle has.
+/// Returns whether a gating row failed in the bundle's gate report.
 pub(crate) fn is_red(snapshot: &Snapshot) -> bool {
     snapshot.gates.as_ref().is_some_and(|gates| gates.failed_gating().next().is_some())
 }

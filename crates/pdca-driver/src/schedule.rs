@@ -1,48 +1,48 @@
-//! `[schedule]`: how declarations become a plan, and what is made of a change that leaves them.
+//! `[schedule]`: from declarations to a plan, and the treatment of undeclared changes.
 
 use pdca_dag::foundation::Speculation;
 use pdca_dag::{Awaits, Untouched};
 use serde::{Deserialize, Serialize};
 
-/// What the config says about scheduling.
+/// The `[schedule]` table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
-    /// What a bundle without `Touches` claims: `free` nothing, `exclusive` the whole tree.
+    /// The claim of a bundle without `Touches`: `free` claims nothing, `exclusive` the whole tree.
     pub untouched: Untouched,
-    /// What becomes of a change outside its declared `Touches`.
+    /// The treatment of a change outside its declared `Touches`.
     pub drift: Drift,
-    /// How long a bundle is taken to last when the order is decided.
+    /// The source of estimated durations, which decide the order.
     pub durations: Durations,
-    /// How far what a bundle depends on must be before it may start.
+    /// The state that a dependency must reach before a dependant may start.
     pub dependants: Dependants,
-    /// How far the result of a bundle must be before those that it conflicts or overlaps with may start.
+    /// The state that a result must reach before bundles that conflict or overlap with it may start.
     pub rivals: Rivals,
 }
 
-/// When what depends on a bundle may start. `Depends on (merged)` always waits for the landing.
+/// The condition under which a dependant may start. `Depends on (merged)` always waits for the landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dependants {
-    /// When it is signed off.
+    /// The dependency is signed off.
     #[default]
     Accepted,
-    /// When it is in the target branch.
+    /// The dependency is in the target branch.
     Landed,
-    /// When it is green and waits for its sign-off.
+    /// The dependency is green and waits for its sign-off.
     Built,
 }
 
-/// When a bundle that conflicts or overlaps with one that was built may start.
+/// The condition under which a bundle that conflicts or overlaps with another may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rivals {
-    /// When the other is no longer in flight.
+    /// The other is no longer in flight.
     #[default]
     Built,
-    /// When the result of the other is signed off, sent back or given up.
+    /// The result of the other is signed off, sent back or discontinued.
     Accepted,
-    /// When the result of the other is in the target branch, sent back or given up.
+    /// The result of the other is in the target branch, sent back or discontinued.
     Landed,
 }
 
@@ -67,7 +67,7 @@ impl From<Rivals> for Awaits {
 }
 
 impl Schedule {
-    /// Which results may be stood on before a person accepted them.
+    /// Returns which results may be stood on before a person accepted them.
     pub(crate) fn speculation(self) -> Speculation {
         Speculation {
             on_prerequisites: self.dependants == Dependants::Built,
@@ -76,27 +76,27 @@ impl Schedule {
     }
 }
 
-/// What becomes of a change that leaves what its brief declared.
+/// The treatment of a change that writes undeclared paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Drift {
-    /// The report has a row about it that does not block.
+    /// Adds a row to the report that does not block.
     #[default]
     Warn,
-    /// The report has a row about it that blocks.
+    /// Adds a row to the report that blocks.
     Fail,
-    /// Nothing is said.
+    /// Adds no row.
     Off,
 }
 
-/// How long a bundle is taken to last.
+/// The source of estimated durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durations {
-    /// Every bundle as long as any other.
+    /// All bundles take equally long.
     #[default]
     Unit,
-    /// As long as its last attempt took here; where there was none, as its `Difficulty` says; where
-    /// that is no duration, as long as the others usually take.
+    /// The duration of the last attempt; without one, the `Difficulty` of the brief; if
+    /// that is no duration, the usual duration of the others.
     History,
 }

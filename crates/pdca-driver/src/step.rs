@@ -1,40 +1,37 @@
-//! The one decision of the driver: what comes next, from where a bundle stands.
+//! The one decision of the driver: the next step, given the position of a bundle.
 //!
-//! [`step`] is pure and exhaustive: a new state does not compile until somebody has said here
-//! what the driver does about it. Everything the decision looks at is in [`Position`], which is
-//! read from the bundle's files, so a driver that was killed decides the same again.
+//! [`step`] is pure and exhaustive: a new state does not compile until this module says
+//! how the driver handles it. Everything the decision looks at is in [`Position`], which is
+//! read from the bundle's files, so a driver that was killed makes the same decision again.
 
 use pdca_state::State;
 
 pub use pdca_events::{Halt, Step};
 
-/// Where a bundle stands, as far as the next step depends on it.
+/// The position of a bundle in the cycle, as far as the next step depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The state derived from the files present.
     pub state: State,
-    /// Plan concluded that no fix is due, and nobody has reopened that since.
+    /// Plan concluded that no fix is due, and the bundle was not reopened since.
     pub close: bool,
-    /// Whether the change under check is a close record rather than a patch.
+    /// The change under check is a close record rather than a patch.
     pub closing: bool,
-    /// Whether the gate report there is about another patch than the one there is.
+    /// The gate report is about another patch than the current one, or about other declared paths.
     pub outdated: bool,
-    /// What the reviewer left.
     pub review: Reviewed,
 }
 
-/// What the reviewer left in the bundle.
+/// The trace that the reviewer left in the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reviewed {
-    /// Nobody has reviewed yet.
     No,
-    /// A review is there.
     Yes,
     /// The reviewer failed for good, or its review was void; the record of that is there.
     Failed,
 }
 
-/// What comes next for a bundle at `position`.
+/// Returns the next step for a bundle at `position`.
 pub fn step(position: Position) -> Step {
     match position.state {
         State::Unplanned => Step::Halt(Halt::Unplanned),
@@ -42,10 +39,10 @@ pub fn step(position: Position) -> Step {
         State::Planned if position.close => Step::Close,
         State::Planned => Step::Build,
         State::Built => Step::Gate,
-        // The patch was edited since: what the gates said, they said about another one.
+        // The patch was edited after the gates ran, so the report does not apply to it.
         State::Checked if position.outdated => Step::Gate,
         State::Checked => match position.review {
-            // A close has no patch that anybody could review.
+            // A close has no patch to review.
             _ if position.closing => Step::Assemble,
             Reviewed::No => Step::Review,
             Reviewed::Yes | Reviewed::Failed => Step::Assemble,

@@ -23,41 +23,35 @@ use crate::run_bundle::{BeatError, Driver, is_red};
 use crate::step::{Halt, Step, step};
 use pdca_exec::BandEnd;
 
-/// At every so many ticks all bundles that wait for a person are looked at, whether or not their
-/// directory says that something changed: a file that is edited in place does not show there.
+/// Every so many ticks all bundles that wait for a person are loaded, even if the time stamp of their
+/// directory is unchanged: editing a file in place does not change it.
 const THOROUGH: u32 = 20;
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug)]
 pub struct Batched {
-    /// The bundles that were driven, or had nothing to be driven for, in name order.
+    /// The bundles that were run or needed no run, in name order.
     pub driven: Vec<(Bundle, Result<BandEnd, BeatError>)>,
-    /// The bundles that were not started, in name order, and why.
+    /// The bundles that were not started, in name order, with the reason.
     pub left: Vec<(Bundle, Why)>,
-    /// What stopped the pool before its end, where something other than a signal did.
+    /// The reason that the pool ended early, other than a signal.
     pub stopped: Option<Stop>,
-    /// What was found out about the branches by themselves.
+    /// The verdicts over the branches alone.
     pub bases: Vec<Base>,
 }
 
-/// What stops a pool before its end.
+/// A reason that ends a pool early, other than a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The run was at work for as long as it may be.
+    /// The time limit of the run is reached.
     Duration(Duration),
-    /// A person gave the run up.
-    Aborted {
-        /// Why.
-        why: String,
-    },
-    /// The disk was short of room, so nothing more was started. What ran came to its end.
+    /// A person aborted the run.
+    Aborted { why: String },
+    /// The disk is nearly full, so nothing more was started. Bundles in flight were finished.
     Room(Short),
-    /// A branch that bundles are built on is red by itself, or its gates write where they must not.
-    BaseRed {
-        /// The branches.
-        bases: Vec<Base>,
-    },
-    /// The run cannot be recorded any more.
+    /// A branch that bundles are built on is red by itself, or its gates write outside their checkout.
+    BaseRed { bases: Vec<Base> },
+    /// The journal of the run cannot be written.
     Record {
         /// The error with its causes.
         error: String,
@@ -65,11 +59,11 @@ pub enum Stop {
 }
 
 impl Driver<'_> {
-    /// Drives a batch on so many lanes, as fast as its plan allows.
+    /// Runs a batch on this many lanes, as fast as its plan allows.
     ///
-    /// One bundle's failure stops no other. A sign-off that is recorded meanwhile frees what waited
+    /// The failure of one bundle stops no other. A sign-off that is recorded meanwhile frees the bundles that waited
     /// for it. Returns when nothing is in flight and nothing can start, or when it was cancelled
-    /// and what was in flight has stopped.
+    /// and everything in flight has stopped.
     ///
     /// With the groups of a `lanes.json`, the bundles of each run one after the other in one lane.
     pub fn run_batch(
@@ -102,7 +96,7 @@ impl Driver<'_> {
         let gating = self.cancel.part();
         let asking = Driver { cancel: &gating, ..*self };
         let frontier = std::thread::scope(|scope| {
-            // What is not known when all is built is of no use to anybody.
+            // A verdict over the branch is useless once everything is built, so the gates are cancelled then.
             let _over = CalledOff(&gating);
             match self.config.gate_base {
                 GateBase::Off => {}
@@ -110,7 +104,7 @@ impl Driver<'_> {
                 GateBase::Beside => {
                     let (to, from) = unbounded();
                     host.bases_heard = Some(from);
-                    // Nobody listens any more only where the pool is over.
+                    // Sending fails only after the pool has ended.
                     scope.spawn(move || drop(to.send(gate_bases(&asking, batch, plan))));
                 }
             }
@@ -145,14 +139,14 @@ impl Driver<'_> {
     }
 }
 
-/// What there is to say of a bundle that waits for a person or is finished, without taking it:
+/// Returns the end of a bundle that waits for a person or is finished, without taking its lock:
 /// the person may be about to sign it.
 fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> {
     let snapshot = bundle.load()?;
     let Step::Halt(halt) = step(cx.position(&snapshot)?) else { return Ok(None) };
     let red = is_red(&snapshot);
     let jobs = cx.config.jobs();
-    // A driver that died after the last step left them; whoever holds the bundle may need them.
+    // A driver that died after the last step left them. If another process holds the bundle, it may need them.
     if jobs.of(bundle.id()).exists()
         && let Ok(_taken) = cx.config.locks().take(bundle.id())
     {
@@ -164,7 +158,7 @@ fn look(cx: &Driver<'_>, bundle: &Bundle) -> Result<Option<BandEnd>, BeatError> 
 
 /// A bundle that waits for a sign-off.
 struct Watched {
-    /// When its directory was last changed, as far as was seen.
+    /// The modification time of its directory when last checked.
     seen: Option<SystemTime>,
 }
 
@@ -177,20 +171,20 @@ struct BatchHost<'d> {
     watched: BTreeMap<BundleId, Watched>,
     heard: Receiver<Drifted>,
     ticks: u32,
-    /// The disk is below its floor, as far as was seen.
+    /// Set while the disk is below its floor.
     short: Option<Short>,
     stopped: Option<Stop>,
     /// The bundles that are signed off and not known to have landed.
     accepted: BTreeSet<BundleId>,
-    /// The bundles whose landing somebody waits for.
+    /// The bundles whose landing others wait for.
     awaited: BTreeSet<BundleId>,
-    /// What is known about the branches by themselves.
+    /// The verdicts over the branches alone, as far as known.
     bases: Vec<Base>,
-    /// Where that is heard while bundles are built.
+    /// Delivers them while bundles are built.
     bases_heard: Option<Receiver<Result<Vec<Base>, BeatError>>>,
 }
 
-/// Calls off what still runs when it goes out of scope.
+/// Cancels the gates over branches on drop.
 struct CalledOff<'c>(&'c Cancel);
 
 impl Drop for CalledOff<'_> {
@@ -200,8 +194,8 @@ impl Drop for CalledOff<'_> {
 }
 
 impl BatchHost<'_> {
-    /// Deals with the bundles that the pool does not start. Putting an attempt away that goes back
-    /// to Plan is one of a person's beats, so it happens here, one by one, before any lane starts.
+    /// Handles the bundles that the pool does not start. Archiving an attempt that goes back
+    /// to Plan belongs to a person's beat, so it happens here, one by one, before any lane starts.
     fn settle_the_rest(&mut self, plan: &Plan) {
         let driver = self.driver;
         let left: BTreeSet<&BundleId> =
@@ -223,13 +217,13 @@ impl BatchHost<'_> {
         }
     }
 
-    /// Archives an attempt that a person sent back to Plan; nothing where it is another state now.
+    /// Archives an attempt that a person sent back to Plan; `None` in any other state.
     fn put_away(&self, bundle: &Bundle) -> Option<Result<BandEnd, BeatError>> {
         let state = bundle.glance().ok()?.state;
         (state == State::Iterate(Reentry::Plan)).then(|| self.driver.run_bundle(bundle))
     }
 
-    /// Keeps what became of a bundle, and watches it if a person may change that.
+    /// Stores the result of a bundle, and watches the bundle if a person may change it.
     fn keep(&mut self, id: &BundleId, result: Result<BandEnd, BeatError>) -> Completion {
         let outcome = match &result {
             Ok(BandEnd { halt: Halt::Complete, .. }) => Completion::Complete,
@@ -246,7 +240,7 @@ impl BatchHost<'_> {
         outcome
     }
 
-    /// What a person did to a bundle that waited for a sign-off; `None` where it waits on.
+    /// Returns what a person decided about a bundle at its sign-off; `None` while it waits.
     fn decision(&mut self, id: &BundleId, thorough: bool) -> Option<ExternalEvent> {
         let bundle = self.batch.bundle(id)?;
         let watched = self.watched.get_mut(id)?;
@@ -255,7 +249,7 @@ impl BatchHost<'_> {
             return None;
         }
         watched.seen = changed;
-        // While somebody holds it, they are not done with it. It is looked at again.
+        // A process that holds the bundle is still writing it. Look again at the next tick.
         if self.driver.config.locks().at_work_on(id).map_or(true, |holder| holder.is_some()) {
             watched.seen = None;
             return None;
@@ -271,7 +265,7 @@ impl BatchHost<'_> {
                 self.watched.remove(id);
                 self.reopen(bundle).then(|| ExternalEvent::Reopened(id.clone()))
             }
-            // Back to Plan, or given up: no longer the pool's.
+            // Back to Plan, or discontinued: no longer for the pool.
             State::Unplanned
             | State::Resolved
             | State::Iterate(Reentry::Plan)
@@ -282,7 +276,7 @@ impl BatchHost<'_> {
         }
     }
 
-    /// What landed meanwhile, where somebody waits for that.
+    /// Returns the awaited bundles that landed meanwhile.
     fn landings(&mut self) -> Vec<ExternalEvent> {
         let asked: BTreeSet<BundleId> =
             self.awaited.intersection(&self.accepted).cloned().collect();
@@ -294,8 +288,8 @@ impl BatchHost<'_> {
         landed.into_iter().map(ExternalEvent::Landed).collect()
     }
 
-    /// Whether a bundle that was sent back may go again in this pool: only if it still declares what
-    /// the plan was made from.
+    /// Returns whether a bundle that was sent back may run again in this pool: only if its declarations are those
+    /// that the plan was made from.
     fn reopen(&mut self, bundle: &Bundle) -> bool {
         let planned = self.batch.items.iter().find(|item| item.id == *bundle.id());
         let same = planned
@@ -310,7 +304,7 @@ impl BatchHost<'_> {
         same
     }
 
-    /// Takes in what was found out about the branches by themselves. A red one is a reason to start nothing.
+    /// Stores the verdicts over the branches. A red branch stops the pool.
     fn hear_bases(&mut self, found: Result<Vec<Base>, BeatError>) {
         match found {
             Ok(bases) => self.bases = bases,
@@ -330,7 +324,7 @@ impl BatchHost<'_> {
         }
     }
 
-    /// Hears of the branches by themselves while bundles are built, and stops everything where one is red.
+    /// Receives the verdicts over branches while bundles are built, and cancels everything if one is red.
     fn listen_for_bases(&mut self) {
         let Some(found) = self.bases_heard.as_ref().and_then(|heard| heard.try_recv().ok()) else {
             return;
@@ -341,12 +335,12 @@ impl BatchHost<'_> {
         }
     }
 
-    /// Whether nothing is to be built on one of the branches.
+    /// Returns whether a red branch stopped the pool.
     fn is_refused(&self) -> bool {
         matches!(self.stopped, Some(Stop::BaseRed { .. }))
     }
 
-    /// What was begun on a red base begins anew once that is mended.
+    /// Discards attempts that began on a red base, so that they start over once it is repaired.
     fn leave_red_bases(&mut self) {
         if let Some(Stop::BaseRed { bases }) = &self.stopped
             && let Err(error) = leave_red_bases(&self.driver, self.batch, bases)
@@ -355,14 +349,14 @@ impl BatchHost<'_> {
         }
     }
 
-    /// Stops everything, for a reason that is not a signal. The first reason counts.
+    /// Cancels everything, for a reason other than a signal. The first reason counts.
     fn stop(&mut self, why: Stop) {
         self.stopped.get_or_insert(why);
         self.driver.cancel.cancel();
     }
 
-    /// Ends the run where it is over: because all is done, or because a person gave it up. One that
-    /// was only interrupted stays, and the next command takes it up.
+    /// Ends the run if all bundles are done or a person aborted it. An interrupted run
+    /// stays active, and the next command resumes it.
     fn end_the_run(&mut self) {
         let driver = self.driver;
         let Some(run) = driver.run else { return };
@@ -382,7 +376,7 @@ impl BatchHost<'_> {
         }
     }
 
-    /// What the run itself has to say: what people asked it for, and how long it may go on.
+    /// Checks the time limit of the run and the requests in its inbox.
     fn hear_the_run(&mut self) {
         let Some(run) = self.driver.run else { return };
         if self.driver.cancel.is_cancelled() {
@@ -404,7 +398,7 @@ impl BatchHost<'_> {
         }
     }
 
-    /// Looks whether the disk has room for another start, and says when that changes.
+    /// Checks the free space before the next start, and reports changes.
     fn look_for_room(&mut self) {
         let short = short(self.driver.config);
         if let Some(bundle) = self.batch.bundles.first() {

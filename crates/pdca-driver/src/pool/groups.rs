@@ -2,29 +2,29 @@
 //!
 //! A group is bound to the lane of its first bundle for as long as the pool runs. Its bundles start in
 //! the order of the group, each when the one before it is no longer in flight. One that cannot start
-//! before a person does something is passed over, so that it does not keep the others; it comes when it
-//! may, in the same lane. A lane serves one group until nothing of that can start, and then another.
+//! before a person acts is passed over, so that it does not block the others; it starts when it
+//! may, in the same lane. A lane serves one group until none of its bundles can start, and then another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pdca_dag::{Frontier, ItemStatus, Plan, Why};
 use pdca_state::BundleId;
 
-/// Groups that are being carried out.
+/// The groups, with the slot and the bundle in flight of each.
 pub(super) struct Groups {
     /// The members of each group, in the order in which they run.
     members: Vec<Vec<BundleId>>,
     of: BTreeMap<BundleId, usize>,
-    /// When each bundle would be next if there were no groups.
+    /// The position of each bundle in the plan's order, regardless of groups.
     turns: BTreeMap<BundleId, usize>,
-    /// The slot of each group from its first bundle on.
+    /// The slot of each group, from its first bundle on.
     slots: BTreeMap<usize, usize>,
-    /// The members in flight, by group.
+    /// The bundle in flight of each group.
     in_flight: BTreeMap<usize, BundleId>,
 }
 
 impl Groups {
-    /// The groups of a plan; a bundle that is in none of them is a group of its own.
+    /// Makes the groups of a plan; a bundle that is in no group becomes one of its own.
     pub(super) fn new(plan: &Plan, groups: &[Vec<BundleId>]) -> Self {
         let mut members: Vec<Vec<BundleId>> = groups.to_vec();
         let mut of: BTreeMap<BundleId, usize> = BTreeMap::new();
@@ -42,7 +42,7 @@ impl Groups {
         Self { members, of, turns, slots: BTreeMap::new(), in_flight: BTreeMap::new() }
     }
 
-    /// The bundles that may start by the order of their groups, those first whose turn it is, each with
+    /// Returns the bundles that may start by the order of their groups, in plan order, each with
     /// the slot that its group is bound to.
     pub(super) fn next(
         &self,
@@ -63,7 +63,7 @@ impl Groups {
                     }
                     Some(ItemStatus::Open) => {
                         let stuck = stuck.get_or_insert_with(|| stuck_in(plan, frontier));
-                        // What can still become ready by itself is waited for.
+                        // It can still become ready by itself, so the group waits for it.
                         if !stuck.contains(id) {
                             break;
                         }
@@ -83,8 +83,8 @@ impl Groups {
         next.into_iter().map(|(_, id, slot)| (id, slot)).collect()
     }
 
-    /// The bundles that may start if the order of the groups is disregarded: groups in which work had
-    /// begun before they were made may wait for each other.
+    /// Returns the bundles that may start regardless of the order in their groups. Groups made after some of their
+    /// bundles had started may wait for each other.
     pub(super) fn any(&self, frontier: &Frontier<'_>) -> Vec<(BundleId, Option<usize>)> {
         let is_ready = |id: &&BundleId| frontier.status(id) == Some(ItemStatus::Ready);
         let ready = self.of.iter().filter(|(id, _)| is_ready(id));
@@ -96,7 +96,7 @@ impl Groups {
         ready.into_iter().map(|(_, id, slot)| (id, slot)).collect()
     }
 
-    /// A bundle was given to a slot.
+    /// Records that a bundle was assigned to a slot.
     pub(super) fn started(&mut self, id: &BundleId, slot: usize) {
         if let Some(&group) = self.of.get(id) {
             self.slots.entry(group).or_insert(slot);
@@ -104,12 +104,12 @@ impl Groups {
         }
     }
 
-    /// A bundle is no longer in flight.
+    /// Records that a bundle is no longer in flight.
     pub(super) fn ended(&mut self, id: &BundleId) {
         self.in_flight.retain(|_, other| other != id);
     }
 
-    /// A slot is not to be had any more.
+    /// Unbinds the groups of a slot that is no longer available.
     pub(super) fn closed(&mut self, slot: usize) {
         self.slots.retain(|_, other| *other != slot);
     }
@@ -119,10 +119,10 @@ impl Groups {
     }
 }
 
-/// The bundles that cannot become ready before a person does something.
+/// Returns the bundles that cannot become ready before a person acts.
 fn stuck_in(plan: &Plan, frontier: &Frontier<'_>) -> BTreeSet<BundleId> {
     let mut stuck = BTreeSet::new();
-    // Prerequisites first.
+    // In this order every prerequisite is decided before its dependants.
     for id in plan.order() {
         let Some(Why::Waits { on }) = frontier.why(id) else { continue };
         let is_stuck = on.iter().any(|unmet| match unmet.status {

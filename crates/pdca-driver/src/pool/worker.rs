@@ -1,4 +1,4 @@
-//! A worker: one thread, pinned to a slot, that does one bundle after the other.
+//! A worker: one thread, pinned to a slot, that runs one bundle after the other.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ impl Worker {
 
 /// Spawns the worker of a slot, which passes `lane` to the work.
 ///
-/// A panic of the work is an end like others: it is one bundle's and stops nobody else.
+/// A panic of the work is caught and reported as the end of that bundle; other bundles go on.
 pub(super) fn spawn_worker<'scope, T: Send>(
     scope: &'scope Scope<'scope, '_>,
     slot: usize,

@@ -1,4 +1,4 @@
-//! A run given up: what is unfinished in its lanes is kept first, and nothing of it lands.
+//! Aborts a run: rescues unfinished work in its lanes first, and lands nothing.
 
 use camino::Utf8PathBuf;
 use pdca_journal::{AppendError, Cause, Effect, Record, Seq, WorkstreamStatus, write_status_files};
@@ -9,52 +9,29 @@ use super::{RecordError, Run};
 use crate::config::WorkspaceConfig;
 use crate::lane_owner::{LaneOwners, Unfinished};
 
-/// Unfinished work that was kept.
+/// Rescued unfinished work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvage {
-    /// The bundle.
     pub bundle: BundleId,
-    /// The lane.
     pub slot: u32,
-    /// The target.
     pub target: String,
-    /// The checkout, which is a repository that has the commit.
+    /// The checkout, whose repository has the commit.
     pub checkout: Utf8PathBuf,
-    /// The commit.
     pub commit: String,
 }
 
-/// Why a run was not given up. What was kept until then is kept.
+/// The reason a run was not aborted. Work that was already rescued stays rescued.
 #[derive(Debug, thiserror::Error)]
 pub enum AbortError {
-    /// Something of it was about to be done, and it is not known whether it is.
+    /// The outcome of an intent is unknown.
     #[error("it is not known what came of record {0}")]
     Open(Seq),
-    /// A target cannot be used.
     #[error("the target `{name}` cannot be used")]
-    Target {
-        /// Its name.
-        name: String,
-        /// Why not.
-        source: Box<TargetError>,
-    },
-    /// A lane cannot be taken.
+    Target { name: String, source: Box<TargetError> },
     #[error("lane {slot} cannot be taken")]
-    Claim {
-        /// The lane.
-        slot: u32,
-        /// Why not.
-        source: Box<ClaimError>,
-    },
-    /// What is in a lane cannot be kept.
+    Claim { slot: u32, source: Box<ClaimError> },
     #[error("what is in lane {slot} cannot be kept")]
-    Rescue {
-        /// The lane.
-        slot: u32,
-        /// Why not.
-        source: Box<ClaimError>,
-    },
-    /// It cannot be recorded.
+    Rescue { slot: u32, source: Box<ClaimError> },
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -66,7 +43,7 @@ impl From<AppendError> for AbortError {
 }
 
 impl Run {
-    /// What giving the run up would have to keep, without the commits. Changes nothing.
+    /// Returns the work that an abort would rescue, without commits. Changes nothing.
     pub fn unfinished(config: &WorkspaceConfig, bundles: &[BundleId]) -> Vec<Salvage> {
         let found = LaneOwners::in_lanes_of(config).unfinished().into_iter();
         let ours = found.filter(|work| bundles.contains(&work.bundle));
@@ -78,9 +55,9 @@ impl Run {
         ours.map(of).collect()
     }
 
-    /// Gives the run up: keeps what is unfinished in its lanes, lets go of every bundle, and ends it.
+    /// Aborts the run: rescues unfinished work in its lanes, abandons every bundle, and ends it.
     ///
-    /// Nothing of it may be running. Repeated after a crash it goes on: what was kept is kept once.
+    /// Nothing of the run may be running. After a crash it can be repeated; work is rescued once.
     pub fn abort(&self, config: &WorkspaceConfig, why: &str) -> Result<Vec<Salvage>, AbortError> {
         let bundles: Vec<BundleId> = self.journal().state().bundles.keys().cloned().collect();
         self.settle_rescues()?;
@@ -116,8 +93,8 @@ impl Run {
         Ok(kept)
     }
 
-    /// A driver that died while it kept something left an intent. It is kept again below, under the
-    /// same name where it is the same.
+    /// Closes the intents of a driver that died during a rescue. The rescue is repeated afterwards, under the
+    /// same name if the work is the same.
     fn settle_rescues(&self) -> Result<(), AbortError> {
         let mut journal = self.journal();
         for intent in journal.open_intents() {
@@ -136,7 +113,7 @@ impl Run {
         work: &Unfinished,
     ) -> Result<Option<Salvage>, AbortError> {
         let Some(spec) = config.targets.iter().find(|target| target.name == work.target) else {
-            // Nobody can say what it was made on. The lane stays as it is.
+            // Without the target its base is unknown. The lane stays as it is.
             return Ok(None);
         };
         let target = Target::open(&spec.name, &spec.path).map_err(|source| AbortError::Target {
@@ -158,7 +135,7 @@ impl Run {
                 intent.done(&mut journal, (self.clock)())?;
                 let (bundle, checkout) = (work.bundle.clone(), lane.path().to_owned());
                 let target = work.target.clone();
-                // What was moved aside lies beside the lane, and is named by `lanes doctor`.
+                // A lane that was moved aside stays beside the lanes, and `lanes doctor` names it.
                 let commit = match saved {
                     Saved::Commit(commit) => Some(commit),
                     Saved::Nothing | Saved::Aside { .. } => None,

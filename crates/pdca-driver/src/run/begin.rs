@@ -1,4 +1,4 @@
-//! How a run begins: the locks, the run of a driver that died, or one of its own.
+//! Begins a run: admission, then the run of a driver that died, or a new one.
 
 use std::io;
 use std::sync::Mutex;
@@ -20,70 +20,52 @@ use crate::lane_owner::LaneOwners;
 /// The lock of a target, in its git common directory.
 pub(super) const LOCK: &str = "pdca.lock";
 
-/// A run that may be driven.
+/// A run that this process may drive.
 #[derive(Debug)]
 pub struct Begun {
-    /// The run.
     pub run: Run,
-    /// Whether it is the run of a driver that died.
+    /// The run belonged to a driver that died.
     pub resumed: bool,
-    /// What was found of that driver, and what was done about it.
+    /// The traces of that driver, with the action taken about each.
     pub recovered: Vec<Recovered>,
-    /// What was cut off the end of its journal, which that driver had not finished writing.
+    /// The unfinished end of that driver's journal, which was cut off.
     pub torn: Option<Torn>,
 }
 
-/// Why no run may be driven. Nothing was changed.
+/// The reason no run can begin. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A target is somebody else's at present, or cannot be locked.
+    /// Another process holds a target, or it cannot be locked.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// A run waits for a person, and bars others until it goes on or is given up.
+    /// A run is blocked, and bars others until it is unblocked or aborted.
     #[error("run {run} waits for a person ({phase})")]
     Blocked {
-        /// The run.
         run: RunId,
-        /// The workspace it belongs to.
         workspace: Utf8PathBuf,
-        /// What it waits for.
+        /// Its kind of block.
         phase: RunPhase,
-        /// Why, where that is known.
+        /// The reason, if known.
         block: Option<Box<Block>>,
     },
-    /// The journal of a run cannot be read; it may not be over.
+    /// The journal of a run cannot be read, so the run may still be active.
     #[error("the journal of run {run} cannot be read")]
-    Unreadable {
-        /// The run.
-        run: RunId,
-        /// Its directory.
-        dir: Utf8PathBuf,
-        /// Why not.
-        source: Option<Box<FindError>>,
-    },
-    /// The run of a driver that died cannot be taken up.
+    Unreadable { run: RunId, dir: Utf8PathBuf, source: Option<Box<FindError>> },
     #[error("run {run} cannot be taken up")]
-    TakeUp {
-        /// The run.
-        run: RunId,
-        /// Why not.
-        source: Box<OpenError>,
-    },
-    /// The journal cannot be made.
+    TakeUp { run: RunId, source: Box<OpenError> },
     #[error("the run's journal cannot be made")]
     Create(#[from] CreateError),
-    /// The journal cannot be written.
     #[error("the run's journal cannot go on")]
     Append(#[from] AppendError),
-    /// The runs cannot be listed, or this process not be told from others.
+    /// The runs cannot be listed, or this process cannot be identified.
     #[error("the runs of the workspace cannot be looked at")]
     Io(#[from] io::Error),
-    /// There were more drivers than can be counted.
+    /// The epoch counter is exhausted.
     #[error("no epoch is left")]
     NoEpoch,
 }
 
-/// What a run is to be about.
+/// The contents of the run that is asked for.
 pub(super) struct Request<'a> {
     pub(super) config: &'a WorkspaceConfig,
     pub(super) bundles: &'a [BundleId],
@@ -92,10 +74,10 @@ pub(super) struct Request<'a> {
 }
 
 impl Run {
-    /// Begins a run over these bundles, or takes up the one that was left.
+    /// Begins a run over these bundles, or resumes an interrupted one.
     ///
-    /// A run that was left is taken up whatever it was about: what is found of its driver is set
-    /// right first. It goes on if it has all of these bundles, and is ended otherwise.
+    /// An interrupted run is opened whatever its bundles: the traces of its driver are
+    /// cleaned up first. It continues if it has all of these bundles, and is ended otherwise.
     pub fn begin(
         config: &WorkspaceConfig,
         bundles: &[BundleId],
@@ -138,7 +120,7 @@ impl Run {
             }
             Ruling::Refuse(refusal) => return Err(refused(refusal, config, active)),
         }
-        // A block outlives its run: until a person lifts it, every run has the bundle and leaves it alone.
+        // A block outlives its run: until a person lifts it, every run contains the bundle and does not start it.
         let mut batch = bundles.to_vec();
         batch.extend(blocks.iter().map(|(id, _)| id.clone()));
         batch.sort();
@@ -154,8 +136,8 @@ impl Run {
     }
 }
 
-/// The bundles that wait for a person in a run, whatever the next one is about, each with the record that
-/// makes it wait on. One that was finished or removed meanwhile waits for nothing.
+/// Returns the blocked bundles of a run, each with the record that
+/// blocks it in the next. A bundle that was finished or removed meanwhile is left out.
 fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Record)> {
     let block = |(id, work): (&BundleId, &Workstream)| {
         let record = Record::Blocked {
@@ -168,13 +150,13 @@ fn blocks_of(state: &RunState, config: &WorkspaceConfig) -> Vec<(BundleId, Recor
     state.bundles.iter().filter_map(block).collect()
 }
 
-/// This process, so that it can be told from others later.
+/// Returns the identity of this process, for later liveness checks.
 pub(super) fn myself() -> io::Result<Process> {
     Process::of(&HostScope::here()?, std::process::id())
         .ok_or_else(|| io::Error::other("this process is not in the process table"))
 }
 
-/// The targets that are there. One that cannot be opened is told by whoever needs it.
+/// Returns the targets that can be opened. Errors of the others are reported where they are needed.
 pub(super) fn targets(config: &WorkspaceConfig) -> Vec<Target> {
     let open = |spec: &crate::config::TargetSpec| {
         let target = pdca_lanes::Target::open(&spec.name, &spec.path).ok()?;
@@ -183,7 +165,7 @@ pub(super) fn targets(config: &WorkspaceConfig) -> Vec<Target> {
     config.targets.iter().filter_map(open).collect()
 }
 
-/// A run of another workspace on one of the targets may wait for a person: it bars this one too.
+/// Returns an error if a run of another workspace on one of the targets is blocked: it bars this one too.
 fn refuse_blocked_elsewhere(
     config: &WorkspaceConfig,
     admission: &Admission,
@@ -204,7 +186,7 @@ fn refuse_blocked_elsewhere(
     Ok(())
 }
 
-/// The run and the workspace that a holder wrote down: `process 1 on h, run R of W`.
+/// Parses run and workspace out of the text in a lock: `process 1 on h, run R of W`.
 fn named(words: &str) -> Option<(RunId, Utf8PathBuf)> {
     let (_, rest) = words.trim().split_once(", run ")?;
     let (run, workspace) = rest.split_once(" of ")?;
@@ -227,7 +209,7 @@ pub(super) struct Taken {
     pub(super) torn: Option<Torn>,
 }
 
-/// Takes up the run of a driver that died, and sets right what is found of it.
+/// Opens the journal of a driver that died, and reconciles it.
 pub(super) fn take_up(
     request: &Request<'_>,
     admission: &Admission,
@@ -242,7 +224,7 @@ pub(super) fn take_up(
     set_right(request, opened)
 }
 
-/// Sets right what is found of the driver before, in a journal that is this driver's now.
+/// Reconciles a journal that this driver now owns with the lanes.
 pub(super) fn set_right(request: &Request<'_>, opened: Opened) -> Result<Taken, RunError> {
     let mut journal = opened.journal;
     let recovered = reconcile(request, &mut journal)?;
@@ -261,7 +243,7 @@ fn create(
 ) -> Result<Journal, RunError> {
     let at = (request.clock)();
     let run = RunId::generate(at.wall)?;
-    // Work of a driver with more lanes may lie beyond the lanes there are now.
+    // Work of a driver with more lanes may be in a slot beyond the present count.
     let beyond =
         LaneOwners::in_lanes_of(request.config).homes().values().max().map_or(0, |slot| slot + 1);
     let admitted = Admitted {
@@ -280,7 +262,7 @@ fn running() -> Record {
     Record::Entered { activity: Activity::Running }
 }
 
-/// The next epoch: above that of the newest run, whose own was above all before it.
+/// Returns the next epoch: above that of the newest run, which was above all before it.
 pub(super) fn epoch(runs: &Runs) -> Result<Epoch, RunError> {
     let newest = runs.list()?.last().map(|run| runs.find(run));
     let seen = newest.and_then(|run| run.found.ok()).map(|found| found.state.epoch);
@@ -303,7 +285,7 @@ fn refused(
             let source = find(&run).and_then(Result::err).map(Box::new);
             RunError::Unreadable { dir: config.dirs.runs().dir(&run), run, source }
         }
-        // The locks are ours by now, so neither is about them.
+        // Cannot happen, because the locks are held by now.
         AdmissionRefusal::CannotLock => {
             let path = config.dirs.private();
             AdmissionError::CannotLock { path, source: None }.into()

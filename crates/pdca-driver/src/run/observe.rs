@@ -1,8 +1,9 @@
-//! What is found of a driver that died, and what is done about it.
+//! Reconciles the journal of a driver that died with the lanes.
 //!
-//! The journal says what that driver had claimed; the lanes say what is there. Both go into the one
-//! decision of `pdca-journal`. What it says is carried out here as far as it is bookkeeping: making,
-//! launching and claiming again are the pool's business, which does them in its own order.
+//! 1. Read the claims from the journal, and the lanes from disk.
+//! 2. `pdca_journal::decide` maps both to an action, for each bundle.
+//! 3. Record the actions that are bookkeeping. Preparing,
+//!    launching and claiming are left to the pool, which does them in its own order.
 
 use camino::Utf8PathBuf;
 use pdca_journal::{
@@ -17,38 +18,33 @@ use super::begin::Request;
 use crate::config::WorkspaceConfig;
 use crate::lane_owner::LaneOwners;
 
-/// What was found about one bundle of a run.
+/// The facts found about one bundle of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Its checkout.
     pub checkout: CheckoutFact,
-    /// Its commits there.
+    /// The state of its branch there.
     pub branch: BranchFact,
-    /// Whether anything runs in its lane.
+    /// The liveness of processes in its lane.
     pub runner: Liveness,
-    /// The right to run there.
     pub lease: Lease,
 }
 
-/// What was found about a bundle, and what was decided.
+/// The facts found about a bundle, and the action decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// The bundle.
     pub id: BundleId,
-    /// Where the journal had it.
+    /// Its phase in the journal.
     pub was: &'static str,
-    /// What was found.
     pub observed: Observed,
-    /// What was decided.
     pub action: RecoveryAction,
-    /// The slot it was claimed for, if any.
+    /// The claimed slot, if any.
     pub slot: Option<u32>,
 }
 
-/// How often one bundle is looked at before it is left as it is; each look changes what is next.
+/// The most rounds per bundle; each round's records change the facts of the next.
 const LOOKS: u32 = 4;
 
-/// Lays record and facts side by side for every bundle, and records what follows.
+/// Compares journal and lanes for every bundle, and records the actions.
 pub(super) fn reconcile(
     request: &Request<'_>,
     journal: &mut Journal,
@@ -78,7 +74,7 @@ pub(super) fn reconcile(
     Ok(recovered)
 }
 
-/// What is found about a bundle of a run, and what the table says about it. Changes nothing.
+/// Returns the facts about a bundle of a run, with the action from the recovery table. Changes nothing.
 pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Recovered> {
     let work = state.bundles.get(id)?;
     let observed = lanes.observe(id, work.claim.as_ref());
@@ -99,7 +95,7 @@ pub(crate) fn look(lanes: &Lanes, state: &RunState, id: &BundleId) -> Option<Rec
     })
 }
 
-/// The bookkeeping that an action asks for; nothing where it is somebody else's to carry out.
+/// Returns the records for an action; none if it is carried out elsewhere.
 fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
     let Some(work) = journal.state().bundles.get(&found.id) else { return Vec::new() };
     let bundle = found.id.clone();
@@ -124,8 +120,8 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
                 Record::Blocked { bundle: Some(bundle), reason: Reason::Recovery, evidence };
             claimed.map(interrupted).into_iter().chain([blocked]).collect()
         }
-        // The pool makes, launches and claims again in its own order; the sweep removes; the rest
-        // is nobody's to do without a person.
+        // The pool prepares, launches and claims again in its own order; the sweep removes; the rest
+        // needs a person.
         RecoveryAction::Noop
         | RecoveryAction::Prepare
         | RecoveryAction::Launch
@@ -144,7 +140,7 @@ fn records(found: &Recovered, journal: &Journal) -> Vec<Record> {
     }
 }
 
-/// The lanes as they are found.
+/// The lanes as found on disk.
 pub(crate) struct Lanes {
     reports: Vec<LaneReport>,
     homes: std::collections::BTreeMap<BundleId, u32>,
@@ -154,7 +150,6 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Looks at every lane of a workspace.
     pub(crate) fn look(config: &WorkspaceConfig) -> Self {
         let listed = config.lanes.lent().list();
         Self {
@@ -184,16 +179,16 @@ impl Lanes {
         };
         let runner = Liveness::in_lane(lock, recorded);
         let lease = if lock == LaneLock::Held { Lease::Stale } else { Lease::None };
-        // Once its work has left the lane, or another bundle's lies there, nothing of it is there.
+        // Not true once its work has left the lane, or another bundle's work is there.
         let is_its = self.homes.get(id) == Some(&claim.slot);
         let report = of_slot().find(|_| is_its);
         let (checkout, branch) = match report {
             None if !is_its && self.root.join(format!("lane-{}", claim.slot)).is_dir() => {
-                // Claimed, and nothing was put there yet: as good as prepared.
+                // Claimed, with nothing in the lane yet: the same as prepared.
                 (CheckoutFact::Clean, BranchFact::AsExpected)
             }
             None => (CheckoutFact::Absent, BranchFact::Absent),
-            // What ran there broke it. The next claim moves it aside, whole, and makes it anew.
+            // A child broke the repository. The next claim moves it aside, whole, and makes a new one.
             Some(report) if report.state != LaneState::Gone && report.head.is_none() => {
                 (CheckoutFact::Clean, BranchFact::AsExpected)
             }

@@ -1,7 +1,7 @@
-//! Records of runs and integrations that are over and old, removed.
+//! Removes the records of old runs and integrations that are over.
 //!
-//! A directory is renamed to a name that no run has before anything in it goes; what a crash leaves
-//! of it is nobody's, and goes the next time. The newest run always stays: the next epoch is counted
+//! A directory is first renamed to a name that no run has. A half-removed one is therefore never read as a run,
+//! and is removed the next time. The newest run always stays, because the next epoch is counted
 //! from it.
 
 use std::io;
@@ -13,34 +13,30 @@ use pdca_journal::{Moment, RunId, RunPhase, RunState, Runs};
 
 use crate::config::WorkspaceConfig;
 
-/// What stands before the name of a directory that is being removed.
+/// The prefix of a directory that is being removed.
 const GOING: &str = ".old-";
-/// What stands before the name of one that was being made.
+/// The prefix of a directory that was being created.
 const COMING: &str = ".new-";
 
-/// Whose record it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordOf {
-    /// A run that builds.
+    /// A run over bundles.
     Run,
-    /// An integration.
     Integration,
 }
 
-/// A record that goes.
+/// A record to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prune {
-    /// Whose it is.
     pub of: RecordOf,
-    /// The run; none of what a crash left of one.
+    /// The run; `None` for the leftovers of a crash.
     pub run: Option<(RunId, RunPhase)>,
-    /// Its directory.
     pub dir: Utf8PathBuf,
 }
 
-/// The records that go: of what ended before `keep` ago, and what a crash left. Changes nothing.
+/// Returns the records of runs that ended at least `keep` ago, and leftovers of crashes. Changes nothing.
 ///
-/// Of an integration in whose directory a certificate waits to be finished, nothing goes.
+/// The record of an integration with an unfinished certificate stays.
 pub fn to_prune(config: &WorkspaceConfig, now: Moment, keep: Duration) -> io::Result<Vec<Prune>> {
     let mut prunes =
         below(&config.dirs.runs(), &config.dirs.private().join("runs"), RecordOf::Run, now, keep)?;
@@ -63,7 +59,7 @@ fn below(
     ids.pop();
     let mut prunes = Vec::new();
     for id in ids {
-        // One that cannot be read is not known to be over.
+        // An unreadable run may still be active.
         let Ok(found) = runs.find(&id).found else { continue };
         if is_past(&found.state, now, keep) {
             prunes.push(Prune { of, dir: runs.dir(&id), run: Some((id, found.state.phase)) });
@@ -85,13 +81,13 @@ fn below(
     Ok(prunes)
 }
 
-/// Whether a run ended at least `keep` ago.
+/// Returns whether a run ended at least `keep` ago.
 pub(crate) fn is_past(state: &RunState, now: Moment, keep: Duration) -> bool {
     let age = now.wall.duration_since(state.since.at.wall);
     !state.is_active() && Duration::try_from(age).unwrap_or_default() >= keep
 }
 
-/// Removes one record. Nobody may be driving.
+/// Removes one record. No driver may be running.
 pub fn prune(one: &Prune) -> io::Result<()> {
     let going = match &one.run {
         None => one.dir.clone(),

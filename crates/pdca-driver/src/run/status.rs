@@ -1,4 +1,4 @@
-//! The runs of a workspace that are not over, as a person is shown them. Nothing is changed.
+//! The active runs of a workspace, for `status`. Changes nothing.
 
 use std::io;
 
@@ -7,33 +7,32 @@ use pdca_journal::{FindError, HostScope, Liveness, RunId, RunState, Runs, Tail};
 use super::observe::{Lanes, Recovered, look};
 use crate::config::WorkspaceConfig;
 
-/// A run that is not over, or of which that is not known.
+/// A run that is active, or whose journal cannot be read.
 #[derive(Debug)]
 pub struct RunStatus {
-    /// Its id.
     pub id: RunId,
-    /// Where its journal has it, or why that cannot be read.
+    /// The state from its journal, or the error of reading it.
     pub state: Result<Box<RunState>, FindError>,
-    /// How many bytes at the end of its journal are not a whole record.
+    /// The number of bytes at the end of its journal that are no whole record.
     pub torn: u64,
-    /// Whether its driver lives; not known where its journal cannot be read.
+    /// Unknown if the journal cannot be read.
     pub driver: Liveness,
-    /// Each bundle of it: what is found in lanes, and what the table says about it. Empty where
-    /// lanes were not looked at.
+    /// The facts about each bundle, with the action from the recovery table. Empty if
+    /// lanes were not inspected.
     pub bundles: Vec<Recovered>,
 }
 
-/// Every run of the workspace that is not over, the newest first. Lanes are not looked at.
+/// Returns the active runs of the workspace, the newest first, without inspecting lanes.
 pub fn run_statuses(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
     see(&config.dirs.runs(), || None)
 }
 
-/// As [`run_statuses`], with what is found in the lanes, which takes as long as they are large.
+/// Like [`run_statuses`], with the facts from the lanes, which takes longer the larger they are.
 pub fn run_statuses_in_lanes(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
     see(&config.dirs.runs(), || Some(Lanes::look(config)))
 }
 
-/// Every integration of the workspace that is not over, the newest first. `pdca integrate` goes on with it.
+/// Returns the active integrations of the workspace, the newest first. `pdca integrate` continues them.
 pub fn integrations(config: &WorkspaceConfig) -> io::Result<Vec<RunStatus>> {
     see(&config.dirs.integrations(), || None)
 }

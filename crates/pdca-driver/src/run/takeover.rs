@@ -1,9 +1,12 @@
-//! A run taken up by a person's command: from a driver that died, or, by force, from one that lives.
+//! Takes over a run, from a driver that died or, by force, from one that is alive.
 //!
-//! By force means in this order: the targets' locks are replaced, the journal gets the next epoch,
-//! and only then is the old driver ended. From the second step on nothing it writes can be read by
-//! anybody, so it does not matter when it wakes. It is ended through a handle that was opened before
-//! it was looked at for the last time: a number that somebody else has by now is never signalled.
+//! By force, in this order:
+//! 1. Open a handle (pidfd) of the old driver, then check again that it is alive. The process id may have been
+//!    reused before the handle existed; a later reuse cannot change what the handle refers to.
+//! 2. Replace the locks of the targets.
+//! 3. Open the journal under the next epoch. From here on readers ignore what the old driver appends, so it does not
+//!    matter when it wakes.
+//! 4. Kill the old driver through the handle, and wait for its children: they may still write into lanes.
 
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
@@ -22,43 +25,30 @@ use super::begin::{
 use super::{Run, RunError};
 use crate::config::WorkspaceConfig;
 
-/// How long a process that was killed may take to be gone.
+/// The time that a killed process gets to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why a run was not taken from its driver.
+/// The reason a run was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeOverError {
-    /// It cannot be told from here whether the driver lives. Nothing was touched.
+    /// The liveness of the driver cannot be determined from here. Nothing was changed.
     #[error("it cannot be told from here whether {driver} lives")]
-    Unknown {
-        /// The driver.
-        driver: Process,
-    },
-    /// The run cannot be taken up.
+    Unknown { driver: Process },
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The journal says nothing that can be read.
     #[error("run {run} cannot be read")]
-    Unreadable {
-        /// The run.
-        run: RunId,
-    },
-    /// The driver was not ended. What it writes counts for nothing any more.
+    Unreadable { run: RunId },
+    /// The driver could not be killed. Nothing it writes counts any longer.
     #[error("{driver} has lost the run, and could not be ended")]
-    Alive {
-        /// The driver.
-        driver: Process,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// What the driver had started is still running.
+    Alive { driver: Process, source: std::io::Error },
+    /// A child of the driver is still running.
     #[error("what the driver had started is still running")]
     Children(#[from] LivenessLockError),
 }
 
 impl Run {
-    /// Takes up a run of a driver that died, also one that waits for a person, and sets right what is
-    /// found of it. The locks say whether the driver is dead.
+    /// Resumes a run of a driver that died, also a blocked one, and reconciles
+    /// it. The locks tell whether the driver is dead.
     pub fn resume(config: &WorkspaceConfig, run: &RunId, clock: Clock) -> Result<Begun, RunError> {
         let admission = Admission::take(locks(config))?;
         let (runs, me) = (config.dirs.runs(), myself()?);
@@ -67,7 +57,7 @@ impl Run {
         Self::taken(config, admission, taken, me, clock)
     }
 
-    /// Takes a run from its driver, which is ended. One that is dead need not be.
+    /// Takes a run from its driver and kills it, unless it is already dead.
     pub fn take_over(
         config: &WorkspaceConfig,
         run: &RunId,
@@ -113,7 +103,7 @@ fn not_taken(run: &RunId, source: OpenError) -> RunError {
     RunError::TakeUp { run: run.clone(), source: Box::new(source) }
 }
 
-/// A handle of the driver; `None` where it is dead already.
+/// Opens a handle of the driver; `None` if it is dead.
 fn hold(driver: &Process) -> Result<Option<OwnedFd>, TakeOverError> {
     let unknown = || TakeOverError::Unknown { driver: driver.clone() };
     let here = HostScope::here().map_err(RunError::from)?;
@@ -128,7 +118,7 @@ fn hold(driver: &Process) -> Result<Option<OwnedFd>, TakeOverError> {
         Err(rustix::io::Errno::SRCH) => return Ok(None),
         Err(_) => return Err(unknown()),
     };
-    // It may have ended, and another have its number, before the handle was there.
+    // It may have ended, and its process id been reused, before the handle was opened.
     match driver.liveness(&here) {
         Liveness::Alive => Ok(Some(handle)),
         Liveness::Dead => Ok(None),
@@ -136,7 +126,7 @@ fn hold(driver: &Process) -> Result<Option<OwnedFd>, TakeOverError> {
     }
 }
 
-/// Ends the process behind a handle, and waits until it is gone.
+/// Kills the process behind a handle, and waits until it is gone.
 fn end(handle: &OwnedFd) -> std::io::Result<()> {
     match pidfd_send_signal(handle, Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
