@@ -1,20 +1,25 @@
-//! Iterate: an attempt is moved away whole, and the next one is told why.
+//! Archiving an attempt: its files move into `iteration-v<N>/`, and the next attempt gets a
+//! section that says why.
 //!
 //! # Protocol
-//! The archive of attempt N is a plan of steps, each atomic and each harmless when done again:
+//! The archive of attempt N is a list of steps. Each is atomic and idempotent, so a crash after any
+//! of them loses nothing and the whole list can be applied again:
 //!
-//! 1. *begin*: `iteration-v<N>/` appears, by one rename, with `archive-pending.json` in it: what
-//!    is to move, and the section for the next beat; of an accepted attempt that is sent back also
-//!    `returned.json` and the changes it did not go together with;
-//! 2. *fold*: that section is appended to the brief, and on the way to Plan *seed* keeps a copy
-//!    for the next brief;
-//! 3. *move*: one rename each, never over anything;
-//! 4. *draft*: on the way to Plan the next brief begins as a copy of the one that was moved, with its
-//!    slug in `<…>`, so that a person edits it instead of starting from nothing;
-//! 5. *finish*: the directories are synced and the record is removed.
+//! 1. *begin*: one rename makes `iteration-v<N>/` appear with `archive-pending.json` in it, the
+//!    record of the files to move and of the section for the next attempt. If an accepted attempt
+//!    is sent back, `returned.json` and the patches it conflicted with appear in the same rename.
+//!    Without the record, a crash during the moves would leave an attempt that looks complete in
+//!    neither place.
+//! 2. *fold*: the section is appended to the brief, unless it is there already. On the way to Plan,
+//!    *seed* also keeps it in `carry-forward.md`, because the brief itself is about to move.
+//! 3. *move*: one rename per file, never onto an existing name, so nothing is overwritten.
+//! 4. *draft*: on the way to Plan, the next brief starts as a copy of the archived one with its
+//!    slug in `<…>`, so that a person has something to edit and nothing is built before that.
+//! 5. *finish*: the directories are synced, then the record is removed. The order matters: a removed
+//!    record says that every move is durable.
 //!
-//! As long as the record is there the bundle is in state [`State::Iterate`](crate::State), whatever
-//! was moved already, and the plan is read from the record: it is finished into the same N.
+//! While the record exists, the bundle is in state [`State::Iterate`](crate::State), and the steps
+//! come from the record and not from the summary: an interrupted archive is finished into the same N.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,18 +40,17 @@ use crate::returned::{self, Returned};
 use crate::state::Reentry;
 use crate::summary::Summary;
 
-/// What the directory of an archived attempt is called, before its number.
 pub(crate) const DIR_PREFIX: &str = "iteration-v";
 const MANIFEST: &str = "archive-pending.json";
 const MANIFEST_MAX: u64 = 16 << 20;
 
-/// The number of the archived attempt in a directory of this name.
+/// Parses the number out of `iteration-v<N>`.
 pub(crate) fn number_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix(DIR_PREFIX)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Where the record of a half-done archive lies, relative to the bundle.
+/// The path of the record of an unfinished archive, relative to the bundle.
 pub(crate) fn manifest_path(number: u32) -> Utf8PathBuf {
     dir_of(number).join(MANIFEST)
 }
@@ -55,17 +59,17 @@ pub(crate) fn dir_of(number: u32) -> Utf8PathBuf {
     format!("{DIR_PREFIX}{number}").into()
 }
 
-/// An archive that was begun and not finished.
+/// An archive that was begun and not finished, as its record describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// The number of the attempt.
+    /// The N of `iteration-v<N>/`.
     pub number: u32,
-    /// Where the bundle goes from there.
+    /// The beat at which the bundle goes on afterwards.
     pub reentry: Reentry,
     manifest: Manifest,
 }
 
-/// The record of a half-done archive.
+/// The content of `archive-pending.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     reentry: Reentry,
@@ -73,7 +77,7 @@ struct Manifest {
     moves: Vec<Utf8PathBuf>,
 }
 
-/// Why an attempt was not archived. What was moved stays moved; the plan can be resumed.
+/// The error of archiving an attempt. Files that were moved stay moved; see [`resume_archive`].
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The bundle cannot be read.
@@ -82,26 +86,26 @@ pub enum ArchiveError {
     /// The bundle cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// There is no number after the largest one.
+    /// An archived attempt has the largest number there is.
     #[error("{dir} has no number left for another archived attempt")]
     NoNumberLeft {
-        /// The bundle.
+        /// The directory of the bundle.
         dir: Utf8PathBuf,
     },
 }
 
-/// The steps that archive one attempt, to be applied in order.
+/// The steps that archive one attempt. Apply them in order.
 #[derive(Debug)]
 pub struct ArchivePlan {
-    /// The number of the attempt.
+    /// The N of `iteration-v<N>/`.
     pub number: u32,
-    /// Where the bundle goes from there.
+    /// The beat at which the bundle goes on afterwards.
     pub reentry: Reentry,
-    /// The steps. After each of them a crash is harmless.
+    /// The steps. A crash after any of them is harmless; [`resume_archive`] finishes the rest.
     pub steps: Vec<ArchiveStep>,
 }
 
-/// One step of an archive.
+/// One atomic, idempotent step of an archive.
 #[derive(Debug)]
 pub struct ArchiveStep {
     bundle: Bundle,
@@ -119,25 +123,26 @@ enum StepAction {
     Finish(Vec<Utf8PathBuf>),
 }
 
-/// Plans the archive of the attempt that lies in the bundle; one that was begun is resumed.
+/// Plans the archive of an attempt that a person sent back at its sign-off. If an archive was begun
+/// already, the plan is to finish that one.
 pub fn archive_plan(bundle: &Bundle, reentry: Reentry) -> Result<ArchivePlan, ArchiveError> {
     plan(bundle, reentry, StepReason::SentBack)
 }
 
-/// As [`archive_plan`], for an attempt that was built on a result that changed since. `said` is what
-/// changed; the next attempt is told so. It goes on from Do.
+/// Like [`archive_plan`], for an attempt that was built on a result that changed since. `said` says
+/// what changed, for the next builder. The bundle goes on from Do.
 pub fn archive_stale(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
     plan(bundle, Reentry::Do, StepReason::Stale(said))
 }
 
-/// As [`archive_plan`], for an attempt that was accepted and does not fit what landed since. `said` is
-/// what conflicts with what; the next attempt is told so. It goes on from Do.
+/// Like [`archive_plan`], for an accepted attempt that conflicts with a change that landed since.
+/// `said` describes the conflict, for the next builder. The bundle goes on from Do.
 pub fn archive_superseded(bundle: &Bundle, said: &str) -> Result<ArchivePlan, ArchiveError> {
     plan(bundle, Reentry::Do, StepReason::Superseded(said))
 }
 
-/// As [`archive_plan`], for an attempt that was accepted, has not landed, and is sent back. `partners`
-/// are the changes that it did not go together with; the next builder gets to see them.
+/// Like [`archive_plan`], for an accepted attempt that is sent back before it landed. `partners`
+/// are the patches that failed together with it; they are kept for the next builder.
 pub fn archive_returned(
     bundle: &Bundle,
     reentry: Reentry,
@@ -147,16 +152,12 @@ pub fn archive_returned(
     plan(bundle, reentry, StepReason::Returned { record, partners })
 }
 
-/// Why an attempt goes into the archive.
+/// The reason to archive an attempt; one per public `archive_*` function.
 #[derive(Clone, Copy)]
 enum StepReason<'a> {
-    /// A person sent it back at its sign-off.
     SentBack,
-    /// It was accepted and conflicts with what landed since.
     Superseded(&'a str),
-    /// It was built on a result that changed since.
     Stale(&'a str),
-    /// It was accepted, and is sent back before it landed.
     Returned { record: &'a Returned, partners: &'a [(BundleId, Vec<u8>)] },
 }
 
@@ -169,7 +170,7 @@ fn plan(
     if let Some(pending) = contents.pending()? {
         return Ok(ArchivePlan::new(bundle, pending, Vec::new()));
     }
-    // The largest plus one, not how many there are: an earlier one may have been removed.
+    // The largest number plus one, not the count: a person may have removed an earlier attempt.
     let largest = contents.iterations.last().copied().unwrap_or(0);
     let number = largest
         .checked_add(1)
@@ -203,13 +204,12 @@ fn plan(
     Ok(ArchivePlan::new(bundle, Pending { number, reentry, manifest }, beside))
 }
 
-/// The plan of an archive that was begun and not finished, if there is one.
+/// Returns the plan of an archive that was begun and not finished, if there is one.
 pub fn resume_archive(bundle: &Bundle) -> Result<Option<ArchivePlan>, ArchiveError> {
     let pending = bundle.contents()?.pending()?;
     Ok(pending.map(|pending| ArchivePlan::new(bundle, pending, Vec::new())))
 }
 
-/// Reads the record of a half-done archive.
 pub(crate) fn read_pending(dir: &Utf8Path, number: u32) -> Result<Pending, LoadError> {
     let relative = manifest_path(number);
     let bytes = files::read_within(dir, &relative, MANIFEST_MAX)?.unwrap_or_default();
@@ -219,7 +219,7 @@ pub(crate) fn read_pending(dir: &Utf8Path, number: u32) -> Result<Pending, LoadE
     Ok(Pending { number, reentry: manifest.reentry, manifest })
 }
 
-/// What of the bundle belongs to the attempt, relative to it.
+/// The files of the attempt that are to move, relative to the bundle.
 fn moves(
     dir: &Utf8Path,
     contents: &Contents<'_>,
@@ -243,8 +243,8 @@ fn moves(
     moves
 }
 
-/// Whether a path that a brief names may be moved as a test: it is there, and it is neither an
-/// artifact nor a part of an earlier attempt.
+/// Returns true if a path named by the brief may be moved as a test. The brief could name any file
+/// of the bundle, so artifacts and earlier attempts are excluded.
 fn is_test(dir: &Utf8Path, path: &Utf8Path) -> bool {
     let first = path.iter().next().unwrap_or_default();
     Artifact::from_file_name(first).is_none()
@@ -278,14 +278,14 @@ impl ArchivePlan {
         Self { number, reentry, steps }
     }
 
-    /// Applies every step.
+    /// Applies every step, up to the first that fails.
     pub fn apply(&self) -> Result<(), ArchiveError> {
         self.steps.iter().try_for_each(ArchiveStep::apply)
     }
 }
 
 impl ArchiveStep {
-    /// A name for the kind of step, for logs and fault injection.
+    /// The name of the kind of step, for logs and fault injection.
     pub fn name(&self) -> &'static str {
         match self.action {
             StepAction::Begin { .. } => "archive-begin",
@@ -297,7 +297,7 @@ impl ArchiveStep {
         }
     }
 
-    /// Does it, or finds that it is done.
+    /// Applies the step; does nothing if it was applied before.
     pub fn apply(&self) -> Result<(), ArchiveError> {
         match &self.action {
             StepAction::Begin { manifest, beside } => self.begin(manifest, beside),
@@ -322,7 +322,7 @@ impl ArchiveStep {
         bundle::publish_dir(&dir, &with).map_err(|source| failed(&dir, source))
     }
 
-    /// Appends the section, unless it is there; a missing file is made only if `create` says so.
+    /// Appends the section unless the artifact contains it; creates a missing artifact if `create`.
     fn append(&self, artifact: Artifact, section: &str, create: bool) -> Result<(), ArchiveError> {
         let mut bytes = match self.bundle.read(artifact)? {
             Some(bytes) => bytes,
@@ -338,26 +338,26 @@ impl ArchiveStep {
         bytes.extend_from_slice(section.as_bytes());
         let (size, max) = (bytes.len() as u64, artifact.max_len());
         if size > max {
-            // Written, it could not be read again. A person has to shorten it.
+            // A larger file could not be read back. A person has to shorten it.
             let path = self.bundle.path(artifact);
             return Err(LoadError::File(ReadError::TooLarge { path, size, max }).into());
         }
         Ok(self.bundle.publish(artifact, &bytes)?)
     }
 
-    /// The next brief, as the one in the archive makes it; none where no brief was moved.
+    /// The draft of the next brief, made from the archived one; `None` if no brief was moved.
     fn draft_text(&self) -> Result<Option<Vec<u8>>, ArchiveError> {
         let relative = dir_of(self.number).join(Artifact::Brief.file_name());
         let max = Artifact::Brief.max_len();
         let bytes =
             files::read_within(self.bundle.dir(), &relative, max).map_err(LoadError::from)?;
-        // A brief that is not text is not handed on: nothing could be planned from it.
+        // A brief that is not UTF-8 makes no draft: it could not be loaded.
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         Ok(text.map(|text| Brief::parse(&text).as_draft().into_bytes()))
     }
 
-    /// Whether what lies at a path is the draft of the next brief, from before the archive was cut
-    /// short: that one is not moved.
+    /// Returns true if the file at `relative` is the draft that an earlier, interrupted pass wrote.
+    /// It must stay: moving it would put it beside the archived brief and leave the bundle without one.
     fn is_draft(&self, relative: &Utf8Path) -> Result<bool, ArchiveError> {
         if relative != Artifact::Brief.file_name() {
             return Ok(false);
@@ -371,7 +371,7 @@ impl ArchiveStep {
             Some(draft) if self.bundle.read(Artifact::Brief)?.is_none() => {
                 Ok(self.bundle.publish(Artifact::Brief, &draft)?)
             }
-            // A person was faster.
+            // Nothing to copy, or a person wrote the next brief already.
             Some(_) | None => Ok(()),
         }
     }
@@ -389,7 +389,7 @@ impl ArchiveStep {
         let to = root.join(bundle::inside(root, &to).ok_or_else(outside)?);
         fs_err::create_dir_all(to.parent().unwrap_or(root))
             .map_err(|source| failed(&to, source))?;
-        // A name is taken only when someone wrote the file anew while the archive lay half done.
+        // The name is taken only if the file was written again while the archive was half done.
         for copy in 1_u32.. {
             let to = if copy == 1 { to.clone() } else { format!("{to}.{copy}").into() };
             match bundle::rename_new(&from, &to) {

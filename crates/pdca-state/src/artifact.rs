@@ -1,30 +1,30 @@
-//! The files of a bundle, by what they are.
+//! The files of a bundle that have a fixed name.
 
-/// One of the files a bundle may hold under a fixed name.
+/// A file or directory of a bundle with a fixed name.
 ///
-/// `check-advisory-<id>.md`, `*.error.log`, the shipped test and `iteration-v<N>/` have names
-/// that vary, so they are not in here.
+/// `check-advisory-<id>.md`, `*.error.log`, the shipped test and `iteration-v<N>/` are not
+/// artifacts in this sense: their names vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Artifact {
-    /// What Plan wants.
+    /// `brief.md`: the plan of the issue.
     Brief,
-    /// What Do changed.
+    /// `patch.diff`: the change that Do made.
     Patch,
-    /// What the builder thought; never shown to the reviewer.
+    /// `build-notes.md`: the builder's notes; never shown to the reviewer.
     BuildNotes,
-    /// Stands in for the patch where Plan concluded "no fix".
+    /// `close-disposition`: takes the place of the patch where Plan decided to change nothing.
     CloseDisposition,
-    /// The verdict of the gates.
+    /// `check-gates.json`: the gate report.
     GatesJson,
-    /// The verdict of the gates, for people.
+    /// `check-gates.md`: the gate report as a table for people.
     GatesMarkdown,
-    /// The directory with one log per gate.
+    /// `gate-logs/`: one log per gate.
     GateLogs,
-    /// What the reviewer says.
+    /// `check-review.md`: the reviewer's advice.
     Review,
-    /// The result document; ends in the sign-off.
+    /// `SUMMARY.md`: the result document; §9 of it is the sign-off.
     Summary,
-    /// What accept sealed.
+    /// `seal.json`: the record of what was accepted.
     Seal,
     /// The message of the commit to publish.
     CommitMessage,
@@ -32,25 +32,25 @@ pub enum Artifact {
     PrDescription,
     /// The text of the comment for the tracker.
     TrackerComment,
-    /// What a person is to try by hand.
+    /// Steps for a person to try by hand.
     ManualVerification,
-    /// What was published, and where.
+    /// `publish.json`: the record of what was published, and where.
     Publish,
-    /// The tracker's thread; may say that the issue is resolved.
+    /// `notes.json`: the tracker's thread, which may say that the issue is resolved.
     Notes,
     /// The seed of the next brief after an iteration back to Plan.
     CarryForward,
-    /// Written by instances that iterate without a person.
+    /// Written by other tools that iterate without a person; only its presence matters here.
     AutoIterate,
-    /// Written by instances that measure their loop.
+    /// Written by other tools that measure their loop; only its presence matters here.
     LoopTelemetry,
 }
 
-/// What the name of an adviser's review starts and ends with.
+/// Prefix and suffix of the file name of an adviser's review.
 pub(crate) const ADVISORY: (&str, &str) = ("check-advisory-", ".md");
-/// What the names of all that Check leaves start with, the result document aside.
+/// Prefix of everything that Check writes except the result document.
 pub(crate) const CHECK: &str = "check-";
-/// What the name of a failed leaf's log ends with.
+/// Suffix of a failed leaf's log.
 pub(crate) const ERROR_LOG: &str = ".error.log";
 
 impl Artifact {
@@ -77,7 +77,7 @@ impl Artifact {
         Self::LoopTelemetry,
     ];
 
-    /// Its name in the bundle's directory.
+    /// The name in the bundle's directory.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Brief => "brief.md",
@@ -102,17 +102,17 @@ impl Artifact {
         }
     }
 
-    /// The artifact of this name.
+    /// The inverse of [`Artifact::file_name`].
     pub fn from_file_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|artifact| artifact.file_name() == name)
     }
 
-    /// The largest size a reader takes, in bytes.
+    /// The size limit in bytes; readers refuse anything larger.
     pub fn max_len(self) -> u64 {
         if self == Self::Brief { 1 << 20 } else { 16 << 20 }
     }
 
-    /// Whether it belongs to one attempt, and so is archived when the attempt is.
+    /// Returns true if the artifact belongs to one attempt and is archived with it.
     pub fn is_of_attempt(self) -> bool {
         match self {
             Self::Patch
@@ -137,7 +137,7 @@ impl Artifact {
         }
     }
 
-    /// Whether its presence shows that a cycle ran. A brief alone does not: it may be a template.
+    /// Returns true if the artifact proves that a cycle ran. A brief does not: it may be a template.
     pub(crate) fn shows_a_cycle(self) -> bool {
         self.is_of_attempt()
             || matches!(
@@ -147,32 +147,32 @@ impl Artifact {
     }
 }
 
-/// A set of artifacts.
+/// A set of [`Artifact`]s, stored as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Artifacts(u32);
 
 impl Artifacts {
-    /// Whether it is in the set.
+    /// Returns true if the set contains `artifact`.
     pub fn contains(self, artifact: Artifact) -> bool {
         self.0 & bit(artifact) != 0
     }
 
-    /// Puts one in.
+    /// Adds an artifact to the set.
     pub fn insert(&mut self, artifact: Artifact) {
         self.0 |= bit(artifact);
     }
 
-    /// Takes one out.
+    /// Removes an artifact from the set.
     pub fn remove(&mut self, artifact: Artifact) {
         self.0 &= !bit(artifact);
     }
 
-    /// Those in the set, in the order of the cycle.
+    /// Iterates over the set in the order of [`Artifact::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Artifact> {
         Artifact::ALL.iter().copied().filter(move |artifact| self.contains(*artifact))
     }
 
-    /// Whether there is none.
+    /// Returns true if the set has no elements.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,13 +1,12 @@
-//! The Plan artifact: what is to be done, as bullets with a label.
+//! Parser of `brief.md`, the Plan artifact: bullets with a label.
 //!
 //! A field is a bullet `- **Label:** value` (also `- **Label**: v`, `- Label: v`), at any indent
-//! and anywhere in the document, the label case-insensitive, the first occurrence of a label
-//! wins. Its value goes on over lines indented deeper than the bullet and the blank lines
-//! between them; it ends at the first line that is not, be it a field, a heading or prose. A
-//! code fence changes nothing: briefs are read by line.
+//! and anywhere in the document. Labels are case-insensitive, and the first occurrence of a label
+//! wins. The value continues over lines indented deeper than the bullet, and over blank lines
+//! between them; any other line ends it. Code fences have no meaning: briefs are read by line.
 //!
-//! Each field has two readings and both are needed: its *own line* (ids, targets, paths,
-//! routing) and its *whole* value (text for people).
+//! Each field can be read in two ways: its *own line* (ids, targets, paths, routing) and its *whole*
+//! value (text for people).
 
 mod label;
 mod target;
@@ -43,7 +42,7 @@ pub struct Brief {
     by_label: HashMap<String, usize>,
 }
 
-/// Where a field is, in bytes of the text.
+/// The position of a field, in bytes of the text.
 #[derive(Debug, Clone)]
 struct Span {
     label: Range<usize>,
@@ -53,36 +52,36 @@ struct Span {
     indent: usize,
 }
 
-/// How far a prerequisite must be before what depends on it may start.
+/// The progress that a dependency must have made before its dependents may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Awaits {
-    /// It is built and green, and waits for its sign-off.
+    /// Built with passing gates; the sign-off may be open.
     Built,
-    /// It is signed off.
+    /// Accepted at sign-off.
     Accepted,
-    /// It is in the target branch itself.
+    /// Landed in the target branch.
     Landed,
 }
 
 /// One field of a brief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The label as written, without its markers.
+    /// The label as written, without bullet, stars and colon.
     pub label: &'a str,
-    /// What stands on the line of the label.
+    /// The part of the value on the line of the label, trimmed.
     pub own_line: &'a str,
-    /// The line of the label, from 1.
+    /// The line number of the label, from 1.
     pub line: usize,
     body: &'a str,
 }
 
 impl Brief {
-    /// Reads every field. Any text is a brief, if perhaps an empty one; the time taken is linear
-    /// in its length.
+    /// Parses every field. Never fails: a text without fields is an empty brief. Takes time linear
+    /// in the length of the text.
     pub fn parse(text: &str) -> Self {
         let text = without_bom(text);
         let mut brief = Self { text: text.to_owned(), ..Self::default() };
-        // Fields whose value may still go on, each indented deeper than the one before.
+        // Stack of fields whose value may continue, each indented deeper than the one before.
         let mut open: Vec<usize> = Vec::new();
         for line in lines(text) {
             if line.is_blank() {
@@ -102,7 +101,7 @@ impl Brief {
         brief
     }
 
-    /// Records the field of a line, unless there is none or its label is taken.
+    /// Records the field on a line, unless there is none or its label was seen before.
     fn add(&mut self, text: &str, line: Line<'_>, indent: usize) -> Option<usize> {
         let (label, own_line) = split_field(line.text)?;
         let key = label.to_lowercase();
@@ -121,18 +120,18 @@ impl Brief {
         Some(index)
     }
 
-    /// The field of this label, in any case; `None` where it is absent, empty or still the
+    /// Returns the field with this label, in any case; `None` if it is absent, empty or still the
     /// placeholder of the template.
     pub fn field(&self, label: &str) -> Option<Field<'_>> {
         self.written(label).filter(Field::is_filled)
     }
 
-    /// The field of a known label under any of its spellings.
+    /// Returns the field of a known label under any of its [spellings](Label::spellings).
     pub fn known(&self, label: Label) -> Option<Field<'_>> {
         label.spellings().iter().find_map(|spelling| self.field(spelling))
     }
 
-    /// Every field that was written, placeholders too, in file order; the first of each label.
+    /// Iterates over the first field of each label in file order, placeholders included.
     pub fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         self.spans.iter().map(|span| self.view(span))
     }
@@ -151,7 +150,6 @@ impl Brief {
         }
     }
 
-    /// What stands on the line of a known label, where it is filled.
     fn own_line(&self, label: Label) -> Option<&str> {
         label.spellings().iter().find_map(|spelling| {
             let field = self.field(spelling)?;
@@ -159,19 +157,19 @@ impl Brief {
         })
     }
 
-    /// The short name of the work. Written on the label's line or beneath it.
+    /// The short name of the work.
     pub fn slug(&self) -> Option<String> {
         self.known(Label::Slug).map(|field| field.whole())
     }
 
-    /// Whether this is still an unfilled template: the Slug is missing or starts with `<`.
+    /// Returns true for an unfilled template: the slug is missing, empty or starts with `<`.
     pub fn is_placeholder(&self) -> bool {
         let slug = self.written("slug").map(|field| field.whole());
         slug.is_none_or(|slug| slug.trim().is_empty() || slug.trim_start().starts_with('<'))
     }
 
-    /// The text as a draft for the next attempt: all of it stays but that the slug is put in `<…>`, so
-    /// that nothing is built before a person has gone over it.
+    /// The text as a draft for the next attempt: the slug is put in `<…>`, which makes it a
+    /// placeholder, so that nothing is built before a person has edited it.
     pub(crate) fn as_draft(&self) -> String {
         let span = self.by_label.get("slug").map(|index| &self.spans[*index]);
         let Some(span) = span.filter(|_| !self.is_placeholder()) else { return self.text.clone() };
@@ -180,12 +178,12 @@ impl Brief {
         format!("{before}<{slug}>{}", &self.text[span.own_line.end..])
     }
 
-    /// The bundles that must be done before this one, under the label and its old spellings.
+    /// The bundles that must be done before this one, from every spelling of `Depends on`.
     pub fn depends_on(&self) -> IdList {
         self.ids(Label::DependsOn)
     }
 
-    /// Those of them that must have landed, because they are named under `Depends on (merged)`.
+    /// The subset of [`Self::depends_on`] that must have landed: named under `Depends on (merged)`.
     pub fn depends_on_landed(&self) -> IdList {
         let mut list = IdList::default();
         for spelling in Label::DependsOn.spellings() {
@@ -196,12 +194,12 @@ impl Brief {
         list
     }
 
-    /// The bundles this one must not run beside.
+    /// The bundles that must not run at the same time as this one.
     pub fn conflicts_with(&self) -> IdList {
         self.ids(Label::ConflictsWith)
     }
 
-    /// The ids of one field, under exactly this spelling.
+    /// The ids of one field, under exactly this spelling of its label.
     pub fn ids_of(&self, label: &str) -> IdList {
         self.field(label).map(|field| field.ids()).unwrap_or_default()
     }
@@ -214,33 +212,33 @@ impl Brief {
         list
     }
 
-    /// The globs of the files the work is expected to change.
+    /// The globs of the files that the work is expected to change.
     ///
-    /// Accepts a list separated by commas, spaces or lines, each glob bare or in backticks, as
-    /// nested bullets too, with reasons in parentheses. A word of prose is left out unless it
-    /// stands alone between commas (`docs` is a directory) or is in backticks; `none`, `N/A`,
+    /// Accepts a list separated by commas, spaces or lines, also as nested bullets, each glob bare or
+    /// in backticks, with reasons in parentheses. A word without path characters is taken for prose,
+    /// unless it is alone between commas (`docs` is a directory) or in backticks. `none`, `N/A`,
     /// `TBD` and dashes yield nothing. Commas inside `{…}` belong to the glob.
     pub fn touches(&self) -> Vec<String> {
         self.known(Label::Touches).map(|field| touches::globs(&field.whole())).unwrap_or_default()
     }
 
-    /// Where the work goes: `owner/repo @ branch`, backticks and trailing prose tolerated.
+    /// The target of the work, `owner/repo @ branch`; tolerates backticks and trailing prose.
     pub fn repo_target(&self) -> Option<RepoTarget> {
         target::repo_target(self.own_line(Label::RepoTarget)?)
     }
 
-    /// The existing branch the work is stacked onto: `remote/branch`.
+    /// The existing branch that the work is stacked onto, `remote/branch`.
     pub fn onto_branch(&self) -> Option<OntoBranch> {
         target::onto_branch(self.own_line(Label::OntoBranch)?)
     }
 
-    /// The paths the label's line names, as written. They may lead anywhere:
-    /// [`Self::local_test_files`] are the ones safe to join to a directory.
+    /// The paths on the label's line, as written. They may be absolute or contain `..`; use
+    /// [`Self::local_test_files`] for paths that are safe to join to a directory.
     pub fn test_files(&self) -> Vec<Utf8PathBuf> {
         self.own_line(Label::TestFile).map(target::paths).unwrap_or_default()
     }
 
-    /// The [`Self::test_files`] that stay inside the directory they are joined to.
+    /// The [`Self::test_files`] that stay inside any directory they are joined to.
     pub fn local_test_files(&self) -> Vec<Utf8PathBuf> {
         let mut files = self.test_files();
         files.retain(|path| {
@@ -250,18 +248,18 @@ impl Brief {
         files
     }
 
-    /// What Plan thinks will come of it, `likely-fix` or `likely-close` for instance.
+    /// The outcome that Plan expects, such as `likely-fix` or `likely-close`.
     pub fn disposition_hint(&self) -> Option<&str> {
         self.own_line(Label::DispositionHint)
     }
 
-    /// The builder this brief asks for by name.
+    /// The name of the builder that the brief asks for.
     pub fn do_model(&self) -> Option<&str> {
         self.own_line(Label::DoModel)
     }
 
-    /// The tools a person must provide: the words in backticks on the label's line, without
-    /// those annotated `(no-check: why)` or `(topology …)`, which nothing can check.
+    /// The tools that a person must provide: the words in backticks on the label's line, without
+    /// those annotated `(no-check: why)` or `(topology …)`, which cannot be checked.
     pub fn external_dependencies(&self) -> Vec<String> {
         self.own_line(Label::ExternalDependencies)
             .map(target::dependency_tokens)
@@ -270,8 +268,7 @@ impl Brief {
 }
 
 impl Field<'_> {
-    /// The complete value: the own line and what goes on below it, with the indentation common to
-    /// the lines below taken off.
+    /// The complete value: the own line and the lines below it, without their common indentation.
     pub fn whole(&self) -> String {
         let body = || lines(self.body).map(|line| line.text);
         let common = body().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
@@ -285,7 +282,7 @@ impl Field<'_> {
         whole.trim_start_matches('\n').trim_end().to_owned()
     }
 
-    /// Whether the value is still the `<…>` of the template, or the first line of such a one.
+    /// Returns true if the value is still the `<…>` of the template, or the first line of one.
     pub fn is_placeholder(&self) -> bool {
         if !self.own_line.is_empty() {
             return is_placeholder(self.own_line);
@@ -294,7 +291,8 @@ impl Field<'_> {
         first.is_some_and(|line| is_placeholder(line.text.trim()))
     }
 
-    /// The ids the value starts with.
+    /// Parses the ids that the value starts with. They must start on the line of the label;
+    /// otherwise the list is empty and has a warning.
     pub fn ids(&self) -> IdList {
         if self.own_line.is_empty() {
             let mut list = IdList::default();
@@ -315,7 +313,7 @@ impl Field<'_> {
     }
 }
 
-/// Label and value of a line that has the shape of a field.
+/// Splits a line with the shape of a field into label and value.
 fn split_field(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim_start().strip_prefix('-')?;
     let rest = without_stars(rest.trim_start());
@@ -325,7 +323,7 @@ fn split_field(line: &str) -> Option<(&str, &str)> {
     (!label.is_empty()).then_some((label, value.trim()))
 }
 
-/// Without up to two of the stars that make Markdown bold.
+/// Strips up to two leading stars of Markdown bold.
 fn without_stars(text: &str) -> &str {
     let once = text.strip_prefix('*').unwrap_or(text);
     once.strip_prefix('*').unwrap_or(once)
@@ -339,12 +337,12 @@ fn without_indent(line: &str, characters: usize) -> &str {
     rest.as_str()
 }
 
-/// `<…>`, or a `<…` that is not closed on its line.
+/// Returns true for `<…>`, and for a `<…` that is not closed on its line.
 fn is_placeholder(value: &str) -> bool {
     value.starts_with('<') && (value.ends_with('>') || !value.contains('>'))
 }
 
-/// Where a part of a text stands in it.
+/// The byte range of `part` in `text`; `part` must be a slice of it.
 fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()

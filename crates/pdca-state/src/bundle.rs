@@ -1,4 +1,4 @@
-//! One bundle: where its files are, and how they get there.
+//! The directory of one bundle: creating it, and reading and writing its files.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::files::{self, ReadError};
 use crate::id::{BundleId, IdError};
 use crate::root::BundleRoot;
 
-/// The directory of one issue, there or not. Only the driver writes in it.
+/// A handle to the directory of one issue, which need not exist. Only the driver writes in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     id: BundleId,
@@ -20,46 +20,46 @@ pub struct Bundle {
     link: Link,
 }
 
-/// What is known about the directory itself.
+/// Records if the directory may be a symbolic link, which costs a check before each access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// Just listed as a directory: no link.
+    /// A listing of the root showed a directory.
     No,
-    /// A link, or not looked at yet.
+    /// A link, or not checked yet.
     Perhaps,
 }
 
-/// Why something was not written into a bundle.
+/// The error of writing into a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The path leads out of the bundle, or is none.
+    /// The path leads out of the bundle, or the bundle itself leads out of its root.
     #[error("{relative:?} is not a path inside the bundle {dir}")]
     Outside {
-        /// The bundle.
+        /// The directory of the bundle.
         dir: Utf8PathBuf,
-        /// What was given.
+        /// The path that was to be written, relative to the bundle.
         relative: String,
     },
-    /// The system would not.
+    /// The operating system reported an error.
     #[error("cannot write {path}")]
     Io {
-        /// The path.
+        /// The path that was to be written.
         path: Utf8PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Why a bundle was not created. Nothing was changed.
+/// The error of creating a bundle. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// There is one already, or something else of its name.
+    /// The name is taken, by a bundle or by something else.
     #[error("{dir} exists already")]
     Exists {
-        /// Its directory.
+        /// The directory that exists.
         dir: Utf8PathBuf,
     },
-    /// It could not be written.
+    /// The directory or its brief could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
@@ -74,14 +74,14 @@ impl Bundle {
         Self { link, ..Self::new(root, id) }
     }
 
-    /// The bundle in this directory, which must be named `issue_<id>`.
+    /// A handle to the bundle in `dir`, whose name must be `issue_<id>`.
     pub fn at(dir: impl Into<Utf8PathBuf>) -> Result<Bundle, IdError> {
         let dir = dir.into();
         let id = BundleId::parse_dir_name(dir.file_name().unwrap_or_default())?;
         Ok(Self { id, dir, link: Link::Perhaps })
     }
 
-    /// Makes a bundle that holds a brief: whole, or not at all.
+    /// Creates a bundle with a brief, atomically: a crash leaves all of it or nothing.
     pub fn create(root: &BundleRoot, id: &BundleId, brief: &str) -> Result<Bundle, CreateError> {
         let bundle = root.bundle(id);
         let exists = || CreateError::Exists { dir: bundle.dir.clone() };
@@ -100,36 +100,36 @@ impl Bundle {
         }
     }
 
-    /// Its id.
+    /// The id of the bundle.
     pub fn id(&self) -> &BundleId {
         &self.id
     }
 
-    /// Its directory.
+    /// The directory of the bundle.
     pub fn dir(&self) -> &Utf8Path {
         &self.dir
     }
 
-    /// Where this artifact is or would be.
+    /// The path of an artifact, which need not exist.
     pub fn path(&self, artifact: Artifact) -> Utf8PathBuf {
         self.dir.join(artifact.file_name())
     }
 
-    /// Whether its directory is there.
+    /// Returns true if the directory exists.
     pub fn exists(&self) -> bool {
         self.dir.is_dir()
     }
 
-    /// Reads one artifact; `None` where it is absent.
+    /// Reads an artifact; `None` if it is absent.
     ///
-    /// Bounded by [`Artifact::max_len`]; refuses directories, pipes and links out of the bundle.
+    /// Refuses more than [`Artifact::max_len`] bytes, directories, pipes and links out of the bundle.
     pub fn read(&self, artifact: Artifact) -> Result<Option<Vec<u8>>, LoadError> {
         self.require_inside()?;
         let name = Utf8Path::new(artifact.file_name());
         Ok(files::read_within(&self.dir, name, artifact.max_len())?)
     }
 
-    /// Reads an artifact of an archived attempt; `None` where it is absent.
+    /// Reads an artifact of the archived attempt `number`; `None` if it is absent.
     pub fn read_archived(
         &self,
         number: u32,
@@ -140,7 +140,7 @@ impl Bundle {
         Ok(files::read_within(&self.dir, &path, artifact.max_len())?)
     }
 
-    /// Puts an artifact in place, durably: absent or whole, whatever happens.
+    /// Writes an artifact atomically and durably: a crash leaves the old version or the new one.
     pub fn publish(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.writable(artifact)?;
         files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
@@ -148,8 +148,7 @@ impl Bundle {
             .map_err(|source| Self::write_error(&path, source))
     }
 
-    /// As [`Bundle::publish`], where nobody else may have put anything: false where somebody has, and
-    /// then that stays.
+    /// Like [`Bundle::publish`], but never replaces: returns false if the artifact exists already.
     pub fn publish_new(&self, artifact: Artifact, bytes: &[u8]) -> Result<bool, WriteError> {
         let path = self.writable(artifact)?;
         files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
@@ -157,7 +156,7 @@ impl Bundle {
             .map_err(|source| Self::write_error(&path, source))
     }
 
-    /// As [`Bundle::publish`], for what can be made again from other artifacts: not synced.
+    /// Like [`Bundle::publish`], but not synced: for artifacts that can be derived again from others.
     pub fn publish_derived(&self, artifact: Artifact, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.writable(artifact)?;
         files::sweep(&self.dir, |name| files::is_temp_name_of(name, artifact.file_name()))
@@ -165,14 +164,14 @@ impl Bundle {
             .map_err(|source| Self::write_error(&path, source))
     }
 
-    /// Puts a file at a path below the bundle, as the shipped test at the place its brief names.
-    /// Directories on the way are made; the path may not leave the bundle.
+    /// Like [`Bundle::publish`], for any path below the bundle, such as a test that ships with the
+    /// change. Creates missing directories; refuses a path that leaves the bundle.
     pub fn publish_file(&self, relative: &Utf8Path, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.make_way(relative)?;
         files::replace(&path, bytes).map_err(|source| Self::write_error(&path, source))
     }
 
-    /// As [`Bundle::publish_file`], for what can be made again, as a log: not synced.
+    /// Like [`Bundle::publish_file`], but not synced: for logs and the like.
     pub fn publish_derived_file(
         &self,
         relative: &Utf8Path,
@@ -182,52 +181,51 @@ impl Bundle {
         files::replace_unsynced(&path, bytes).map_err(|source| Self::write_error(&path, source))
     }
 
-    /// Where the log of a gate lies, relative to the bundle: what the row's `log` says.
+    /// The path of a gate's log, relative to the bundle, as [`GateRow::log`](crate::GateRow::log) has it.
     pub fn gate_log(rule_id: &str) -> Utf8PathBuf {
         Utf8Path::new(Artifact::GateLogs.file_name()).join(format!("{}.log", tame(rule_id)))
     }
 
-    /// Where the log of a row lies that was red when the bundle was gated together with others,
-    /// relative to the bundle.
+    /// The path, relative to the bundle, of the log of a row that failed when the bundle was gated
+    /// together with others.
     pub fn integration_log(rule_id: &str) -> Utf8PathBuf {
         Self::integration_logs().join(format!("{}.log", tame(rule_id)))
     }
 
-    /// Removes the logs of the last integration; those of Check stay.
+    /// Removes the logs of the last integration; the logs of Check stay.
     pub fn remove_integration_logs(&self) -> Result<(), WriteError> {
         let path = self.dir.join(Self::integration_logs());
-        // A link could lead anywhere.
+        // Never remove through a link: it could lead anywhere.
         if !path.is_dir() || path.is_symlink() || self.require_inside().is_err() {
             return Ok(());
         }
         fs_err::remove_dir_all(&path).map_err(|source| Self::write_error(&path, source))
     }
 
-    /// No row's own log has this name: those end in `.log`.
+    /// Cannot collide with a [`Bundle::gate_log`]: those end in `.log`.
     fn integration_logs() -> Utf8PathBuf {
         Utf8Path::new(Artifact::GateLogs.file_name()).join("integration")
     }
 
-    /// Where an adviser's review lies, relative to the bundle.
+    /// The path of an adviser's review, relative to the bundle.
     pub fn advisory(adviser: &str) -> Utf8PathBuf {
         format!("{}{}{}", ADVISORY.0, tame(adviser), ADVISORY.1).into()
     }
 
-    /// Where the log of a leaf that failed lies, relative to the bundle.
+    /// The path of the log of a failed leaf, relative to the bundle.
     pub fn error_log(leaf: &str) -> Utf8PathBuf {
         format!("{}{ERROR_LOG}", tame(leaf)).into()
     }
 
-    /// Renames an artifact that cannot be used to a free name beside it, so that it counts as
-    /// absent and nothing is lost. Gives the new path; `None` where there was nothing to move.
+    /// Renames an unusable artifact to a free name beside it, so that it counts as absent and
+    /// nothing is lost. Returns the new path, or `None` if there was no such artifact.
     pub fn set_aside(&self, artifact: Artifact) -> Result<Option<Utf8PathBuf>, WriteError> {
         self.set_aside_file(Utf8Path::new(artifact.file_name()))
     }
 
-    /// As [`Bundle::set_aside`], for any file that lies directly in the bundle.
+    /// Like [`Bundle::set_aside`], for any file directly in the bundle except archived attempts.
     ///
-    /// It becomes `<name>.aside-<n>`, and is archived with the attempt under that name. Archived
-    /// attempts are not set aside.
+    /// The new name is `<name>.aside-<n>`, under which the file is archived with the attempt.
     pub fn set_aside_file(&self, relative: &Utf8Path) -> Result<Option<Utf8PathBuf>, WriteError> {
         let name = inside(&self.dir, relative)
             .filter(|name| name.iter().count() == 1)
@@ -247,13 +245,13 @@ impl Bundle {
         Ok(None)
     }
 
-    /// Removes what a crash left of files that were being replaced.
+    /// Removes temporary files that a crashed writer left in the bundle.
     pub fn sweep_temps(&self) -> Result<(), WriteError> {
         files::sweep(&self.dir, files::is_temp_name)
             .map_err(|source| Self::write_error(&self.dir, source))
     }
 
-    /// The bundle's contents, after making sure that they are this root's.
+    /// Lists the bundle, after checking that it is inside its root.
     pub(crate) fn contents(&self) -> Result<Contents<'_>, LoadError> {
         self.require_inside()?;
         Contents::list(&self.dir)
@@ -263,7 +261,7 @@ impl Bundle {
         WriteError::Io { path: path.into(), source }
     }
 
-    /// Refuses a bundle whose directory is a link that leads out of the root.
+    /// Returns an error if the bundle's directory is a link that leads out of the root.
     pub(crate) fn require_inside(&self) -> Result<(), LoadError> {
         if self.link == Link::No || !self.dir.is_symlink() {
             return Ok(());
@@ -285,7 +283,6 @@ impl Bundle {
         }
     }
 
-    /// Where to write an artifact, unless the whole bundle lies elsewhere.
     fn writable(&self, artifact: Artifact) -> Result<Utf8PathBuf, WriteError> {
         match self.require_inside() {
             Ok(()) => Ok(self.path(artifact)),
@@ -293,7 +290,7 @@ impl Bundle {
         }
     }
 
-    /// Where to write a file below the bundle, with the directories above it made.
+    /// Returns the path of a file below the bundle, after creating the directories above it.
     fn make_way(&self, relative: &Utf8Path) -> Result<Utf8PathBuf, WriteError> {
         let inside = inside(&self.dir, relative).filter(|_| self.require_inside().is_ok());
         let path = self.dir.join(inside.ok_or_else(|| self.outside(relative.as_str()))?);
@@ -310,15 +307,15 @@ impl Bundle {
     }
 }
 
-/// The path as one that stays inside `dir`: normal components only, no directory on the way a link
-/// or a file. `None` for everything else.
+/// Normalizes a path that stays inside `dir`. Returns `None` for a path with `..`, a root or control
+/// characters, and for one that passes through a link or a file.
 pub(crate) fn inside(dir: &Utf8Path, relative: &Utf8Path) -> Option<Utf8PathBuf> {
     let mut clean = Utf8PathBuf::new();
     for component in relative.components() {
         match component {
             Utf8Component::CurDir => {}
             Utf8Component::Normal(name) if !name.chars().any(char::is_control) => {
-                // What is on the way so far must be a real directory, or nothing yet.
+                // `symlink_metadata`, so that a link to a directory is refused as well.
                 if !clean.as_str().is_empty()
                     && dir.join(&clean).symlink_metadata().is_ok_and(|meta| !meta.is_dir())
                 {
@@ -335,7 +332,7 @@ pub(crate) fn inside(dir: &Utf8Path, relative: &Utf8Path) -> Option<Utf8PathBuf>
     (!clean.as_str().is_empty()).then_some(clean)
 }
 
-/// Renames, and fails where the new name is taken.
+/// Renames a file or directory; fails with `AlreadyExists` if the new name is taken.
 pub(crate) fn rename_new(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
     use rustix::io::Errno;
     match rustix::fs::renameat_with(
@@ -346,7 +343,7 @@ pub(crate) fn rename_new(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
         RenameFlags::NOREPLACE,
     ) {
         Ok(()) => Ok(()),
-        // The file system does not know how: look first, then.
+        // The file system has no atomic no-replace, and a directory cannot be hard-linked: check first.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => match std::fs::rename(from, to) {
@@ -360,9 +357,9 @@ pub(crate) fn rename_new(from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// Puts a new directory in place with its first files in it: whole, or not at all.
+/// Creates a directory with its first files atomically: a crash leaves all of them or nothing.
 pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<()> {
-    // Open until it is in place, or another process would sweep it as left by a crash.
+    // Keep the claim until the rename, or another process would sweep the directory as abandoned.
     let (temp, _claim) = files::create_temp_dir(dir.as_std_path())?;
     let temp = Utf8PathBuf::from_path_buf(temp)
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
@@ -372,13 +369,13 @@ pub(crate) fn publish_dir(dir: &Utf8Path, with: &[(&str, &[u8])]) -> io::Result<
         .and_then(|()| rename_new(&temp, dir))
         .and_then(|()| files::sync_dir(dir.parent().unwrap_or(dir).as_std_path()));
     if placed.is_err() {
-        // The first error is the one to report; what stays is swept later.
+        // Report the first error; a directory that cannot be removed is swept later.
         drop(std::fs::remove_dir_all(&temp));
     }
     placed
 }
 
-/// A name given by config or a model as a part of a file name.
+/// Makes a file name component of a name that comes from configuration or from a model.
 fn tame(name: &str) -> String {
     const LONGEST: usize = 100;
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

@@ -1,4 +1,4 @@
-//! What the next beat is told about the attempt before it.
+//! The section `## Iteration N — carry-forward`, which tells the next attempt about the last one.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use crate::returned::Returned;
 use crate::state::Reentry;
 use crate::summary::Summary;
 
-/// The most of a person's text that is carried; the whole of it is in the archived summary.
+/// The most bytes of a person's text that are carried; all of it is in the archived summary.
 const LONGEST: usize = 64 << 10;
 
-/// The section `## Iteration N — carry-forward`.
+/// The section for an attempt that was sent back at sign-off.
 ///
-/// Everything said by others is quoted (`> `), so that no line of it is a field or a heading of
-/// the brief it is folded into.
+/// All foreign text is quoted (`> `), so that no line of it becomes a field or a heading of the
+/// brief that the section is appended to.
 pub(crate) fn section(
     number: u32,
     reentry: Reentry,
@@ -37,7 +37,7 @@ pub(crate) fn section(
     text
 }
 
-/// The same section for an attempt that was accepted and does not fit what landed since.
+/// The section for an accepted attempt that conflicts with a change that landed since.
 pub(crate) fn superseded(number: u32, said: &str) -> String {
     let mut text = format!(
         "## Iteration {number} — carry-forward\n\nAccepted, and in conflict with what landed since. The whole attempt is in `iteration-v{number}/`.\n\nConflict:\n\n"
@@ -46,7 +46,7 @@ pub(crate) fn superseded(number: u32, said: &str) -> String {
     text
 }
 
-/// The same section for an attempt that was built on a result that changed since.
+/// The section for an attempt that was built on a result that changed since.
 pub(crate) fn stale(number: u32, said: &str) -> String {
     let mut text = format!(
         "## Iteration {number} — carry-forward\n\nWhat it was built on changed. The whole attempt is in `iteration-v{number}/`.\n\nStale:\n\n"
@@ -55,7 +55,7 @@ pub(crate) fn stale(number: u32, said: &str) -> String {
     text
 }
 
-/// The same section for an attempt that was accepted and is sent back before it landed.
+/// The section for an accepted attempt that is sent back before it landed.
 pub(crate) fn returned(number: u32, reentry: Reentry, record: &Returned) -> String {
     let to = match reentry {
         Reentry::Do => "Do",
@@ -77,8 +77,7 @@ pub(crate) fn returned(number: u32, reentry: Reentry, record: &Returned) -> Stri
     text
 }
 
-/// One line for each row that failed, gating or not, with its evidence; below it the tests that
-/// failed, and the log in the archive.
+/// One line per failed row, gating or not, with its evidence, its failing tests and its archived log.
 fn failing(number: u32, gates: &GateReport) -> String {
     gates.rows.iter().filter(|row| row.result == GateResult::Fail).fold(
         String::new(),

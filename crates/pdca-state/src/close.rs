@@ -1,17 +1,18 @@
-//! The close fast path: Plan concluded that nothing is to be built.
+//! Closing without a change: the brief's disposition hint says that nothing is to be built.
 
 use crate::brief::Brief;
 
-/// The close disposition that the brief hints at: the first of `close_words` that its
-/// `Disposition hint` contains, whatever the case and whether its parts are joined by spaces or hyphens.
-/// `None` means that the full band runs.
+/// Returns the first of `close_words` that the brief's `Disposition hint` contains.
+///
+/// Case does not matter, nor whether the parts of a word are joined by spaces, hyphens or
+/// underscores. `None` means that the bundle is built and checked as usual.
 pub fn close_disposition(brief: &Brief, close_words: &[String]) -> Option<String> {
     let hint = alike(brief.disposition_hint()?);
     let is_in = |word: &&String| !word.trim().is_empty() && hint.contains(&alike(word));
     close_words.iter().find(is_in).cloned()
 }
 
-/// A text in one spelling: small letters, hyphens, straight apostrophes.
+/// Normalizes to lower case, hyphens between words and straight apostrophes.
 fn alike(text: &str) -> String {
     let text = text.trim().to_lowercase();
     let parts: Vec<&str> =
@@ -20,7 +21,7 @@ fn alike(text: &str) -> String {
     parts.join("-").replace(['’', 'ʼ', '‘', '`', '´'], "'")
 }
 
-/// The text of the artifact that stands in for a patch.
+/// The content of `close-disposition`: one line, whatever the input.
 pub fn close_text(disposition: &str) -> String {
     format!("{}\n", disposition.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -1,4 +1,4 @@
-//! One look at a bundle's directory: what is there, by one listing and no `stat` per file.
+//! One listing of a bundle's directory, without a `stat` per file.
 
 use std::io;
 
@@ -10,58 +10,58 @@ use crate::artifact::{ADVISORY, Artifact, Artifacts, ERROR_LOG};
 use crate::files::{self, ReadError};
 use crate::state::{BriefFact, StateFacts};
 
-/// Why a bundle cannot be read. It makes one bad row, never a failed listing.
+/// The error of reading a bundle. In a survey it makes one bad row, never a failed listing.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no such bundle.
+    /// The bundle's directory does not exist.
     #[error("there is no bundle {dir}")]
     Missing {
-        /// Where it would be.
+        /// The directory that was expected.
         dir: Utf8PathBuf,
     },
-    /// Its directory is a symbolic link that leads out of the bundle root.
+    /// The bundle's directory is a symbolic link that leads out of the bundle root.
     #[error("the bundle {dir} leads out of the bundle root, to {target}")]
     LeadsOut {
-        /// The link.
+        /// The symbolic link.
         dir: Utf8PathBuf,
-        /// Where it leads.
+        /// The resolved path outside the bundle root.
         target: String,
     },
-    /// Its directory, or one in it, cannot be listed.
+    /// A directory of the bundle cannot be listed.
     #[error("cannot list {dir}")]
     List {
-        /// The directory.
+        /// The directory: the bundle's own, or one below it.
         dir: Utf8PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// One of its files cannot be read.
+    /// A file of the bundle cannot be read.
     #[error(transparent)]
     File(#[from] ReadError),
-    /// One of its files is no text.
+    /// A file that must be text is not UTF-8.
     #[error("{path}:{line}: byte {byte:#04x} is not UTF-8")]
     NotUtf8 {
-        /// The file.
+        /// The path of the file.
         path: Utf8PathBuf,
         /// The line of the first bad byte, from 1.
         line: usize,
-        /// That byte.
+        /// The first bad byte.
         byte: u8,
     },
-    /// The record of a half-done archive is damaged.
+    /// The record of an unfinished archive is damaged.
     #[error("{path}:{line}: the record of a half-done archive is damaged")]
     Pending {
-        /// The record.
+        /// The path of `archive-pending.json`.
         path: Utf8PathBuf,
-        /// The line, from 1.
+        /// The line at which parsing failed, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
 }
 
 impl LoadError {
-    /// The file or directory it is about.
+    /// The file or directory that the error is about.
     pub fn path(&self) -> &Utf8Path {
         match self {
             Self::Missing { dir } | Self::LeadsOut { dir, .. } | Self::List { dir, .. } => dir,
@@ -70,7 +70,7 @@ impl LoadError {
         }
     }
 
-    /// The line in that file, where one can be named.
+    /// The line in that file, from 1, if the error has one.
     pub fn line(&self) -> Option<usize> {
         match self {
             Self::NotUtf8 { line, .. } | Self::Pending { line, .. } => Some(*line),
@@ -81,25 +81,26 @@ impl LoadError {
     }
 }
 
-/// What one listing of a bundle's directory shows.
+/// The result of listing a bundle's directory once, with the directory kept open for reads.
 pub(crate) struct Contents<'a> {
     dir: &'a Utf8Path,
     handle: Dir,
     pub(crate) artifacts: Artifacts,
-    /// Artifacts that the listing does not show to be regular files.
+    /// Artifacts whose directory entry is not a regular file: links, directories, pipes, and
+    /// everything on file systems that do not report the type.
     irregular: Artifacts,
-    /// Advisers' reviews, sorted.
+    /// Names of advisers' reviews, sorted.
     pub(crate) advisories: Vec<String>,
-    /// Logs of failed leaves and files set aside, sorted.
+    /// Names of failed leaves' logs and of files that were set aside, sorted.
     pub(crate) leftovers: Vec<String>,
     /// Numbers of the archived attempts, sorted.
     pub(crate) iterations: Vec<u32>,
-    /// Something is named like an archived attempt, with a number or not.
+    /// True if any name starts with `iteration-v`, with a number or not.
     archived: bool,
 }
 
 impl<'a> Contents<'a> {
-    /// Lists a directory that is known to be no link out of its root.
+    /// Lists a directory. The caller has checked that it is not a link out of the bundle root.
     pub(crate) fn list(dir: &'a Utf8Path) -> Result<Self, LoadError> {
         let failed = |errno: rustix::io::Errno| match errno {
             rustix::io::Errno::NOENT => LoadError::Missing { dir: dir.into() },
@@ -120,7 +121,7 @@ impl<'a> Contents<'a> {
         };
         while let Some(entry) = contents.handle.read() {
             let entry = entry.map_err(failed)?;
-            // No name of ours is outside UTF-8.
+            // Every name this crate gives a meaning to is ASCII, so others are skipped.
             if let Ok(name) = entry.file_name().to_str() {
                 contents.note(name, entry.file_type());
             }
@@ -131,7 +132,6 @@ impl<'a> Contents<'a> {
         Ok(contents)
     }
 
-    /// The directory.
     pub(crate) fn dir(&self) -> &Utf8Path {
         self.dir
     }
@@ -152,7 +152,8 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Reads one artifact into `bytes`, which it clears first; `false` where it is absent.
+    /// Reads an artifact into `bytes`, replacing what is there; returns false if it is absent.
+    /// The caller reuses one buffer over many bundles.
     pub(crate) fn read(&self, artifact: Artifact, bytes: &mut Vec<u8>) -> Result<bool, ReadError> {
         bytes.clear();
         if !self.artifacts.contains(artifact) {
@@ -160,7 +161,7 @@ impl<'a> Contents<'a> {
         }
         let (name, max) = (artifact.file_name(), artifact.max_len());
         if self.irregular.contains(artifact) {
-            // Rare: a link, or what has no business here. The slow way tells which.
+            // A link or a special file. `read_within` resolves links and names the kind of the rest.
             let read = files::read_within(self.dir, Utf8Path::new(name), max)?;
             bytes.extend(read.iter().flatten());
             return Ok(read.is_some());
@@ -183,7 +184,8 @@ impl<'a> Contents<'a> {
         if size > max { Err(ReadError::TooLarge { path: path(), size, max }) } else { Ok(true) }
     }
 
-    /// Refuses what has the name of a change and is none: a directory, a link out of the bundle.
+    /// Returns an error if a patch or close disposition is not a readable file: a directory, say, or
+    /// a link out of the bundle. Their presence alone decides the state, so nothing else reads them.
     pub(crate) fn require_change_is_a_file(&self) -> Result<(), ReadError> {
         for artifact in [Artifact::Patch, Artifact::CloseDisposition] {
             if self.irregular.contains(artifact) {
@@ -193,7 +195,8 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// The archive that was begun and not finished. Costs nothing where nothing was archived.
+    /// Reads the record of an unfinished archive, if there is one. Does no I/O if there are no
+    /// archived attempts.
     pub(crate) fn pending(&self) -> Result<Option<Pending>, LoadError> {
         for number in self.iterations.iter().rev() {
             let manifest = archive::manifest_path(*number);
@@ -207,7 +210,8 @@ impl<'a> Contents<'a> {
         Ok(None)
     }
 
-    /// Whether the newest archived attempt was a close that a person sent back to Do.
+    /// Returns true if the newest archived attempt was a close that a person sent back to Do.
+    /// An attempt sent back to Plan is told apart by its archived brief.
     pub(crate) fn was_reopened(&self) -> bool {
         let has = |dir: &Utf8Path, artifact: Artifact| dir.join(artifact.file_name()).is_file();
         self.iterations.last().is_some_and(|newest| {
@@ -216,7 +220,7 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// The facts that presence alone decides; the caller adds what only reading tells.
+    /// The facts that follow from the listing alone. The caller fills in those that need a read.
     pub(crate) fn facts(&self, brief: BriefFact) -> StateFacts {
         let has = |artifact| self.artifacts.contains(artifact);
         StateFacts {
@@ -231,9 +235,9 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// What stands between a file's name and the number, when it is set aside.
+/// Infix between the name and the number of a file that was set aside.
 pub(crate) const SET_ASIDE: &str = ".aside-";
-/// What stood there in bundles of before; only artifacts were set aside then.
+/// The infix in bundles written by older versions, which set aside only artifacts.
 const SET_ASIDE_BEFORE: &str = ".torn-";
 
 fn is_leftover(name: &str) -> bool {
@@ -245,7 +249,7 @@ fn is_leftover(name: &str) -> bool {
         || numbered(SET_ASIDE_BEFORE).is_some_and(|of| Artifact::from_file_name(of).is_some())
 }
 
-/// The text in `bytes`, or where it stops being one.
+/// Checks that `bytes` are UTF-8; the error names the artifact and the line of the first bad byte.
 pub(crate) fn text<'a>(
     dir: &Utf8Path,
     artifact: Artifact,
@@ -261,7 +265,7 @@ pub(crate) fn text<'a>(
     })
 }
 
-/// The line, from 1, on which whatever follows these bytes stands.
+/// The line number, from 1, of the byte after `bytes`.
 pub(crate) fn line_after(bytes: &[u8]) -> usize {
     bytes.split(|byte| *byte == b'\n').count()
 }

@@ -1,4 +1,4 @@
-//! A fingerprint of a bundle, to see whether anything in it changed.
+//! Digests of a bundle's files, to detect changes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,12 +15,13 @@ use crate::bundle::Bundle;
 use crate::contents::LoadError;
 use crate::files::{self, ReadError};
 
-/// The state of every file of a bundle: relative path, length and bytes.
+/// A digest of every file of a bundle, keyed by relative path.
 ///
-/// Links count by where they point and are not followed; what is no file counts by its kind.
+/// A link is not followed; its target path is digested. Of pipes, sockets and devices only the kind
+/// counts.
 ///
-/// As JSON it is one object, from the path to its sum in hexadecimal. In a path, `%` and each byte
-/// that is not UTF-8 stand as `%` and two digits.
+/// The JSON form is one object from path to hexadecimal digest. In a path, `%` and every byte that is
+/// not UTF-8 are written as `%` and two hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleDigest {
     files: BTreeMap<OsString, [u8; 32]>,
@@ -48,7 +49,7 @@ impl<'de> Deserialize<'de> for BundleDigest {
 }
 
 impl BundleDigest {
-    /// The files that differ from an earlier digest: changed, new or gone, sorted.
+    /// Lists the files that were changed, added or removed since `earlier`, sorted.
     pub fn changed_since(&self, earlier: &BundleDigest) -> Vec<Utf8PathBuf> {
         let mut changed: Vec<&OsString> = self
             .files
@@ -61,7 +62,7 @@ impl BundleDigest {
         changed.into_iter().map(|path| path.to_string_lossy().into_owned().into()).collect()
     }
 
-    /// One sum over all, in hexadecimal.
+    /// A single digest over all files, in hexadecimal.
     pub fn to_hex(&self) -> String {
         let mut hasher = Sha256::new();
         for (path, sum) in &self.files {
@@ -120,14 +121,14 @@ fn sum_of(entry: &std::fs::DirEntry, kind: std::fs::FileType) -> io::Result<[u8;
         hasher.update(b"link");
         framed(&mut hasher, entry.path().read_link()?.as_os_str().as_bytes());
     } else {
-        // A pipe, a socket or a device has no content to read; which of them it is can be told.
+        // Reading a pipe, a socket or a device could block, so only the kind and mode count.
         hasher.update(b"special");
         hasher.update(entry.metadata()?.mode().to_le_bytes());
     }
     Ok(hasher.finalize().into())
 }
 
-/// The sha256 of a file below `root`, in hexadecimal, whatever its size; `None` where there is none.
+/// The sha256 of a file below `root` in hexadecimal, without a size limit; `None` if it is absent.
 pub(crate) fn sha256_within(root: &Utf8Path, relative: &str) -> Result<Option<String>, ReadError> {
     let Some((fd, _)) = files::open_within(root, Utf8Path::new(relative))? else {
         return Ok(None);
@@ -137,7 +138,7 @@ pub(crate) fn sha256_within(root: &Utf8Path, relative: &str) -> Result<Option<St
     Ok(Some(hex(&hasher.finalize())))
 }
 
-/// The sha256 of some bytes, in hexadecimal, as records carry it.
+/// Returns the sha256 of `bytes` in hexadecimal, the form used in gate reports and seals.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -169,7 +170,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Reads a sum as [`hex`] writes it.
+/// The inverse of [`hex`]; refuses any other spelling.
 fn unhex(text: &str) -> Option<[u8; 32]> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
@@ -183,7 +184,7 @@ fn byte_of(digits: [u8; 2]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()
 }
 
-/// A path as text from which every byte of it can be had again.
+/// Escapes a path so that every byte of it can be recovered.
 fn escaped(path: &[u8]) -> String {
     let mut text = String::new();
     for chunk in path.utf8_chunks() {
@@ -196,7 +197,7 @@ fn escaped(path: &[u8]) -> String {
     text
 }
 
-/// Reads a path as [`escaped`] writes it, and nothing else.
+/// The inverse of [`escaped`]; refuses any other spelling.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut path = Vec::with_capacity(text.len());
     let mut parts = text.split('%');

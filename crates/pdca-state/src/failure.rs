@@ -1,10 +1,10 @@
-//! How an error is told.
+//! Formatting of errors for people.
 
 use std::error::Error;
 
 use crate::lines::folded;
 
-/// An error and its causes on one line, for people.
+/// Joins an error and its sources with `: `, on one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = folded(&error.to_string());
     let mut next = error.source();

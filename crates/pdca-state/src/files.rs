@@ -1,4 +1,14 @@
-//! Files are replaced, never truncated; and read with a bound.
+//! Atomic file replacement, and bounded reads of files that may be hostile.
+//!
+//! A replacement is crash-safe and tolerates other processes:
+//!
+//! 1. A temporary file is created beside the target, so that the rename stays on one file system.
+//! 2. The writer locks it. Sweepers skip locked temporaries, so a concurrent driver does not remove
+//!    a file that is being written; a crash drops the lock.
+//! 3. The bytes are written and synced, so that the rename cannot expose an empty file after a loss
+//!    of power.
+//! 4. The temporary is renamed over the target: a reader sees the old bytes or the new ones.
+//! 5. The directory is synced, so that the rename itself survives a loss of power.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -12,23 +22,22 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Puts a file in place whole: temporary beside it, sync, rename, sync the directory.
+/// Replaces a file atomically and durably.
 ///
-/// Whoever reads the path meanwhile, or after a crash, sees the old bytes or the new ones.
+/// A reader of the path, concurrent or after a crash, sees the old bytes or the new ones.
 pub fn replace(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     let path = path.as_ref();
     write_and_rename(path, bytes, true)?;
     sync_dir(parent(path))
 }
 
-/// As [`replace`], for what can be made again: whole to every reader, but a loss of power may
-/// lose it.
+/// Like [`replace`], but not synced: atomic for every reader, and a loss of power may lose it.
 pub fn replace_unsynced(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     write_and_rename(path.as_ref(), bytes, false)
 }
 
-/// As [`replace`], where nothing may be replaced: false where something has the name already, which
-/// stays as it is, whoever made it and however shortly before.
+/// Like [`replace`], but never replaces: returns false if the name is taken, even by a file that
+/// another process created a moment before.
 pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<bool> {
     let path = path.as_ref();
     match write_and_put(path, bytes, true, rename_onto_nothing) {
@@ -38,49 +47,49 @@ pub fn create(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Why a file was not read.
+/// The error of reading a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Something else has its name.
+    /// The path is not a regular file.
     #[error("{path} is {kind}, not a file")]
     NotAFile {
-        /// The path.
+        /// The path that was to be read.
         path: Utf8PathBuf,
-        /// What is there instead: `a directory`, `a named pipe`.
+        /// The kind of the entry with an article: `a directory`, `a named pipe`.
         kind: &'static str,
     },
-    /// A symbolic link leads out of the directory it is confined to.
+    /// A symbolic link leads out of the directory that the read is confined to.
     #[error("{path} leads out of {root}, to {target}")]
     LeadsOut {
-        /// The path.
+        /// The path that was to be read.
         path: Utf8PathBuf,
-        /// The directory it had to stay in.
+        /// The directory that the read is confined to.
         root: Utf8PathBuf,
-        /// Where it leads.
+        /// The resolved path outside `root`.
         target: String,
     },
-    /// It is larger than the reader takes.
+    /// The file is larger than the limit.
     #[error("{path} has {size} bytes or more, the limit is {max}")]
     TooLarge {
-        /// The path.
+        /// The path that was to be read.
         path: Utf8PathBuf,
-        /// Its size, as far as it is known.
+        /// A lower bound of the size in bytes: reading stops at the limit.
         size: u64,
-        /// The largest size taken.
+        /// The limit in bytes.
         max: u64,
     },
-    /// The system would not.
+    /// The operating system reported an error.
     #[error("cannot read {path}")]
     Io {
-        /// The path.
+        /// The path that was to be read.
         path: Utf8PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl ReadError {
-    /// The file it is about.
+    /// The path that was to be read.
     pub fn path(&self) -> &Utf8Path {
         match self {
             Self::NotAFile { path, .. }
@@ -91,10 +100,10 @@ impl ReadError {
     }
 }
 
-/// Reads a regular file of at most `max` bytes; `None` where there is none.
+/// Reads a regular file of at most `max` bytes; `None` if there is none.
 ///
-/// Never waits: a named pipe or a device is refused, not opened and hung upon. A symbolic link
-/// is followed as long as it stays in the file's directory.
+/// Never blocks: named pipes and devices are refused. A symbolic link is followed if it stays in the
+/// file's directory.
 pub fn read_bounded(path: impl AsRef<Utf8Path>, max: u64) -> Result<Option<Vec<u8>>, ReadError> {
     let path = path.as_ref();
     let root =
@@ -105,7 +114,7 @@ pub fn read_bounded(path: impl AsRef<Utf8Path>, max: u64) -> Result<Option<Vec<u
     read_within(root, Utf8Path::new(name), max)
 }
 
-/// As [`read_bounded`], confined to `root`, below which `relative` names the file.
+/// Like [`read_bounded`], for a path relative to `root`, which links may not leave.
 pub fn read_within(
     root: &Utf8Path,
     relative: &Utf8Path,
@@ -124,7 +133,7 @@ pub fn read_within(
     if size > max { Err(ReadError::TooLarge { path, size, max }) } else { Ok(Some(bytes)) }
 }
 
-/// Opens the regular file that `relative` names below `root`, and tells its size.
+/// Opens a regular file below `root` and returns its size.
 pub(crate) fn open_within(
     root: &Utf8Path,
     relative: &Utf8Path,
@@ -136,8 +145,8 @@ pub(crate) fn open_within(
     let fd = match opened {
         Ok(fd) => fd,
         Err(rustix::io::Errno::NOENT) => return Ok(None),
-        // A link, or a path whose directories may be links: find out where it leads, then insist
-        // that what is opened is no link any more.
+        // A link, or a path whose directories may be links: resolve it, then open the resolved path
+        // with NOFOLLOW, so that a link put there in between is not followed.
         Err(rustix::io::Errno::LOOP | rustix::io::Errno::MLINK) => match resolve(root, &path)? {
             None => return Ok(None),
             Some(resolved) => {
@@ -156,19 +165,19 @@ pub(crate) fn open_within(
     Ok(Some((fd, u64::try_from(stat.st_size).unwrap_or(0))))
 }
 
-/// Opens what lies at the path itself: no link is followed, nothing is waited for.
 fn open_here(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, READ_ONLY, Mode::empty())
 }
 
-/// How a file that may be hostile is opened.
+/// Flags for opening a file that may be hostile: no link is followed, a pipe does not block, and a
+/// terminal does not become the controlling one.
 pub(crate) const READ_ONLY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Reads to the end, or until there is more than `max`: the caller compares the length.
+/// Reads to the end, or until there are more than `max` bytes; the caller compares the length.
 pub(crate) fn drain(fd: impl AsFd, bytes: &mut Vec<u8>, max: u64) -> io::Result<()> {
     while bytes.len() as u64 <= max {
         if bytes.len() == bytes.capacity() {
@@ -181,7 +190,7 @@ pub(crate) fn drain(fd: impl AsFd, bytes: &mut Vec<u8>, max: u64) -> io::Result<
     Ok(())
 }
 
-/// What stands there in place of a regular file.
+/// Names the kind of an entry that is not a regular file.
 pub(crate) fn not_a_file(kind: FileType) -> Option<&'static str> {
     match kind {
         FileType::RegularFile => None,
@@ -194,11 +203,11 @@ pub(crate) fn not_a_file(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// The real path behind `path`, refused where it lies outside `root`; `None` where nothing does.
+/// Resolves all links of `path`; an error if the result is outside `root`, `None` if there is nothing.
 pub(crate) fn resolve(root: &Utf8Path, path: &Utf8Path) -> Result<Option<PathBuf>, ReadError> {
     let target = match path.as_std_path().canonicalize() {
         Ok(target) => target,
-        // A link that leads nowhere is not "no file": someone put it there.
+        // A dangling link is an error and not an absent file: the name is taken.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             return Ok(None);
         }
@@ -219,20 +228,20 @@ fn io_error(path: &Utf8Path, source: io::Error) -> ReadError {
 
 const TEMP_INFIX: &str = ".pdca-tmp-";
 
-/// Whether a file of this name is what a crash left of a replacement.
+/// Returns true for the name of a temporary file of any replacement.
 pub(crate) fn is_temp_name(name: &[u8]) -> bool {
     name.starts_with(b".")
         && name.windows(TEMP_INFIX.len()).any(|part| part == TEMP_INFIX.as_bytes())
 }
 
-/// Whether it is left of a replacement of the file `of`.
+/// Returns true for the name of a temporary file of a replacement of `of`.
 pub(crate) fn is_temp_name_of(name: &[u8], of: &str) -> bool {
     name.strip_prefix(b".")
         .and_then(|rest| rest.strip_prefix(of.as_bytes()))
         .is_some_and(|rest| rest.starts_with(TEMP_INFIX.as_bytes()))
 }
 
-/// A name beside `path` that no artifact has and no other writer uses.
+/// A name beside `path` that is unique among the threads and live processes that write there.
 fn temp_name(path: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut name = std::ffi::OsString::from(".");
@@ -245,12 +254,12 @@ fn temp_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes from a directory what a crash left of replacements. One whose writer lives stays.
+/// Removes temporary files whose writer crashed. Those of a live writer stay.
 pub fn clear_abandoned(dir: impl AsRef<Utf8Path>) -> io::Result<()> {
     sweep(dir.as_ref(), is_temp_name)
 }
 
-/// Removes from a directory what a crash left of the replacements that `is_stale` picks by name.
+/// Like [`clear_abandoned`], for the names that `is_stale` picks.
 pub(crate) fn sweep(dir: &Utf8Path, is_stale: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     for entry in fs_err::read_dir(dir)? {
         let entry = entry?;
@@ -261,10 +270,9 @@ pub(crate) fn sweep(dir: &Utf8Path, is_stale: impl Fn(&[u8]) -> bool) -> io::Res
     Ok(())
 }
 
-/// Removes what a crash left of a replacement, unless its writer lives: it holds a lock on it.
-/// What is gone already is no error: its writer or another sweeper was faster.
 fn sweep_temp(path: &Path) -> io::Result<()> {
     match remove_abandoned(path) {
+        // Its writer renamed it, or another sweeper removed it, since the directory was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     }
@@ -275,22 +283,24 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
     if !kind.is_dir() && !kind.is_file() {
         return fs_err::remove_file(path);
     }
-    // Held until the end: a writer that has not locked yet finds out that it lost this one.
+    // The lock is held until after the removal. A writer that created this file and has not locked
+    // it yet then fails in `claim` and takes another name.
     let file = fs_err::File::open(path)?;
     match file.file().try_lock() {
         Err(std::fs::TryLockError::WouldBlock) => Ok(()),
-        // Where locks do not work nobody can tell; a directory holds more than one file's work.
+        // Without working locks a live writer cannot be told from a dead one. A file is removed all
+        // the same; a directory may hold more than one file's work, so it stays.
         Err(std::fs::TryLockError::Error(_)) if kind.is_dir() => Ok(()),
         Ok(()) if kind.is_dir() => fs_err::remove_dir_all(path),
         Ok(()) | Err(std::fs::TryLockError::Error(_)) => fs_err::remove_file(path),
     }
 }
 
-/// Tells sweepers that the writer of a temporary lives, as long as `file` is open. False where a
-/// sweeper came first, between making it and this.
+/// Locks a temporary, which protects it from sweepers while `file` is open. Returns false if a
+/// sweeper removed it between its creation and the lock.
 fn claim(temp: &Path, file: &std::fs::File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
-    // Where locks do not work it goes without.
+    // On a file system without locks, go on without one.
     if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
         return Ok(false);
     }
@@ -317,7 +327,7 @@ fn write_and_rename(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
 fn rename_onto_nothing(temp: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, temp, CWD, path, RenameFlags::NOREPLACE) {
-        // A filesystem that cannot do it in one step knows links.
+        // The file system has no atomic no-replace; a hard link fails if the name is taken.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             fs_err::hard_link(temp, path)?;
             fs_err::remove_file(temp)
@@ -338,7 +348,7 @@ fn write_and_put(
         .and_then(|()| if sync { file.sync_all() } else { Ok(()) })
         .and_then(|()| put(&temp, path));
     if written.is_err() {
-        // The first error is the one to report; what stays is swept later.
+        // Report the first error; a file that cannot be removed is swept later.
         drop(std::fs::remove_file(&temp));
     }
     written
@@ -349,16 +359,16 @@ fn create_temp(path: &Path) -> io::Result<(PathBuf, fs_err::File)> {
         let temp = temp_name(path);
         match fs_err::File::options().write(true).create_new(true).open(&temp) {
             Ok(file) if claim(&temp, file.file())? => return Ok((temp, file)),
-            // Swept before it was claimed; the counter goes on.
+            // A sweeper removed it before the lock: try the next name.
             Ok(_) => {}
-            // Left by a dead process that had our number; the counter goes on.
+            // Left by a crashed process with the same process id: try the next name.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Makes a directory beside `path` that no sweeper takes while the file returned with it is open.
+/// Creates a directory beside `path` that sweepers skip while the returned file is open.
 pub(crate) fn create_temp_dir(path: &Path) -> io::Result<(PathBuf, fs_err::File)> {
     loop {
         let temp = temp_name(path);

@@ -1,8 +1,8 @@
-//! The gate report: what was checked of a change, and how it came out.
+//! The gate report `check-gates.json`: the checks of a change and their results.
 //!
-//! Reading is strict, because a report grants: an unknown verdict, a missing one, or an `overall`
-//! that says pass beside a gating row that failed makes the whole report malformed, and a
-//! malformed report counts as absent. Keys nobody knows are ignored.
+//! Parsing is strict, because an acceptance relies on the report: an unknown or missing verdict, or an
+//! `overall` of pass beside a failed gating row, makes the whole report malformed, and a malformed
+//! report counts as absent. Unknown keys are ignored.
 
 mod element;
 mod markdown;
@@ -13,16 +13,16 @@ pub use element::{Element, ElementError, ElementKind};
 
 use crate::lines::folded;
 
-/// How many characters of evidence one row carries.
+/// The most characters of evidence in one row.
 pub const EVIDENCE_MAX: usize = 120;
 
-/// How many names of failing tests are read of one row.
+/// The most names of failing tests that are read from one row.
 const FAILING_MAX: usize = 100;
 
-/// What the name and the oracle of a row say that checked nothing real.
+/// The mark in the name and the oracle of a row that checked nothing.
 const STUB: &str = "(stub)";
 
-/// Every row of one run of the gates.
+/// The result of one run of the gates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GateReport {
     /// The directory name of the bundle: `issue_36`.
@@ -32,118 +32,118 @@ pub struct GateReport {
     /// The sha256 of the patch that was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_digest: Option<String>,
-    /// The commit it was checked on.
+    /// The commit that the patch was applied to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// All eleven elements in order, several rows for one where several are configured.
+    /// The rows in the order of [`Element::ALL`]; at least one per element in our own reports.
     pub rows: Vec<GateRow>,
 }
 
 /// One row of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GateRow {
-    /// What was checked, for people.
+    /// The name of the check, for people.
     pub check: String,
-    /// How it came out.
+    /// The verdict.
     pub result: GateResult,
-    /// What decided it: a command, a file, a person.
+    /// The source of the verdict: a command, a file, a person.
     pub oracle: String,
-    /// The id of the configured row; empty for an element without one.
+    /// The id of the configured row; empty if nothing is configured for the element.
     pub rule_id: String,
     /// One line of evidence, at most [`EVIDENCE_MAX`] characters.
     pub path_line: String,
-    /// Whether a failure of this row fails the report.
+    /// If true, a failure of this row fails the report.
     pub gating: bool,
-    /// The element of the check matrix, as written: `C4`.
+    /// The element of the check matrix as written, such as `C4`.
     pub element: String,
-    /// The log, relative to the bundle.
+    /// The path of the log, relative to the bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// The tests that failed, as far as the row names them.
+    /// The names of failed tests, as far as they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<String>,
-    /// How many more failed.
+    /// The number of failed tests that `failing` does not name.
     #[serde(skip_serializing_if = "is_zero")]
     pub failing_more: usize,
-    /// The command that runs a red row by itself, on the same change.
+    /// The command that runs a failed row by itself on the same change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproduce: Option<String>,
-    /// How long the row took.
+    /// The duration of the check in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// It failed first and passed when it was run again.
+    /// The check failed, then passed when it was run again.
     #[serde(skip_serializing_if = "is_false")]
     pub flaky: bool,
-    /// It passed after its own fix command had changed the tree.
+    /// The check passed after its own fix command changed the tree.
     #[serde(skip_serializing_if = "is_false")]
     pub fixed: bool,
-    /// Anything else a person should know about this row.
+    /// A remark for people, such as the reason a failed row does not block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// How one row came out.
+/// The verdict of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GateResult {
-    /// It holds.
+    /// The check passed.
     Pass,
-    /// It does not hold.
+    /// The check failed.
     Fail,
-    /// It could not be decided here; a person must.
+    /// The check could not be decided here; a person has to.
     Unverifiable,
-    /// It is decided later, by a run that cannot be skipped.
+    /// The check is decided later, by a run that cannot be skipped.
     Deferred,
-    /// Nothing is configured for it.
+    /// Nothing is configured for the element.
     None,
 }
 
-/// How the report came out.
+/// The verdict of the whole report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overall {
     /// No gating row failed.
     Pass,
-    /// A gating row failed.
+    /// At least one gating row failed.
     Fail,
 }
 
-/// What a report was made of, so that a later reader can tell whether it still holds.
+/// The inputs of a run of the gates, by which a later reader can tell whether the report still holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// The sha256 of the patch.
+    /// The sha256 of the patch that was checked.
     pub patch_digest: Option<String>,
-    /// The base commit.
+    /// The commit that the patch was applied to.
     pub base: Option<String>,
 }
 
-/// Why a file is no gate report.
+/// The error of parsing a gate report.
 #[derive(Debug, thiserror::Error)]
 pub enum GateReportError {
-    /// It is not JSON of this shape, or a verdict in it is unknown.
+    /// The file is not JSON of this shape, or it has an unknown verdict.
     #[error("not a gate report (line {line}, column {column})")]
     Malformed {
-        /// Where reading stopped, from 1; 0 where the end came too early.
+        /// The line at which parsing failed, from 1; 0 if serde reports none.
         line: usize,
-        /// The column there.
+        /// The column at which parsing failed.
         column: usize,
-        /// What the reader said.
+        /// The error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },
-    /// It has no row at all, so nothing was checked.
+    /// The report has no rows, so nothing was checked.
     #[error("the report has no rows")]
     NoRows,
-    /// It claims a pass that its own rows deny.
+    /// `overall` is pass although a gating row failed.
     #[error("overall is pass, but gating row `{row}` failed")]
     Contradicts {
-        /// The row that failed.
+        /// The name of the failed check.
         row: String,
     },
 }
 
 impl GateReport {
-    /// Reads `check-gates.json`.
+    /// Parses and validates `check-gates.json`.
     pub fn parse(bytes: &[u8]) -> Result<Self, GateReportError> {
         let raw: RawReport = serde_json::from_slice(bytes).map_err(|source| {
             GateReportError::Malformed { line: source.line(), column: source.column(), source }
@@ -166,8 +166,8 @@ impl GateReport {
         Ok(report)
     }
 
-    /// The report of these rows: all eleven elements in order, each filled by its rows in the
-    /// order given, or by a row that says nothing is configured. No row is ever left out.
+    /// Makes a report of these rows, sorted by element. An element without rows gets one that says
+    /// that nothing is configured.
     pub fn assemble(
         issue_dir: impl Into<String>,
         rows: Vec<(Element, GateRow)>,
@@ -201,8 +201,8 @@ impl GateReport {
         }
     }
 
-    /// The same report with one row more, behind the others of its element; it takes the place of
-    /// the row that says nothing is configured.
+    /// Adds a row after the others of its element. It replaces a row that says that nothing is
+    /// configured.
     #[must_use]
     pub fn with_row(mut self, element: Element, row: GateRow) -> Self {
         let row = GateRow {
@@ -220,7 +220,7 @@ impl GateReport {
         self
     }
 
-    /// The same report in which a row does not block, with a note that says why.
+    /// Makes the rows of one rule advisory, with a note that says why they do not block.
     #[must_use]
     pub fn with_pardon(mut self, rule_id: &str, why: &str) -> Self {
         for row in self.rows.iter_mut().filter(|row| row.rule_id == rule_id) {
@@ -233,7 +233,7 @@ impl GateReport {
         self
     }
 
-    /// The report of a bundle closed without a change: there is nothing to verify.
+    /// Makes the report of a bundle that is closed without a change: there is nothing to verify.
     pub fn for_close(issue_dir: impl Into<String>) -> Self {
         let mut report = Self::assemble(issue_dir, Vec::new(), Provenance::default());
         for row in &mut report.rows {
@@ -244,8 +244,8 @@ impl GateReport {
         report
     }
 
-    /// The report where no row is configured at all: each gate element passes, and its name says
-    /// that nothing real was checked.
+    /// Makes the report of a workspace without any configured row: each gate element passes as a
+    /// stub, whose name says that nothing real was checked.
     pub fn stub(issue_dir: impl Into<String>, provenance: Provenance) -> Self {
         let rows = Element::ALL
             .iter()
@@ -264,22 +264,22 @@ impl GateReport {
         Self::assemble(issue_dir, rows, provenance)
     }
 
-    /// Whether no row says anything about a change, as in the report of a close.
+    /// Returns true if no row has a verdict, as in the report of a close.
     pub fn checked_nothing(&self) -> bool {
         self.rows.iter().all(|row| row.result == GateResult::None)
     }
 
-    /// The gating rows that failed.
+    /// Iterates over the gating rows that failed.
     pub fn failed_gating(&self) -> impl Iterator<Item = &GateRow> {
         self.rows.iter().filter(|row| row.is_failed_gating())
     }
 
-    /// The rows that could not be decided.
+    /// Iterates over the rows that could not be decided.
     pub fn unverifiable(&self) -> impl Iterator<Item = &GateRow> {
         self.rows.iter().filter(|row| row.result == GateResult::Unverifiable)
     }
 
-    /// `check-gates.json`: keys in a fixed order, two spaces, a newline at the end.
+    /// Renders `check-gates.json`: keys in a fixed order, two spaces, a newline at the end.
     #[expect(
         clippy::missing_panics_doc,
         reason = "strings, numbers and booleans always have a JSON form"
@@ -291,14 +291,14 @@ impl GateReport {
         json
     }
 
-    /// `check-gates.md`: the same as a table for people.
+    /// Renders `check-gates.md`: the report as a table for people.
     pub fn to_markdown(&self) -> String {
         markdown::render(self)
     }
 }
 
 impl GateRow {
-    /// The row of an element nothing is configured for.
+    /// The row of an element for which nothing is configured.
     pub fn none(element: Element) -> Self {
         Self {
             check: element.title().to_owned(),
@@ -319,22 +319,22 @@ impl GateRow {
         }
     }
 
-    /// The element of the check matrix, where the name is one.
+    /// Parses the name in the field `element`; `None` if it is not an element.
     pub fn element(&self) -> Option<Element> {
         self.element.parse().ok()
     }
 
-    /// Whether the row stands in for one that is not configured: it passes and proves nothing.
+    /// Returns true for a row of [`GateReport::stub`]: it passes and proves nothing.
     pub fn is_stub(&self) -> bool {
         self.oracle == STUB || self.check.ends_with(STUB)
     }
 
-    /// Whether this row fails the report.
+    /// Returns true if this row fails the report.
     pub fn is_failed_gating(&self) -> bool {
         self.gating && self.result == GateResult::Fail
     }
 
-    /// The tests that failed, on one line; none where the row names none.
+    /// The failed tests on one line; `None` if the row names none.
     pub fn failing_tests(&self) -> Option<String> {
         if self.failing.is_empty() {
             return None;
@@ -346,7 +346,7 @@ impl GateRow {
         Some(format!("{}{more}", self.failing.join(", ")))
     }
 
-    /// The best one line there is to say why the row came out as it did.
+    /// One line that explains the verdict: the evidence, else the oracle.
     pub fn reason(&self) -> &str {
         [&self.path_line, &self.oracle]
             .into_iter()
@@ -356,7 +356,7 @@ impl GateRow {
 }
 
 impl GateResult {
-    /// The token in the file.
+    /// The value in `check-gates.json`.
     pub fn as_str(self) -> &'static str {
         match self {
             GateResult::Pass => "pass",
@@ -369,7 +369,7 @@ impl GateResult {
 }
 
 impl Overall {
-    /// The token in the file.
+    /// The value in `check-gates.json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Overall::Pass => "pass",
@@ -390,7 +390,7 @@ impl std::fmt::Display for Overall {
     }
 }
 
-/// A text as evidence: one line, cut to [`EVIDENCE_MAX`] characters.
+/// Joins a text into one line of evidence, cut to [`EVIDENCE_MAX`] characters.
 pub fn evidence(text: &str) -> String {
     let line = folded(text);
     if line.chars().nth(EVIDENCE_MAX).is_none() {
@@ -411,7 +411,7 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// The report as older tools and ours write it.
+/// The lenient form that also accepts what older tools write.
 #[derive(Debug, Deserialize)]
 struct RawReport {
     #[serde(default)]
@@ -434,7 +434,7 @@ struct RawRow {
     rule_id: Option<String>,
     #[serde(default)]
     path_line: Option<String>,
-    /// A row that does not say is gating: the strict reading of a failure.
+    // The strict reading: a failed row without the key blocks.
     #[serde(default = "yes")]
     gating: bool,
     #[serde(default)]
@@ -443,7 +443,7 @@ struct RawRow {
     log: Option<String>,
     #[serde(default)]
     duration_ms: Option<u64>,
-    /// How older tools give the duration.
+    // Older tools write seconds.
     #[serde(default)]
     duration_secs: Option<f64>,
     #[serde(default)]
@@ -452,8 +452,8 @@ struct RawRow {
     fixed: Option<bool>,
     #[serde(default)]
     note: Option<String>,
-    /// Evidence for people: other tools may mean something else by these, and their report counts
-    /// all the same.
+    // Other tools may use these keys for values of another type. They are only evidence, so a value
+    // of the wrong type is dropped and does not make the report malformed.
     #[serde(default)]
     failing: serde_json::Value,
     #[serde(default)]

@@ -1,11 +1,10 @@
-//! The name of a bundle, parsed once.
+//! Bundle ids, and the directory names derived from them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the directory of a bundle is called, before the id.
 const DIR_PREFIX: &str = "issue_";
 
 /// The id of a bundle: `36`, `PROJ-12`.
@@ -34,24 +33,24 @@ impl BundleId {
         format!("{DIR_PREFIX}{}", self.0)
     }
 
-    /// The id of the bundle in a directory of this name; `None` where it names no bundle.
+    /// Returns the id that a directory name stands for, or `None` if it is not `issue_<id>`.
     pub fn from_dir_name(name: &str) -> Option<Self> {
         Self::parse_dir_name(name).ok()
     }
 
-    /// As [`BundleId::from_dir_name`], with what is wrong with the name.
+    /// Like [`BundleId::from_dir_name`], but says what is wrong with the name.
     pub(crate) fn parse_dir_name(name: &str) -> Result<Self, IdError> {
         let bare =
             name.strip_prefix(DIR_PREFIX).ok_or_else(|| IdError::new(name, IdFlaw::NoPrefix))?;
         Self::bare(bare).map_err(|error| IdError::new(name, error.flaw))
     }
 
-    /// The bare id as text.
+    /// The bare id, without `#` or `issue_`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a directory of this name means to be a bundle, legal id or not.
+    /// Returns true for every name with the `issue_` prefix, even if the id after it is not legal.
     pub(crate) fn claims_dir_name(name: &[u8]) -> bool {
         name.starts_with(DIR_PREFIX.as_bytes())
     }
@@ -101,13 +100,13 @@ impl From<BundleId> for String {
     }
 }
 
-/// A text that names no bundle.
+/// The error of parsing a [`BundleId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not an id: {flaw}")]
 pub struct IdError {
-    /// What was given: control characters escaped, cut where it is long.
+    /// The input, with control characters escaped and cut to 40 characters.
     pub given: String,
-    /// What is wrong with it.
+    /// The first rule that the input breaks.
     pub flaw: IdFlaw,
 }
 
@@ -122,33 +121,32 @@ impl IdError {
     }
 }
 
-/// What is wrong with a text that was meant as an id.
+/// A rule of [`BundleId`] that a text breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdFlaw {
-    /// Nothing is left of it.
+    /// Nothing is left after removing `#` and `issue_`.
     #[error("it is empty")]
     Empty,
-    /// A directory's name lacks `issue_`.
+    /// A directory name does not start with `issue_`.
     #[error("the name of a bundle's directory starts with `issue_`")]
     NoPrefix,
-    /// It is longer than [`BundleId::MAX_LEN`].
+    /// The id is longer than [`BundleId::MAX_LEN`]; holds its length in bytes.
     #[error("it has {0} bytes, the limit is {max}", max = BundleId::MAX_LEN)]
     TooLong(usize),
-    /// It has a character outside the legal ones.
+    /// A character other than ASCII letters, digits and `-_.+`.
     #[error("the character {0:?} is not allowed")]
     Character(char),
-    /// It starts with what an option, a hidden file or a second prefix would start with.
+    /// A start that would make it an option, a hidden file or a second `issue_` prefix.
     #[error("it may not start with `{0}`")]
     Start(&'static str),
-    /// It ends with what a git ref may not end with.
+    /// An end that git does not allow in a ref.
     #[error("it may not end with `{0}`")]
     End(&'static str),
-    /// It has `..` in it.
+    /// A `..`, which git does not allow in a ref.
     #[error("it may not contain `..`")]
     DotDot,
 }
 
-/// The first thing wrong with a bare id.
 fn flaw(text: &str) -> Option<IdFlaw> {
     if text.is_empty() {
         return Some(IdFlaw::Empty);

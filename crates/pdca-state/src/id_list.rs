@@ -1,8 +1,8 @@
-//! Lists of bundle ids, as people write them into a brief.
+//! Parser of the lists of bundle ids that people write into a brief.
 //!
-//! Any legal id may be named, and any sentence may follow. Which is which cannot be told from the text
-//! alone: `setup-db` is a bundle or a word. So reading has two steps. [`parse_id_list`] finds the words
-//! that stand where an id would stand; [`IdList::among`] is asked with the bundles that there are.
+//! A list may name any legal id, and any sentence may follow. The text alone cannot tell them apart:
+//! `setup-db` is a bundle or a word. So reading has two steps: [`parse_id_list`] collects the words in
+//! the position of an id, and [`IdList::among`] decides with the set of existing bundles.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -10,40 +10,41 @@ use crate::BundleId;
 use crate::id::IdError;
 use crate::lines::lines;
 
-/// The words at the start of a field that stand where an id would, and what was odd about them.
+/// The words of a field that are in the position of an id, with warnings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IdList {
-    /// The places of the list in order: what stands between two commas.
+    /// The parts of the list between commas, in order.
     slots: Vec<Slot>,
-    /// What the author should look at: an id that is still to be decided, a word that looks like
-    /// an id and is none. One line each.
+    /// Hints for the author, one line each: `TBD` in place of an id, too many ids.
     pub warnings: Vec<String>,
 }
 
-/// The ids of a list, told from prose by the bundles that there are.
+/// The ids of a list, separated from prose with the help of the existing bundles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
-    /// The ids in the order they are named, each once. A word that stands alone in its place is one
-    /// whether or not there is such a bundle, so that a slip is found and not dropped.
+    /// The ids in order, without duplicates. A word alone between commas is an id even if no such
+    /// bundle exists, so that a typing error is reported and not dropped.
     pub ids: Vec<BundleId>,
-    /// Words with the shape of an id that begin a phrase and are no bundle: a slip, or prose.
+    /// Words like `setup-db` that begin a phrase and are no bundle: a typing error, or prose.
     pub doubtful: Vec<BundleId>,
-    /// What the author should look at, one line each.
+    /// Hints for the author, one line each.
     pub warnings: Vec<String>,
 }
 
-/// What stands between two commas, as far as it can be a part of the list.
+/// The words between two commas, as far as they can be part of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of them yes or no")]
 struct Slot {
     words: Vec<Word>,
-    /// A dash or a comment came: what follows is an explanation, unless it has the shape of an id.
+    /// A dash, a colon or a comment was seen: following words are an explanation, unless they have
+    /// the shape of an id.
     explained: bool,
-    /// Such an explanation followed, so what comes after this place is not part of the list.
+    /// An explanation was seen, so the list ends after this slot.
     prose: bool,
-    /// It stands in parentheses of its own: prose, unless it is a bundle.
+    /// The slot starts in parentheses: prose, unless it names a bundle.
     aside: bool,
-    /// It is the first of a list of its own: what ended the list before it does not end this one.
+    /// The first slot of a list. Lists can be joined by [`IdList::extend`]; the end of one does not
+    /// end the next.
     first: bool,
 }
 
@@ -54,29 +55,30 @@ struct Word {
     shape: Shape,
 }
 
-/// How sure the text alone is that a word is an id.
+/// The confidence, from the text alone, that a word is an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// It has a digit, or no lower-case letter, or is written `#x`, `issue_x` or in backticks.
     Id,
-    /// It could be the name of a bundle, or prose.
+    /// Lower-case letters and no digit: the name of a bundle, or prose.
     Name,
 }
 
-/// How many words one list may have; what is beyond is not read, with a warning.
+/// The most words read of one list; the rest is skipped with a warning.
 ///
-/// No real list comes near it. It bounds the work a hostile one can cause.
+/// Far more than any real list has; bounds the work that a hostile one can cause.
 const MAX_IDS: usize = 1_000;
 
-/// Words that mean that there is none, unless a bundle of the name is there.
+/// Words for "none", unless a bundle has that name.
 const NOTHING: [&str; 8] = ["nothing", "nil", "null", "no", "nobody", "empty", "unknown", "todo"];
 
-/// Reads the words in list position: `12, #15, issue_7, setup-db (because …)`.
+/// Parses a list such as `12, #15, issue_7, setup-db (because …)`.
 ///
-/// Commas, semicolons, `&`, a `/` by itself and the word `and` separate. `none`, `N/A` and `NA` end the list, in any
-/// case; `-` is passed over; `TBD` is passed over with a warning. A word in backticks, or after `#` or
-/// `issue_`, is an id whatever it is. Parentheses after an id hold a comment. Trailing punctuation is
-/// not part of an id. The list goes on to the next line only after a comma.
+/// - Commas, semicolons, `&`, a `/` by itself and the word `and` separate.
+/// - `none`, `N/A` and `NA`, in any case, end the list. `-` is skipped; `TBD` is skipped with a warning.
+/// - A word in backticks, or after `#` or `issue_`, is always an id.
+/// - Parentheses after an id hold a comment. Trailing punctuation is not part of an id.
+/// - The list continues on the next line only after a comma.
 ///
 /// ```
 /// let list = pdca_state::parse_id_list("12, #15, setup-db,\nPROJ-9 (because of 3)\n99");
@@ -102,14 +104,14 @@ pub fn parse_id_list(text: &str) -> IdList {
 }
 
 impl IdList {
-    /// Adds another list.
+    /// Appends another list.
     pub fn extend(&mut self, other: IdList) {
         self.slots.extend(other.slots);
         self.warnings.extend(other.warnings);
     }
 
-    /// The ids that the text alone tells from prose: those with a digit or without lower-case letters,
-    /// and those that are marked. This is how other readers of the format see the list.
+    /// The ids that the text alone tells from prose: those with a digit, without lower-case letters, or
+    /// marked by backticks, `#` or `issue_`. Other tools that read the format see the same ids.
     pub fn ids(&self) -> Vec<BundleId> {
         let mut named = Named::default();
         let mut over = false;
@@ -127,10 +129,10 @@ impl IdList {
         named.ids
     }
 
-    /// The ids of the list, where `is_bundle` says which bundles there are.
+    /// Returns the ids of the list, given which ids are existing bundles.
     ///
-    /// A word that stands alone between commas is an id. Where more words follow, the first counts if
-    /// it is a bundle, and all of them if all are; otherwise it is prose, and prose ends the list.
+    /// A word alone between commas is an id. Of several words, the first counts if it is a bundle, and
+    /// all of them if all are; otherwise they are prose, and prose ends the list.
     pub fn among(&self, is_bundle: &dyn Fn(&BundleId) -> bool) -> Named {
         let mut named = Named { warnings: self.warnings.clone(), ..Named::default() };
         let is_there = |word: &Word| word.id.as_ref().is_ok_and(is_bundle);
@@ -178,7 +180,7 @@ impl IdList {
         named
     }
 
-    /// Takes the words of one line; breaks where the list is over.
+    /// Adds the words of one line; breaks if the list ends on it.
     fn read_line(&mut self, line: &str) -> ControlFlow<()> {
         let mut rest = line;
         let (mut marked, mut aside) = (false, false);
@@ -203,7 +205,7 @@ impl IdList {
             marked = first == '#';
             match first {
                 ',' | ';' | '&' => self.next_slot(),
-                // Behind an id it is a comment; at the start of a place the list itself is in it.
+                // After an id it opens a comment; at the start of a slot, the ids themselves are in it.
                 '(' | '[' if !self.slot().words.is_empty() => match closed(rest) {
                     Some(behind) => {
                         self.slot().explained = true;
@@ -222,7 +224,7 @@ impl IdList {
         Continue(())
     }
 
-    /// Takes one word; breaks where the list is over.
+    /// Adds one word; breaks if it ends the list.
     fn take(&mut self, word: &str, marked: bool, quoted: bool) -> ControlFlow<()> {
         let bare = word.strip_prefix("issue_");
         let marked = marked || bare.is_some();
@@ -263,7 +265,7 @@ impl IdList {
         self.bounded()
     }
 
-    /// Breaks, with a warning, where there is more than anybody can mean.
+    /// Breaks with a warning if the list has more than [`MAX_IDS`] words.
     fn bounded(&mut self) -> ControlFlow<()> {
         let words: usize = self.slots.iter().map(|slot| slot.words.len()).sum();
         if words < MAX_IDS && self.warnings.len() < MAX_IDS {
@@ -286,7 +288,7 @@ impl IdList {
         self.slots.last_mut().expect("one was just made")
     }
 
-    /// A dash came: what follows in this place explains what is before it.
+    /// Marks the rest of the slot as an explanation of the ids before it.
     fn explain(&mut self) {
         let slot = self.slot();
         slot.explained = slot.explained || !slot.words.is_empty();
@@ -303,7 +305,7 @@ impl Named {
     }
 }
 
-/// The characters of a word that could be an id. The `#` some have before them is no part of them.
+/// Returns true for characters of a word that could be an id. A leading `#` is not part of the word.
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '+')
 }
@@ -312,7 +314,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_part)
 }
 
-/// What follows the parenthesis that a text starts with; `None` where it is not closed.
+/// The rest after the parenthesis that the text starts with; `None` if it is not closed.
 fn closed(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {

@@ -1,9 +1,9 @@
-//! What a bundle is, and what state it is in.
+//! Bundles on disk: ids, artifact names, file formats and the state derived from them.
 //!
 //! A bundle is a directory of artifacts, one per beat of the cycle. Its state is never stored:
 //! [`State::of`] derives it from the artifacts that are present, so a crashed run resumes from
-//! whatever reached the disk. Formats are read forgivingly, and strictly where they *grant*: a
-//! gate report or a sign-off that is malformed grants nothing.
+//! whatever reached the disk. Parsers are lenient, except where a file *grants* something: a
+//! malformed gate report or sign-off grants nothing.
 //!
 //! ```
 //! use pdca_state::{Artifact, Bundle, BundleRoot, State};
@@ -24,8 +24,8 @@
 //! - Deriving a state does no I/O and cannot fail; along the cycle it only moves forward.
 //! - A file appears whole or not at all, and nothing of an attempt is ever deleted or overwritten:
 //!   it is moved into `iteration-v<N>/`, and an interrupted move is finished into the same N.
-//! - No path is built from an id that was not parsed as a [`BundleId`], and nothing that a bundle
-//!   says makes this crate read or write outside of it.
+//! - No path is built from an id that was not parsed as a [`BundleId`], and no content of a bundle
+//!   makes this crate read or write outside of it.
 //! - One bad bundle is one bad [`SurveyRow`], never a failed survey.
 //! - Nothing is printed, and neither the environment nor the clock is read.
 

@@ -1,59 +1,56 @@
-//! Lines of a text, as the widest of its readers sees them.
+//! Splitting text into lines at every character that any reader of a bundle treats as a line end.
 //!
-//! The files of a bundle are read by several tools. Some of them end a line not only at a line
-//! feed but at every character Unicode calls a line boundary, and what is a heading to one
-//! reader must not be plain text to another where a sign-off depends on it. So every parser of
-//! this crate ends lines where the widest reader does: `\n`, `\r\n`, `\r`, vertical tab, form
-//! feed, the three information separators, NEL, and the two Unicode separators.
+//! Several tools read the files of a bundle. Some end a line not only at a line feed but at every
+//! Unicode line boundary. If two readers disagreed, a heading for one would be plain text for the
+//! other, and a sign-off could be forged. So every parser of this crate ends lines at `\n`, `\r\n`,
+//! `\r`, vertical tab, form feed, the three information separators, NEL, and the two Unicode
+//! separators.
 
 use std::ops::Range;
 
 /// One line of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
-    /// The line without what ended it.
+    /// The line without its line end.
     pub(crate) text: &'a str,
-    /// Where the line starts, in bytes.
+    /// Byte offset of the line.
     pub(crate) start: usize,
-    /// Where the next line starts, in bytes.
+    /// Byte offset of the next line.
     pub(crate) next: usize,
-    /// The line number, from 1.
+    /// Line number, from 1.
     pub(crate) number: usize,
 }
 
 impl Line<'_> {
-    /// The bytes of the line without what ended it.
+    /// The byte range of [`Line::text`].
     pub(crate) fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
     }
 
-    /// How many characters of white space the line starts with.
     pub(crate) fn indent(&self) -> usize {
         indent(self.text)
     }
 
-    /// Whether there is nothing on the line but white space.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.trim_start().is_empty()
     }
 }
 
-/// The lines of a text, each with its place. A text that ends in a line end has no empty last line.
+/// Iterates over the lines of a text. A final line end does not make an empty last line.
 pub(crate) fn lines(text: &str) -> Lines<'_> {
     Lines { text, at: 0, number: 0 }
 }
 
-/// A text without the mark some editors put in front of it.
+/// Strips the byte order mark that some editors write.
 pub(crate) fn without_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// How many characters of white space a line starts with.
+/// Counts the leading white space of a line, in characters.
 pub(crate) fn indent(line: &str) -> usize {
     line.chars().take_while(|c| c.is_whitespace()).count()
 }
 
-/// Whether a reader of some kind ends a line at this character.
 #[cfg(test)]
 pub(crate) fn is_break(c: char) -> bool {
     matches!(
@@ -70,7 +67,7 @@ pub(crate) fn is_break(c: char) -> bool {
     )
 }
 
-/// The text on one line: every run of line ends, control characters and white space is one space.
+/// Joins a text into one line: each run of white space and control characters becomes one space.
 pub(crate) fn folded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
@@ -85,7 +82,6 @@ pub(crate) fn folded(text: &str) -> String {
     out
 }
 
-/// Iterator of [`lines`].
 #[derive(Debug, Clone)]
 pub(crate) struct Lines<'a> {
     text: &'a str,
@@ -113,12 +109,12 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// How many bytes are looked at together.
+/// Bytes that are compared at once.
 const BLOCK: usize = 16;
 
-/// Length of the first line and of what ends it, in bytes.
+/// The length of the first line and of its line end, in bytes.
 fn first_break(bytes: &[u8]) -> (usize, usize) {
-    // Most of a text is printable ASCII, which ends no line: pass over it many bytes at a time.
+    // Fast path: most of a text is printable ASCII, which never ends a line.
     let plain = |block: &&[u8; BLOCK]| block.iter().all(|byte| (b' '..0x7f).contains(byte));
     let passed = BLOCK * bytes.as_chunks().0.iter().take_while(plain).count();
     for (at, byte) in bytes.iter().enumerate().skip(passed) {

@@ -1,13 +1,13 @@
-//! `notes.json`: all that is read of it is whether the tracker calls the issue resolved.
+//! `notes.json`, of which only the field `resolved` is read.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// Whether the notes carry an *object* `resolved`; `true`, a date or a text do not count.
+/// Returns true if the field `resolved` is an *object*; `true`, a date or a text do not count.
 ///
-/// An error means that the notes are no JSON; they then say nothing.
+/// Returns an error only if the notes are not JSON.
 pub(crate) fn is_resolved(notes: &[u8]) -> Result<bool, serde_json::Error> {
     // serde would also take an array for the struct, field by field.
     let is_object = notes.trim_ascii_start().starts_with(b"{");
@@ -23,7 +23,7 @@ struct Notes {
     resolved: Option<Object>,
 }
 
-/// An object, whatever is in it; nothing of it is kept.
+/// Any JSON object; its content is skipped without being stored.
 struct Object;
 
 impl<'de> Deserialize<'de> for Object {

@@ -1,8 +1,8 @@
-//! An accepted attempt that was sent back before it landed: why, and what it did not go together with.
+//! Records of accepted attempts that were sent back before they landed.
 //!
-//! Both lie in the archive of that attempt, `returned.json` and `partner-<id>.diff`, and appear there
-//! together with it. The next builder reads the partners' changes; whoever counts how often a bundle was
-//! sent back reads the records.
+//! The archive of such an attempt holds `returned.json` with the reason, and one `partner-<id>.diff`
+//! per change that failed together with it. The next builder reads the partners' patches; the records
+//! count how often a bundle was sent back.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,25 +14,24 @@ use crate::files;
 use crate::id::BundleId;
 
 const RECORD: &str = "returned.json";
-/// What the name of a partner's change starts and ends with.
+/// Prefix and suffix of the file name of a partner's patch.
 const PARTNER: (&str, &str) = ("partner-", ".diff");
-/// A record is not larger than this.
 const RECORD_MAX: u64 = 1 << 20;
 
-/// Why an accepted attempt was sent back.
+/// The content of `returned.json`: the reason an accepted attempt was sent back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Returned {
-    /// Who decided.
+    /// The name of the person, or of the integration, that sent it back.
     pub by: String,
-    /// When, as it is written in the summary.
+    /// The date in the format of the summary.
     pub date: String,
-    /// Whether no person did: an integration sent its culprit back by itself.
+    /// True if an integration sent back its culprit without a person.
     #[serde(default)]
     pub automatic: bool,
-    /// What the person said.
+    /// The person's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What the integration found, one sentence each.
+    /// Findings of the integration, one sentence each.
     #[serde(default)]
     pub facts: Vec<String>,
     /// The commits that brought the attempt into a staging branch.
@@ -40,7 +39,7 @@ pub struct Returned {
     pub staged: Vec<String>,
 }
 
-/// What lies beside an attempt that is sent back.
+/// The names and contents of the files that are archived with the attempt.
 pub(crate) fn files(record: &Returned, partners: &[(BundleId, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let json = serde_json::to_vec_pretty(record).expect("because texts are always JSON");
     let partner = |(id, patch): &(BundleId, Vec<u8>)| {
@@ -50,8 +49,8 @@ pub(crate) fn files(record: &Returned, partners: &[(BundleId, Vec<u8>)]) -> Vec<
 }
 
 impl Bundle {
-    /// Why accepted attempts of this bundle were sent back, the oldest first. A record that cannot be
-    /// read is left out.
+    /// Reads the records of accepted attempts that were sent back, oldest first. A record that cannot
+    /// be read is skipped.
     pub fn returns(&self) -> Result<Vec<Returned>, LoadError> {
         let mut found = Vec::new();
         for number in self.contents()?.iterations {
@@ -62,8 +61,8 @@ impl Bundle {
         Ok(found)
     }
 
-    /// The changes that earlier attempts did not go together with, by file name. Of two of the same
-    /// bundle the newer one counts.
+    /// Reads the patches that earlier attempts failed together with, sorted by file name. Of two from
+    /// the same bundle, the newer one is returned.
     pub fn partner_patches(&self) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
         let mut found: Vec<(String, Vec<u8>)> = Vec::new();
         for number in self.contents()?.iterations.into_iter().rev() {

@@ -1,9 +1,9 @@
-//! The review: verdicts over the check matrix, and what a person must decide.
+//! Parser of `check-review.md`: verdicts over the check matrix, and items for a person to decide.
 //!
-//! Advice only. No verdict here blocks; each NEEDS-HUMAN and each FAIL becomes a box in §6 of the summary,
-//! however the cells of its row are cut. The
-//! reviewer is told to answer NEEDS-HUMAN for the validation row every time, so that row carries
-//! no finding: it is a box as well, but flagged as standing and counted apart.
+//! A review is advice; no verdict here blocks. Each NEEDS-HUMAN and each FAIL becomes a box in §6 of
+//! the summary, even if the cells of its row are malformed. The reviewer is told to answer NEEDS-HUMAN
+//! for the validation row every time, so that row is not a finding: it becomes a box too, but is
+//! marked as the *standing* item and counted separately.
 
 use std::collections::HashSet;
 
@@ -12,43 +12,43 @@ use crate::lines::{folded, indent, lines, without_bom};
 
 const NEEDS_HUMAN: &str = "needs-human";
 
-/// A parsed review, of the reviewer or of an adviser.
+/// A parsed review of the reviewer or of an adviser.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Review {
-    /// The rows of its tables, in order, without headers and rulers.
+    /// The rows of all tables in order, without headers and rulers.
     pub rows: Vec<ReviewRow>,
-    /// What a person must decide, each once, in order: `Item — Basis`.
+    /// The items for a person to decide, `Item — Basis`, in order and without duplicates.
     pub items: Vec<String>,
-    /// Which of [`Self::items`] is the standing validation row, if it is told apart.
+    /// The index in [`Self::items`] of the standing validation row.
     standing: Option<usize>,
 }
 
 /// One row of a review's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewRow {
-    /// What was judged.
+    /// The subject of the verdict.
     pub item: String,
-    /// How, as written.
+    /// The verdict as written.
     pub verdict: String,
-    /// Why.
+    /// The reason for the verdict.
     pub basis: String,
-    /// The line it stands on, from 1.
+    /// The line number of the row, from 1.
     pub line: usize,
 }
 
-/// Why there is no review to read.
+/// The reason there is no review to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingReview {
-    /// The reviewer was never run, or was cut off.
+    /// The reviewer was not run, or was interrupted.
     NotRun,
     /// The reviewer ran and failed.
     Failed,
-    /// The reviewer left an empty file.
+    /// The reviewer wrote an empty file.
     Empty,
 }
 
 impl MissingReview {
-    /// The box in §6 that a missing review is.
+    /// The text of the box in §6 that stands for a missing review.
     pub fn item(self) -> &'static str {
         match self {
             MissingReview::NotRun => "no review exists: the reviewer was not run to its end",
@@ -59,8 +59,8 @@ impl MissingReview {
 }
 
 impl Review {
-    /// Reads tables and bullets. Any text is a review, if perhaps one that says nothing; the time
-    /// taken is linear in its length.
+    /// Parses tables and bullets. Never fails: a text without verdicts is a review without items.
+    /// Takes time linear in the length of the text.
     pub fn parse(text: &str) -> Self {
         let text = without_bom(text);
         let mut reader = Reader::default();
@@ -86,32 +86,32 @@ impl Review {
         reader.review()
     }
 
-    /// Whether there is nothing in the file.
+    /// Returns true if the text is empty or only white space.
     pub fn is_blank(text: &str) -> bool {
         text.trim().is_empty()
     }
 
-    /// The standing validation row among the items.
+    /// The item of the standing validation row.
     ///
-    /// It is told apart only where it is certain: by its name, in the table of the matrix, once.
-    /// Anything else is taken for a finding. However the review spells the name, it comes back
-    /// under the title of the element.
+    /// A row counts as standing only if it is certain: it has the name of the validation element, in
+    /// the table of the matrix, and there is only one. In any doubt it is a finding. The text always
+    /// starts with the title of the element, however the review spells it.
     pub fn standing(&self) -> Option<&str> {
         self.standing.map(|index| self.items[index].as_str())
     }
 
-    /// Whether any verdict could be read: one of a row, or something a person must decide.
+    /// Returns true if any verdict could be read, in a row or as an item.
     pub fn has_verdict(&self) -> bool {
         !self.items.is_empty() || self.rows.iter().any(|row| is_verdict(&row.verdict))
     }
 
-    /// Whether it asks a person about validation, apart from the findings or among them.
+    /// Returns true if the review asks a person about validation, as the standing item or as a finding.
     pub fn raises_validation(&self) -> bool {
         let asks = |row: &ReviewRow| is_validation(&row.item) && needs_human(&row.verdict);
         self.rows.iter().any(asks) || self.items.iter().any(|item| is_standing_text(item))
     }
 
-    /// The items without the standing row.
+    /// Iterates over the items without the standing one.
     pub fn findings(&self) -> impl Iterator<Item = &str> {
         self.items
             .iter()
@@ -121,9 +121,10 @@ impl Review {
     }
 }
 
-/// The dependencies a builder declared: lines `NEEDS-HUMAN external dependency: …` of its notes.
+/// Finds the dependencies that a builder declared in its notes, on lines
+/// `NEEDS-HUMAN external dependency: …`, with or without a list marker.
 ///
-/// A list marker before it is tolerated. Each comes back once, as `external dependency: …`.
+/// Returns each once, as `external dependency: …`.
 pub fn declared_dependencies(build_notes: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
@@ -144,26 +145,26 @@ pub fn declared_dependencies(build_notes: &str) -> Vec<String> {
 
 const EXTERNAL: &str = "external dependency";
 
-/// Whether a text is the standing validation question, as §6 shows it.
+/// Returns true if a text is the standing validation question in the form that §6 shows.
 pub(crate) fn is_standing_text(item: &str) -> bool {
     let item = item.strip_prefix("V ").unwrap_or(item);
     item.strip_prefix(Element::V.title())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(" — "))
 }
 
-/// The text of a bullet `- NEEDS-HUMAN — …`, plain or bold.
+/// The item of a bullet `- NEEDS-HUMAN — …` or `- FAIL — …`, plain or bold.
 fn bullet(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("- ")?.trim_start();
     let rest = rest.strip_prefix("**").unwrap_or(rest);
     if rest.starts_with("NEEDS-HUMAN") {
         return without_marker(rest);
     }
-    // `- FAIL — …`: a verdict with its basis, and no sentence that begins with the word.
+    // Require a dash or colon after FAIL, so that a sentence that starts with the word is not a verdict.
     let after = rest.strip_prefix("FAIL")?.trim_start_matches('*').trim_start();
     after.starts_with(['—', '–', ':']).then_some(rest.trim_end())
 }
 
-/// What follows `NEEDS-HUMAN` and its dash or colon.
+/// The text after `NEEDS-HUMAN` and its dash or colon.
 fn without_marker(text: &str) -> Option<&str> {
     let start = text.get(..NEEDS_HUMAN.len())?;
     let rest = &text[NEEDS_HUMAN.len()..];
@@ -174,7 +175,7 @@ fn without_marker(text: &str) -> Option<&str> {
     })
 }
 
-/// Whether a line goes on with the bullet before it, which is indented by `depth`.
+/// Returns true if a line continues the bullet before it, which is indented by `depth`.
 fn goes_on(line: &str, depth: usize) -> bool {
     let text = line.trim();
     let is_item = ["- ", "* ", "+ "].iter().any(|marker| text.starts_with(marker))
@@ -188,7 +189,6 @@ fn goes_on(line: &str, depth: usize) -> bool {
         && !text.starts_with("~~~")
 }
 
-/// What is known of the table being read.
 #[derive(Debug, Default)]
 struct Reader {
     review: Review,
@@ -196,24 +196,25 @@ struct Reader {
     columns: Option<Columns>,
     in_table: bool,
     matrix_rows: usize,
-    /// Items of this table that would be the standing row if it turns out to be the matrix.
+    /// Items of the current table that may be the standing row, if the table turns out to be the
+    /// matrix.
     candidates: Vec<Candidate>,
     standing: Vec<Candidate>,
 }
 
-/// An item that may be the standing row: where it is, and what it asks.
+/// An item that may be the standing row: its index in `items`, and its basis.
 #[derive(Debug)]
 struct Candidate {
     index: usize,
     basis: String,
 }
 
-/// Where a table has its item and its verdict.
+/// The layout of a table.
 #[derive(Debug, Clone, Copy)]
 struct Columns {
     item: usize,
     verdict: usize,
-    /// How many there are; not known without a header.
+    /// The number of columns; unknown without a header.
     count: Option<usize>,
 }
 
@@ -261,7 +262,7 @@ impl Reader {
         self.candidates.clear();
     }
 
-    /// Adds an item; `question` is its basis where it may be the standing row.
+    /// Adds an item; `question` is its basis if it may be the standing row.
     fn add(&mut self, text: &str, question: Option<&str>) {
         let text = folded(text);
         if text.is_empty() || !self.seen.insert(text.to_lowercase()) {
@@ -275,7 +276,7 @@ impl Reader {
     }
 
     fn review(mut self) -> Review {
-        // Two rows that both look standing: at least one of them is a finding.
+        // If two rows look standing, at least one of them is a finding, so both count as findings.
         if let [only] = self.standing.as_slice() {
             self.review.standing = Some(only.index);
             let item = &mut self.review.items[only.index];
@@ -291,10 +292,10 @@ impl Reader {
     }
 }
 
-/// The row that cells make.
+/// Makes a row of cells.
 ///
-/// A pipe inside a cell cuts it in two, and some write the verdict first. So where the verdict's place has
-/// none, or a pass in a row that was cut, one that asks for a person counts wherever it stands.
+/// An unescaped pipe cuts a cell in two, and some reviewers write the verdict first. So if the verdict
+/// column has no verdict, or a pass in a row that was cut, a NEEDS-HUMAN or FAIL in any cell counts.
 fn row_of(cells: &[String], columns: Columns, line: usize) -> ReviewRow {
     let cell = |index: usize| cells.get(index).map_or("", String::as_str);
     let in_place = cell(columns.verdict);
@@ -326,13 +327,13 @@ fn row_of(cells: &[String], columns: Columns, line: usize) -> ReviewRow {
     ReviewRow { item, verdict: cells[at].clone(), basis, line }
 }
 
-/// Whether a cell is nothing but a verdict that asks for a person.
+/// Returns true if a cell starts with NEEDS-HUMAN or is a FAIL.
 fn asks(cell: &str) -> bool {
     let text = plain(cell).trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
     text.starts_with(NEEDS_HUMAN) || matches!(text.as_str(), "fail" | "failed")
 }
 
-/// Whether a line without a pipe in front is a row all the same: Markdown does not ask for one.
+/// Returns true for a table row without a leading pipe, which Markdown allows.
 fn is_bare_row(line: &str) -> bool {
     line.contains('|') && {
         let cells = cells(line);
@@ -341,7 +342,7 @@ fn is_bare_row(line: &str) -> bool {
     }
 }
 
-/// The cells of a row, trimmed; `\|` is a pipe inside a cell.
+/// Splits a row into trimmed cells; `\|` is a pipe inside a cell.
 fn cells(line: &str) -> Vec<String> {
     let inner = line.trim_start_matches('|');
     let mut cells = vec![String::new()];
@@ -367,14 +368,14 @@ fn cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// The columns of `| Item | Verdict | Basis |`.
+/// The layout that a header `| Item | Verdict | Basis |` declares.
 fn header(cells: &[String]) -> Option<Columns> {
     let find = |name: &str| cells.iter().position(|cell| plain(cell).eq_ignore_ascii_case(name));
     let (verdict, item) = (find("verdict")?, find("item").unwrap_or(0));
     Some(Columns { item, verdict, count: Some(cells.len()) })
 }
 
-/// The columns of a row whose table has no such header: the verdict is where one stands.
+/// The layout of a row in a table without a header: the verdict column is the first with a verdict.
 fn headless(cells: &[String]) -> Option<Columns> {
     let is_verdict = |cell: &String| asks(cell) || plain(cell).eq_ignore_ascii_case("pass");
     let verdict = cells.iter().skip(1).position(is_verdict).map(|at| at + 1);
@@ -386,7 +387,7 @@ fn is_ruler(cells: &[String]) -> bool {
     cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' ')))
 }
 
-/// A cell without the marks that make it bold or code.
+/// Strips the marks of bold and code from a cell.
 fn plain(cell: &str) -> &str {
     cell.trim_matches(['*', '_', '`', ' '])
 }
@@ -395,7 +396,7 @@ fn needs_human(verdict: &str) -> bool {
     verdict.to_ascii_lowercase().contains(NEEDS_HUMAN)
 }
 
-/// Whether a verdict says that something fails: by the first of its words that is a verdict.
+/// Returns true if the first word of the cell that is a verdict means failure.
 fn fails(verdict: &str) -> bool {
     let words = verdict.split(|c: char| !c.is_alphanumeric());
     let mut known = words.filter_map(|word| match word.to_ascii_lowercase().as_str() {
@@ -406,7 +407,7 @@ fn fails(verdict: &str) -> bool {
     known.next().unwrap_or(false)
 }
 
-/// Whether a cell holds one of the three verdicts, decorated or not.
+/// Returns true if a cell contains one of the three verdicts, decorated or not.
 fn is_verdict(cell: &str) -> bool {
     let mut words = cell.split(|c: char| !c.is_alphanumeric());
     let is_known = |word: &str| {
@@ -415,7 +416,7 @@ fn is_verdict(cell: &str) -> bool {
     needs_human(cell) || words.any(is_known)
 }
 
-/// Whether an item is an element of the matrix: by its title, or its short name in front.
+/// Returns true if an item is an element of the matrix, by its title or by a leading short name.
 fn is_matrix_item(item: &str) -> bool {
     let item = plain(item);
     let first = item.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -426,7 +427,7 @@ fn is_matrix_item(item: &str) -> bool {
         })
 }
 
-/// Whether an item is the validation row: `V`, `Validation` or both, with its subtitle or not.
+/// Returns true for `V`, `Validation` or both, with or without `fitness for purpose`.
 fn is_validation(item: &str) -> bool {
     let lower = item.to_lowercase();
     let mut words =

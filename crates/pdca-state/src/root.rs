@@ -1,4 +1,4 @@
-//! The bundle root: the directory that holds one directory per bundle.
+//! The bundle root: a directory with one subdirectory per bundle.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,100 +9,100 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::bundle::Bundle;
 use crate::id::{BundleId, IdError};
 
-/// Where the archived bundles of a root lie.
 const COMPLETED: &str = "completed";
 
-/// The directory that holds the bundles.
+/// A handle to the directory that holds the bundles, which need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleRoot {
     path: Utf8PathBuf,
 }
 
-/// Why a bundle root cannot be listed.
+/// The error of listing a bundle root.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// It is not there.
+    /// The directory does not exist.
     #[error("there is no bundle root {path}")]
     Missing {
-        /// Where it would be.
+        /// The directory that was expected.
         path: Utf8PathBuf,
     },
-    /// The system would not list it.
+    /// The directory cannot be listed.
     #[error("cannot list the bundle root {path}")]
     List {
-        /// The directory.
+        /// The path of the bundle root.
         path: Utf8PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// What a bundle root holds.
+/// The entries of a bundle root.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The bundles, sorted by directory name.
     pub bundles: Vec<Bundle>,
-    /// What is named like a bundle and is none, sorted by name.
+    /// Entries with the prefix `issue_` that are not bundles, sorted by name.
     pub strangers: Vec<Stranger>,
 }
 
-/// An entry of a bundle root that is named like a bundle and is none.
+/// An entry of a bundle root that starts with `issue_` and is not a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
-    /// Its name, with what is not UTF-8 replaced.
+    /// The file name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Why it is no bundle.
+    /// The reason it is not a bundle.
     pub why: Strangeness,
 }
 
-/// Why an entry that is named like a bundle is none.
+/// The reason an entry named `issue_…` is not a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Strangeness {
-    /// What follows `issue_` is no legal id.
+    /// The text after `issue_` is not a legal id.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// Its name is not UTF-8.
+    /// The file name is not UTF-8.
     #[error("its name is not UTF-8")]
     NotUtf8,
-    /// It is no directory.
+    /// The entry is not a directory.
     #[error("it is not a directory")]
     NotADirectory,
-    /// Another entry has the same name but for case: on some file systems, and in refs there, they are one.
+    /// Another entry has the same name in another case. On a case-insensitive file system the two
+    /// would be one directory, and one git ref.
     #[error("`{other}` differs from it only in case")]
     OnlyCase {
-        /// The other one.
+        /// The name of the other entry.
         other: String,
     },
 }
 
 impl BundleRoot {
-    /// The bundle root at this path, which need not exist yet.
+    /// Makes a handle; does no I/O.
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Its path.
+    /// The path of the directory.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// The root of the bundles that were put away.
+    /// The root of the bundles that were moved to `completed/`.
     #[must_use]
     pub fn completed(&self) -> BundleRoot {
         Self::new(self.path.join(COMPLETED))
     }
 
-    /// The bundle of this id, there or not.
+    /// A handle to the bundle with this id, which need not exist.
     pub fn bundle(&self, id: &BundleId) -> Bundle {
         Bundle::new(&self.path, id.clone())
     }
 
-    /// The active bundles, sorted by directory name.
+    /// Lists the active bundles, sorted by directory name.
     pub fn list(&self) -> Result<Vec<Bundle>, RootError> {
         Ok(self.scan()?.bundles)
     }
 
-    /// The bundles that were put away, sorted by directory name; none where there is no such place.
+    /// Lists the bundles in `completed/`, sorted by directory name; none if there is no such directory.
     pub fn list_completed(&self) -> Result<Vec<Bundle>, RootError> {
         match self.completed().list() {
             Err(RootError::Missing { .. }) => Ok(Vec::new()),
@@ -110,7 +110,7 @@ impl BundleRoot {
         }
     }
 
-    /// The entry of this root whose name differs from that of a bundle only in case, if there is one.
+    /// Finds an entry whose name differs from that of the bundle `id` only in case.
     pub fn twin_of(&self, id: &BundleId) -> Option<String> {
         let own = id.dir_name();
         let entries = self.path.as_std_path().read_dir().ok()?.flatten();
@@ -118,9 +118,9 @@ impl BundleRoot {
         names.find(|name| *name != own && name.eq_ignore_ascii_case(&own))
     }
 
-    /// The active bundles, and what only looks like one.
+    /// Lists the active bundles and the entries that only look like one.
     ///
-    /// A symbolic link is listed as a bundle; reading it is refused where it leads out.
+    /// A symbolic link is listed as a bundle; reading it fails if it leads out of the root.
     pub fn scan(&self) -> Result<Listing, RootError> {
         let failed = |source: io::Error| {
             let path = self.path.clone();
@@ -153,7 +153,7 @@ impl BundleRoot {
 }
 
 impl Listing {
-    /// Takes bundles whose ids differ only in case for strangers, each of them.
+    /// Moves bundles whose ids differ only in case to the strangers, each of them.
     fn set_apart_twins(&mut self) {
         let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for bundle in &self.bundles {

@@ -1,4 +1,4 @@
-//! The decision of a person, and how it gets into the summary.
+//! The sign-off: a person's decision, and recording it in §9 of the summary.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -9,138 +9,138 @@ use crate::gates::{GateReport, GateRow, Overall};
 use crate::lines::{folded, lines};
 use crate::summary::{SIGN_OFF, SignoffField, Summary, SummaryFlaw};
 
-/// What the line of §9 starts with that names a failed row which was accepted all the same.
+/// Prefix of the lines of §9 that name a failed row which was accepted all the same.
 const OVERRIDE: &str = "- Gate overridden:";
 
-/// What §9 says was decided.
+/// The outcome in §9 of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SignoffOutcome {
-    /// Accepted, as we record it.
+    /// Accepted, in the spelling that this crate records.
     #[serde(rename = "merged-wider")]
     MergedWider,
-    /// Accepted, as some older summaries say.
+    /// Accepted, in the spelling of some older summaries.
     #[serde(rename = "accepted")]
     Accepted,
-    /// To be built again from the same brief.
+    /// Sent back to be built again from the same brief.
     #[serde(rename = "iterated-to-Do")]
     IteratedToDo,
-    /// To be planned again.
+    /// Sent back to be planned again.
     #[serde(rename = "iterated-to-Plan")]
     IteratedToPlan,
-    /// Given up.
+    /// Given up; the bundle stays as it is.
     #[serde(rename = "discontinued")]
     Discontinued,
 }
 
-/// What a person can decide.
+/// The choices of a person at sign-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SignoffAction {
-    /// Freeze it as done.
+    /// Accept the change and freeze the bundle.
     Accept,
-    /// Build it again.
+    /// Build again from the same brief.
     IterateDo,
-    /// Plan it again.
+    /// Plan again.
     IteratePlan,
-    /// Give it up.
+    /// Give up the bundle.
     Discontinue,
 }
 
-/// A decision to record.
+/// A decision for [`record`] or [`overrule`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignoffDecision {
-    /// What was decided.
+    /// The choice that was made.
     pub action: SignoffAction,
-    /// Who decided.
+    /// The name of the person; must not be empty.
     pub by: String,
-    /// When, as it is to be written: `2026-11-16`.
+    /// The date in the form to be written, such as `2026-11-16`.
     pub date: String,
-    /// Why. Taken literally; line ends become spaces.
+    /// The reason; line ends become spaces. Required to discontinue.
     pub note: Option<String>,
-    /// Failed gating rows that are accepted all the same. Only an acceptance may have any.
+    /// Failed gating rows to accept all the same; ignored unless the action is accept.
     pub overrides: Vec<Override>,
 }
 
-/// A failed gating row that a person accepts all the same, and why.
+/// A failed gating row that a person accepts all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Override {
-    /// The row: its rule id, or its check where it has none.
+    /// The rule id of the row, or its check name if it has none.
     pub row: String,
-    /// Why it does not count.
+    /// The reason the failure does not count; must not be empty.
     pub reason: String,
 }
 
-/// An acceptance that §9 records and every rule of accepting allows.
+/// A valid acceptance, returned only by [`require_accepted`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// Who accepted it.
+    /// The name of the person who accepted.
     pub by: String,
-    /// When, as written.
+    /// The date as written in §9.
     pub date: String,
     /// The failed rows that were accepted all the same.
     pub overrides: Vec<Override>,
 }
 
-/// Why a decision was not recorded. Nothing was changed.
+/// The error of recording or checking a decision. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignoffError {
-    /// The summary has no place for it, or more than one.
+    /// The summary has no outcome line in §9, or more than one.
     #[error("the summary cannot be signed")]
     Unrecordable {
-        /// What is wrong with it.
+        /// The flaw of the summary.
         #[source]
         flaw: SummaryFlaw,
     },
-    /// It was decided before.
+    /// §9 has an outcome already.
     #[error("already decided: {outcome}")]
     AlreadyDecided {
-        /// How.
+        /// The recorded outcome.
         outcome: SignoffOutcome,
     },
-    /// §9 does not say that it was accepted.
+    /// The outcome in §9 is not an acceptance.
     #[error("§9 does not say that it was accepted")]
     NotAccepted,
-    /// Nobody is named who decided.
+    /// The decision has no name.
     #[error("nobody is named who decided")]
     NoSigner,
-    /// An override without a reason, or for something that is not accepted.
+    /// An override has no reason.
     #[error("overriding `{row}` needs a reason")]
     ReasonRequired {
-        /// The row.
+        /// The row to override.
         row: String,
     },
-    /// An override of a row that did not fail.
+    /// An override names a row that is not a failed gating row.
     #[error("`{row}` is no gating row that failed")]
     NothingToOverride {
-        /// What was named.
+        /// The row as given.
         row: String,
-        /// The rows that did fail, by the name to override them with.
+        /// The failed gating rows, by the name to override them with.
         failed: Vec<String>,
     },
-    /// The action needs a reason.
+    /// The action requires a note.
     #[error("{action} needs a note")]
     NoteRequired {
-        /// The action.
+        /// The action that was chosen.
         action: SignoffAction,
     },
-    /// The summary has no list of open decisions, so nobody can know that there are none.
+    /// The summary has no §6, so it cannot show that no decision is open.
     #[error("the summary has no `## 6. NEEDS-HUMAN` section")]
     NoNeedsHuman,
-    /// There is no readable gate report, so nobody can know that no gate failed.
+    /// There is no valid gate report, so it is unknown if a gate failed.
     #[error("there is no valid gate report")]
     NoGateReport,
-    /// Something is in the way of accepting.
+    /// Open items or failed gating rows prevent an acceptance.
     #[error("{} open in §6, {} gating rows failed", open.len(), failed.len())]
     NotAcceptable {
-        /// The lines of §6 that nobody has settled, as written.
+        /// The lines of §6 that are not ticked, as written.
         open: Vec<String>,
-        /// The gating rows that failed, by name.
+        /// The failed gating rows, by name.
         failed: Vec<String>,
     },
 }
 
 impl SignoffOutcome {
-    /// Every outcome.
+    /// Every outcome that §9 may have.
     pub const ALL: [SignoffOutcome; 5] = [
         SignoffOutcome::MergedWider,
         SignoffOutcome::Accepted,
@@ -149,7 +149,7 @@ impl SignoffOutcome {
         SignoffOutcome::Discontinued,
     ];
 
-    /// The token in §9.
+    /// The spelling in §9.
     pub fn as_str(self) -> &'static str {
         match self {
             SignoffOutcome::MergedWider => "merged-wider",
@@ -160,7 +160,7 @@ impl SignoffOutcome {
         }
     }
 
-    /// The field of §9 that says why.
+    /// The field of §9 that holds the note for this outcome.
     pub(crate) fn note_field(self) -> SignoffField {
         match self {
             SignoffOutcome::IteratedToDo | SignoffOutcome::IteratedToPlan => SignoffField::Delta,
@@ -182,7 +182,7 @@ impl FromStr for SignoffOutcome {
     }
 }
 
-/// A text that is no outcome.
+/// The error of parsing a [`SignoffOutcome`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a known outcome")]
 pub struct UnknownOutcome;
@@ -194,7 +194,7 @@ impl std::fmt::Display for SignoffOutcome {
 }
 
 impl SignoffAction {
-    /// Every action.
+    /// Every action, in the order they are offered.
     pub const ALL: [SignoffAction; 4] = [
         SignoffAction::Accept,
         SignoffAction::IterateDo,
@@ -202,7 +202,7 @@ impl SignoffAction {
         SignoffAction::Discontinue,
     ];
 
-    /// The outcome it records.
+    /// The outcome that the action records.
     pub fn outcome(self) -> SignoffOutcome {
         match self {
             SignoffAction::Accept => SignoffOutcome::MergedWider,
@@ -212,7 +212,7 @@ impl SignoffAction {
         }
     }
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             SignoffAction::Accept => "accept",
@@ -229,10 +229,11 @@ impl std::fmt::Display for SignoffAction {
     }
 }
 
-/// The summary with the decision in it, or why not.
+/// Returns the summary with the decision recorded in §9.
 ///
 /// Only the fields of §9 change; every other byte stays. A field that §9 lacks is added below its
-/// outcome, so the whole decision is there or none of it.
+/// outcome. An acceptance is refused while §6 has open items, while a gating row failed without an
+/// override, or without a valid gate report.
 pub fn record(
     summary: &str,
     gates: Option<&GateReport>,
@@ -269,10 +270,10 @@ pub fn record(
     Ok(with_values(summary, &parsed, &values, &overrides))
 }
 
-/// The acceptance that a summary records, if accepting it would be allowed.
+/// Returns the acceptance that a summary records, after checking it against the rules of [`record`].
 ///
-/// Whoever seals asks this, so that a summary that only says `merged-wider` is no acceptance: it
-/// needs a signer, no open item in §6, and a gate report without a failed row that is not overridden.
+/// Sealing relies on this: a summary that merely says `merged-wider` is not an acceptance. It needs a
+/// signer, no open item in §6, and a gate report in which every failed gating row is overridden.
 pub fn require_accepted(
     summary: &str,
     gates: Option<&GateReport>,
@@ -289,7 +290,7 @@ pub fn require_accepted(
     });
     let recorded = recorded.ok_or(SignoffError::NotAccepted)?;
     let by = folded(&recorded.by);
-    // A line `- By / date: / 2026-11-16` names a date and nobody.
+    // A line `- By / date: / 2026-11-16` has a date and no name.
     if by.is_empty() || by.starts_with('/') {
         return Err(SignoffError::NoSigner);
     }
@@ -298,9 +299,9 @@ pub fn require_accepted(
     Ok(Accepted { by, date: folded(&recorded.date), overrides })
 }
 
-/// The summary with a decision in place of the acceptance that it has, or why not.
+/// Returns the summary with its acceptance replaced by another decision.
 ///
-/// For an accepted change that has not landed. Who accepted it stays in the note.
+/// For an accepted change that has not landed. The note keeps the name of the person who accepted.
 pub fn overrule(summary: &str, decision: &SignoffDecision) -> Result<String, SignoffError> {
     let parsed = Summary::parse(summary);
     if let Some(flaw) = parsed.unrecordable() {
@@ -360,7 +361,7 @@ fn require_acceptable(
         .filter(|row| !is_overridden(row))
         .map(|row| row.check.clone())
         .collect();
-    // A report that says `fail` without a failed row is not to be explained by an override.
+    // A report of another tool may say `fail` without a failed row. No override can explain that.
     let is_explained = gates.overall == Overall::Pass || gates.failed_gating().next().is_some();
     if open.is_empty() && failed.is_empty() && is_explained {
         return Ok(());
@@ -368,12 +369,12 @@ fn require_acceptable(
     Err(SignoffError::NotAcceptable { open, failed })
 }
 
-/// The name that a row is overridden by.
+/// The name to override a row with: its rule id, else its check.
 fn row_name(row: &GateRow) -> String {
     folded(if row.rule_id.trim().is_empty() { &row.check } else { &row.rule_id })
 }
 
-/// The overrides as they are recorded: each for a row that failed, each with a reason.
+/// Validates overrides: each must name a failed gating row and have a reason.
 fn named_overrides(
     gates: Option<&GateReport>,
     given: &[Override],
@@ -399,7 +400,7 @@ fn named_overrides(
     Ok(named)
 }
 
-/// The overrides that §9 records for rows of this report.
+/// Reads back the overrides that §9 records for failed rows of this report.
 fn recorded_overrides(summary: &Summary, gates: Option<&GateReport>) -> Vec<Override> {
     let rows = gates.into_iter().flat_map(GateReport::failed_gating);
     let recorded = |row: &GateRow| {
@@ -416,7 +417,7 @@ fn recorded_overrides(summary: &Summary, gates: Option<&GateReport>) -> Vec<Over
     rows.filter_map(recorded).collect()
 }
 
-/// The text with these fields of §9 set: in every §9, should an older summary have two that agree.
+/// Sets fields of §9. An older summary may have two §9 that agree; both are changed.
 fn with_values(
     text: &str,
     summary: &Summary,
@@ -463,7 +464,7 @@ fn with_values(
     out
 }
 
-/// What ends the line whose text ends at `at`; a line feed for the last line.
+/// The line end at offset `at`; a line feed if the text ends there.
 fn line_end(text: &str, at: usize) -> &str {
     let rest = &text[at..];
     if rest.starts_with("\r\n") {

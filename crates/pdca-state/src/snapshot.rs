@@ -1,4 +1,4 @@
-//! A bundle, read whole.
+//! Reading and parsing all artifacts of a bundle at once.
 
 use std::borrow::Cow;
 
@@ -19,72 +19,72 @@ use crate::review::Review;
 use crate::state::{BriefFact, State, StateFacts};
 use crate::summary::Summary;
 
-/// What a bundle held at one moment, parsed.
+/// The parsed contents of a bundle at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// Its id.
+    /// The id of the bundle.
     pub id: BundleId,
-    /// Its directory.
+    /// The directory of the bundle.
     pub dir: Utf8PathBuf,
-    /// The state that follows from the rest.
+    /// The state derived from the other fields.
     pub state: State,
-    /// The artifacts whose names are taken, readable or not.
+    /// The artifacts that exist by name, readable or not.
     pub artifacts: Artifacts,
-    /// The brief, a mere template included.
+    /// The brief, even if it is an unfilled template; see [`Snapshot::authored_brief`].
     pub brief: Option<Brief>,
-    /// The gate report, if it is there and can be read.
+    /// The gate report, if it is valid.
     pub gates: Option<GateReport>,
-    /// The review.
+    /// The reviewer's advice, with bytes that are not UTF-8 replaced.
     pub review: Option<Review>,
-    /// Advisers' reviews by the adviser's id, sorted.
+    /// The id of each adviser and the text of its review, sorted by file name.
     pub advisories: Vec<(String, String)>,
     /// File names of failed leaves' logs and of files that were set aside, sorted.
     pub leftovers: Vec<String>,
-    /// The result document.
+    /// The result document with the sign-off.
     pub summary: Option<Summary>,
-    /// Why nothing was built, as the artifact says.
+    /// The content of `close-disposition`: the reason nothing was built.
     pub close_disposition: Option<String>,
-    /// The number of the newest archived attempt; 0 where there is none.
+    /// The number of the newest archived attempt; 0 if there is none.
     pub iterations: u32,
-    /// The newest attempt was closed without a fix, and a person sent it back to Do: the brief's
-    /// word that no fix is due no longer holds.
+    /// True if the newest archived attempt was a close that a person sent back to Do. The brief's
+    /// hint to close no longer holds then.
     pub reopened: bool,
     /// The archive that was begun and not finished.
     pub pending: Option<Pending>,
-    /// What could not be used, and did not keep the bundle from being read.
+    /// Files that were ignored or only partly usable.
     pub problems: Vec<SnapshotProblem>,
-    /// What judges the change, in the order in which it is to be set aside.
     verdicts: Vec<Utf8PathBuf>,
 }
 
-/// Something in a bundle that could not be used.
+/// A file of a bundle that was ignored or only partly usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}")]
 pub struct SnapshotProblem {
-    /// The file.
+    /// The path of the file.
     pub file: Utf8PathBuf,
-    /// The artifact, where it has a fixed name.
+    /// The artifact, if the file is one.
     pub artifact: Option<Artifact>,
-    /// What is wrong with it.
+    /// The problem and its consequence, for people.
     pub what: String,
 }
 
-/// Whether the gates saw the patch that is there now.
+/// The relation between the gate report and the current patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// There is no gate report, or it does not say which patch it saw.
+    /// There is no gate report, or it does not name the patch that it is about.
     Unknown,
-    /// They saw this patch.
+    /// The report is about the current patch.
     Same,
-    /// They saw another one, or there was none, or it is gone: it cannot be accepted on their word.
+    /// The report is about another patch or about none, or the patch is gone. The report must not be
+    /// relied on to accept the bundle.
     Changed,
 }
 
 impl Bundle {
-    /// Reads everything but the patch.
+    /// Reads and parses every artifact except the patch.
     ///
-    /// A brief or a summary that cannot be read is an error: the state hangs on them, and only
-    /// what is read strictly may grant. Everything else is a [`SnapshotProblem`] and counts as absent.
+    /// A brief or summary that cannot be read is an error, because the state depends on it. Any other
+    /// unreadable file is reported in [`Snapshot::problems`] and counts as absent.
     pub fn load(&self) -> Result<Snapshot, LoadError> {
         let contents = self.contents()?;
         contents.require_change_is_a_file()?;
@@ -128,7 +128,7 @@ impl Bundle {
 }
 
 impl Snapshot {
-    /// Compares the patch that is there with the one the gates saw. Reads the patch.
+    /// Compares the current patch with the one that the gate report is about. Reads the patch.
     pub fn coverage(&self) -> Result<Coverage, LoadError> {
         let has_patch = self.artifacts.contains(Artifact::Patch);
         self.gates
@@ -136,35 +136,35 @@ impl Snapshot {
             .map_or(Ok(Coverage::Unknown), |gates| coverage(&self.dir, has_patch, gates))
     }
 
-    /// The files that say something about the change, relative to the bundle: to be set aside, in
-    /// this order, when the change is replaced.
+    /// The files that judge the change, relative to the bundle. Set them aside in this order when the
+    /// change is replaced.
     ///
-    /// The result document comes first, so that nobody signs it off. The gate report comes last:
-    /// while it is there, it shows that what is left was about another change.
+    /// The result document is first, so that it cannot be signed off any more. The gate report is
+    /// last: until then its digest shows that the remaining files are about another change.
     pub fn verdict_files(&self) -> Vec<Utf8PathBuf> {
         self.verdicts.clone()
     }
 
-    /// Whether the log of a failed leaf lies in the bundle; named as for [`Bundle::error_log`].
+    /// Returns true if the bundle has the [error log](Bundle::error_log) of this leaf.
     pub fn has_error_log(&self, leaf: &str) -> bool {
         let name = Bundle::error_log(leaf);
         self.leftovers.iter().any(|leftover| *leftover == name)
     }
 
-    /// The brief, if someone wrote it: a template is none.
+    /// The brief, unless it is an unfilled template.
     pub fn authored_brief(&self) -> Option<&Brief> {
         self.brief.as_ref().filter(|brief| brief_fact(Some(brief)) == BriefFact::Authored)
     }
 }
 
-/// Compares the patch of a bundle with the one that its gate report is about.
+/// Compares the current patch with the one that the gate report is about.
 pub(crate) fn coverage(
     dir: &Utf8Path,
     has_patch: bool,
     gates: &GateReport,
 ) -> Result<Coverage, LoadError> {
     let Some(seen) = gates.patch_digest.as_deref() else {
-        // The report of a close: it came before the patch, and no gate ever saw that.
+        // The report of a close is older than the patch, so no gate has checked the patch.
         let unseen = has_patch && gates.checked_nothing();
         return Ok(if unseen { Coverage::Changed } else { Coverage::Unknown });
     };
@@ -173,7 +173,7 @@ pub(crate) fn coverage(
     Ok(if same { Coverage::Same } else { Coverage::Changed })
 }
 
-/// What in a bundle judges the change, in the order in which it is to be set aside.
+/// The value of [`Snapshot::verdict_files`].
 fn verdicts(contents: &Contents<'_>) -> Vec<Utf8PathBuf> {
     let artifact = |artifact: Artifact| {
         contents.artifacts.contains(artifact).then(|| artifact.file_name().into())
@@ -198,7 +198,7 @@ pub(crate) fn brief_fact(brief: Option<&Brief>) -> BriefFact {
     }
 }
 
-/// Reads artifacts and keeps what is wrong with those the bundle can do without.
+/// Reads artifacts and collects the problems of those that may be missing.
 struct Reader<'a> {
     bundle: &'a Bundle,
     contents: &'a Contents<'a>,
@@ -206,7 +206,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// An artifact that must be readable text where it is there.
+    /// Reads an artifact that must be UTF-8 if it exists.
     fn text(&self, artifact: Artifact) -> Result<Option<String>, LoadError> {
         let mut bytes = Vec::new();
         if !self.contents.read(artifact, &mut bytes)? {
@@ -216,7 +216,7 @@ impl Reader<'_> {
         Ok(String::from_utf8(bytes).ok())
     }
 
-    /// An artifact that counts as absent where it cannot be read.
+    /// Reads an artifact; one that cannot be read is a problem and counts as absent.
     fn bytes(&mut self, artifact: Artifact) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         match self.contents.read(artifact, &mut bytes) {

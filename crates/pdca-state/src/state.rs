@@ -1,80 +1,80 @@
-//! The state of a bundle: derived from what is present, never stored.
+//! The nine states of a bundle, and how they follow from the files present.
 
 use std::fmt;
 
 use crate::signoff::SignoffOutcome;
 
-/// Where a bundle stands in the cycle.
+/// The position of a bundle in the cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// No authored brief: a person plans.
+    /// There is no authored brief; a person has to plan.
     Unplanned,
-    /// The tracker says the issue is settled, and no cycle ran here.
+    /// The tracker says that the issue is resolved, and no cycle ran here.
     Resolved,
-    /// A brief, and nothing built.
+    /// There is a brief and no change yet.
     Planned,
-    /// A change, or the decision to make none, and no gates.
+    /// There is a patch or a close disposition, and no valid gate report.
     Built,
-    /// Gates ran, and no result document.
+    /// There is a gate report and no result document.
     Checked,
-    /// The result document waits for a person.
+    /// The result document waits for a person's decision.
     AwaitingSignoff,
-    /// Accepted; frozen.
+    /// Accepted and frozen.
     Complete,
-    /// Sent back: the attempt is to be archived.
+    /// Sent back at sign-off; the attempt has to be archived next.
     Iterate(Reentry),
     /// Given up; terminal.
     Discontinued,
 }
 
-/// Where a bundle that was sent back enters the cycle again.
+/// The beat at which a bundle that was sent back enters the cycle again.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Reentry {
-    /// The brief stays; it is built again.
+    /// The brief stays and is built again.
     Do,
-    /// The brief is archived too; it is planned again.
+    /// The brief is archived with the attempt and a person plans again.
     Plan,
 }
 
-/// What is known about the brief.
+/// The state of `brief.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BriefFact {
-    /// There is none.
+    /// There is no brief.
     #[default]
     Absent,
-    /// A template nobody filled.
+    /// The brief is an unfilled template, see [`Brief::is_placeholder`](crate::Brief::is_placeholder).
     Placeholder,
-    /// Someone wrote it.
+    /// The brief has a slug.
     Authored,
 }
 
-/// All that the derivation looks at. The default is an empty bundle.
+/// The input of [`State::of`]. The default is an empty bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each of them yes or no")]
 pub struct StateFacts {
-    /// The brief.
+    /// The state of the brief.
     pub brief: BriefFact,
-    /// A patch or a close disposition is there.
+    /// True if there is a patch or a close disposition.
     pub change: bool,
-    /// A gate report is there that can be read; a torn one is none.
+    /// True if there is a valid gate report; a torn or malformed one does not count.
     pub gates: bool,
-    /// The result document is there.
+    /// True if there is a result document.
     pub summary: bool,
-    /// What its sign-off says, where that is a known token.
+    /// The outcome in §9 of the result document, if it is a known one.
     pub outcome: Option<SignoffOutcome>,
-    /// The tracker's thread says that the issue is resolved.
+    /// True if the tracker's thread says that the issue is resolved.
     pub resolved: bool,
-    /// Something shows that a cycle ran.
+    /// True if any file proves that a cycle ran.
     pub cycle_ran: bool,
-    /// An archive was begun and not finished.
+    /// The destination of an archive that was begun and not finished.
     pub pending: Option<Reentry>,
 }
 
 impl State {
-    /// Every state.
+    /// Every state, in the order of the cycle.
     pub const ALL: [State; 10] = [
         State::Unplanned,
         State::Resolved,
@@ -88,12 +88,13 @@ impl State {
         State::Discontinued,
     ];
 
-    /// Derives the state. Pure and total.
+    /// Derives the state from the facts. Pure and total.
     pub fn of(facts: &StateFacts) -> State {
+        // First, because a half-done archive has moved some of the files that the rest looks at.
         if let Some(reentry) = facts.pending {
             return State::Iterate(reentry);
         }
-        // A person may give a bundle up wherever it stands, so this says it without what comes before.
+        // A person may give up a bundle in any state, so this does not require a change or gates.
         if facts.summary && facts.outcome == Some(SignoffOutcome::Discontinued) {
             return State::Discontinued;
         }
@@ -115,7 +116,7 @@ impl State {
         }
     }
 
-    /// Its name, as people and scripts know it.
+    /// The name in output and in JSON, such as `AWAITING_SIGNOFF`.
     pub fn as_str(self) -> &'static str {
         match self {
             State::Unplanned => "UNPLANNED",
@@ -131,7 +132,7 @@ impl State {
         }
     }
 
-    /// Whether there is, or may be, something left to do about it.
+    /// Returns true if the cycle or a person still has work to do on the bundle.
     pub fn is_open(self) -> bool {
         match self {
             State::Unplanned
@@ -144,7 +145,7 @@ impl State {
         }
     }
 
-    /// Whether nothing may change any more: accepted or given up.
+    /// Returns true if the bundle is frozen: accepted or given up.
     pub fn is_terminal(self) -> bool {
         matches!(self, State::Complete | State::Discontinued)
     }

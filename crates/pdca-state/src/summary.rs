@@ -1,9 +1,9 @@
-//! The result document: ten sections, the sixth a list of boxes, the ninth the sign-off.
+//! The result document `SUMMARY.md`: ten sections, of which §6 is a list of boxes and §9 the sign-off.
 //!
-//! Two parties rely on this file. People read it and decide; programs, ours and older ones, read
-//! back the boxes and the decision. So it is read strictly where it grants: a section is opened
-//! only by its canonical heading, and where a document says two things at once (two sign-offs
-//! that differ, two outcomes in one) nothing is granted and the flaw is named.
+//! People read this file and decide; programs, ours and older ones, read back the boxes and the
+//! decision. Parsing is strict where the file grants something: only a canonical heading opens a
+//! section, and if a document contradicts itself (two sign-offs that differ, two outcomes in one),
+//! nothing is granted and the flaw is reported.
 
 mod assemble;
 mod quoting;
@@ -17,7 +17,7 @@ use crate::lines::{Line, lines};
 use crate::review::is_standing_text;
 use crate::signoff::SignoffOutcome;
 
-/// The ten sections: what their heading starts with, and the heading in full.
+/// The ten sections: the start that identifies a heading, and the heading as it is written.
 const SECTIONS: [(&str, &str); 10] = [
     ("1. Spec", "1. Spec (from brief.md)"),
     ("2. Disposition claimed", "2. Disposition claimed"),
@@ -31,9 +31,9 @@ const SECTIONS: [(&str, &str); 10] = [
     ("10. Act candidates", "10. Act candidates (hints for the next Act review)"),
 ];
 
-/// What §6 says where there is nothing to decide.
+/// The content of §6 if there is nothing to decide.
 const NOTHING_OPEN: &str = "- (none)";
-/// What stands in §6 above the question asked of every bundle.
+/// The line of §6 above the standing validation question.
 const STANDING_INTRODUCTION: &str = "Asked of every bundle, whatever the review found:";
 
 const OPEN_BOX: &str = "- [ ]";
@@ -59,7 +59,6 @@ impl SignoffField {
         SignoffField::ByDate,
     ];
 
-    /// What the line of the field starts with.
     pub(crate) fn prefix(self) -> &'static str {
         match self {
             SignoffField::Disposition => "- Disposition confirmed / overridden:",
@@ -91,56 +90,56 @@ struct Section {
     body: Range<usize>,
 }
 
-/// The fields of one §9: the value of each line that has the shape of one.
+/// The fields of one §9, with the byte range of each value.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SignoffSection {
     pub(crate) fields: Vec<(SignoffField, Range<usize>)>,
 }
 
-/// What keeps a summary from being taken at its word.
+/// A defect of a summary because of which it may grant nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryFlaw {
-    /// A section that must be there is not.
+    /// §6 or §9 is missing.
     #[error("no `## {heading}` section")]
     MissingSection {
-        /// How its heading starts.
+        /// The start of the section's heading.
         heading: &'static str,
     },
-    /// A section is there more than once.
+    /// §6 or §9 appears more than once.
     #[error("`## {heading}` is there {count} times")]
     RepeatedSection {
-        /// How its heading starts.
+        /// The start of the section's heading.
         heading: &'static str,
-        /// How often.
+        /// The number of sections with that heading.
         count: usize,
     },
-    /// §9 has no line to record an outcome in.
+    /// §9 has no line for the outcome.
     #[error("`## 9. Check sign-off` has no `- Outcome:` line")]
     NoOutcomeLine,
-    /// §9 has two lines that both claim to be the outcome, or two §9 claim different ones.
+    /// One §9 has two outcome lines, or two §9 have different outcomes.
     #[error("there are {count} `- Outcome:` lines that could be the sign-off")]
     AmbiguousOutcome {
-        /// How many.
+        /// The number of outcome lines.
         count: usize,
     },
 }
 
-/// A recorded decision, as read back.
+/// The decision that §9 records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedSignoff {
-    /// What was decided.
+    /// The recorded outcome.
     pub outcome: SignoffOutcome,
-    /// Who decided; empty where it is not said.
+    /// The name of the person; empty if §9 has none.
     pub by: String,
-    /// When; empty where it is not said.
+    /// The date as written; empty if §9 has none.
     pub date: String,
-    /// Why, where it is said.
+    /// The recorded reason.
     pub note: Option<String>,
 }
 
 impl Summary {
-    /// Reads the sections, the boxes and the sign-off. Any text is a summary, if perhaps one that
-    /// grants nothing; the time taken is linear in its length.
+    /// Parses the sections, the boxes and the sign-off. Never fails: other text is a summary that
+    /// grants nothing. Takes time linear in the length of the text.
     pub fn parse(text: &str) -> Self {
         let mut summary =
             Self { text: text.to_owned(), sections: sections(text), ..Self::default() };
@@ -150,35 +149,35 @@ impl Summary {
         summary
     }
 
-    /// The text this was read from.
+    /// The text that was parsed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The body of a section, without its heading; the first of that number.
+    /// The body of the first section with this number, without its heading.
     pub fn section(&self, number: usize) -> Option<&str> {
         let section = self.numbered(number).next()?;
         Some(&self.text[section.body.clone()])
     }
 
-    /// Every `##` heading in order: its number where it is canonical, and its text.
+    /// Iterates over all `##` headings in order: the number if the heading is canonical, and the line.
     pub fn headings(&self) -> impl Iterator<Item = (Option<usize>, &str)> {
         self.sections.iter().map(|section| (section.number, &self.text[section.heading.clone()]))
     }
 
-    /// The open boxes of §6, as written: `- [ ] …`.
+    /// The open boxes of §6 as written, `- [ ] …`.
     ///
-    /// Where §6 is repeated the boxes of each count, and where it is missing every box of the
-    /// document does: both can only block harder.
+    /// If §6 is repeated, the boxes of each count; if it is missing, every box of the document counts.
+    /// Either can only prevent an acceptance, never allow one.
     pub fn open_items(&self) -> &[String] {
         &self.open_items
     }
 
-    /// Every line of §6 that keeps the summary from being accepted, in order: each one that is
-    /// not a ticked box, what goes on with one, or a line that says nothing is open.
+    /// The lines of §6 that prevent an acceptance, in order: every line except ticked boxes, their
+    /// continuation lines, and the lines that [`assemble()`] writes around the boxes.
     ///
-    /// An open box is one of them in whatever spelling, and so is a finding without a box: what
-    /// nobody ticked, nobody decided. Where §6 is missing these are the open boxes.
+    /// This includes open boxes in any spelling and findings without a box: an item that is not
+    /// ticked is not decided. If §6 is missing, these are the [`Self::open_items`].
     pub fn unsettled(&self) -> Vec<String> {
         if !self.has_needs_human() {
             return self.open_items.clone();
@@ -189,17 +188,17 @@ impl Summary {
             .collect()
     }
 
-    /// The cleared boxes of §6, as written: `- [x] …`.
+    /// The ticked boxes of §6 as written, `- [x] …`.
     pub fn cleared_items(&self) -> &[String] {
         &self.cleared_items
     }
 
-    /// The text of every box of §6, open and cleared, in order.
+    /// The text of every box of §6, open and ticked, in order.
     pub fn items(&self) -> &[String] {
         &self.items
     }
 
-    /// How many of the open boxes are the standing validation question: one or none.
+    /// The number of open boxes that are the standing validation question: one or none.
     pub fn open_standing(&self) -> usize {
         let is_standing = |item: &&String| {
             let text = item.strip_prefix(OPEN_BOX).unwrap_or(item);
@@ -207,22 +206,22 @@ impl Summary {
         };
         match self.open_items.iter().filter(is_standing).count() {
             1 => 1,
-            // Two that look alike: at least one is a finding, and which one nobody can say.
+            // Of two that look alike, at least one is a finding, and it is unknown which.
             _ => 0,
         }
     }
 
-    /// Whether there is a §6, without which nothing can be accepted.
+    /// Returns true if there is a §6, without which nothing can be accepted.
     pub fn has_needs_human(&self) -> bool {
         self.numbered(NEEDS_HUMAN).next().is_some()
     }
 
-    /// What §9 decided; `None` where it is undecided, unknown, missing or ambiguous.
+    /// The outcome in §9; `None` if it is empty, unknown, missing or ambiguous.
     pub fn outcome(&self) -> Option<SignoffOutcome> {
         self.outcome_token().parse().ok()
     }
 
-    /// The outcome as written, known or not; empty where it is missing or ambiguous.
+    /// The outcome as written, known or not; empty if it is missing or ambiguous.
     pub fn outcome_token(&self) -> &str {
         if self.is_ambiguous() {
             return "";
@@ -230,17 +229,17 @@ impl Summary {
         self.value(SignoffField::Outcome)
     }
 
-    /// Why the last attempt was rejected and what to change, as §9 says.
+    /// The iteration delta in §9: the reason the attempt was rejected, and what to change.
     pub fn iteration_delta(&self) -> &str {
         self.value(SignoffField::Delta)
     }
 
-    /// What §9 says of the disposition.
+    /// The disposition in §9, confirmed or overridden.
     pub fn disposition(&self) -> &str {
         self.value(SignoffField::Disposition)
     }
 
-    /// The whole recorded decision, where there is one.
+    /// The recorded decision with its author, date and note, if there is a known outcome.
     pub fn signoff(&self) -> Option<RecordedSignoff> {
         let outcome = self.outcome()?;
         let by_date = self.value(SignoffField::ByDate);
@@ -254,12 +253,12 @@ impl Summary {
         })
     }
 
-    /// Everything that keeps this summary from being taken at its word.
+    /// All flaws of this summary.
     pub fn flaws(&self) -> &[SummaryFlaw] {
         &self.flaws
     }
 
-    /// Why no decision can be written into this summary.
+    /// The first flaw that prevents writing a decision into this summary.
     pub fn unrecordable(&self) -> Option<&SummaryFlaw> {
         self.flaws.iter().find(|flaw| match flaw {
             SummaryFlaw::MissingSection { heading } => *heading == SECTIONS[SIGN_OFF - 1].0,
@@ -268,7 +267,6 @@ impl Summary {
         })
     }
 
-    /// The lines of every §9 that have the shape of a field.
     pub(crate) fn signoff_sections(&self) -> &[SignoffSection] {
         &self.signoffs
     }
@@ -292,7 +290,7 @@ impl Summary {
                     self.items.push(item.trim_start().to_owned());
                     continue;
                 }
-                // A box somewhere in a document without §6 clears nothing.
+                // Without §6, open boxes count but ticked ones do not: they could be in any section.
                 let cleared = CLEARED_BOXES.iter().find_map(|mark| line.strip_prefix(mark));
                 if let Some(item) = cleared.filter(|_| !is_missing) {
                     self.cleared_items.push(line.to_owned());
@@ -330,7 +328,7 @@ impl Summary {
         }
     }
 
-    /// More than one line that could be the sign-off, unless each §9 has one and they agree.
+    /// Returns true for several outcome lines, unless each §9 has exactly one and they agree.
     fn is_ambiguous(&self) -> bool {
         let in_one = |section: &SignoffSection| {
             let is_outcome = |(field, _): &&(SignoffField, _)| *field == SignoffField::Outcome;
@@ -351,7 +349,6 @@ impl Summary {
             .map(|(_, range)| range)
     }
 
-    /// The value of a field in the first §9 that has it.
     fn value(&self, field: SignoffField) -> &str {
         self.signoffs
             .iter()
@@ -361,17 +358,15 @@ impl Summary {
     }
 }
 
-/// The heading of a section as we write it.
 pub(crate) fn heading(number: usize) -> &'static str {
     SECTIONS[number - 1].1
 }
 
-/// What a line that opens a section says after its marks.
 fn opened_heading(line: &str) -> Option<&str> {
     line.strip_prefix("## ").map(str::trim_start)
 }
 
-/// Which of the ten a heading is, by its canonical start.
+/// The number of the section that a heading opens, by its canonical start.
 fn canonical_number(heading: &str) -> Option<usize> {
     let index = SECTIONS.iter().position(|(start, _)| {
         heading
@@ -399,7 +394,7 @@ fn sections(text: &str) -> Vec<Section> {
     sections
 }
 
-/// The field of a line of §9, and where its value stands in the text.
+/// The field on a line of §9, with the byte range of its value in the text.
 fn signoff_line(line: Line<'_>, offset: usize) -> Option<(SignoffField, Range<usize>)> {
     let field =
         SignoffField::ALL.into_iter().find(|field| line.text.starts_with(field.prefix()))?;

@@ -1,7 +1,8 @@
-//! The fast look at all bundles: what `status` needs of each, and nothing more.
+//! A fast overview of all bundles, with only what `status` and the planner need.
 //!
-//! One listing per bundle and one read per file that the state hangs on; no `stat`, no patch, no
-//! review. The work is spread over the cores, the rows come in the order of the directories.
+//! It costs one listing per bundle and one read per file that the state depends on: no review, and the
+//! patch only if it waits for sign-off. The work is spread over the cores; the rows keep the order of
+//! the directories.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,53 +25,54 @@ use crate::summary::Summary;
 /// One bundle of a survey.
 #[derive(Debug)]
 pub struct SurveyRow {
-    /// Its id.
+    /// The id of the bundle.
     pub id: BundleId,
-    /// Its directory.
+    /// The directory of the bundle.
     pub dir: Utf8PathBuf,
-    /// What it is, or why that cannot be told.
+    /// The overview, or the error of reading this bundle.
     pub result: Result<Glance, LoadError>,
 }
 
-/// What a survey tells about one bundle.
+/// The overview of one bundle. The fields of the brief are empty if it is an unfilled template.
 #[derive(Debug)]
 pub struct Glance {
-    /// Its state.
+    /// The derived state.
     pub state: State,
-    /// The slug of its brief, unless that is a template.
+    /// The slug of the brief.
     pub slug: Option<String>,
-    /// The bundles its brief says it depends on.
+    /// The bundles in `Depends on`.
     pub depends_on: IdList,
-    /// Those of them that must have landed.
+    /// The subset of `depends_on` that must have landed.
     pub depends_on_landed: IdList,
-    /// The bundles its brief says it conflicts with.
+    /// The bundles in `Conflicts with`.
     pub conflicts_with: IdList,
-    /// What its brief says it touches.
+    /// The globs in `Touches`.
     pub touches: Vec<String>,
-    /// What Plan hinted that would come of it.
+    /// The outcome that Plan expects.
     pub disposition_hint: Option<String>,
-    /// It holds a close disposition in place of a patch.
+    /// True if there is a close disposition in place of a patch.
     pub closes: bool,
-    /// Decisions that a person still has to take.
+    /// The number of open boxes in §6 of the summary.
     pub open_items: usize,
-    /// Those of them that stand there every time by design.
+    /// The number of those that are the standing validation question.
     pub standing_items: usize,
     /// The verdict of the gates, if they ran.
     pub overall: Option<Overall>,
-    /// Whether the gates saw the patch that waits for sign-off.
+    /// The relation of the gate report to the patch; computed only in the states
+    /// [`State::Checked`] and [`State::AwaitingSignoff`].
     pub coverage: Coverage,
-    /// The number of the newest archived attempt; 0 where there is none.
+    /// The number of the newest archived attempt; 0 if there is none.
     pub iterations: u32,
 }
 
-/// Looks at every active bundle of a root. One bad bundle is one bad row.
+/// Surveys every active bundle of a root. One bad bundle is one bad row.
 pub fn survey(root: &BundleRoot) -> Result<Vec<SurveyRow>, RootError> {
     Ok(survey_bundles(&root.list()?))
 }
 
-/// Looks at these bundles, and keeps their order.
+/// Surveys these bundles and keeps their order.
 pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
-    /// Enough work for a thread to be worth starting.
+    /// Bundles per unit of work; fewer are not worth another thread.
     const CHUNK: usize = 64;
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let workers = cores.min(bundles.len().div_ceil(CHUNK));
@@ -90,7 +92,7 @@ pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
         }
     };
     let mut seen = std::thread::scope(|scope| {
-        // A thread that the system does not grant is done without: this one does all there is.
+        // If the system grants no thread, this one does all the work.
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..workers).filter_map(start).collect();
         let mut seen = work();
@@ -113,7 +115,7 @@ pub fn survey_bundles(bundles: &[Bundle]) -> Vec<SurveyRow> {
 }
 
 impl Bundle {
-    /// What [`survey`] tells about this bundle.
+    /// Surveys this bundle alone.
     pub fn glance(&self) -> Result<Glance, LoadError> {
         self.glance_with(&mut Vec::new())
     }
@@ -135,7 +137,8 @@ impl Bundle {
         facts.summary = summary.is_some();
         facts.outcome = summary.as_ref().and_then(Summary::outcome);
         facts.pending = contents.pending()?.map(|pending| pending.reentry);
-        // What cannot be read counts as absent here, as it does when the bundle is loaded.
+        // As in `Bundle::load`, notes or gates that cannot be read count as absent. They are read only
+        // where the state can depend on them.
         let mut gates = None;
         match facts.brief {
             BriefFact::Absent | BriefFact::Placeholder if !facts.cycle_ran => {
@@ -184,8 +187,8 @@ impl Glance {
     }
 }
 
-/// Reads the patch only where a person is about to rely on the verdict. A patch that cannot be
-/// read is not the one the gates saw.
+/// Reads the patch only if a person is about to rely on the verdict. A patch that cannot be read
+/// counts as changed.
 fn covered(contents: &Contents<'_>, state: State, gates: Option<&GateReport>) -> Coverage {
     let waits = matches!(state, State::Checked | State::AwaitingSignoff);
     let has_patch = contents.artifacts.contains(Artifact::Patch);

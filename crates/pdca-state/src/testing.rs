@@ -1,10 +1,9 @@
-//! A bundle root to try things on.
+//! A temporary bundle root for unit tests.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{Bundle, BundleRoot};
 
-/// A temporary bundle root.
 pub(crate) struct Scene {
     dir: tempfile::TempDir,
 }
@@ -16,7 +15,7 @@ impl Scene {
         scene
     }
 
-    /// A directory of the scene's own; the bundle root lies in it.
+    /// A temporary directory that contains the bundle root.
     pub(crate) fn path(&self) -> &Utf8Path {
         Utf8Path::from_path(self.dir.path()).unwrap()
     }
@@ -33,7 +32,6 @@ impl Scene {
         path
     }
 
-    /// A bundle with these files.
     pub(crate) fn bundle(&self, id: &str, files: &[(&str, &str)]) -> Bundle {
         let bundle = self.root().bundle(&id.parse().unwrap());
         fs_err::create_dir_all(bundle.dir()).unwrap();
@@ -47,12 +45,12 @@ impl Scene {
 /// A brief that counts as authored.
 pub(crate) const BRIEF: &str = "# Brief\n\n- **Slug:** a-slug\n- **Depends on:** 12, #15\n";
 
-/// A gate report that can be read.
+/// A valid gate report with one passing row.
 pub(crate) const GATES: &str = r#"{"issue_dir": "issue_7", "overall": "pass", "rows": [
     {"check": "C4 Verification", "result": "pass", "oracle": "true", "rule_id": "C4", "path_line": "ok",
      "gating": true, "element": "C4"}]}"#;
 
-/// A result document with one open item and this outcome.
+/// A summary with one open item and this outcome.
 pub(crate) fn summary(outcome: &str) -> String {
     format!(
         "# Result — issue 7 / a-slug\n\n## 6. NEEDS-HUMAN — items the human must clear before sign-off\n\n\

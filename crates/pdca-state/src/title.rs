@@ -1,11 +1,11 @@
-//! What a bundle is about, in a few words.
+//! The title of a bundle, for lists and commit messages.
 
 use crate::brief::Brief;
 use crate::id::BundleId;
 use crate::lines::lines;
 
-/// The title of a bundle: the heading of its brief without what only says that it is one, else its slug
-/// in words, else its id.
+/// Returns the title of a bundle: the heading of its brief without a leading `Brief: issue 7 —`, else
+/// its slug in words, else its id.
 ///
 /// ```
 /// let id = "7".parse()?;
@@ -24,7 +24,7 @@ pub fn title_of(brief: &str, id: &BundleId) -> String {
         .unwrap_or_else(|| format!("issue {id}"))
 }
 
-/// The part of a heading that says what the work is about.
+/// The part of a heading that describes the work, or `None` if it is only `Brief` or `Issue 7`.
 fn title_in(heading: &str) -> Option<String> {
     let says_nothing = |text: &str| {
         let text = text.trim().to_lowercase();

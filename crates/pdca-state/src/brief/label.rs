@@ -1,51 +1,51 @@
-//! The labels a brief is known to have.
+//! The labels of a brief that have a meaning, and their spellings.
 
 use super::Awaits;
 
-/// A field this project gives a meaning to. Any other label is kept, and means nothing here.
+/// A label of the brief template. Fields with other labels are parsed too, but have no meaning here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// The short name; its absence makes a brief a template.
+    /// The short name of the work; without it a brief counts as a template.
     Slug,
-    /// What is wrong, or what is wanted.
+    /// The defect to fix, or the goal to reach.
     Defect,
-    /// What is true when the work is done.
+    /// The condition that is true when the work is done.
     SuccessCriterion,
-    /// How the claim could turn out wrong.
+    /// An observation that would prove the claim wrong.
     Falsifiability,
-    /// What must hold again, stated for the whole class of defects.
+    /// The property to restore, stated for the whole class of defects.
     Invariant,
-    /// `owner/repo @ branch`.
+    /// The repository and branch, `owner/repo @ branch`.
     RepoTarget,
-    /// An existing branch to stack onto.
+    /// An existing branch to stack the work onto.
     OntoBranch,
-    /// Bundles that come first.
+    /// The bundles that must be done first.
     DependsOn,
-    /// Bundles that may not run beside it.
+    /// The bundles that must not run at the same time.
     ConflictsWith,
-    /// Globs of the files it changes.
+    /// Globs of the files that the work changes.
     Touches,
-    /// Why the order is as it is.
+    /// The reason for the order of bundles.
     OrderingNote,
-    /// What kind of thing it shows on.
+    /// The parts of the product that the work shows on.
     Surfaces,
-    /// `low`, `medium`, `high`.
+    /// The expected difficulty: `low`, `medium` or `high`.
     Difficulty,
-    /// The builder asked for.
+    /// The name of the builder to use.
     DoModel,
-    /// One logical fix, and what is out of it.
+    /// The one logical fix, and what is out of scope.
     Scope,
-    /// How to see the defect.
+    /// The steps that reproduce the defect.
     ReproInstruction,
-    /// What a person must provide.
+    /// The tools and services that a person must provide.
     ExternalDependencies,
     /// The test that ships with the change.
     TestFile,
-    /// What must be cited.
+    /// The sources that the work must cite.
     CitationsExpected,
-    /// Who tried before.
+    /// Earlier attempts at the same work.
     PriorArt,
-    /// What will probably come of it.
+    /// The expected outcome, such as `likely-fix` or `likely-close`.
     DispositionHint,
 }
 
@@ -75,7 +75,7 @@ impl Label {
         Label::DispositionHint,
     ];
 
-    /// How the template writes it.
+    /// The spelling of the template.
     pub fn as_str(self) -> &'static str {
         match self {
             Label::Slug => "Slug",
@@ -102,7 +102,7 @@ impl Label {
         }
     }
 
-    /// The spellings it is found under, lower-case, the first that is filled wins.
+    /// The accepted spellings in lower case; the first one with a value wins.
     pub fn spellings(self) -> &'static [&'static str] {
         match self {
             Label::Slug => &["slug"],
@@ -138,8 +138,8 @@ impl Label {
         }
     }
 
-    /// What a spelling of [`Label::DependsOn`] waits for: `Depends on (merged)` means the target
-    /// branch, the others the sign-off.
+    /// The progress that a spelling of [`Label::DependsOn`] waits for: `Depends on (merged)` waits
+    /// for the landing, the others for the acceptance.
     pub fn awaits(spelling: &str) -> Awaits {
         match spelling {
             "depends on (merged)" | "depends_on_merged" => Awaits::Landed,

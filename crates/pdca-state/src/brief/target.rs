@@ -1,22 +1,22 @@
-//! What is read from the own line of a field: targets, branches, paths, dependencies.
+//! Values that are read from the own line of a field: targets, branches, paths, dependencies.
 
 use camino::Utf8PathBuf;
 
-/// The repository the work goes to, and the branch it starts from.
+/// The repository and branch that a brief targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepoTarget {
-    /// `owner/repo`, or whatever name the workspace gives it.
+    /// `owner/repo`, or the name that the workspace gives the repository.
     pub repo: String,
-    /// The branch; `None` where the brief leaves it to the workspace.
+    /// The branch; `None` if the brief leaves it to the workspace.
     pub branch: Option<String>,
 }
 
-/// An existing branch the work is stacked onto.
+/// An existing branch that the work is stacked onto.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OntoBranch {
-    /// The remote it lives on, `origin` unless said otherwise.
+    /// The name of the remote; `origin` if the brief names none.
     pub remote: String,
-    /// Its name there.
+    /// The name of the branch on that remote.
     pub branch: String,
 }
 
@@ -41,17 +41,17 @@ pub(super) fn onto_branch(value: &str) -> Option<OntoBranch> {
         .then(|| OntoBranch { remote: remote.to_owned(), branch: branch.to_owned() })
 }
 
-/// Words that people write where there is nothing to say.
+/// Returns true for dashes and for words that people write in place of an empty value.
 pub(super) fn is_nothing(word: &str) -> bool {
     let is_dash = |c: char| matches!(c, '-' | '–' | '—');
     word.chars().all(is_dash)
         || ["none", "n/a", "na", "tbd"].iter().any(|nothing| word.eq_ignore_ascii_case(nothing))
 }
 
-/// The ref or repository one side of a target names.
+/// The ref or repository on one side of the `@`.
 ///
-/// Neither has a space in it, so it is the first word; a backticked span counts only at the
-/// start, because one further on is an aside about another branch.
+/// Neither can contain a space, so it is the first word. A span in backticks counts only at the
+/// start, because a later one is usually an aside about another branch.
 fn reference(side: &str) -> &str {
     let side = side.trim();
     let quoted = side
@@ -63,7 +63,7 @@ fn reference(side: &str) -> &str {
     word.trim_matches('`').trim_end_matches([',', '.', ';', ':'])
 }
 
-/// Every word that looks like a path with a file extension.
+/// Finds every word that looks like a path with a file extension.
 pub(super) fn paths(value: &str) -> Vec<Utf8PathBuf> {
     let is_part = |c: char| is_word(c) || matches!(c, '.' | '/' | '-');
     let mut paths = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn paths(value: &str) -> Vec<Utf8PathBuf> {
     paths
 }
 
-/// Where the last extension of a run of path characters ends.
+/// The end of the last file extension in a run of path characters.
 fn extension_end(run: &str) -> Option<usize> {
     let mut end = run.len();
     while let Some(dot) = run[..end].rfind('.') {
@@ -93,10 +93,10 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What stands in parentheses right after a word, and what follows it.
+/// Splits a text that starts with `(note)` into the note and the rest.
 ///
-/// `closing` is how much of the value follows its last closing parenthesis: an annotation can
-/// only be where more than that is left, and nothing is searched in vain.
+/// `closing` is the length of the value after its last `)`. If no more than that is left, there is
+/// no annotation; this keeps the parser linear on a value with many opening parentheses.
 fn annotation(text: &str, closing: usize) -> (&str, &str) {
     if text.len() <= closing {
         return ("", text);
@@ -104,10 +104,10 @@ fn annotation(text: &str, closing: usize) -> (&str, &str) {
     text.trim_start().strip_prefix('(').and_then(|note| note.split_once(')')).unwrap_or(("", text))
 }
 
-/// No real brief declares more; it bounds the work a hostile one can cause.
+/// Far more than any real brief declares; bounds the work that a hostile one can cause.
 const MAX_TOKENS: usize = 1_000;
 
-/// The backticked words of a value, each once, without those nothing can check.
+/// The words in backticks, without duplicates and without those that cannot be checked.
 pub(super) fn dependency_tokens(value: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     if value.trim_end_matches('.').eq_ignore_ascii_case("none") {
@@ -120,7 +120,7 @@ pub(super) fn dependency_tokens(value: &str) -> Vec<String> {
             break;
         };
         if token.is_empty() {
-            // Two backticks in a row: the second may open a span.
+            // Of two backticks in a row, the second may open a span.
             rest = &rest[open + 1..];
             continue;
         }

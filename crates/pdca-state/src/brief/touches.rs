@@ -1,8 +1,8 @@
-//! The globs of a `Touches` field.
+//! Parser of the globs in a `Touches` field; [`super::Brief::touches`] has the rules.
 
 use super::target::is_nothing;
 
-/// What the scanner is inside of.
+/// The delimiters that are open at the scanner's position.
 #[derive(Debug, Default)]
 struct Inside {
     backticks: bool,
@@ -10,7 +10,7 @@ struct Inside {
     braces: u32,
 }
 
-/// Every glob of the value, each once, in order.
+/// The globs of the value in order, without duplicates.
 pub(super) fn globs(value: &str) -> Vec<String> {
     let mut globs: Vec<String> = Vec::new();
     for item in items(value) {
@@ -33,7 +33,7 @@ pub(super) fn globs(value: &str) -> Vec<String> {
     globs
 }
 
-/// The parts between commas and line ends, without what stands in parentheses.
+/// Splits at commas and line ends and drops text in parentheses.
 fn items(value: &str) -> Vec<String> {
     let mut items = vec![String::new()];
     let mut inside = Inside::default();
@@ -49,7 +49,7 @@ fn items(value: &str) -> Vec<String> {
             '{' if is_glob_text => inside.braces += 1,
             '}' if is_glob_text => inside.braces = inside.braces.saturating_sub(1),
             '\n' => {
-                // Neither a backtick nor a brace that is still open reaches over a line end.
+                // An unclosed backtick or brace must not swallow the following lines.
                 inside.backticks = false;
                 inside.braces = 0;
             }

@@ -1,8 +1,8 @@
-//! More globs for a `Touches` that turned out too narrow, and who said so.
+//! Adding globs to a `Touches` field that turned out too narrow.
 //!
-//! A brief belongs to its author, so everything else stays byte for byte. What was written is read
-//! again before it is handed back: an entry that would be read differently, or that changes what
-//! another field says, is refused.
+//! A brief belongs to its author, so every other byte stays the same. The edited text is parsed again
+//! before it is returned: an edit that would be read differently, or that changes the value of another
+//! field, is refused.
 
 use super::target::is_nothing;
 use super::{Brief, Label, Span};
@@ -11,39 +11,39 @@ use crate::lines::{folded, lines, without_bom};
 /// The heading under which widenings are recorded.
 const HEADING: &str = "## Widened";
 
-/// A reasoned widening of what a brief says it touches.
+/// Globs to add to the `Touches` field of a brief, with a dated reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Widening<'a> {
-    /// The globs, as they are to be read.
+    /// The globs to add; those that the brief has already are skipped.
     pub globs: &'a [String],
-    /// The date, as `2026-11-16`.
+    /// The date to record, such as `2026-11-16`.
     pub date: &'a str,
-    /// Who widens.
+    /// The name of the person or program that adds the globs.
     pub by: &'a str,
-    /// Why.
+    /// The reason to record.
     pub reason: &'a str,
 }
 
-/// Why a brief cannot be widened.
+/// The error of adding globs to a brief.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WideningError {
-    /// The list in the brief cannot hold it: it has a space, a comma or a backtick.
+    /// The glob would not be read back as written: it has a space, a comma or a backtick.
     #[error("`{}` cannot be written into a list of globs", glob.escape_debug())]
     Unwritable {
-        /// The glob.
+        /// The glob that was refused.
         glob: String,
     },
-    /// What stands in `Touches` leaves no place for more.
+    /// No edit of the field reads back as intended, for instance because of an open parenthesis.
     #[error("line {line}: `Touches` is written in a way that cannot be added to")]
     NoPlace {
-        /// The line of the field.
+        /// The line number of the field, from 1.
         line: usize,
     },
 }
 
 impl Widening<'_> {
-    /// The text of the brief with the globs in `Touches` and a dated line below `## Widened`; the
-    /// same text where all of them are there already.
+    /// Returns the brief with the globs in `Touches` and a dated line below `## Widened`. Returns the
+    /// text unchanged if it has all of them already.
     pub fn apply(&self, text: &str) -> Result<String, WideningError> {
         let brief = Brief::parse(text);
         let known = brief.touches();
@@ -81,11 +81,10 @@ impl Widening<'_> {
         })
     }
 
-    /// Adds the dated line.
     fn record(&self, text: &str, new: &[&str]) -> String {
         let end = line_end(text);
         let globs: Vec<String> = new.iter().map(|glob| quoted(glob)).collect();
-        // The date comes first, so that no reader takes the line for a field it knows.
+        // The date comes first, so that no reader takes the line for a known field.
         let entry = format!(
             "- {}, {}: {} — {}",
             folded(self.date),
@@ -108,7 +107,7 @@ impl Widening<'_> {
     }
 }
 
-/// Whether a list reads the glob back as it is.
+/// Returns true if the `Touches` parser reads the quoted glob back as it is.
 fn is_writable(glob: &str) -> bool {
     !glob.contains('`') && super::touches::globs(&quoted(glob)) == [glob]
 }
@@ -117,10 +116,10 @@ fn quoted(glob: &str) -> String {
     format!("`{glob}`")
 }
 
-/// The ways to write the globs, the nicest first.
+/// The candidate edits that add the globs, best first.
 fn edits(text: &str, brief: &Brief, globs: &[String]) -> Vec<String> {
     let globs = globs.join(", ");
-    // Places are counted without the mark some editors put in front.
+    // Spans are relative to the text without its byte order mark.
     let skip = text.len() - without_bom(text).len();
     let Some(span) = brief.by_label.get("touches").map(|index| &brief.spans[*index]) else {
         return vec![with_field(text, brief, skip, &globs)];
@@ -131,11 +130,11 @@ fn edits(text: &str, brief: &Brief, globs: &[String]) -> Vec<String> {
         let space = if before.ends_with([' ', '\t']) { "" } else { " " };
         return vec![format!("{before}{space}{globs}{after}")];
     }
-    // An open parenthesis would swallow what comes behind it.
+    // The second form is for a value with an open parenthesis, which hides whatever follows it.
     vec![format!("{before}{value}, {globs}{after}"), format!("{before}{globs}, {value}{after}")]
 }
 
-/// The text with a field of its own, behind those that are about other bundles or the target.
+/// Inserts a new `Touches` field after the fields about other bundles or the target.
 fn with_field(text: &str, brief: &Brief, skip: usize, globs: &str) -> String {
     const BEHIND: [Label; 5] =
         [Label::ConflictsWith, Label::DependsOn, Label::OntoBranch, Label::RepoTarget, Label::Slug];
@@ -155,19 +154,18 @@ fn with_field(text: &str, brief: &Brief, skip: usize, globs: &str) -> String {
     format!("{before}{gap}{indent}- **Touches:** {globs}{end}{after}")
 }
 
-/// Where the last line of a field ends, its line end included.
+/// The offset after the last line of a field, its line end included.
 fn last_line_end(brief: &Brief, span: &Span) -> usize {
     let body = &brief.text[span.body.clone()];
     let last = lines(body).filter(|line| !line.is_blank()).last();
     span.body.start + last.map_or(0, |line| line.next)
 }
 
-/// The line end the text uses.
 fn line_end(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// Whether every other field reads as before.
+/// Returns true if every known field except `Touches` has the same value.
 fn says_the_same(before: &Brief, after: &Brief) -> bool {
     let said = |brief: &Brief, label: &Label| brief.known(*label).map(|field| field.whole());
     let others = Label::ALL.iter().filter(|label| **label != Label::Touches);

@@ -5,51 +5,51 @@ use std::str::FromStr;
 /// One element: five of the correctness chain, five of the conformance stack, and validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Element {
-    /// The spec.
+    /// Correctness: the specification, `brief.md`.
     C1,
-    /// The reproduction: red before the fix.
+    /// Correctness: the reproduction, which fails before the fix.
     C2,
-    /// The change.
+    /// Correctness: the change, `patch.diff`.
     C3,
-    /// The verification: red to green.
+    /// Correctness: the verification, which passes after the fix.
     C4,
-    /// Causal adequacy.
+    /// Correctness: causal adequacy, judged by people.
     C5,
-    /// Structure.
+    /// Conformance: the structure of the code.
     T1,
-    /// Shape.
+    /// Conformance: the shape of the change.
     T2,
-    /// Runtime.
+    /// Conformance: the runtime, usually the test suite.
     T3,
-    /// Contribution.
+    /// Conformance: the rules for contributions.
     T4,
-    /// Judgment.
+    /// Conformance: judgment by people.
     T5,
-    /// Validation: fitness to purpose.
+    /// Validation: fitness for purpose.
     V,
 }
 
-/// Who settles an element.
+/// The party that decides an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementKind {
-    /// It is given to the check.
+    /// An input of the check; there is nothing to decide.
     Input,
-    /// A configured row settles it.
+    /// A configured gate decides.
     Gate,
-    /// The reviewer and the person at sign-off settle it.
+    /// The reviewer and the person at sign-off decide.
     Judgment,
 }
 
-/// A text that names no element.
+/// The error of parsing an [`Element`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is no element of the check matrix (C1 to C5, T1 to T5, V)")]
 pub struct ElementError {
-    /// What was given.
+    /// The text that is not an element.
     pub given: String,
 }
 
 impl Element {
-    /// All eleven, in the order of every report.
+    /// All eleven elements, in the order of every report.
     pub const ALL: [Element; 11] = [
         Element::C1,
         Element::C2,
@@ -64,7 +64,7 @@ impl Element {
         Element::V,
     ];
 
-    /// The short name, `C4`.
+    /// The short name, such as `C4`.
     pub fn as_str(self) -> &'static str {
         match self {
             Element::C1 => "C1",
@@ -81,7 +81,7 @@ impl Element {
         }
     }
 
-    /// How reports and reviews call it.
+    /// The title in reports and reviews.
     pub fn title(self) -> &'static str {
         match self {
             Element::C1 => "C1 Spec",
@@ -98,7 +98,7 @@ impl Element {
         }
     }
 
-    /// Who settles it.
+    /// The party that decides the element.
     pub fn kind(self) -> ElementKind {
         match self {
             Element::C1 | Element::C3 => ElementKind::Input,
@@ -109,7 +109,7 @@ impl Element {
         }
     }
 
-    /// What decides it where no row is configured.
+    /// The oracle of the row if nothing is configured.
     pub fn default_oracle(self) -> &'static str {
         match self {
             Element::C1 => "brief.md",
@@ -122,7 +122,7 @@ impl Element {
         }
     }
 
-    /// Its place in [`Self::ALL`].
+    /// The index in [`Self::ALL`].
     pub(super) fn index(self) -> usize {
         self as usize
     }

@@ -1,4 +1,4 @@
-//! The report as a table for people.
+//! Renders the gate report as a Markdown table.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,6 @@ fn result(row: &GateRow) -> String {
     shown
 }
 
-/// A text as one cell.
 fn cell(text: &str) -> String {
     folded(text).replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! A summary put together from the artifacts of a bundle.
+//! Writes `SUMMARY.md` from the other artifacts of a bundle.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,34 +11,34 @@ use crate::lines::folded;
 use crate::review::{MissingReview, Review, declared_dependencies, is_standing_text};
 use crate::state::State;
 
-/// Everything a summary is made of.
+/// The inputs of [`assemble()`].
 #[derive(Debug, Clone)]
 pub struct SummaryInputs<'a> {
-    /// The bundle.
+    /// The id of the bundle.
     pub id: &'a BundleId,
-    /// Its brief.
+    /// The parsed `brief.md`.
     pub brief: &'a Brief,
-    /// Its gate report.
+    /// The parsed `check-gates.json`.
     pub gates: &'a GateReport,
-    /// `check-review.md`, where there is one.
+    /// The text of `check-review.md`, if there is one.
     pub review: Option<&'a str>,
-    /// Why there is no review, where there is none.
+    /// The reason there is no review; used only if `review` is `None`.
     pub missing_review: MissingReview,
-    /// `check-advisory-<id>.md` of each adviser.
+    /// The text of `check-advisory-<id>.md` of each adviser.
     pub advisories: &'a [Advisory<'a>],
-    /// `build-notes.md`, for the dependencies it declares; nothing else of it is shown.
+    /// The text of `build-notes.md`. Only the dependencies that it declares are shown.
     pub build_notes: Option<&'a str>,
-    /// The disposition the bundle was closed with, without builder and reviewer.
+    /// The disposition of a bundle that was closed without builder and reviewer.
     pub close_disposition: Option<&'a str>,
-    /// External dependencies that some configured check covers, so nobody need confirm them.
+    /// External dependencies that a configured check covers; they need no confirmation.
     pub covered_dependencies: &'a [String],
-    /// What an earlier, accepted attempt conflicted with and who resolved it, on one line.
+    /// One line about the conflict of an earlier, accepted attempt and its resolution.
     pub resolution: Option<&'a str>,
-    /// The results that the change stands on, in words; none where it stands on the branch alone.
+    /// A description of the results that the change is based on; `None` if it is the branch alone.
     pub stands_on: Option<&'a str>,
-    /// What other bundles will probably collide with this one, one line each.
+    /// Predicted conflicts with other bundles, one line each.
     pub forecast_conflicts: &'a [String],
-    /// Paths of the change that decide how changes are judged: gate scripts, CI, our own configuration.
+    /// Changed paths that decide how changes are judged: gate scripts, CI, the `pdca` configuration.
     pub protected: &'a [String],
     /// The files that ship with an acceptance.
     pub attachments: &'a [String],
@@ -46,31 +46,30 @@ pub struct SummaryInputs<'a> {
     pub act_candidates: &'a [String],
 }
 
-/// The advice of one further reviewer.
+/// The review of one adviser.
 #[derive(Debug, Clone, Copy)]
 pub struct Advisory<'a> {
     /// The id in the file name.
     pub id: &'a str,
-    /// The whole file.
+    /// The content of the file.
     pub text: &'a str,
 }
 
-/// What a person must decide before sign-off.
+/// The items that a person must decide before sign-off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NeedsHuman {
-    /// Findings, each once, in order.
+    /// The findings in order, without duplicates.
     pub findings: Vec<String>,
-    /// The question asked of every bundle.
+    /// The validation question that is asked of every bundle.
     pub standing: Option<String>,
 }
 
-/// The finding that a review is whose verdicts nobody can read.
 const NO_VERDICT: &str = "the review has no verdict that could be read";
-/// The basis of the standing question where the review does not give one.
+/// The basis of the standing question if the review gives none.
 const NOT_RAISED: &str = "the review did not raise it; is this what the people who use it want?";
 
 impl<'a> SummaryInputs<'a> {
-    /// The inputs every summary has; the others are empty.
+    /// Makes inputs with the required parts; the others are empty.
     pub fn new(id: &'a BundleId, brief: &'a Brief, gates: &'a GateReport) -> Self {
         Self {
             id,
@@ -91,18 +90,18 @@ impl<'a> SummaryInputs<'a> {
         }
     }
 
-    /// The review, where it says anything.
     fn review(&self) -> Option<&'a str> {
         self.review.filter(|text| !Review::is_blank(text))
     }
 
-    /// The boxes of §6: failed gating rows, undecided rows, what reviewer and advisers ask, a
-    /// missing review, external dependencies, forecast conflicts, and the standing question.
+    /// Collects the boxes of §6: a resolved conflict, failed gating rows, undecided rows, protected
+    /// paths, items of reviewer and advisers, a missing review, external dependencies, predicted
+    /// conflicts, and the standing question.
     pub fn needs_human(&self) -> NeedsHuman {
         let mut items = NeedsHuman::default();
         let row_item = |row: &GateRow, word| format!("{} {word} — {}", row.check, row.reason());
         let mut texts: Vec<String> = Vec::new();
-        // It was accepted as another change: whoever signs must know that this is not that one.
+        // First, because an acceptance of an earlier attempt was for another change than this one.
         texts.extend(self.resolution.map(|said| format!("resolved conflict: {said}")));
         texts.extend(self.gates.failed_gating().map(|row| row_item(row, "FAILED (gating)")));
         texts.extend(self.gates.unverifiable().map(|row| row_item(row, "unverifiable")));
@@ -154,12 +153,12 @@ impl<'a> SummaryInputs<'a> {
     }
 }
 
-/// The item of §6 about a protected path that a change writes.
+/// The text of the §6 item about a protected path that the change writes.
 pub fn protected_item(path: &str) -> String {
     format!("protected path: `{path}` (it decides how changes are judged)")
 }
 
-/// A finding on one line, which can not pass for the standing question.
+/// Makes one line of a finding, and prefixes it if it could pass for the standing question.
 fn finding(text: &str) -> String {
     let text = folded(text);
     if is_standing_text(&text) {
@@ -168,9 +167,9 @@ fn finding(text: &str) -> String {
     text
 }
 
-/// `SUMMARY.md`, with an empty §9.
+/// Renders `SUMMARY.md` with an empty §9.
 ///
-/// Nothing that is quoted here can open a section, be a box or sign.
+/// Quoted text is escaped: it cannot open a section, be a box or sign off.
 pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
     let mut out = String::new();
     let slug = quoting::inline(&inputs.brief.slug().unwrap_or_default());
@@ -192,7 +191,7 @@ pub fn assemble(inputs: &SummaryInputs<'_>) -> String {
     out
 }
 
-/// The summary of a bundle that is given up before there is one: every section, and nothing claimed.
+/// Renders the summary of a bundle that is given up before it has one: all sections, without claims.
 pub fn given_up(id: &BundleId, brief: Option<&Brief>, state: State) -> String {
     let mut out = String::new();
     let nothing = Brief::default();
@@ -213,7 +212,7 @@ pub fn given_up(id: &BundleId, brief: Option<&Brief>, state: State) -> String {
     out
 }
 
-/// §1: what was asked for.
+/// §1: the request.
 fn spec(out: &mut String, brief: &Brief) {
     open(out, 1);
     for (title, label) in [
@@ -228,7 +227,7 @@ fn spec(out: &mut String, brief: &Brief) {
     }
 }
 
-/// §2: what Plan thought would come of it.
+/// §2: the disposition that Plan expected.
 fn disposition(out: &mut String, inputs: &SummaryInputs<'_>) {
     open(out, 2);
     let hint = inputs.brief.disposition_hint().map(quoting::inline);
@@ -246,7 +245,7 @@ fn disposition(out: &mut String, inputs: &SummaryInputs<'_>) {
     }
 }
 
-/// §3 and §4: every row of the report but the validation.
+/// §3 and §4: every row of the report except validation.
 fn gate_rows(out: &mut String, gates: &GateReport) {
     let is_stack = |row: &GateRow| row.element.starts_with('T');
     let is_validation = |row: &GateRow| row.element() == Some(Element::V);
@@ -271,7 +270,7 @@ fn gate_row(out: &mut String, row: &GateRow) {
     }
     text.push_str(" — ");
     text.push_str(&folded(row.reason()));
-    // A red row that does not block must say why not.
+    // For a failed row that does not block, the note is the reason.
     if let Some(note) = row.note.as_ref().filter(|_| row.result == GateResult::Fail && !row.gating)
     {
         text.push_str(" (");
@@ -292,7 +291,7 @@ fn gate_row(out: &mut String, row: &GateRow) {
     }
 }
 
-/// §5: what reviewer and advisers wrote.
+/// §5: the texts of the reviewer and the advisers.
 fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
     open(out, 5);
     match (inputs.review(), inputs.close_disposition) {
@@ -310,7 +309,7 @@ fn advice(out: &mut String, inputs: &SummaryInputs<'_>) {
     }
 }
 
-/// §6: one box for each decision.
+/// §6: one box per decision.
 fn boxes(out: &mut String, items: &NeedsHuman) {
     open(out, 6);
     if items.findings.is_empty() && items.standing.is_none() {
@@ -328,7 +327,7 @@ fn boxes(out: &mut String, items: &NeedsHuman) {
     }
 }
 
-/// §7: what the gates prove, and what they do not.
+/// §7: properties that the gates prove, and those that they do not.
 fn proof(out: &mut String, inputs: &SummaryInputs<'_>) {
     let gates = inputs.gates;
     open(out, 7);
@@ -370,7 +369,7 @@ fn proof(out: &mut String, inputs: &SummaryInputs<'_>) {
     line(out, format_args!("- Together with other changes: {together}"));
 }
 
-/// The elements a gate should settle and none does.
+/// The elements that a gate should decide and none does.
 fn ungated(gates: &GateReport) -> Vec<&'static str> {
     // Older reports name the element only in the check.
     let element_of =
@@ -395,7 +394,6 @@ fn list(out: &mut String, items: &[String], empty: &str) {
     }
 }
 
-/// Starts a section.
 fn open(out: &mut String, number: usize) {
     line(out, format_args!("\n## {}", heading(number)));
 }

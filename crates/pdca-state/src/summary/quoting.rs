@@ -1,29 +1,28 @@
-//! Text of others, made inert before it stands in a summary.
+//! Escaping of foreign text before it is quoted in a summary.
 //!
-//! Reviews, briefs and gate output are written by models and programs. Quoted into a summary,
-//! such a text must not open a section, be a box or sign, for no reader that goes by lines: not
-//! ours, not an older tool that trims, strips list markers, or ends lines at odd characters. So
-//! every line that could be mistaken gets a backslash where Markdown shows it as what it is:
+//! Reviews, briefs and gate output are written by models and programs. Quoted into a summary, such
+//! text must not open a section, be a box or sign off, for any reader that works by lines: not for
+//! this crate, nor for an older tool that trims, strips list markers, or ends lines at unusual
+//! characters. So every line that could be mistaken gets a backslash, which Markdown does not show:
 //!
 //! - `## 9. Check sign-off` becomes `\#\# 9. Check sign-off`,
 //! - `- [ ] do it` becomes `- \[ ] do it`,
-//! - `- Outcome: accepted` becomes `- SignoffOutcome\: accepted`, bold or not,
-//! - a line of only `=` or `-`, which would make the line above it a heading, starts with one,
-//! - HTML at the start of a line, and a comment anywhere, is shown and not obeyed.
+//! - `- Outcome: accepted` becomes `- Outcome\: accepted`, bold or not,
+//! - a line of only `=` or `-`, which would make the line above it a heading, is escaped at its start,
+//! - HTML at the start of a line, and a comment anywhere, is shown and not interpreted.
 //!
-//! Control characters and those that turn the direction of text are replaced, and line ends of
-//! every kind become line feeds. A block is a Markdown quote, so a code fence or a comment that
-//! is never closed ends with it.
+//! Control characters and those that change the direction of text are replaced, and all line ends
+//! become line feeds. A block is a Markdown quote, so an unclosed code fence or comment ends with it.
 
 use std::borrow::Cow;
 
 use crate::lines::{folded, lines};
 
-/// What the lines of §9 are called, lower-case, without what decorates them.
+/// The labels of §9 in lower case, without decoration.
 const LABELS: [&str; 5] =
     ["outcome", "disposition confirmed", "iteration delta", "by / date", "by/date"];
 
-/// A text as a block quote.
+/// Escapes a text as a block quote.
 pub(super) fn block(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for line in lines(text.trim()) {
@@ -36,12 +35,12 @@ pub(super) fn block(text: &str) -> String {
     out
 }
 
-/// A text on one line, to stand after something of ours.
+/// Escapes a text as one line.
 pub(super) fn inline(text: &str) -> String {
     inert(&folded(text)).into_owned()
 }
 
-/// A text as what follows `- Label:`, its further lines indented below the bullet.
+/// Escapes a text as the value after `- Label:`, with further lines indented below the bullet.
 pub(super) fn list_value(text: &str) -> String {
     let text = text.trim_end();
     let mut out = String::with_capacity(text.len() + 16);
@@ -64,7 +63,7 @@ pub(super) fn list_value(text: &str) -> String {
     out
 }
 
-/// One line that no reader takes for a heading, a box or a field of §9.
+/// Escapes one line so that no reader takes it for a heading, a box or a field of §9.
 pub(super) fn inert(line: &str) -> Cow<'_, str> {
     let line = clean(line);
     let marks = marks(&line);
@@ -82,7 +81,7 @@ pub(super) fn inert(line: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where a line needs a backslash, in order.
+/// The offsets at which a line needs a backslash, sorted.
 fn marks(line: &str) -> Vec<usize> {
     let start = line.find(|c| !is_decoration(c)).unwrap_or(line.len());
     let (decoration, rest) = line.split_at(start);
@@ -102,7 +101,7 @@ fn marks(line: &str) -> Vec<usize> {
     marks
 }
 
-/// What may stand before a heading, a box or a label for some reader.
+/// Returns true for characters that some reader strips before a heading, a box or a label.
 fn is_decoration(c: char) -> bool {
     c.is_whitespace()
         || c.is_ascii_digit()
@@ -112,14 +111,14 @@ fn is_decoration(c: char) -> bool {
         )
 }
 
-/// The first character of a line that would make a heading of the line above it.
+/// The offset of a Markdown underline, which would make a heading of the line above it.
 fn underline(line: &str) -> Option<usize> {
     let bare = line.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
     let is_rule = |mark: char| bare.chars().all(|c| c == mark || c.is_whitespace());
     (!bare.is_empty() && (is_rule('-') || is_rule('='))).then_some(line.len() - bare.len())
 }
 
-/// `[ ]`, `[x]` and what comes close.
+/// Returns true for `[ ]`, `[x]` and any other box with at most one character in it.
 pub(super) fn is_box(rest: &str) -> bool {
     rest.strip_prefix('[')
         .and_then(|inner| inner.split_once(']'))
@@ -132,16 +131,16 @@ fn is_html(rest: &str) -> bool {
     })
 }
 
-/// Whether what stands before a colon is the label of a field of §9.
+/// Returns true if the text before a colon is the label of a field of §9.
 fn is_label(head: &str) -> bool {
-    // Decoration inside a label is rare and short; no label is longer than this.
+    // No label is nearly this long, decoration included; the limit keeps the work per line constant.
     let head: String =
         head.chars().take(80).filter(|c| !matches!(c, '*' | '_' | '~' | '`' | '\\')).collect();
     let head = folded(&head).to_lowercase();
     LABELS.iter().any(|label| head.starts_with(label))
 }
 
-/// Without characters that no one sees but some reader acts on.
+/// Replaces invisible characters that some reader acts on.
 fn clean(line: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| {
         (c.is_control() && c != '\t')

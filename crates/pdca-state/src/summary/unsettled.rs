@@ -1,18 +1,18 @@
-//! The lines of §6 that nobody has settled.
+//! The lines of §6 that are not settled.
 //!
-//! An acceptance hangs on this, so it goes by what is known to be settled and not by what is
-//! known to be open: people and editors spell an open box in many ways.
+//! An acceptance depends on this, so it lists what counts as settled; everything else is open. The
+//! other way round is not safe: people and editors spell an open box in many ways.
 
 use super::quoting::is_box;
 use super::{NOTHING_OPEN, STANDING_INTRODUCTION};
 use crate::lines::lines;
 
-/// What a text has to be indented by, beyond its item, to belong to it.
+/// The columns by which a continuation line is indented deeper than its item.
 const CONTINUATION: usize = 2;
 
-/// The lines of a body of §6 that are not settled, trimmed.
+/// Iterates over the unsettled lines of a §6, trimmed.
 pub(super) fn lines_of(body: &str) -> impl Iterator<Item = &str> {
-    // How far the ticked item is indented that a line may go on with.
+    // The indentation of the last ticked item, while its continuation lines may follow.
     let mut ticked: Option<usize> = None;
     lines(body).filter_map(move |line| {
         let text = line.text.trim();
@@ -32,7 +32,7 @@ pub(super) fn lines_of(body: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How far a line is indented, in columns.
+/// The indentation of a line in columns.
 fn width(line: &str) -> usize {
     line.chars()
         .map_while(|c| match c {
@@ -43,26 +43,26 @@ fn width(line: &str) -> usize {
         .sum()
 }
 
-/// Whether a line is a box with a tick in it.
+/// Returns true for a ticked box.
 fn is_ticked(line: &str) -> bool {
     let ticked = bulleted(line)
         .and_then(|item| item.strip_prefix("[x]").or_else(|| item.strip_prefix("[X]")))
         .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
-    // A ticked box around a second one settles only the first.
+    // In `- [x] - [ ] …` only the outer box is ticked.
     ticked.is_some_and(|rest| {
         let rest = rest.trim_start();
         !is_box(rest) && !bulleted(rest).is_some_and(is_box)
     })
 }
 
-/// What follows the marker of a list.
+/// The text after a list marker.
 fn bulleted(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(['-', '*', '+'])?;
     rest.starts_with([' ', '\t']).then(|| rest.trim_start_matches([' ', '\t']))
 }
 
-/// Whether an indented line is a sentence that goes on, and not an item, a box, a quote or a
-/// heading of its own.
+/// Returns true if an indented line continues a sentence: it is not an item, a box, a quote, a
+/// heading, a table or HTML.
 fn is_prose(text: &str) -> bool {
     let unnumbered = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_numbered = unnumbered.len() < text.len() && unnumbered.starts_with(['.', ')']);
