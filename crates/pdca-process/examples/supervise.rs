@@ -1,4 +1,4 @@
-//! Runs a command line under a timeout of five seconds and prints how it ended.
+//! Runs a command line under a timeout of five seconds and prints its ending.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use pdca_process::{Cancel, Spec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Has to come first: the supervisor of the child is this very program.
+    // Must come first: the supervisor of the child is this program itself.
     pdca_process::maybe_supervise();
 
     let mut argv: Vec<_> = std::env::args_os().skip(1).collect();

@@ -1,12 +1,11 @@
-//! The strong wall: `bwrap` gives the child namespaces of its own.
+//! The `bwrap` sandbox, which gives the child private namespaces.
 //!
-//! Process ids, IPC, mounts and `/dev` are private; the denied trees are mounted read-only or hidden, and what is
-//! given back below them is mounted writable again. Mounts hold what Landlock does not: modes, owners and times of
-//! files. The end of the namespace is the end of every process in it. What listens on a named socket is hidden, as are
-//! the user's credential files.
+//! Process ids, IPC, mounts and `/dev` are private. Denied trees are mounted read-only or hidden, and the exceptions
+//! below them are mounted on top. Mounts protect what Landlock does not: modes, owners and times of files. When the
+//! namespace ends, the kernel kills every process in it. Named sockets that a process listens on are hidden, as are the
+//! user's credential files.
 //!
-//! The directories for temporary files and `/run` are private as well, unless something that the child is given lies
-//! in them.
+//! The directories for temporary files and `/run` are private as well, unless they contain a path that the child needs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,14 +17,14 @@ use camino::Utf8PathBuf;
 use crate::sandbox::{DROPPED, credentials, home, temporary, variable};
 use crate::spec::{Network, Sandbox, Spec};
 
-/// Directories that are private where nothing in them is given to the child.
+/// Directories that are private unless they contain a path that the child needs.
 const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
-/// Trees that are made anew inside.
+/// Trees that `bwrap` creates anew.
 const OWN: [&str; 2] = ["/dev", "/proc"];
-/// How many sockets are hidden at most; each costs a mount.
+/// The most sockets that are hidden; each costs a mount.
 const SOCKETS: usize = 64;
 
-/// What becomes of a path inside.
+/// The treatment of a path; where several apply to one path, the greatest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mount {
     Private,
@@ -35,17 +34,17 @@ enum Mount {
     Writable,
 }
 
-/// Where `bwrap` is, if it is installed.
+/// Returns the path of `bwrap`, if it is installed.
 pub(crate) fn program() -> Option<PathBuf> {
     let search = variable("PATH")?;
     std::env::split_paths(&search).map(|dir| dir.join("bwrap")).find(|path| path.is_file())
 }
 
-/// The arguments that build the wall around the program that follows them.
+/// Returns the arguments that precede the program to confine.
 pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         ["--die-with-parent", "--unshare-pid", "--unshare-ipc"].map(OsString::from).to_vec();
-    // Where only what is listed may be written, that is said once, below everything else.
+    // If only listed trees may be written, the root is read-only and the trees are mounted on top.
     let is_listed = sandbox.no_write.iter().any(|path| path == "/");
     let root = if is_listed { "--ro-bind" } else { "--bind" };
     args.extend([root, "/", "/"].map(OsString::from));
@@ -56,9 +55,9 @@ pub(crate) fn arguments(spec: &Spec, sandbox: &Sandbox, own: &Path) -> Vec<OsStr
         args.extend(["--cap-drop".into(), right.into()]);
     }
     args.extend(["--dev".into(), "/dev".into(), "--proc".into(), "/proc".into()]);
-    // Only closed when everything below has its place.
+    // Made read-only last: mount points inside them must be created first.
     let mut hidden: Vec<OsString> = Vec::new();
-    // A path sorts before what is below it, so that what is given back is mounted on top.
+    // The map is ordered, so a path comes before those below it and the inner mounts end up on top.
     for (path, mount) in mounts(spec, sandbox, own) {
         let path = path.into_os_string();
         match mount {
@@ -108,7 +107,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
     let is_private = |mounts: &BTreeMap<PathBuf, Mount>, path: &Path| {
         mounts.iter().any(|(tree, mount)| *mount == Mount::Private && path.starts_with(tree))
     };
-    // Names are resolved through a file that often lies in /run.
+    // `resolv.conf` is often a link into /run; without its target names cannot be resolved.
     if let Ok(resolver) = Path::new("/etc/resolv.conf").canonicalize()
         && is_private(&mounts, &resolver)
     {
@@ -123,7 +122,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
             mounts.entry(real).or_insert(Mount::Hidden);
         }
     }
-    // Credentials are hidden in what is writable as well, unless they are given by their very name.
+    // Credentials are hidden also in writable trees, unless a list names their very path.
     for path in credentials() {
         let Ok(real) = path.canonicalize() else { continue };
         if !is_private(&mounts, &real) {
@@ -133,7 +132,7 @@ fn mounts(spec: &Spec, sandbox: &Sandbox, own: &Path) -> BTreeMap<PathBuf, Mount
     without_reopened(mounts)
 }
 
-/// Leaves out what would show again, though only to be read, what lies in a hidden tree.
+/// Removes read-only mounts that would make a path inside a hidden tree visible again.
 fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, Mount> {
     let is_shown_again = |path: &PathBuf| {
         let nearest = path.ancestors().skip(1).find_map(|above| mounts.get(above));
@@ -146,7 +145,7 @@ fn without_reopened(mut mounts: BTreeMap<PathBuf, Mount>) -> BTreeMap<PathBuf, M
     mounts
 }
 
-/// The named sockets that something listens on now.
+/// Returns the named sockets that exist now.
 fn sockets() -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let is_socket =

@@ -1,13 +1,13 @@
-//! Asking running children to end, from another thread.
+//! Cancellation of running children from another thread.
 
 use std::io;
 use std::io::{PipeReader, PipeWriter, Write as _};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A handle that ends every [`run`](crate::run) it was given to. Clones are the same handle.
+/// A handle that ends every [`run`](crate::run) it was given to. Clones share one state.
 ///
-/// Not for use inside a signal handler: let a thread wait for the signal and call this.
+/// It takes a lock, so it must not be used inside a signal handler: let a thread wait for the signal and call it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     shared: Arc<Shared>,
@@ -26,7 +26,7 @@ struct Wakers {
     children: Vec<Weak<Shared>>,
 }
 
-/// How urgently an end was asked for.
+/// The most urgent end that was asked for so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     None,
@@ -35,13 +35,12 @@ pub(crate) enum Urgency {
 }
 
 impl Cancel {
-    /// A handle that has not been used yet.
+    /// Creates a handle that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A handle of its own for a part of the work: an end asked of this one is asked of the part, and
-    /// not the other way round.
+    /// Creates a handle for a part of the work. Cancelling `self` cancels the part, but not the other way round.
     #[must_use]
     pub fn part(&self) -> Self {
         let part = Self::new();
@@ -49,27 +48,27 @@ impl Cancel {
         wakers.children.retain(|child| child.strong_count() > 0);
         wakers.children.push(Arc::downgrade(&part.shared));
         drop(wakers);
-        // Raised before it was listed, nobody would tell it.
+        // `self` may have been cancelled before the part was listed, and would not notify it then.
         part.raise(self.shared.urgency.load(Ordering::SeqCst));
         part
     }
 
-    /// Asks for an orderly end: terminate, wait for the grace, kill.
+    /// Asks for an orderly end: `SIGTERM`, the grace period, then `SIGKILL`.
     pub fn cancel(&self) {
         self.raise(1);
     }
 
-    /// Asks for an immediate end: kill.
+    /// Asks for an immediate end: `SIGKILL`.
     pub fn kill(&self) {
         self.raise(2);
     }
 
-    /// Whether an end was asked for.
+    /// Returns true if any end was asked for.
     pub fn is_cancelled(&self) -> bool {
         self.urgency() >= Urgency::Cancel
     }
 
-    /// Whether an immediate end was asked for.
+    /// Returns true if an immediate end was asked for.
     pub fn is_killed(&self) -> bool {
         self.urgency() == Urgency::Kill
     }
@@ -88,8 +87,8 @@ impl Cancel {
         }
         let mut wakers = self.lock();
         for (_, waker) in &mut wakers.live {
-            // At most two bytes are ever written, so the pipe is never full; a reader that is gone
-            // needs no waking.
+            // At most two bytes are ever written, so the pipe is never full. A reader that is gone needs no
+            // notification.
             let _written = waker.write(&[urgency]);
         }
         let parts: Vec<Self> = wakers
@@ -98,13 +97,14 @@ impl Cancel {
             .filter_map(Weak::upgrade)
             .map(|shared| Self { shared })
             .collect();
+        // Unlocked first: raising a part takes that part's own lock.
         drop(wakers);
         for part in parts {
             part.raise(urgency);
         }
     }
 
-    /// A descriptor that becomes readable when an end is asked for.
+    /// Returns a descriptor that becomes readable when an end is asked for.
     pub(crate) fn subscribe(&self) -> io::Result<Subscription> {
         let (reader, writer) = io::pipe()?;
         let mut wakers = self.lock();
@@ -119,7 +119,7 @@ impl Cancel {
     }
 }
 
-/// A run that wants to be woken; dropping it ends that.
+/// The registration of a run that waits for cancellation; removed on drop.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     cancel: Cancel,

@@ -1,4 +1,4 @@
-//! Keeping the head and the tail of an output of any size.
+//! Bounded capture of an output of any size: its head, its tail and its marked lines.
 
 use std::io;
 use std::io::Write;
@@ -8,10 +8,10 @@ use crate::log::{LAST_LINE_REACH, last_line};
 use crate::spec::OutputCap;
 use crate::verdict::OutputSummary;
 
-/// Takes the whole output and keeps its head, its tail and its marked lines.
+/// Consumes the whole output and keeps its head, its tail and its marked lines.
 ///
-/// The head goes to the log as it comes. The tail waits in a ring of memory. A log that cannot be
-/// written (a full disk) never stops the draining: the output is still counted and searched.
+/// The head is written to the log at once, the tail waits in a ring buffer. An error of the log (a full disk) never
+/// stops the draining, because a child blocked on a full pipe would hang: output is still counted and searched.
 #[derive(Debug)]
 pub(crate) struct Capture<W> {
     log: W,
@@ -53,12 +53,12 @@ impl<W: Write> Capture<W> {
         self.bytes
     }
 
-    /// The last line so far, printable.
+    /// Returns the last line so far, made printable.
     pub(crate) fn last_line(&self) -> String {
         last_line(&self.end.to_vec())
     }
 
-    /// Completes the log and says what was in it.
+    /// Appends the tail to the log and returns the summary, the marked lines and the log.
     pub(crate) fn finish(mut self) -> (OutputSummary, Vec<String>, W) {
         let left_out = self.tail.dropped();
         if left_out > 0 {
@@ -93,12 +93,12 @@ impl<W: Write> Capture<W> {
     }
 }
 
-/// The last bytes of a stream, in bounded memory that grows only as it is needed.
+/// The last `cap` bytes of a stream. Memory grows only as needed.
 #[derive(Debug)]
 struct Ring {
     bytes: Vec<u8>,
     cap: usize,
-    /// Where the oldest byte stands once the ring is full.
+    /// The index of the oldest byte once the ring is full.
     oldest: usize,
     pushed: u64,
 }

@@ -1,4 +1,4 @@
-//! The driver's end of the socket, and the supervisor at the other end.
+//! The driver's end of the supervisor protocol, and the handle of the supervisor process.
 
 use std::ffi::OsString;
 use std::io;
@@ -28,35 +28,35 @@ use crate::supervisor::Invocation;
 use crate::tree;
 use crate::verdict::ChildVerdict;
 
-/// How often a quiet child is mentioned.
+/// The interval of [`Sign::Tick`] while a child is quiet.
 const TICK: Duration = Duration::from_secs(1);
-/// How much longer than it should need a supervisor may take before it is given up.
+/// The time beyond the child's own limits after which a silent supervisor is killed.
 const MARGIN: Duration = Duration::from_secs(20);
 
-/// The last thing that is heard from a supervisor.
+/// The last message of a supervisor, or its absence.
 #[derive(Debug)]
 pub(crate) enum FinalMessage {
-    /// The child came to its ending.
+    /// The child ended.
     Ended(ChildVerdict),
-    /// The child was not started, for want of a sandbox.
+    /// The child was not started because the required sandbox is missing.
     NoSandbox { why: String },
-    /// Nothing: it is gone.
+    /// The supervisor died without a last message.
     Gone,
-    /// Nothing, for longer than it should take.
+    /// The supervisor sent nothing for longer than its limits allow.
     Overdue,
 }
 
-/// What became of a supervisor.
+/// The remains of a supervisor that was stopped.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) status: io::Result<ExitStatus>,
-    /// Processes of its tree that could not be ended.
+    /// Processes of the tree that could not be killed.
     pub(crate) survivors: Vec<i32>,
-    /// Whether the child had been started, as far as was heard.
+    /// True if [`SupervisorMessage::Started`] was received.
     pub(crate) started: bool,
 }
 
-/// A running supervisor. Dropping it closes the lifeline, which ends the child.
+/// A running supervisor. Dropping it closes the lifeline, upon which the supervisor ends the child.
 #[derive(Debug)]
 pub(crate) struct SupervisorClient {
     supervisor: Child,
@@ -67,13 +67,13 @@ pub(crate) struct SupervisorClient {
 }
 
 impl SupervisorClient {
-    /// Starts the supervisor and gives it its order.
+    /// Starts the supervisor and sends it its order.
     pub(crate) fn start(spec: &Spec, invocation: &Invocation) -> io::Result<Self> {
         static SUBREAPER: OnceLock<bool> = OnceLock::new();
         SUBREAPER.get_or_init(|| tree::become_subreaper().is_ok());
 
         let (ours, theirs) = UnixStream::pair()?;
-        // The opening waits in the socket, so that the supervisor leaves our terminal at once.
+        // Sent before the supervisor exists, so that it can leave our terminal without waiting for us.
         open(spec, &ours)?;
         let token = next_token();
         let supervisor = command(invocation, theirs, &token).spawn()?;
@@ -90,13 +90,13 @@ impl SupervisorClient {
         };
         match client.give_order(spec) {
             Ok(()) => Ok(client),
-            // It died early; that is found out, and cleared up, by listening.
+            // The supervisor died early; `watch` notices that, and `stop` cleans up after it.
             Err(error) if is_hangup(&error) => Ok(client),
             Err(error) => Err(error),
         }
     }
 
-    /// Listens until the last news, passing signs of life to `watch` and demands to the supervisor.
+    /// Receives messages until the last one, passing signs of life to `watch` and cancellation to the supervisor.
     pub(crate) fn watch(
         &mut self,
         spec: &Spec,
@@ -112,8 +112,8 @@ impl SupervisorClient {
             spec.timeout.map(|timeout| Instant::now() + before + timeout.min(LONGEST) + clearing);
         let mut last_sign = Instant::now();
         loop {
-            // Listening comes before looking at the clock: after a long stop of this process the
-            // news may have been there for a while.
+            // Reads before it looks at the clock: if this process itself was stopped for long, the last message may
+            // have been waiting, and must not be taken for an overdue one.
             let (last, any) = self.listen(watch)?;
             if let Some(last) = last {
                 return Ok(last);
@@ -140,7 +140,7 @@ impl SupervisorClient {
         }
     }
 
-    /// Waits for the end of the supervisor, by force if it is overdue, and ends what it left behind.
+    /// Waits for the end of the supervisor, killing it if it is overdue, and ends the processes it left behind.
     pub(crate) fn stop(mut self, last: &FinalMessage) -> Stopped {
         self.socket = None;
         let survivors = match last {
@@ -154,10 +154,10 @@ impl SupervisorClient {
         Stopped { status: self.supervisor.wait(), survivors, started: self.started }
     }
 
-    /// Ends the tree of a supervisor that is about to be dead.
+    /// Ends the tree of a supervisor that is dead or about to be.
     fn end_orphans(&self) -> Vec<i32> {
-        // Its children only become ours when it is quite dead, and it must not be collected yet:
-        // its number must not mean another process.
+        // Its children are reparented to us only once it is dead. `NOWAIT` leaves it uncollected, so that its
+        // process id cannot be reused while its session is searched for.
         let id = WaitId::Pid(Pid::from_child(&self.supervisor));
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _dead = rustix::io::retry_on_intr(|| waitid(id.clone(), options));
@@ -179,7 +179,7 @@ impl SupervisorClient {
         nonblocking(&*socket)
     }
 
-    /// Takes in what the supervisor said; says whether that was anything.
+    /// Receives what is there. Returns the last message, if it came, and whether any message came.
     fn listen(&mut self, watch: &mut dyn FnMut(Sign)) -> io::Result<(Option<FinalMessage>, bool)> {
         let mut any = false;
         loop {
@@ -231,7 +231,7 @@ impl SupervisorClient {
             Urgency::Kill => byte::KILL,
         };
         if let Some(socket) = &mut self.socket {
-            // A supervisor that is gone needs no word, and that it is gone is found by listening.
+            // A write to a dead supervisor fails, which the next `listen` notices by itself.
             let _told = socket.write(&[word]);
         }
     }
@@ -244,7 +244,7 @@ impl SupervisorClient {
             }
             poll_until(&mut fds, Some(until))?;
         }
-        // What was demanded is read from the handle itself; these bytes only wake.
+        // The bytes only wake; the urgency itself is read from `Cancel`.
         let _nothing_there = wake.read(&mut [0; 8]);
         Ok(())
     }
@@ -252,14 +252,14 @@ impl SupervisorClient {
 
 impl Drop for SupervisorClient {
     fn drop(&mut self) {
-        // Only reached uncollected when something panicked: the closed lifeline makes the
-        // supervisor end the tree, and then itself.
+        // After `stop` this only collects a second time. Otherwise something panicked: the closed lifeline makes the
+        // supervisor end the tree and then itself.
         self.socket = None;
         let _collected = self.supervisor.wait();
     }
 }
 
-/// Sends the opening, with our own three streams if the child inherits any of them.
+/// Sends the opening, with this process's three streams if the child inherits any of them.
 fn open(spec: &Spec, socket: &UnixStream) -> io::Result<()> {
     let opening = if spec.interactive { byte::TERMINAL } else { byte::DETACHED };
     let own: [BorrowedFd<'_>; 3] = [stdin(), stdout(), stderr()];
@@ -276,7 +276,7 @@ fn command(invocation: &Invocation, socket: UnixStream, token: &str) -> Command 
         .stdin(OwnedFd::from(socket))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // A supervisor below another supervisor belongs to both trees.
+    // A supervisor below another supervisor belongs to both trees, so its children carry both tokens.
     let mut tokens = std::env::vars_os()
         .find_map(|(name, value)| (name == TOKENS).then_some(value))
         .map_or_else(OsString::new, |mut above| {
@@ -288,7 +288,7 @@ fn command(invocation: &Invocation, socket: UnixStream, token: &str) -> Command 
     command
 }
 
-/// A name for one supervisor that no other one on this machine has.
+/// Returns a token that no other supervisor on this machine has: process id, its start time, a counter.
 fn next_token() -> String {
     static START: OnceLock<u64> = OnceLock::new();
     static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -1,16 +1,17 @@
-//! Starting the child from a process that shares nothing with the supervisor.
+//! Starting a confined child from a process that shares no memory with the supervisor.
 //!
-//! A thread that is confined and then starts the child would be in the child's Landlock domain, so that the child
-//! could trace it and, through the memory it shares, take over the supervisor. So:
+//! If a thread of the supervisor confined itself and started the child, that thread would be in the child's Landlock
+//! domain. The child could trace it and, through the memory it shares, take over the supervisor. Therefore:
 //!
-//! 1. The supervisor starts itself again, with a socket as standard input, and sends the opening `C` with the child's
-//!    three streams and a pipe for the answer, then the order. The new process has no other descriptor of the supervisor's.
-//! 2. The new process restricts itself, says what holds, and becomes the child. The pipe closes with that, which is
-//!    how the supervisor knows that the child runs.
-//! 3. Where it cannot become the child it says why and exits.
+//! 1. The supervisor starts itself again with a socket as standard input, and sends the opening `C` with the child's
+//!    three streams and a pipe for the answer, then the order. The new process has no other descriptor of the
+//!    supervisor.
+//! 2. The new process restricts itself, reports the sandbox that holds, and executes the child's program. That closes
+//!    the pipe, by which the supervisor knows that the child runs.
+//! 3. If it cannot execute the program, it reports the error and exits.
 //!
-//! The supervisor itself is never in a domain, is not dumpable, and is out of reach for signals from below where the
-//! kernel has Landlock's scopes.
+//! The supervisor itself is never in a domain, is not dumpable, and, where the kernel has Landlock scopes, cannot be
+//! signalled by its descendants.
 
 use std::io;
 use std::io::{BufRead as _, BufReader, PipeReader, Write as _};
@@ -29,25 +30,25 @@ use crate::sandbox::{bwrap_support, drop_rights, restrict_thread, scope_thread};
 use crate::spec::{Network, Sandbox, SandboxMode, Spec, Stdin};
 use crate::supervisor;
 
-/// What the new process says before it becomes the child.
+/// The messages of the new process before it becomes the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
-    /// This holds, and the child is about to start.
+    /// This sandbox holds, and the program is about to be executed.
     Held(SandboxKind),
-    /// The sandbox is required and there is none.
+    /// The sandbox is required and missing.
     NoSandbox(String),
-    /// The child could not be started.
+    /// The program could not be executed.
     Failed { errno: Option<i32>, why: String },
 }
 
-/// Starts the child in its sandbox.
 pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
     let infra = |error: io::Error| Refusal::Infra {
         why: format!("the process that confines the child failed: {error}"),
     };
     let (ours, theirs) = UnixStream::pair().map_err(infra)?;
     let streams = streams.opened().map_err(infra)?;
-    // `bwrap` keeps the socket open as its standard input; this pipe is held by the new process alone.
+    // `bwrap` keeps the socket open as its standard input, so its end would not come. The new process alone holds this
+    // pipe.
     let (answers, answer) = io::pipe().map_err(infra)?;
     let borrowed = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd(), answer.as_fd()];
     send_opening(&ours, byte::CONFINED, &borrowed).map_err(infra)?;
@@ -59,7 +60,7 @@ pub(crate) fn start(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> 
     match converse(spec, ours, answers) {
         Ok((Some(held), None)) => Ok(Launched { pid, held }),
         ended => {
-            // It exits by itself; collected here, it is not mistaken for the child.
+            // It exits by itself. It is collected here, so that the event loop does not take it for the child.
             let _status = child.wait();
             Err(match ended {
                 Ok((held, Some(Answer::Failed { errno: Some(errno), .. }))) => {
@@ -82,7 +83,8 @@ fn wants_bwrap(spec: &Spec) -> bool {
     spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode == SandboxMode::Bwrap)
 }
 
-/// This program once more, with the arguments by which it became a supervisor; inside `bwrap` where that is wanted.
+/// Returns the command of this program with the arguments by which it became a supervisor, inside `bwrap` if that is
+/// wanted.
 fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
     let lost = || Refusal::Infra { why: "this program cannot be started again".to_owned() };
     let own = supervisor::own_program().ok_or_else(lost)?;
@@ -94,9 +96,10 @@ fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
         Some(sandbox) if wants_bwrap(spec) => {
             let no_wall = |why: &str| Refusal::NoSandbox { why: why.to_owned() };
             let program = bwrap::program().ok_or_else(|| no_wall("bwrap is not installed"))?;
-            // Inside, /proc/self/exe is another program's; so it is started by its path.
-            let own =
-                own.canonicalize().map_err(|_| no_wall("the program of pdca was replaced"))?;
+            // Inside the namespaces /proc/self/exe is `bwrap`, so the program is started by its path.
+            let own = own
+                .canonicalize()
+                .map_err(|_| no_wall("the running program was replaced on disk"))?;
             let mut command = new(&program);
             command.args(bwrap::arguments(spec, sandbox, &own)).arg(own);
             command
@@ -118,18 +121,19 @@ fn again(socket: UnixStream, spec: &Spec) -> Result<Command, Refusal> {
     Ok(command)
 }
 
-/// Gives the order and listens until the pipe closes. Returns what holds and why there is no child.
+/// Sends the order and reads answers until the pipe closes. Returns the sandbox that holds, and the reason if there is
+/// no child.
 fn converse(
     spec: &Spec,
     mut socket: UnixStream,
     answers: PipeReader,
 ) -> io::Result<(Option<SandboxKind>, Option<Answer>)> {
     let mut spec = spec.clone();
-    // Its bytes are fed by the supervisor.
+    // The supervisor feeds these bytes to the child itself.
     if let Stdin::Bytes(bytes) = &mut spec.stdin {
         bytes.clear();
     }
-    // One that died early is found out by listening.
+    // If the process died early, reading the answers finds its end.
     let _written = write_frame(&mut socket, &serde_json::to_vec(&Order { format: FORMAT, spec })?);
     let mut held = None;
     let mut reason = None;
@@ -142,7 +146,7 @@ fn converse(
     Ok((held, reason))
 }
 
-/// The rest of the life of the new process: it becomes the child, or says why not.
+/// Runs in the new process: becomes the child, or reports the reason and returns.
 pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) -> io::Result<()> {
     let mut answers = streams.pop().map(std::fs::File::from).ok_or(io::ErrorKind::InvalidData)?;
     let order: Order = serde_json::from_slice(&read_frame(&mut socket)?)?;
@@ -161,7 +165,7 @@ pub(crate) fn become_child(mut socket: UnixStream, mut streams: Vec<OwnedFd>) ->
     say(&mut answers, &answer)
 }
 
-/// Restricts this thread, from which the child is executed.
+/// Restricts this thread, on which the child is executed, and builds the command.
 fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind), Answer> {
     let command = launch::command(spec, Streams::from_opened(streams));
     let sandbox = spec.sandbox.as_ref();
@@ -180,7 +184,7 @@ fn prepared(spec: &Spec, streams: Vec<OwnedFd>) -> Result<(Command, SandboxKind)
 
 fn restrict(sandbox: &Sandbox, spec: &Spec) -> SandboxKind {
     if sandbox.mode == SandboxMode::Bwrap {
-        // The mounts hold the files already, and more exactly.
+        // The mounts already protect the files, more exactly than Landlock would.
         return SandboxKind::Bwrap { scoped: scope_thread() };
     }
     let held = restrict_thread(sandbox, &spec.job);

@@ -1,4 +1,4 @@
-//! The supervisor's end of the socket it shares with the driver.
+//! The supervisor's end of the socket that it shares with the driver.
 
 use std::io;
 use std::io::{Read as _, Write as _};
@@ -12,23 +12,23 @@ use crate::poll::poll_until;
 use crate::protocol::{FORMAT, Order, SupervisorMessage, byte, read_frame, receive_opening};
 use crate::spec::{Spec, Stdin};
 
-/// How long the last news may wait for a driver that does not read.
+/// The longest time the last message waits for a driver that does not read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What the driver wants by now.
+/// The most urgent demand of the driver so far, in order of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Demand {
-    /// That the child runs.
+    /// The child runs.
     Run,
-    /// That it ends in an orderly way.
+    /// The child ends in an orderly way.
     Cancel,
-    /// Nothing any more: the driver died. The child ends soon.
+    /// The driver died; the child ends with a short grace.
     Gone,
-    /// That it ends at once.
+    /// The child is killed at once.
     Kill,
 }
 
-/// The socket, with what could not be sent yet.
+/// The socket, and the messages that could not be sent yet.
 #[derive(Debug)]
 pub(crate) struct Control {
     socket: UnixStream,
@@ -37,23 +37,22 @@ pub(crate) struct Control {
     open: bool,
 }
 
-/// The order as it came, put together again.
+/// The order with the input and descriptors that were sent apart from it.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) spec: Spec,
     pub(crate) inherited: Vec<OwnedFd>,
 }
 
-/// What a process that was started by this crate is to be.
+/// The task of a process that this crate started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// A supervisor.
     Supervise(Attachment),
-    /// A child of a supervisor, once it has confined itself.
+    /// Confine itself and become the child.
     Confine,
 }
 
-/// Whether the supervisor leaves the driver's terminal and group.
+/// The terminal of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attachment {
     Detached,
@@ -61,7 +60,7 @@ pub(crate) enum Attachment {
 }
 
 impl Control {
-    /// Takes the socket away from standard input, where it was passed, so that no child gets it.
+    /// Takes the socket away from standard input, where it was passed, so that no child inherits it.
     pub(crate) fn adopt() -> io::Result<Self> {
         let socket = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
         let null = std::fs::File::open("/dev/null")?;
@@ -69,7 +68,7 @@ impl Control {
         Ok(Self { socket, unsent: Vec::new(), demand: Demand::Run, open: true })
     }
 
-    /// Receives the opening byte; `None` if the driver is gone already.
+    /// Receives the opening byte; `None` if the driver is already gone.
     pub(crate) fn opening(&self) -> io::Result<Option<(Opening, Vec<OwnedFd>)>> {
         let supervise = |attachment| Opening::Supervise(attachment);
         match receive_opening(self.socket.as_fd())? {
@@ -85,7 +84,7 @@ impl Control {
         }
     }
 
-    /// Receives the order; from then on nothing here waits for the driver.
+    /// Receives the order. Afterwards the socket does not block.
     pub(crate) fn order(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Received> {
         let order: Order = serde_json::from_slice(&read_frame(&mut self.socket)?)?;
         let input = read_frame(&mut self.socket)?;
@@ -100,12 +99,11 @@ impl Control {
         Ok(Received { spec, inherited })
     }
 
-    /// The socket itself, for a process that is no supervisor.
+    /// Returns the socket of a process that is no supervisor.
     pub(crate) fn into_socket(self) -> UnixStream {
         self.socket
     }
 
-    /// What the driver demands, as far as it was heard.
     pub(crate) fn demand(&self) -> Demand {
         self.demand
     }
@@ -118,7 +116,7 @@ impl Control {
         self.open.then(|| PollFd::new(&self.socket, interest))
     }
 
-    /// Reads what the driver said and sends what waits to be sent.
+    /// Reads the driver's demands and sends the messages that wait.
     pub(crate) fn exchange(&mut self) {
         self.flush();
         let mut bytes = [0; 64];
@@ -141,14 +139,14 @@ impl Control {
         }
     }
 
-    /// Sends news, unless older news still waits to be sent: it is only progress.
+    /// Sends a progress message, unless an older message still waits: progress may be dropped.
     pub(crate) fn mention(&mut self, news: &SupervisorMessage) {
         if self.unsent.is_empty() {
             self.report(news);
         }
     }
 
-    /// Sends news that must arrive.
+    /// Sends a message that must arrive.
     pub(crate) fn report(&mut self, news: &SupervisorMessage) {
         serde_json::to_writer(&mut self.unsent, news)
             .expect("because news has only text keys and memory takes every byte");
@@ -156,7 +154,7 @@ impl Control {
         self.flush();
     }
 
-    /// Waits, within reason, until everything was sent.
+    /// Waits, for a limited time, until everything was sent.
     pub(crate) fn close(mut self) {
         let until = Instant::now() + LAST_WORDS;
         while self.open && !self.unsent.is_empty() && Instant::now() < until {

@@ -1,49 +1,48 @@
-//! How a child ended, and what held it while it ran.
+//! The ways in which a child can end, and the sandboxes that can hold it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a child ended: exactly one of these.
+/// The way in which a child ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The child exited with this code.
     Exited(i32),
-    /// The child was ended by this signal, and it was not us who sent it. See
-    /// [`Ending::is_host_fault`] for the one case that is nobody's fault but the host's.
+    /// The child was ended by this signal, which this crate did not send. See [`Ending::is_host_fault`] for `SIGKILL`.
     Signaled(i32),
-    /// The child was still running when its time was over.
+    /// The child was still running at its timeout.
     TimedOut,
-    /// The child showed no sign of life for too long.
+    /// The child showed no sign of life for longer than [`Stall::after`](crate::Stall::after).
     Stalled,
-    /// The child's tree had more memory than its cap.
+    /// The child's tree used more memory than its cap.
     OverMemory {
         /// The cap, in bytes.
         cap: u64,
     },
     /// The driver cancelled it, or the driver died.
     Cancelled,
-    /// The program was never started.
+    /// The program could not be started.
     NotStarted {
-        /// Which kind of obstacle it was.
+        /// The kind of obstacle.
         kind: Obstacle,
         /// The obstacle in words.
         why: String,
     },
-    /// Something of the host went wrong around the child; the child's own result is unknown.
+    /// The host failed around the child; the child's own result is unknown.
     Infra {
-        /// What went wrong.
+        /// The failure in words.
         why: String,
     },
 }
 
-/// `SIGKILL`, in numbers, because that is what an [`Ending`] carries.
+/// The number of `SIGKILL`, as [`Ending::Signaled`] carries it.
 const SIGKILL: i32 = 9;
 
 impl Ending {
-    /// Whether the child came to an end by itself or by a limit it was given, so that running the same
-    /// thing again would only say the same.
+    /// Returns true if the child ended by itself or at one of its limits, so that a second run would probably end
+    /// the same way.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Exited(_)
@@ -55,7 +54,7 @@ impl Ending {
         }
     }
 
-    /// Whether the host is to blame rather than the program: it could not be started, could not be
+    /// Returns true if the host is to blame rather than the program: the program could not be started or
     /// supervised, or was killed from outside (as the kernel does when memory is short).
     pub fn is_host_fault(&self) -> bool {
         match self {
@@ -87,38 +86,38 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Why a program could not be started.
+/// The kind of obstacle that kept a program from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Obstacle {
-    /// There is no such program, or its interpreter is missing.
+    /// The program, or the interpreter named in its first line, does not exist.
     NotFound,
-    /// It is there but cannot be executed: no permission, or not a program.
+    /// The file exists but cannot be executed: no permission, or not a program.
     NotExecutable,
-    /// The host could not start it: no such working directory, too many processes, no memory.
+    /// The host could not start it: missing working directory, too many processes, no memory.
     Other,
 }
 
-/// Which sandbox held a child.
+/// The sandbox that held a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxKind {
-    /// Landlock, with the given version of its interface.
+    /// Landlock, with this version of its interface.
     Landlock {
-        /// The highest version that both the kernel and this program know.
+        /// The highest version that both the kernel and this program support.
         abi: u32,
     },
-    /// Namespaces of its own, made by `bwrap`.
+    /// Private namespaces, created by `bwrap`.
     Bwrap {
-        /// Whether abstract sockets and signals are kept inside by Landlock as well.
+        /// True if Landlock also keeps signals and abstract sockets inside.
         scoped: bool,
     },
-    /// A sandbox was wanted but the host has none.
+    /// A sandbox was requested but the host has none.
     NotAvailable {
-        /// What is missing.
+        /// The missing feature, in words.
         why: String,
     },
-    /// No sandbox was wanted.
+    /// No sandbox was requested.
     Off,
 }
 

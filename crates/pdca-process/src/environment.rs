@@ -1,4 +1,4 @@
-//! Which of the driver's variables a child does not get.
+//! The variables of the driver that a child does not inherit.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,7 +9,7 @@ use crate::spec::Env;
 /// The variable that carries the tokens of all supervisors above a process, newest last.
 pub(crate) const TOKENS: &str = "PDCA_SUPERVISED";
 
-/// What ties git to a repository other than the one it is started in.
+/// Variables that tie git to a repository other than the one it is started in.
 const GIT: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -21,7 +21,7 @@ const GIT: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// Credentials by their whole name.
+/// Full names of variables that hold credentials.
 const CREDENTIALS: [&str; 17] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
@@ -41,7 +41,7 @@ const CREDENTIALS: [&str; 17] = [
     "VAULT_ADDR",
     "GEM_HOST_API_KEY",
 ];
-/// Endings of names that hold credentials.
+/// Suffixes of names that hold credentials.
 const CREDENTIAL_ENDINGS: [&str; 9] = [
     "_TOKEN",
     "_PASSWORD",
@@ -53,7 +53,7 @@ const CREDENTIAL_ENDINGS: [&str; 9] = [
     "_ACCESS_KEY",
     "_PAT",
 ];
-/// Beginnings of names that an agent signs in to its model with; these are not withheld.
+/// Prefixes of the variables with which an agent signs in to its model; these are never credentials to withhold.
 const MODEL_PROVIDERS: [&str; 14] = [
     "ANTHROPIC_",
     "CLAUDE_",
@@ -71,7 +71,7 @@ const MODEL_PROVIDERS: [&str; 14] = [
     "AZURE_OPENAI_",
 ];
 
-/// What programs commonly need, by its whole name.
+/// Full names of the variables that programs commonly need.
 const USUAL: [&str; 45] = [
     "PATH",
     "HOME",
@@ -119,7 +119,7 @@ const USUAL: [&str; 45] = [
     "JAVA_HOME",
     "VIRTUAL_ENV",
 ];
-/// Beginnings of names that programs commonly need: locale, directories, certificates, toolchains.
+/// Prefixes of the variables that programs commonly need: locale, directories, certificates, toolchains.
 const USUAL_BEGINNINGS: [&str; 24] = [
     "LC_",
     "XDG_",
@@ -147,7 +147,7 @@ const USUAL_BEGINNINGS: [&str; 24] = [
     "NIX_",
 ];
 
-/// Whether a variable is one that programs commonly need, or that an agent signs in to its model with.
+/// Returns true for variables that [`Env::usual_only`] passes.
 fn is_usual(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     if name == TOKENS {
@@ -159,7 +159,7 @@ fn is_usual(name: &OsStr) -> bool {
     USUAL.contains(&name.as_str()) || begins(&USUAL_BEGINNINGS) || begins(&MODEL_PROVIDERS)
 }
 
-/// Whether a variable holds a credential that is not for a model provider.
+/// Returns true for variables that [`Env::withhold_credentials`] withholds.
 fn is_credential(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let name = name.to_ascii_uppercase();
@@ -172,8 +172,8 @@ fn is_credential(name: &OsStr) -> bool {
         || name.contains("_TOKEN_")
 }
 
-/// Takes from `command` what no child is to inherit. The environment is not read for its own sake:
-/// its names are only looked through for those to withhold.
+/// Removes from `command` the variables that its child must not inherit. Only the names of this process's
+/// environment are read, never the values.
 pub(crate) fn cleanse(command: &mut Command, env: &Env) {
     for (name, _) in std::env::vars_os() {
         let is_secret =
@@ -186,6 +186,7 @@ pub(crate) fn cleanse(command: &mut Command, env: &Env) {
 }
 
 fn is_withheld(name: &OsStr) -> bool {
+    // Kept, so that a supervisor below another one is found through the tokens of both.
     if name == TOKENS {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The git on the machine: where it is, which version, and the oldest that is enough.
+//! The installed git: its path, its version, and the oldest version that is supported.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,30 +11,28 @@ use fs_err as fs;
 
 use crate::tool::{Tool, ToolError};
 
-/// The oldest git that everything here works with: the first whose `merge-tree` answers several
-/// merges in one process.
+/// The oldest supported git: the first whose `merge-tree` answers several merges in one process.
 pub const OLDEST_GIT: GitVersion = GitVersion { major: 2, minor: 39 };
 
-/// Where a program is looked for when there is no `PATH`, as the C library does it.
+/// The search path where `PATH` is unset, as in the C library.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// The first two numbers of a version of git; nothing depends on the others.
+/// The first two numbers of a git version; no decision depends on the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GitVersion {
-    /// The first number.
+    /// The major version.
     pub major: u32,
-    /// The second number.
+    /// The minor version.
     pub minor: u32,
 }
 
 impl GitVersion {
-    /// Reads what `git --version` printed, such as `git version 2.39.5 (Apple Git-154)`; none where
-    /// that has another form.
+    /// Parses the output of `git --version`, such as `git version 2.39.5 (Apple Git-154)`.
     pub fn parse(said: &str) -> Option<Self> {
         let mut numbers = said.trim().strip_prefix("git version ")?.split('.');
         let major = numbers.next()?.parse().ok()?;
         let minor = numbers.next()?;
-        // A version between two releases may be `2.46-rc1`.
+        // A release candidate may be `2.46-rc1`.
         let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
         Some(Self { major, minor: minor[..digits].parse().ok()? })
     }
@@ -46,59 +44,58 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// A program `git` that was asked for its version.
+/// A `git` program and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledGit {
-    /// The program: its path where it was found, otherwise the bare name.
+    /// The path of the program, or the bare name if it was not found on an absolute `PATH`.
     pub program: OsString,
-    /// What it says about its version.
+    /// The output of `git --version`.
     pub said: String,
-    /// The version; none where what it says has another form.
+    /// The parsed version; `None` if the output has an unknown form.
     pub version: Option<GitVersion>,
 }
 
-/// Why there is no git to work with.
+/// Failure to find a usable git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no such program, or it cannot be started.
+    /// The program does not exist or cannot be started.
     #[error("git not found on PATH")]
     NotFound {
-        /// What the system said.
+        /// The error of the start.
         #[source]
         source: ToolError,
     },
-    /// It was started and did not tell its version.
+    /// `git --version` exited with an error.
     #[error("`{} --version` failed: {said}", program.display())]
     Failed {
         /// The program.
         program: OsString,
-        /// What it said instead.
+        /// The standard error of the program.
         said: String,
     },
-    /// It was started and did not come to an end.
+    /// `git --version` did not end.
     #[error("cannot ask {} for its version", program.display())]
     Tool {
         /// The program.
         program: OsString,
-        /// What went wrong.
+        /// The error of the run.
         #[source]
         source: ToolError,
     },
-    /// It is older than [`OLDEST_GIT`].
+    /// The version is older than [`OLDEST_GIT`].
     #[error("{} is too old: {found}, and {needed} or newer is needed", program.display())]
     TooOld {
         /// The program.
         program: OsString,
-        /// What it says about its version.
+        /// The output of `git --version`.
         found: String,
-        /// The oldest that is enough.
+        /// The oldest supported version.
         needed: GitVersion,
     },
 }
 
 impl InstalledGit {
-    /// Finds the git that starting `git` would start, and asks it for its version. The same file is
-    /// asked once in the life of the process.
+    /// Finds the `git` that `PATH` leads to and returns its version. Each file is started once per process.
     pub fn find() -> Result<Self, GitError> {
         match on_path() {
             Some(program) => Self::at(&program),
@@ -106,12 +103,12 @@ impl InstalledGit {
         }
     }
 
-    /// As [`find`](Self::find), and refuses one that is too old.
+    /// Like [`find`](Self::find), but fails for a version older than [`OLDEST_GIT`].
     pub fn require() -> Result<Self, GitError> {
         Self::find()?.new_enough()
     }
 
-    /// Asks the program at a path for its version, once per file.
+    /// Returns the version of the program at a path. Each file is started once per process.
     pub fn at(program: &Path) -> Result<Self, GitError> {
         static KNOWN: Mutex<BTreeMap<FileKey, InstalledGit>> = Mutex::new(BTreeMap::new());
         let Some(key) = FileKey::of(program) else {
@@ -121,13 +118,13 @@ impl InstalledGit {
         if let Some(found) = known().get(&key) {
             return Ok(found.clone());
         }
-        // Not under the lock: a git that hangs must not keep others from theirs.
+        // Not under the lock: a git that hangs must not block the others.
         let found = Self::ask(program.into())?;
         known().insert(key, found.clone());
         Ok(found)
     }
 
-    /// Refuses one that is older than [`OLDEST_GIT`]. One whose version is not understood is taken.
+    /// Fails for a version older than [`OLDEST_GIT`]. An unknown version is accepted.
     pub fn new_enough(self) -> Result<Self, GitError> {
         match self.version {
             Some(version) if version < OLDEST_GIT => Err(GitError::TooOld {
@@ -139,7 +136,7 @@ impl InstalledGit {
         }
     }
 
-    /// Whether it is of this version or newer. One whose version is not understood counts as new.
+    /// Returns true if the version is at least this one. An unknown version counts as new.
     pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
         self.version.is_none_or(|version| version >= GitVersion { major, minor })
     }
@@ -160,7 +157,7 @@ impl InstalledGit {
     }
 }
 
-/// By what a file is known to be the same as before.
+/// The identity of a file; a replaced or changed file has another.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FileKey {
     path: PathBuf,
@@ -179,7 +176,7 @@ impl FileKey {
     }
 }
 
-/// The file that starting `git` would start; none where that depends on the current directory.
+/// Returns the file that starting `git` would execute; `None` if that depends on the current directory.
 fn on_path() -> Option<PathBuf> {
     #[expect(
         clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Starting the child, in its sandbox.
+//! Starting the child from its [`Spec`].
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,7 +17,7 @@ use crate::environment;
 use crate::sandbox::temporary;
 use crate::spec::{SandboxMode, Spec};
 
-/// The three descriptors a child starts with; `None` is nothing to read and nowhere to write.
+/// The three standard streams of a child; `None` means `/dev/null`.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     pub(crate) stdin: Option<OwnedFd>,
@@ -25,26 +25,25 @@ pub(crate) struct Streams {
     pub(crate) stderr: Option<OwnedFd>,
 }
 
-/// A child that runs.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) pid: i32,
     pub(crate) held: SandboxKind,
 }
 
-/// Why no child runs.
+/// The reason why no child runs.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The program could not be started.
     Obstacle { kind: Obstacle, why: String, held: SandboxKind },
-    /// The sandbox is required and there is none.
+    /// The sandbox is required and missing.
     NoSandbox { why: String },
-    /// The supervisor could not do its part.
+    /// The supervisor failed.
     Infra { why: String },
 }
 
 impl Streams {
-    /// All three, opened: what is `None` as `/dev/null`.
+    /// Returns all three streams, with `/dev/null` in place of `None`.
     pub(crate) fn opened(self) -> io::Result<[OwnedFd; 3]> {
         let or_null = |stream: Option<OwnedFd>, write: bool| match stream {
             Some(stream) => Ok(stream),
@@ -57,14 +56,13 @@ impl Streams {
         Ok([or_null(self.stdin, false)?, or_null(self.stdout, true)?, or_null(self.stderr, true)?])
     }
 
-    /// Puts together again what [`opened`](Self::opened) gave.
+    /// Reverses [`opened`](Self::opened).
     pub(crate) fn from_opened(streams: Vec<OwnedFd>) -> Self {
         let mut streams = streams.into_iter();
         Self { stdin: streams.next(), stdout: streams.next(), stderr: streams.next() }
     }
 }
 
-/// Starts the child that `spec` describes.
 pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal> {
     let confined = spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off);
     if !confined {
@@ -78,7 +76,7 @@ pub(crate) fn launch(spec: &Spec, streams: Streams) -> Result<Launched, Refusal>
 
 fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launched, Refusal> {
     match command.spawn() {
-        // The handle only offers to wait, and the supervisor waits for all its children alike.
+        // The handle is dropped: it only offers to wait, and the supervisor collects all its children alike.
         Ok(child) => {
             Ok(Launched { pid: rustix::process::Pid::from_child(&child).as_raw_pid(), held })
         }
@@ -86,13 +84,13 @@ fn start(spec: &Spec, command: &mut Command, held: SandboxKind) -> Result<Launch
     }
 }
 
-/// The refusal of a program that the system did not start.
+/// Classifies the error of a failed start.
 pub(crate) fn refused_start(spec: &Spec, error: &io::Error, held: SandboxKind) -> Refusal {
     let (kind, why) = obstacle(spec, error);
     Refusal::Obstacle { kind, why, held }
 }
 
-/// The child as a command of this process.
+/// Builds the child's command: working directory, streams, process group and environment.
 pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
     let mut command = Command::new(program(spec));
@@ -109,6 +107,7 @@ pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
     for name in &spec.env.remove {
         command.env_remove(name);
     }
+    // Before `set`, so that the caller can override it.
     if spec.sandbox.as_ref().is_some_and(|sandbox| sandbox.mode != SandboxMode::Off)
         && let Ok(tmp) = std::path::absolute(temporary(&spec.job))
     {
@@ -118,7 +117,7 @@ pub(crate) fn command(spec: &Spec, streams: Streams) -> Command {
     command
 }
 
-/// The program as the system is to look for it: a relative path starts at the child's directory.
+/// Returns the program to execute; a relative path is resolved from the child's working directory.
 fn program(spec: &Spec) -> PathBuf {
     let named = PathBuf::from(spec.argv.first().cloned().unwrap_or_default());
     if named.as_os_str().as_bytes().contains(&b'/') {
@@ -146,7 +145,7 @@ fn obstacle(spec: &Spec, error: &io::Error) -> (Obstacle, String) {
         Some(Errno::NOENT | Errno::NOTDIR) => {
             (Obstacle::NotFound, format!("{name} does not exist"))
         }
-        // A directory of the search path that is closed to us is reported like a closed program.
+        // A directory of `PATH` that we may not enter gives the same error as a program that is not executable.
         Some(Errno::ACCESS) if !is_in_sight(spec, &program) => {
             (Obstacle::NotFound, format!("{name} does not exist"))
         }
@@ -158,7 +157,7 @@ fn obstacle(spec: &Spec, error: &io::Error) -> (Obstacle, String) {
     }
 }
 
-/// Whether there is a file of this name where the program was looked for.
+/// Returns true if a file of this name exists where the program was searched for.
 fn is_in_sight(spec: &Spec, program: &Path) -> bool {
     if program.is_absolute() {
         return true;

@@ -1,9 +1,9 @@
-//! One child process to one ending.
+//! Runs one child process to one ending, under a supervisor that outlives its caller.
 //!
-//! A program describes a child with a [`Spec`] and gets back a [`ChildVerdict`], whose [`Ending`] says in
-//! one word what became of it. Between the two stands a *supervisor*: the same program, started
-//! again, which starts the child, watches it, ends its whole tree and stores the verdict in a file,
-//! so that nothing is lost or left running when the driver dies.
+//! A program (the *driver*) describes a child with a [`Spec`] and gets back a [`ChildVerdict`], whose
+//! [`Ending`] names the one way in which it ended. Between the two runs a *supervisor*: the same program,
+//! started again. It starts the child, watches it, ends its whole process tree and stores the verdict in
+//! a file. If the driver dies, the supervisor still ends the tree and stores the verdict.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -31,18 +31,18 @@
 //! # Invariants
 //! - This is the only crate that starts a child: with [`run`], or with [`Tool`] for a short and
 //!   trusted helper.
-//! - When [`run`] returns, nothing of the child's tree is alive. When the driver dies instead, the
+//! - When [`run`] returns, no process of the child's tree is alive. When the driver dies instead, the
 //!   same holds a moment later.
-//! - The ending is taken when the child exits, not when its output ends, and the output is drained
-//!   to its end, however long it is.
-//! - A verdict file is whole or absent, and written by the supervisor alone.
-//! - Time is running time of the machine: no wall clock is read.
+//! - The ending is taken when the child exits, not when its output ends. The output is drained to its
+//!   end, however long it is.
+//! - A verdict file is whole or absent, and only the supervisor writes it.
+//! - Limits count the running time of the machine; no wall clock is read.
 //! - Nothing is printed.
 //!
-//! # What is weaker elsewhere than on Linux
-//! There, descendants are found through the process table and handed to the supervisor by the
-//! kernel, and Landlock is the sandbox. On another Unix only the child's own process group is
-//! ended, processes are not counted, and there is no sandbox, which the verdict says.
+//! # Other systems than Linux
+//! On Linux, descendants are found through the process table and reparented to the supervisor by the
+//! kernel, and Landlock or `bwrap` is the sandbox. On another Unix only the child's own process group is
+//! ended, processes are not counted, and there is no sandbox; [`ChildVerdict::held`] records that.
 
 #![warn(missing_docs)]
 
@@ -95,14 +95,13 @@ pub use verdict::{ChildVerdict, OutputSummary, VerdictError, load_verdict};
 #[doc = include_str!("../README.md")]
 pub struct ReadmeExamples;
 
-/// Has this process stand still, as it does before a disk that does not answer, until somebody continues it.
-///
-/// A signal to oneself is taken by any thread, and this one may run on for a moment; so it goes on only
-/// when the process was continued.
+/// Stops this process with `SIGSTOP` until `SIGCONT` arrives, for tests of a process that hangs in the kernel.
 pub fn stop_self() {
     let continued = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let flag = std::sync::Arc::clone(&continued);
     let heard = signal_hook::flag::register(signal_hook::consts::SIGCONT, flag);
+    // The stop signal may be taken by another thread, so this one may run on for a moment. It therefore
+    // waits for the continue signal instead of returning.
     let _sent =
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     while heard.is_ok() && !continued.load(std::sync::atomic::Ordering::SeqCst) {
@@ -110,7 +109,7 @@ pub fn stop_self() {
     }
 }
 
-/// Ends this process as a crash would: at once, and with nothing cleared up.
+/// Kills this process with `SIGKILL`, as a crash would: no destructor runs and nothing is cleaned up.
 pub fn end_self_with_sigkill() -> ! {
     let _sent =
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

@@ -1,4 +1,4 @@
-//! The limits of a running child: its time, its signs of life, its processes, its memory.
+//! The limits of a running child: time, silence, processes, memory.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -12,17 +12,18 @@ use crate::memory::Memory;
 use crate::spec::{Spec, Stall};
 use crate::tree;
 
-/// Longer than anybody waits, and short enough to be added to any moment.
+/// Caps durations, so that adding one to an `Instant` cannot overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1 << 32);
-/// How often the number of processes is looked at.
+/// The shortest interval between two counts of processes.
 const CENSUS: Duration = Duration::from_millis(50);
-/// How long a census may be put off while the system as a whole does not grow.
+/// The longest time a count is put off while the number of processes of the whole system does not grow.
 const CENSUS_AT_LEAST: Duration = Duration::from_secs(1);
-/// How many entries of the watched trees are looked at; beyond that a change may go unnoticed.
+/// The number of entries of the watched trees that are examined; beyond it a change may go unnoticed.
 const MAX_WATCHED: usize = 200_000;
 
-/// All limits of one child. `Instant` counts the running time of the machine, so a machine that
-/// sleeps lets nobody time out.
+/// All limits of one child.
+///
+/// `Instant` counts the running time of the machine, so nothing times out because the machine was suspended.
 #[derive(Debug)]
 pub(crate) struct Limits {
     timeout: Option<Instant>,
@@ -41,14 +42,14 @@ impl Limits {
         }
     }
 
-    /// The child showed a sign of life.
+    /// Restarts the stall period.
     pub(crate) fn sign_of_life(&mut self, now: Instant) {
         if let Some(quiet) = &mut self.stall {
             quiet.since = now;
         }
     }
 
-    /// The ending of a child that is over one of its limits.
+    /// Returns the ending of a child that exceeds one of its limits.
     pub(crate) fn exceeded(&mut self, now: Instant) -> Option<Ending> {
         if self.timeout.is_some_and(|timeout| now >= timeout) {
             return Some(Ending::TimedOut);
@@ -63,17 +64,17 @@ impl Limits {
             .then(|| Ending::Infra { why: format!("more than {} processes", self.census.cap) })
     }
 
-    /// Whether there are too many processes.
+    /// Returns true if the tree has too many processes.
     pub(crate) fn crowded(&mut self, now: Instant) -> bool {
         self.census.exceeded(now)
     }
 
-    /// When to count them next.
+    /// Returns the time of the next count of processes.
     pub(crate) fn next_census(&self) -> Instant {
         self.census.next
     }
 
-    /// When to ask again at the latest.
+    /// Returns the latest time for the next call of [`exceeded`](Self::exceeded).
     pub(crate) fn next_look(&self) -> Option<Instant> {
         let stall = self.stall.as_ref().map(Quiet::next_look);
         let census = Some(self.census.next);
@@ -82,7 +83,7 @@ impl Limits {
     }
 }
 
-/// How long a child has been quiet.
+/// The stall limit: the time since the last sign of life.
 #[derive(Debug)]
 struct Quiet {
     after: Duration,
@@ -115,7 +116,7 @@ impl Quiet {
         now >= self.since + self.after
     }
 
-    /// Files are looked at four times per period, and not while the output shows life.
+    /// Files are examined four times per period, and not while output shows that the child is alive.
     fn next_file_look(&self) -> Instant {
         self.since.max(self.looked) + self.after / 4
     }
@@ -126,7 +127,7 @@ impl Quiet {
     }
 }
 
-/// A number that changes when any file below `roots` appears, vanishes or is changed.
+/// Returns a hash that changes when any file below `roots` appears, vanishes or changes.
 fn fingerprint(roots: &[Utf8PathBuf]) -> u64 {
     let mut sum = 0_u64;
     let mut room = MAX_WATCHED;
@@ -159,10 +160,10 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Counts the child's processes, but only when there may be many.
 ///
-/// The whole process table is read only if the system as a whole grew so much that the child could
-/// be the cause, or after a while. A limit of the kernel is not used: `RLIMIT_NPROC` counts all
-/// processes of a user, so one child would be stopped by what its neighbours do, and a control
-/// group needs rights that are not ours.
+/// The process table is read only if the number of processes of the whole system grew so much that the child could
+/// be the cause, or after [`CENSUS_AT_LEAST`]. Limits of the kernel do not fit: `RLIMIT_NPROC` counts all processes of
+/// a user, so one child would be stopped by its neighbours, and a control group needs privileges that the driver
+/// rarely has.
 #[derive(Debug)]
 struct Census {
     cap: u32,
@@ -183,7 +184,7 @@ impl Census {
         }
         self.next = now + CENSUS;
         let system = system_tasks();
-        // The system's number wraps around, and so does the difference.
+        // The kernel's counter is 16 bits wide and wraps around; so does the difference.
         let grown = u32::try_from(system.wrapping_sub(self.system).cast_signed()).unwrap_or(0);
         let near = self.cap.saturating_sub(self.count) / 2;
         if grown <= near && now < self.counted + CENSUS_AT_LEAST {
@@ -241,7 +242,7 @@ mod tests {
         assert!(quiet.exceeded(start + Duration::from_secs(100)));
     }
 
-    /// The seconds that an instant was read as.
+    /// Returns the seconds that an instant holds.
     fn seconds(instant: Instant) -> i64 {
         let text = format!("{instant:?}");
         let rest = text.split("tv_sec: ").nth(1).unwrap_or_default();

@@ -1,20 +1,19 @@
 //! Finding marked lines in an output of any size.
 //!
-//! A line is marked if it *starts* with a marker. The search runs over everything that is drained,
-//! also over what the log leaves out, so it must be cheap: it only looks closer where the first
-//! byte of a marker stands behind a line feed.
+//! A line is marked if it *starts* with a marker. The search covers the whole output, including the part that the log
+//! leaves out, so it must be cheap: it only looks closer where the first byte of a marker follows a line feed.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::BufRead as _;
 
 use crate::log::without_line_end;
 
-/// The longest marked line that is kept.
+/// The longest marked line that is kept, in bytes.
 const MAX_LINE: usize = 4096;
-/// How many lines of one marker are kept from the first ones, and how many from the last ones.
+/// The number of lines kept per marker from the first ones, and again from the last ones.
 const MAX_LINES: usize = 16;
 
-/// Collects the marked lines of a stream of chunks.
+/// Collects the marked lines of a stream that arrives in chunks.
 #[derive(Debug)]
 pub(crate) struct LineMarkers {
     markers: Vec<Marker>,
@@ -30,14 +29,14 @@ struct Marker {
     last: VecDeque<(u64, Vec<u8>)>,
 }
 
-/// Where in a line the stream stands.
+/// The state of the search within the current line.
 #[derive(Debug)]
 enum LinePosition {
-    /// So far this line could be a marked one.
+    /// The line so far, which may still become a marked one.
     Start(Vec<u8>),
-    /// This line is marked, with the marker of this index.
+    /// A marked line, with the index of its marker.
     Marked(usize, Vec<u8>),
-    /// This line is not marked.
+    /// A line that is not marked.
     Elsewhere,
 }
 
@@ -74,7 +73,7 @@ impl LineMarkers {
         }
     }
 
-    /// The marked lines in the order they were written, as text.
+    /// Returns the marked lines in the order they were written, as text.
     pub(crate) fn finish(mut self) -> Vec<String> {
         self.end_line();
         let mut lines: Vec<(u64, Vec<u8>)> = self
@@ -143,7 +142,7 @@ impl LineMarkers {
         self.first_bytes.iter().filter_map(|byte| find(chunk, *byte)).min()
     }
 
-    /// Keeps the line that was being read, if it is a marked one.
+    /// Keeps the current line if it is marked.
     fn end_line(&mut self) {
         let place = std::mem::replace(&mut self.place, LinePosition::Start(Vec::new()));
         if let LinePosition::Marked(index, line) = place {
@@ -162,7 +161,7 @@ impl LineMarkers {
     }
 }
 
-/// Where `byte` stands first. The standard library offers its fast search only in this guise.
+/// Returns the index of the first `byte`. `skip_until` is the standard library's only stable fast byte search.
 fn find(mut bytes: &[u8], byte: u8) -> Option<usize> {
     let whole = bytes;
     let passed = bytes.skip_until(byte).expect("because reading from memory cannot fail");

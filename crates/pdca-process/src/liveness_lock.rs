@@ -1,9 +1,12 @@
-//! A lock that says whether any child is alive.
+//! A lock file that tells whether any child of a driver is alive.
 //!
-//! Every supervisor shares the lock from before it starts its child until it exits, by which time
-//! the child's whole tree is dead. The kernel gives the lock up with the supervisor, however that
-//! ends. So whoever gets the lock alone knows that no child of an earlier driver runs any more. The
-//! file itself means nothing, and stays.
+//! 1. Every supervisor locks the file shared before it starts its child.
+//! 2. It keeps the lock until it exits, by which time the child's whole tree is dead. The kernel releases the lock
+//!    with the supervisor, however that ends, so no stale lock remains.
+//! 3. A new driver that gets the lock exclusively therefore knows that no child of an earlier driver runs any more.
+//!
+//! The content of the file means nothing, and the file is never removed: removing it would let two processes lock two
+//! different files of the same name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -13,20 +16,20 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 
-/// How long a supervisor waits while somebody has the lock alone.
+/// The time a supervisor waits while a driver holds the lock exclusively.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a lock that is taken is tried again.
+/// The interval between two attempts.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Why a lock could not be taken.
+/// Failure to take a lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LivenessLockError {
-    /// Somebody has it, still.
+    /// The lock is still held by another process.
     #[error("{path} is still held after {waited:?}")]
     StillHeld {
         /// The lock file.
         path: Utf8PathBuf,
-        /// How long it was waited for.
+        /// The time spent waiting.
         waited: Duration,
     },
     /// The lock file cannot be opened or locked.
@@ -34,16 +37,16 @@ pub enum LivenessLockError {
     Io {
         /// The lock file.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Waits until nobody holds the lock at `path`: until no child described with this
-/// [`Spec::hold`](crate::Spec::hold) is alive. A file that does not exist is held by nobody.
+/// Waits until no child described with `path` as its [`Spec::hold`](crate::Spec::hold) is alive. A missing file is
+/// free.
 ///
-/// A supervisor that has not taken the lock yet, because its driver died that very moment, is not
-/// waited for: it finds its driver gone and starts nothing.
+/// A supervisor that has not taken the lock yet, because its driver has just died, is not waited for: it finds its
+/// driver gone and starts nothing.
 pub fn wait_until_free(path: &Utf8Path, patience: Duration) -> Result<(), LivenessLockError> {
     let file = match open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
@@ -51,17 +54,20 @@ pub fn wait_until_free(path: &Utf8Path, patience: Duration) -> Result<(), Livene
         Err(source) => return Err(LivenessLockError::Io { path: path.to_owned(), source }),
     };
     poll(path, patience, || file.try_lock(), || false)?;
-    // Closing is not enough: a child that is being started has a copy for a moment.
+    // Closing is not enough: a child that is being forked at this moment has a copy of the descriptor.
     file.unlock().map_err(|source| LivenessLockError::Io { path: path.to_owned(), source })
 }
 
-/// Takes a lock that nobody has. Who only looks shares it for a moment, and is not somebody: one who has it
-/// alone is told apart at once, and no refusal waits.
+/// Takes `lock` exclusively, without waiting for an exclusive holder.
+///
+/// A process that only probes the lock shares it for a moment. Such a probe is waited out; an exclusive holder makes
+/// this fail at once with `WouldBlock`.
 pub fn lock_alone(lock: &File) -> Result<(), TryLockError> {
-    /// Longer than any look takes.
+    /// The number of attempts; together longer than any probe takes.
     const LOOKS: u32 = 500;
     for _ in 0..LOOKS {
         match lock.try_lock() {
+            // Sharing succeeds beside a probe and fails beside an exclusive holder.
             Err(TryLockError::WouldBlock) => lock.try_lock_shared()?,
             done => return done,
         }
@@ -71,8 +77,7 @@ pub fn lock_alone(lock: &File) -> Result<(), TryLockError> {
     Err(TryLockError::WouldBlock)
 }
 
-/// Shares the lock at `path`, for as long as the file given back is open. Gives up without it when
-/// `unwanted` says so.
+/// Locks `path` shared, for as long as the returned file is open. Returns `None` once `unwanted` returns true.
 pub(crate) fn share(
     path: &Utf8Path,
     patience: Duration,
@@ -85,13 +90,13 @@ pub(crate) fn share(
     Ok(shared.then_some(file))
 }
 
-/// Opens what lies at the path itself: no link is followed, nothing is waited for.
+/// Opens the file itself: no symbolic link is followed, and a FIFO is not waited for.
 fn open(options: &mut OpenOptions, path: &Utf8Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     options.custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Tries until it works (`true`), is unwanted (`false`) or took too long.
+/// Retries until `attempt` succeeds (`true`), `unwanted` returns true (`false`) or `patience` is over.
 fn poll(
     path: &Utf8Path,
     patience: Duration,
@@ -142,7 +147,7 @@ mod tests {
             file.unlock().unwrap();
         }
         wait_until_free(&path, Duration::ZERO).unwrap();
-        // Asking has not kept it.
+        // Waiting did not keep the lock.
         share();
     }
 

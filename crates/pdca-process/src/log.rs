@@ -1,4 +1,4 @@
-//! Reading what a child wrote.
+//! The stored output of a child, and making it printable.
 
 use std::io;
 
@@ -8,23 +8,23 @@ use fs_err as fs;
 use crate::verdict::load_verdict;
 
 const FILE: &str = "log";
-/// How much of the end of an output is looked at for its last line.
+/// The number of bytes at the end of an output that are searched for its last line.
 pub(crate) const LAST_LINE_REACH: usize = 4096;
-/// The longest last line that is shown, in characters.
+/// The longest last line that is returned, in characters.
 const LAST_LINE_CHARS: usize = 400;
 
-/// The kept output of a child, as bytes: the head and, if something was left out, one line that says
-/// how much, and the tail.
+/// The kept output of a child: its head, then, if something was left out, one line with the number of bytes left
+/// out, then its tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
-    /// The bytes as the child wrote them, standard output and standard error together.
+    /// The bytes as the child wrote them, standard output and standard error interleaved.
     pub bytes: Vec<u8>,
-    /// Whether something was left out, or may have been because the child has no verdict: the tail is
-    /// only written when it ended.
+    /// True if something was left out, or may have been because there is no verdict yet: the tail is only
+    /// written after the child has ended.
     pub truncated: bool,
 }
 
-/// Why a log could not be read.
+/// Failure to read a log.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {path}")]
 pub struct LogError {
@@ -34,12 +34,12 @@ pub struct LogError {
 
 const PRINTED: &str = "stdout";
 
-/// Where the standard output of a job lies, if it is kept apart.
+/// Returns the path of the standard output of a job that keeps it apart.
 pub(crate) fn printed_path(job: &Utf8Path) -> Utf8PathBuf {
     job.join(PRINTED)
 }
 
-/// Reads what the child of a job wrote to its standard output; none where that was not kept apart.
+/// Reads the standard output of a job's child; `None` unless [`Spec::keep_printed`](crate::Spec::keep_printed) was set.
 pub fn read_printed(job: &Utf8Path) -> Result<Option<Log>, LogError> {
     let Some(summary) = load_verdict(job).ok().flatten().and_then(|verdict| verdict.printed) else {
         return Ok(None);
@@ -49,12 +49,12 @@ pub fn read_printed(job: &Utf8Path) -> Result<Option<Log>, LogError> {
     Ok(Some(Log { bytes, truncated: summary.truncated || summary.log_error.is_some() }))
 }
 
-/// Where the log of a job lies.
+/// Returns the path of the log in a job directory.
 pub fn log_path(job: &Utf8Path) -> Utf8PathBuf {
     job.join(FILE)
 }
 
-/// Reads the log in a job directory; one that was never begun is empty.
+/// Reads the log in a job directory; a missing file is an empty log.
 pub fn read_log(job: &Utf8Path) -> Result<Log, LogError> {
     let path = log_path(job);
     let bytes = match fs::read(&path) {
@@ -70,18 +70,18 @@ pub fn read_log(job: &Utf8Path) -> Result<Log, LogError> {
 }
 
 impl Log {
-    /// The log as text; what is not UTF-8 becomes U+FFFD.
+    /// Returns the log as text; invalid UTF-8 becomes U+FFFD.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The last line that is not blank, printable and on one line; empty if there is none.
+    /// Returns the last line that is not blank, made printable; empty if there is none.
     pub fn last_line(&self) -> String {
         let reach = self.bytes.len().saturating_sub(LAST_LINE_REACH);
         last_line(&self.bytes[reach..])
     }
 
-    /// The lines as printable text, each cut at `max` bytes of the original.
+    /// Returns the lines as printable text, each cut at `max` bytes of the original.
     pub fn lines(&self, max: usize) -> impl Iterator<Item = String> {
         self.bytes.split_inclusive(|byte| *byte == b'\n').map(move |line| {
             let line = without_line_end(line);
@@ -90,8 +90,8 @@ impl Log {
     }
 }
 
-/// Bytes as text that is safe to show on one line: what is not UTF-8 becomes U+FFFD, and control
-/// characters, those that steer the direction of text included, are escaped. A tab becomes a space.
+/// Makes bytes safe to show on one line: invalid UTF-8 becomes U+FFFD, a tab becomes a space, and control
+/// characters, including those that change the direction of text, are escaped.
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for character in String::from_utf8_lossy(bytes).chars() {
@@ -106,19 +106,19 @@ pub fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// The last line of `end` that is not blank, printable.
+/// Returns the last line of `end` that is not blank, made printable.
 pub(crate) fn last_line(end: &[u8]) -> String {
     let line = end
         .split(|byte| *byte == b'\n')
         .rev()
         .map(<[u8]>::trim_ascii)
         .find(|line| !line.is_empty());
-    // A progress display rewrites its line after carriage returns; what it said last counts.
+    // A progress display rewrites its line after carriage returns; the last version counts.
     let shown = line.and_then(|line| line.rsplit(|byte| *byte == b'\r').next());
     printable(shown.unwrap_or_default()).chars().take(LAST_LINE_CHARS).collect()
 }
 
-/// A line without its line feed and a carriage return before that.
+/// Strips the line feed and a carriage return before it.
 pub(crate) fn without_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,33 +1,32 @@
-//! How much memory a tree has, looked at again and again by its supervisor.
+//! The memory cap of a process tree, sampled by its supervisor.
 //!
-//! What is counted is what the tree has for itself (anonymous pages): not files it maps, which the
-//! kernel takes back when memory is short, and not address space that is reserved and never touched.
-//! Pages that a fork shares count once: as soon as the plain sum is over the cap, the proportional
-//! one is asked for.
+//! Only anonymous pages count: not mapped files, which the kernel reclaims when memory is short, and not address space
+//! that is reserved but never touched. Pages shared after a fork count once: as soon as the plain sum exceeds the cap,
+//! the proportional sum is read.
 //!
-//! It is a look, not a wall: between two looks a tree can go beyond its cap, by as much as it can
-//! touch in that time. The walls that a system has do not fit. `RLIMIT_AS` bounds the address space
-//! of each process by itself: it ends programs that reserve much and use little, lets a tree of many
-//! processes have any amount, and the program that meets it fails in its own words. A control group
-//! with a memory controller takes rights that a driver rarely has.
+//! This is a sample, not an enforced limit: between two samples a tree can exceed its cap by as much as it can touch in
+//! that time. The limits of the system do not fit. `RLIMIT_AS` bounds the address space of each process by itself: it
+//! ends programs that reserve much and use little, puts no bound on a tree of many processes, and a program that
+//! meets it fails with an error of its own. A control group with a memory controller needs privileges that a driver
+//! rarely has.
 
 use std::time::{Duration, Instant};
 
 use crate::tree;
 
-/// How often it is asked whether a look is due.
+/// The shortest interval between two checks whether a sample is due.
 const PULSE: Duration = Duration::from_millis(50);
-/// How long a look may be put off while the machine's memory does not shrink.
+/// The longest time a sample is put off while the free memory of the machine does not shrink.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(250);
 
-/// A cap, and what was seen of the tree.
+/// A cap, and the last sample of the tree.
 #[derive(Debug)]
 pub(crate) struct Memory {
     cap: u64,
     next: Instant,
     looked: Instant,
     used: u64,
-    /// What the machine had available at the last look.
+    /// The memory available on the machine at the last sample.
     available: Option<u64>,
 }
 
@@ -36,12 +35,12 @@ impl Memory {
         Self { cap, next: now, looked: now, used: 0, available: available() }
     }
 
-    /// When to ask again at the latest.
+    /// Returns the latest time for the next call of [`exceeded`](Self::exceeded).
     pub(crate) fn next_look(&self) -> Instant {
         self.next
     }
 
-    /// The cap, where the tree has more.
+    /// Returns the cap if the tree uses more.
     pub(crate) fn exceeded(&mut self, now: Instant) -> Option<u64> {
         if now < self.next {
             return None;
@@ -59,6 +58,7 @@ impl Memory {
             tree.iter().filter_map(|process| of(process.pid)).sum()
         };
         self.used = sum(anonymous);
+        // The proportional figure is exact but costs a walk over each process's mappings, so it is only read here.
         if self.used > self.cap {
             self.used = sum(|pid| proportional(pid).or_else(|| anonymous(pid)));
         }
@@ -66,31 +66,30 @@ impl Memory {
     }
 }
 
-/// Whether the memory of a tree can be seen on this host, and why not.
+/// Checks that the memory of a process can be read on this host; the error names what is missing.
 pub fn memory_support() -> Result<(), String> {
     let own = rustix::process::getpid().as_raw_pid();
     match anonymous(own) {
         Some(_) => Ok(()),
-        None => Err(format!("/proc/{own}/status does not say RssAnon")),
+        None => Err(format!("/proc/{own}/status has no RssAnon line")),
     }
 }
 
-/// The pages that a process has for itself or shares with a fork, in bytes.
+/// Returns the anonymous pages of a process in bytes, including those it shares with a fork.
 fn anonymous(pid: i32) -> Option<u64> {
     field(&format!("/proc/{pid}/status"), "RssAnon:")
 }
 
-/// The same with shared pages divided among those who share them.
+/// Returns the same with shared pages divided by the number of processes that share them.
 fn proportional(pid: i32) -> Option<u64> {
     field(&format!("/proc/{pid}/smaps_rollup"), "Pss_Anon:")
 }
 
-/// What the kernel says the machine has left.
 fn available() -> Option<u64> {
     field("/proc/meminfo", "MemAvailable:")
 }
 
-/// A line like `RssAnon:  12 kB` of a file, in bytes. Who is gone has none.
+/// Reads a line like `RssAnon:  12 kB` of a file, in bytes; `None` if the process is gone.
 fn field(file: &str, name: &str) -> Option<u64> {
     value(&fs_err::read_to_string(file).ok()?, name)
 }

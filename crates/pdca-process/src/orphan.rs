@@ -1,9 +1,8 @@
-//! Ending what a killed supervisor left behind.
+//! Ending the tree that a killed supervisor left behind.
 //!
-//! The driver is a subreaper too, so the tree of a supervisor that was killed comes to the driver.
-//! The driver may have children that are none of ours (another program may embed it), so only
-//! processes that are certainly of that tree are touched: those in the supervisor's session, those
-//! that carry its token in their environment, and whatever is below these.
+//! The driver is a subreaper too, so the tree of a killed supervisor is reparented to it. The driver may also have
+//! children of its own (another program may embed it), so only processes that certainly belong to that tree are
+//! touched: those in the supervisor's session, those that carry its token in their environment, and their descendants.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,27 +13,27 @@ use crate::environment::TOKENS;
 use crate::tree;
 use crate::tree::Process;
 
-/// How long killed processes may take to be gone.
+/// The time killed processes may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A supervisor that was started, by what its tree is known.
+/// The attributes by which the tree of a dead supervisor is recognised.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) pid: i32,
     pub(crate) token: String,
-    /// Whether the supervisor led a session of its own.
+    /// True if the supervisor led a session of its own.
     pub(crate) detached: bool,
 }
 
 impl Lost {
-    /// Kills and collects the tree of the supervisor, which has ended but was not collected yet, so
-    /// that its number still means it. Gives back who could not be ended.
+    /// Kills and collects the tree. The supervisor must have ended but not been collected, so that its process id is
+    /// not reused. Returns the processes that could not be ended.
     pub(crate) fn end_tree(&self) -> Vec<i32> {
         let begun = Instant::now();
         let own = rustix::process::getpid().as_raw_pid();
         let mut pause = Duration::from_millis(1);
         let mut last = 0;
-        // Whoever ended no longer shows what tree it was of, so it is remembered.
+        // An ended process no longer shows its session and environment, so members are remembered.
         let mut known = BTreeSet::new();
         loop {
             let table = tree::table();
@@ -67,10 +66,10 @@ impl Lost {
         }
     }
 
-    /// The processes of this tree, also those that only wait to be collected by us.
+    /// Returns the processes of this tree, including ended ones that wait to be collected by us.
     fn members(&self, table: &[Process]) -> Vec<Process> {
         let own = rustix::process::getpid().as_raw_pid();
-        // Only what is below us can be ours, which spares looking at everybody's environment.
+        // Only descendants of ours can be members, which avoids reading the environment of every process.
         let below: BTreeSet<i32> =
             tree::below(table, own).iter().map(|process| process.pid).collect();
         let certain: BTreeSet<i32> = table
@@ -91,7 +90,7 @@ impl Lost {
     }
 }
 
-/// Whether a process has `token` in its environment.
+/// Returns true if a process has `token` in its environment.
 fn carries(pid: i32, token: &str) -> bool {
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else {
         return false;

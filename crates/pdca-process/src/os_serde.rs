@@ -1,4 +1,4 @@
-//! How bytes of the operating system travel in JSON: as text where they are text, else as numbers.
+//! Serde for strings of the operating system: as text where they are UTF-8, otherwise as a list of bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -37,7 +37,6 @@ impl From<Text> for OsString {
     }
 }
 
-/// A list of operating system strings.
 pub(crate) mod os_list {
     use super::{Deserialize, Deserializer, OsString, Serializer, Text, TextRef};
 
@@ -53,7 +52,7 @@ pub(crate) mod os_list {
     }
 }
 
-/// A set of operating system strings, as a list.
+/// A set, serialized as a list.
 pub(crate) mod os_set {
     use std::collections::BTreeSet;
 
@@ -74,7 +73,7 @@ pub(crate) mod os_set {
     }
 }
 
-/// A map of operating system strings, as a list of pairs: JSON's keys must be text.
+/// A map, serialized as a list of pairs because JSON keys must be text.
 pub(crate) mod os_map {
     use std::collections::BTreeMap;
 

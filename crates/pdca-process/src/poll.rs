@@ -1,4 +1,4 @@
-//! Waiting for descriptors, with a moment to stop at.
+//! Waiting for descriptors with a deadline.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Waits until one of `fds` is ready or `until` has come; a signal also ends the wait.
+/// Waits until one of `fds` is ready or `until` has passed; a signal also ends the wait.
 pub(crate) fn poll_until(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<()> {
     let left = until.map(|until| {
         let left = until.saturating_duration_since(Instant::now());
@@ -23,8 +23,8 @@ pub(crate) fn poll_until(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::
     }
 }
 
-/// Makes reading and writing of `fd` return at once. The flag is shared by everyone who holds the
-/// same end, so this is only for ends that nobody else holds.
+/// Makes reads and writes of `fd` return at once. The flag belongs to the open file description, so `fd` must not be
+/// shared with another process.
 pub(crate) fn nonblocking(fd: impl AsFd) -> io::Result<()> {
     let flags = fcntl_getfl(&fd)?;
     Ok(fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)

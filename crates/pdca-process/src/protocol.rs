@@ -1,18 +1,18 @@
-//! What the driver and the supervisor say to each other.
+//! The protocol between the driver and the supervisor.
 //!
-//! They share one stream socket, which is the supervisor's standard input when it starts. The
-//! driver's end closes when the driver dies, whatever way it dies, so the socket is the lifeline.
+//! They share one stream socket, which is the supervisor's standard input when it starts. The driver's end closes when
+//! the driver dies, in whatever way, so the socket is also the lifeline.
 //!
 //! ```text
 //! driver → supervisor   one byte: D (detached) or T (keeps the terminal), with three descriptors
 //!                       if the child inherits any of them
 //!                       a frame: the order, as JSON
 //!                       a frame: the bytes of the child's standard input
-//!                       then any time: c (cancel), k (kill)
-//! supervisor → driver   lines of JSON, each one piece of news; the last one is the end
+//!                       then at any time: c (cancel), k (kill)
+//! supervisor → driver   lines of JSON, one message each; the last one is the ending
 //! ```
 //!
-//! A frame is its length in four bytes, little end first, and then that many bytes.
+//! A frame is its length in four bytes, little-endian, and then that many bytes.
 
 use std::io;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
@@ -29,30 +29,29 @@ use serde::{Deserialize, Serialize};
 use crate::spec::Spec;
 use crate::verdict::ChildVerdict;
 
-/// Changes whenever the two sides would misunderstand each other.
+/// The version of the protocol; changed whenever the two sides would misunderstand each other.
 pub(crate) const FORMAT: u32 = 2;
-/// No order and no standard input is longer than this.
+/// The longest frame that is written or accepted.
 const MAX_FRAME: u32 = 1 << 30;
 
-/// The bytes that stand alone.
+/// Messages of a single byte.
 pub(crate) mod byte {
     pub(crate) const DETACHED: u8 = b'D';
     pub(crate) const TERMINAL: u8 = b'T';
-    /// To a process that confines itself and becomes the child.
+    /// The opening of a process that confines itself and becomes the child.
     pub(crate) const CONFINED: u8 = b'C';
     pub(crate) const CANCEL: u8 = b'c';
     pub(crate) const KILL: u8 = b'k';
 }
 
-/// What the supervisor is to do.
+/// The order of the driver to its supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) format: u32,
-    /// Its [`Stdin::Bytes`](crate::Stdin::Bytes) are empty: they follow in a frame of their own.
+    /// Any [`Stdin::Bytes`](crate::Stdin::Bytes) are empty here: they follow in a frame of their own.
     pub(crate) spec: Spec,
 }
 
-/// What the supervisor reports.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum SupervisorMessage {
     Started { pid: i32 },
@@ -61,7 +60,7 @@ pub(crate) enum SupervisorMessage {
     NoSandbox { why: String },
 }
 
-/// Sends the first byte, with descriptors for the child if there are any.
+/// Sends the first byte, together with descriptors for the child.
 pub(crate) fn send_opening(
     socket: &UnixStream,
     opening: u8,
@@ -77,7 +76,7 @@ pub(crate) fn send_opening(
     Ok(())
 }
 
-/// Receives what [`send_opening`] sent; `None` if the driver is gone.
+/// Receives the byte and descriptors of [`send_opening`]; `None` if the driver is gone.
 pub(crate) fn receive_opening(socket: impl AsFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

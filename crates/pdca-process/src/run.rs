@@ -1,4 +1,4 @@
-//! The driver's side: describe, start, watch, stop, report.
+//! The driver's side of a run: describe, start, watch, stop, report.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -17,64 +17,64 @@ use crate::sandbox::is_bwrap_usable;
 use crate::spec::{Sandbox, SandboxMode, Spec};
 use crate::verdict::{ChildVerdict, forget, load_verdict};
 
-/// A sign of life of a running child.
+/// A sign of life of a running child, as passed to the `watch` callback of [`run`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sign {
-    /// The child was started.
+    /// The child process exists.
     Started {
-        /// Its process id.
+        /// The process id of the child.
         pid: i32,
     },
-    /// The child wrote something; reported a few times a second at most.
+    /// The child wrote output; reported at most a few times a second.
     Output {
-        /// How many bytes it wrote so far.
+        /// The number of bytes written so far.
         bytes: u64,
-        /// The last line it wrote, printable.
+        /// The last line written, made printable.
         last_line: String,
     },
     /// Nothing happened for a second.
     Tick,
 }
 
-/// Why a child could not be run at all. What happens to a child that ran is a [`ChildVerdict`].
+/// Failure to run a child at all. A child that ran has a [`ChildVerdict`] instead, whatever became of it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is nothing to run.
+    /// [`Spec::argv`] is empty.
     #[error("no program given")]
     NoProgram,
     /// This program cannot be its own supervisor, because its `main` does not call
     /// [`maybe_supervise`](crate::maybe_supervise).
     #[error("this program cannot supervise children")]
     NoSupervisor,
-    /// The job directory cannot be made or cleared.
+    /// The job directory cannot be created or cleared.
     #[error("cannot prepare the job directory {job}")]
     Job {
         /// The job directory.
         job: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The supervisor could not be started or spoken to.
+    /// The supervisor could not be started or did not follow the protocol.
     #[error("cannot start the supervisor")]
     Supervisor {
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A sandbox is required and the host has none.
+    /// A sandbox is required and the host cannot provide it.
     #[error("the required sandbox is not available: {why}")]
     NoSandbox {
-        /// What is missing.
+        /// The missing feature, in words.
         why: String,
     },
 }
 
-/// Runs a child to its ending. When this returns, nothing of the child's tree is alive.
+/// Runs a child to its ending. When this returns, no process of the child's tree is alive.
 ///
-/// `watch` is called from this thread; while it runs, signs of life wait, but the child is still
-/// supervised. This process becomes a subreaper: whatever loses its parent below it becomes its
-/// child.
+/// `watch` is called on the calling thread. While it runs, further signs of life wait, but the child is still
+/// supervised. This process becomes a subreaper: orphaned descendants are reparented to it.
 ///
-/// A sandbox of [`SandboxMode::Auto`] or [`SandboxMode::Require`] is `bwrap` where that works and Landlock elsewhere.
+/// For [`SandboxMode::Auto`] and [`SandboxMode::Require`] the sandbox is `bwrap` where that works, otherwise
+/// Landlock.
 pub fn run(
     spec: &Spec,
     cancel: &Cancel,
@@ -82,14 +82,15 @@ pub fn run(
 ) -> Result<ChildVerdict, RunError> {
     let Some(strong) = strengthened(spec) else { return run_once(spec, cancel, watch) };
     match run_once(&strong, cancel, watch) {
-        // Nothing was started: the mounts of this very child cannot be made.
+        // The probe succeeded, but `bwrap` cannot set up the mounts of this particular child. Nothing was started, so
+        // Landlock can still be tried.
         Err(RunError::NoSandbox { .. }) => run_once(spec, cancel, watch),
         ended => ended,
     }
 }
 
-/// The same child behind the strong wall, where the choice is ours and the wall works here. A terminal is not handed
-/// through it.
+/// Returns `spec` with `bwrap` as its sandbox, if the mode leaves the choice open and `bwrap` works on this host.
+/// Interactive children are left out: a terminal is not passed into the namespaces.
 fn strengthened(spec: &Spec) -> Option<Spec> {
     let sandbox = spec.sandbox.as_ref().filter(|sandbox| {
         matches!(sandbox.mode, SandboxMode::Auto | SandboxMode::Require) && !spec.interactive
@@ -132,18 +133,18 @@ fn run_once(
     }
 }
 
-/// The verdict about a child whose supervisor cannot give one.
+/// Returns the verdict about a child whose supervisor ended without reporting one.
 fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> ChildVerdict {
     if !stopped.survivors.is_empty() {
         let why =
             format!("the supervisor {how}, and processes cannot be ended: {:?}", stopped.survivors);
         return ChildVerdict::bare(Ending::Infra { why });
     }
-    // It may have died right after the last thing it has to do.
+    // The supervisor may have died between storing the verdict and reporting it.
     if let Ok(Some(verdict)) = load_verdict(&spec.job) {
         return verdict;
     }
-    // Before a supervisor has left the driver's group, it is hit by what interrupts the driver.
+    // Until the supervisor has left the driver's process group, an interrupt of the driver hits it too.
     let interrupted = !stopped.started
         && stopped.status.as_ref().is_ok_and(|status| {
             [SIGINT, SIGTERM, SIGHUP].contains(&status.signal().unwrap_or_default())
@@ -158,12 +159,12 @@ fn report_lost(spec: &Spec, cancel: &Cancel, stopped: &Stopped, how: &str) -> Ch
     ChildVerdict::bare(Ending::Infra { why })
 }
 
-/// The settings of the terminal, put back when an interactive child is gone that changed them.
+/// The terminal settings from before an interactive child; restored on drop.
 struct Terminal(Termios);
 
 impl Terminal {
     fn keep(spec: &Spec) -> Option<Self> {
-        // In the background, setting them would stop this process.
+        // A background process that sets the terminal's attributes is stopped by the kernel.
         let foreground = spec.interactive && tcgetpgrp(stdin()).is_ok_and(|it| it == getpgrp());
         foreground.then(|| tcgetattr(stdin()).ok().map(Self)).flatten()
     }
@@ -171,7 +172,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A terminal that was closed meanwhile has nothing to put back.
+        // Fails if the terminal was closed meanwhile; then there is nothing to restore.
         let _set = tcsetattr(stdin(), OptionalActions::Drain, &self.0);
     }
 }

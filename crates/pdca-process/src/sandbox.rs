@@ -1,9 +1,9 @@
-//! The kernel sandbox: everything except some trees.
+//! The Landlock sandbox: everything except some trees.
 //!
-//! Landlock only knows rules that *allow*, each for a whole tree. "Everything except `/a/b`" is
-//! therefore written as rules for all entries of `/` but `a`, and for all entries of `/a` but `b`.
-//! Signals and abstract sockets are kept inside as well, from interface version 6 on.
-//! A symbolic link never gets a rule: the kernel judges what it leads to, under its real path.
+//! Landlock rules only *allow*, each for a whole tree. "Everything except `/a/b`" is therefore written as rules for all
+//! entries of `/` but `a`, and for all entries of `/a` but `b`. From interface version 6 on, signals and abstract
+//! sockets are kept inside as well. A symbolic link never gets a rule: the kernel checks its target, under its real
+//! path.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,14 +15,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::ending::SandboxKind;
 use crate::spec::Sandbox;
 
-/// What may be read and what may be written, as trees.
+/// The trees that may be read and those that may be written.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Allowed {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
 }
 
-/// Files and trees below the home directory that hold credentials: no confined child reads them.
+/// Files and trees below the home directory that hold credentials; no confined child can read them.
 const CREDENTIALS: [&str; 16] = [
     ".ssh",
     ".gnupg",
@@ -42,7 +42,7 @@ const CREDENTIALS: [&str; 16] = [
     ".password-store",
 ];
 
-/// Rights of root that would undo the wall or reach other processes, and their numbers.
+/// Capabilities with which root could undo the sandbox or reach other processes, and their numbers.
 pub(crate) const DROPPED: [(&str, u32); 10] = [
     ("CAP_SYS_ADMIN", 21),
     ("CAP_SYS_PTRACE", 19),
@@ -56,7 +56,7 @@ pub(crate) const DROPPED: [(&str, u32); 10] = [
     ("CAP_LINUX_IMMUTABLE", 9),
 ];
 
-/// Files that a child may write wherever it may write little else.
+/// Device files that a confined child may always write.
 const DEVICES: [&str; 10] = [
     "/dev/null",
     "/dev/zero",
@@ -74,30 +74,30 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::vars_os().find_map(|(found, value)| (found == OsStr::new(name)).then_some(value))
 }
 
-/// The user's home directory, where there is one.
+/// Returns the user's home directory, if `HOME` is an absolute path.
 pub fn home() -> Option<PathBuf> {
     variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Where the user's credentials are, if they are anywhere.
 pub(crate) fn credentials() -> Vec<PathBuf> {
     home().iter().flat_map(|home| CREDENTIALS.map(|name| home.join(name))).collect()
 }
 
-/// Takes the rights of root away that would undo the wall, from whatever is executed from now on. Root keeps the others.
+/// Removes the capabilities of [`DROPPED`] from every program that is executed from now on. Root keeps the others.
 pub(crate) fn drop_rights() {
     #[cfg(target_os = "linux")]
     {
         use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
         for (_, number) in DROPPED {
             let right = CapabilitySet::from_bits_retain(1 << number);
-            // Whoever is not root has none of them, and may not give them away.
+            // Fails without root privileges; then there is nothing to remove.
             let _dropped = remove_capability_from_bounding_set(right);
         }
     }
 }
 
-/// The wall that a child with `sandbox = "auto"` gets here: `bwrap` where it works, else Landlock. Found out once.
+/// Returns the sandbox that [`SandboxMode::Auto`](crate::SandboxMode::Auto) uses on this host: `bwrap` where it works,
+/// otherwise Landlock. `bwrap` is probed once per process.
 pub fn wall_support() -> SandboxKind {
     if is_bwrap_usable() {
         return SandboxKind::Bwrap {
@@ -107,20 +107,20 @@ pub fn wall_support() -> SandboxKind {
     sandbox_support()
 }
 
-/// Whether `bwrap` works here, found out once.
+/// Returns true if `bwrap` works on this host; probed once per process.
 pub(crate) fn is_bwrap_usable() -> bool {
     static USABLE: OnceLock<bool> = OnceLock::new();
     *USABLE.get_or_init(|| cfg!(target_os = "linux") && bwrap_support().is_ok())
 }
 
-/// The directory for temporary files of a sandboxed child.
+/// Returns the directory for temporary files of a sandboxed child.
 pub(crate) fn temporary(job: &Utf8Path) -> Utf8PathBuf {
     job.join("tmp")
 }
 
-/// Which sandbox a child started by this process would be held by.
+/// Returns the Landlock sandbox that this host supports.
 pub fn sandbox_support() -> SandboxKind {
-    // The only way to ask is to try, and a thread that ends takes its restrictions with it.
+    // The kernel offers no query, so a thread tries it; its restrictions end with it.
     std::thread::Builder::new()
         .spawn(|| {
             let everything = BTreeSet::from([PathBuf::from("/")]);
@@ -132,7 +132,7 @@ pub fn sandbox_support() -> SandboxKind {
         .unwrap_or_else(|why| SandboxKind::NotAvailable { why })
 }
 
-/// Whether `bwrap` is installed and may make namespaces here.
+/// Checks that `bwrap` is installed and may create namespaces on this host; the error says what failed.
 pub fn bwrap_support() -> Result<(), String> {
     let program = crate::bwrap::program().ok_or("bwrap is not installed")?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts children")]
@@ -159,8 +159,8 @@ pub fn bwrap_support() -> Result<(), String> {
     Err(format!("bwrap cannot make namespaces here: {}", said.trim()))
 }
 
-/// Keeps signals and abstract sockets of the calling thread, and of what it starts, among themselves. Returns whether
-/// the kernel can.
+/// Restricts signals and abstract sockets of the calling thread, and of the processes it starts, to one another.
+/// Returns whether the kernel supports that.
 pub(crate) fn scope_thread() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -172,9 +172,9 @@ pub(crate) fn scope_thread() -> bool {
     }
 }
 
-/// Restricts the calling thread, and with it every process it starts from now on, for good.
+/// Restricts the calling thread, and with it every process it starts from now on. This cannot be undone.
 ///
-/// Gives back what holds; an error says why a sandbox that the kernel has could not be set up.
+/// Returns the sandbox that holds; an error means that the kernel has Landlock but the rules could not be set up.
 pub(crate) fn restrict_thread(sandbox: &Sandbox, job: &Utf8Path) -> Result<SandboxKind, String> {
     enforce(&allowed(sandbox, job))
 }
@@ -186,7 +186,7 @@ fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
     let no_read: BTreeSet<PathBuf> = real(&sandbox.no_read).into_iter().chain(secrets).collect();
     may_write.extend(DEVICES.map(PathBuf::from));
     let may_read = &real(&sandbox.read) | &may_write;
-    // The verdict is not the child's to write, unless the whole job directory was given to it.
+    // The child must not write its own verdict, unless the whole job directory is given to it.
     let job = &real([&job.to_owned()]) - &may_write;
     let no_write = &(&real(&sandbox.no_write) | &no_read) | &job;
     Allowed {
@@ -195,12 +195,12 @@ fn allowed(sandbox: &Sandbox, job: &Utf8Path) -> Allowed {
     }
 }
 
-/// The real paths of those that exist.
+/// Returns the real paths of those that exist.
 fn real<'a>(paths: impl IntoIterator<Item = &'a Utf8PathBuf>) -> BTreeSet<PathBuf> {
     paths.into_iter().filter_map(|path| path.as_std_path().canonicalize().ok()).collect()
 }
 
-/// Trees that together contain everything but `denied`, and again what of `again` lies below that.
+/// Returns trees that together contain everything but `denied`, plus the trees of `again` that lie below it.
 fn everything_but(denied: &BTreeSet<PathBuf>, again: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let mut trees = BTreeSet::new();
     cover(Path::new("/"), denied, &mut trees);
@@ -213,7 +213,7 @@ fn everything_but(denied: &BTreeSet<PathBuf>, again: &BTreeSet<PathBuf>) -> BTre
     trees
 }
 
-/// Adds `tree` without what is denied in it.
+/// Adds `tree` without the denied trees in it.
 fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>) {
     if denied.contains(tree) {
         return;
@@ -222,7 +222,7 @@ fn cover(tree: &Path, denied: &BTreeSet<PathBuf>, trees: &mut BTreeSet<PathBuf>)
         trees.insert(tree.to_owned());
         return;
     }
-    // A directory that cannot be listed by us cannot be entered by the child either.
+    // A directory that we cannot list cannot be entered by the child either.
     let entries = std::fs::read_dir(tree).into_iter().flatten().flatten();
     for entry in entries {
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
@@ -256,7 +256,7 @@ mod landlocked {
     use super::Allowed;
     use crate::ending::SandboxKind;
 
-    /// The newest interface these rules were written for; an older kernel enforces what it knows.
+    /// The newest interface these rules were written for; an older kernel enforces the part it supports.
     const NEWEST: ABI = ABI::V9;
 
     pub(super) fn enforce(allowed: &Allowed) -> Result<SandboxKind, RulesetError> {
@@ -265,7 +265,7 @@ mod landlocked {
             // Signals and abstract sockets stay inside the domain, where the kernel can keep them there.
             .scope(Scope::from_all(NEWEST))?
             .create()?;
-        // Names may be listed everywhere.
+        // Names may be listed everywhere, as documented on `Sandbox`.
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
         let both = allowed.read.union(&allowed.write);
         for tree in both {
@@ -303,7 +303,7 @@ mod landlocked {
         }
     }
 
-    /// Adds a rule for one tree or file. What has vanished, or was replaced by a link, gets none.
+    /// Adds a rule for one tree or file; none if it has vanished or was replaced by a symbolic link meanwhile.
     fn allow(
         rules: RulesetCreated,
         tree: &Path,

@@ -1,4 +1,4 @@
-//! What is to be run: the description that [`run`](crate::run) takes.
+//! The description of a child that [`run`](crate::run) takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,56 +22,55 @@ pub struct Spec {
     pub argv: Vec<OsString>,
     /// The directory the child starts in.
     pub cwd: Utf8PathBuf,
-    /// How the child's environment differs from the driver's.
+    /// The differences between the child's environment and the driver's.
     pub env: Env,
-    /// What the child reads from its standard input.
+    /// The source of the child's standard input.
     pub stdin: Stdin,
     /// The job directory: `log`, `verdict.json` and `tmp/` appear there. It is created if missing.
     pub job: Utf8PathBuf,
-    /// How long the child may run, in running time of the machine.
+    /// The longest time the child may run, in running time of the machine.
     pub timeout: Option<Duration>,
-    /// When a child that shows no sign of life is given up.
+    /// The condition under which a child without a sign of life is ended.
     pub stall: Option<Stall>,
-    /// How long a process has between being asked to end and being killed.
+    /// The time between `SIGTERM` and `SIGKILL`.
     pub grace: Duration,
-    /// How much of the output is kept.
+    /// The number of bytes of output that are kept.
     pub output: OutputCap,
-    /// Line prefixes whose lines are collected into [`ChildVerdict::marked`](crate::ChildVerdict::marked) even
-    /// when they fall into the part of the output that is left out.
+    /// Line prefixes. Lines that start with one are collected into
+    /// [`ChildVerdict::marked`](crate::ChildVerdict::marked), even from the part of the output that the log leaves out.
     pub markers: Vec<String>,
-    /// Keeps what the child writes to its standard output once more, apart from standard error, in a file of its own;
-    /// see [`read_printed`](crate::read_printed). The two streams are then two pipes, so that the log may have their
-    /// lines in another order than they were written.
+    /// Keeps standard output also in a file of its own, apart from standard error; see
+    /// [`read_printed`](crate::read_printed). The two streams are then two pipes, so the log may have their lines in
+    /// another order than the child wrote them.
     #[serde(default)]
     pub keep_printed: bool,
-    /// What the kernel keeps the child from reading and writing.
+    /// The trees that the kernel keeps the child from reading and writing.
     pub sandbox: Option<Sandbox>,
-    /// How many processes the child's tree may have at a time; `None` is [`Spec::MAX_PROCESSES`].
+    /// The most processes the child's tree may have at a time; `None` means [`Spec::MAX_PROCESSES`].
     pub max_processes: Option<u32>,
-    /// How many bytes of memory the child's tree may have; `None` is no cap. The supervisor looks a few
-    /// times a second, so a tree can be over it for a moment; what it has is what it does not share
-    /// with files. See [`memory_support`](crate::memory_support).
+    /// The most bytes of memory the child's tree may use; `None` means no cap. Memory that is shared with files is
+    /// not counted. The supervisor samples a few times a second, so a tree can exceed the cap for a moment. See
+    /// [`memory_support`](crate::memory_support).
     #[serde(default)]
     pub max_memory: Option<u64>,
-    /// The child keeps the terminal: it stays in the driver's process group and its output is not
-    /// captured. Usually together with [`Stdin::Inherit`].
+    /// Leaves the terminal to the child: it stays in the driver's process group and its output is not
+    /// captured. Usually combined with [`Stdin::Inherit`].
     pub interactive: bool,
-    /// A lock file that the supervisor shares from before it starts the child until the whole tree is
-    /// dead and the verdict is stored; it is created if missing. See
-    /// [`wait_until_free`](crate::wait_until_free).
+    /// A lock file that the supervisor locks shared from before it starts the child until the whole tree is dead and
+    /// the verdict is stored. It is created if missing. See [`wait_until_free`](crate::wait_until_free).
     #[serde(default)]
     pub hold: Option<Utf8PathBuf>,
-    /// Which program supervises the child; the default is this very program, started again.
+    /// The program that supervises the child; by default the current one, started again.
     #[serde(skip)]
     pub supervisor: Supervisor,
 }
 
 impl Spec {
-    /// The cap on processes of one tree when [`Spec::max_processes`] names none.
+    /// The cap on processes of one tree when [`Spec::max_processes`] is `None`.
     pub const MAX_PROCESSES: u32 = 4096;
 
-    /// Describes `argv` in `cwd` with the job directory `job`, no limits but the output's, and
-    /// nothing on standard input.
+    /// Describes `argv` in `cwd` with the job directory `job`, with empty standard input and no limit but the
+    /// default [`OutputCap`].
     pub fn new<A: Into<OsString>>(
         argv: impl IntoIterator<Item = A>,
         cwd: impl AsRef<Utf8Path>,
@@ -99,35 +98,36 @@ impl Spec {
     }
 }
 
-/// How the child's environment differs from the driver's.
+/// The differences between the child's environment and the driver's.
 ///
-/// The child gets the driver's environment without the variables that tie git to a repository
-/// (`GIT_DIR` and its kin), without any `PDCA_*`, without [`remove`](Self::remove), and then with
-/// [`set`](Self::set). One variable is added, `PDCA_SUPERVISED`: the token by which a process of
-/// this tree is recognised when its supervisor was killed.
+/// The child gets the driver's environment without the variables that tie git to a repository (`GIT_DIR` and the
+/// like), without any `PDCA_*`, without [`remove`](Self::remove), and then with [`set`](Self::set). One variable is
+/// added, `PDCA_SUPERVISED`: the token by which processes of this tree are recognised after their supervisor was
+/// killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Env {
-    /// Variables the child gets; these win over everything else.
+    /// Variables the child gets, whatever the other fields say.
     #[serde(with = "os_map")]
     pub set: BTreeMap<OsString, OsString>,
-    /// Variables of the driver that the child does not get.
+    /// Variables of the driver that are withheld.
     #[serde(with = "os_set")]
     pub remove: BTreeSet<OsString>,
-    /// The child does not get the driver's credentials: tokens of forges and registries, keys of clouds, the agent
-    /// of ssh. Keys of model providers are not among them.
+    /// Withholds the driver's credentials: tokens of forges and registries, cloud keys, the ssh agent. Keys of model
+    /// providers are passed.
     #[serde(default)]
     pub withhold_credentials: bool,
-    /// The child gets of the driver's variables only what programs commonly need: paths, locale, terminal, proxies,
-    /// the places of toolchains, and what an agent signs in to its model with.
+    /// Passes only the variables that programs commonly need: paths, locale, terminal, proxies, toolchain directories,
+    /// and the keys of model providers.
     #[serde(default)]
     pub usual_only: bool,
-    /// Variables that are let through all the same.
+    /// Variables that [`withhold_credentials`](Self::withhold_credentials) and [`usual_only`](Self::usual_only) do not
+    /// withhold.
     #[serde(with = "os_set", default)]
     pub pass: BTreeSet<OsString>,
 }
 
 impl Env {
-    /// Adds a variable.
+    /// Sets a variable for the child.
     #[must_use]
     pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.set.insert(name.into(), value.into());
@@ -142,7 +142,7 @@ impl Env {
     }
 }
 
-/// What the child reads from its standard input.
+/// The source of a child's standard input.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     /// End of input at once.
@@ -154,90 +154,89 @@ pub enum Stdin {
     Inherit,
 }
 
-/// A child that neither writes output nor changes a watched file for this long is given up.
+/// Ends a child that neither writes output nor changes a watched file for [`after`](Self::after).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// How long without any sign of life.
+    /// The longest time without a sign of life.
     pub after: Duration,
-    /// Trees in which a changed, new or removed file is a sign of life. A change is noticed up to a
+    /// Trees in which a changed, new or removed file counts as a sign of life. A change is noticed up to a
     /// quarter of [`after`](Self::after) late.
     pub watch: Vec<Utf8PathBuf>,
 }
 
-/// How much of the output is kept: its beginning and its end.
+/// The number of bytes of output that are kept, from its beginning and from its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputCap {
     /// Bytes kept from the beginning.
     pub head: u64,
-    /// Bytes kept from the end; the supervisor holds them in memory until the child ended.
+    /// Bytes kept from the end; the supervisor buffers them in memory until the child has ended.
     pub tail: u64,
 }
 
 impl Default for OutputCap {
-    /// One mebibyte each.
+    /// Keeps one mebibyte of each.
     fn default() -> Self {
         Self { head: 1 << 20, tail: 1 << 20 }
     }
 }
 
-/// What the kernel keeps the child, and everything it starts, from touching.
+/// The trees that the kernel keeps a child, and every process it starts, from touching.
 ///
-/// Everything is readable and writable except the denied trees. The kernel's rules only allow, so
-/// they are made from everything that exists beside the denied trees when the child starts. Two
-/// consequences: in a directory *above* a denied tree the child can change and read what is there,
-/// but not create, remove or rename entries of that directory itself, nor read entries that appear
-/// later; and a denied path that does not exist at the start is not held. File names can always be
-/// listed.
+/// Everything is readable and writable except the denied trees. Landlock rules only allow, so they are made from
+/// everything that exists beside the denied trees when the child starts. This has two consequences. In a directory
+/// *above* a denied tree the child can read and change existing entries, but cannot create, remove or rename
+/// entries, nor read entries that appear later. A denied path that does not exist at the start is not protected.
+/// File names can always be listed.
 ///
 /// The job directory itself is never writable for a sandboxed child, except `tmp` (its `TMPDIR`)
 /// and what [`write`](Self::write) names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// What happens when the kernel cannot enforce this.
+    /// The kind of sandbox, and the fallback where the host cannot enforce it.
     pub mode: SandboxMode,
     /// Trees (or files) that can be neither read nor written.
     pub no_read: Vec<Utf8PathBuf>,
     /// Trees (or files) that cannot be written.
     pub no_write: Vec<Utf8PathBuf>,
-    /// Trees below a denied one that can be read all the same.
+    /// Trees below a denied one that can still be read.
     pub read: Vec<Utf8PathBuf>,
-    /// Trees below a denied one that can be read and written all the same.
+    /// Trees below a denied one that can still be read and written.
     pub write: Vec<Utf8PathBuf>,
-    /// Whether the child reaches the network; only `bwrap` can take it away.
+    /// Access to the network; only `bwrap` can remove it.
     #[serde(default)]
     pub network: Network,
 }
 
-/// Whether a child reaches the network.
+/// The access of a child to the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// As the driver does.
+    /// The same access as the driver.
     #[default]
     On,
-    /// Not at all.
+    /// No access.
     Off,
 }
 
-/// Which wall a [`Sandbox`] is, and what happens where it cannot be built.
+/// The kind of a [`Sandbox`], and the fallback where the host cannot enforce it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxMode {
-    /// The child runs without, and the verdict says so.
+    /// Uses `bwrap` or else Landlock; without either the child runs unconfined, and the verdict records that.
     #[default]
     Auto,
-    /// The child is not started.
+    /// Uses `bwrap` or else Landlock; without either the child is not started.
     Require,
-    /// Landlock holds the child, or it is not started.
+    /// Uses Landlock; without it the child is not started.
     Landlock,
-    /// `bwrap` holds the child in namespaces of its own, or it is not started.
+    /// Uses `bwrap` with private namespaces; without it the child is not started.
     Bwrap,
-    /// The child runs without.
+    /// Runs the child unconfined.
     Off,
 }
 
 impl SandboxMode {
-    /// The word in the configuration.
+    /// Returns the name of the mode in configuration files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -1,4 +1,4 @@
-//! The supervisor: a process between the driver and the child.
+//! The supervisor: a process between the driver and the child that outlives both.
 //!
 //! The protocol, and the failure that each step prevents:
 //!
@@ -42,11 +42,10 @@ use crate::supervisor;
 use crate::tree;
 use crate::verdict::ChildVerdict;
 
-/// Supervises a child if this process was started for that, and then exits; otherwise returns at
-/// once.
+/// Supervises a child if this process was started for that, and then exits; otherwise returns at once.
 ///
-/// It belongs into the first line of `main`: [`run`](crate::run) starts the same program again and
-/// relies on nothing else happening there.
+/// Call it in the first line of `main`: [`run`](crate::run) starts the same program again and relies on nothing else
+/// happening before.
 pub fn maybe_supervise() {
     supervisor::arm();
     if std::env::args_os().nth(1).is_some_and(|argument| argument == supervisor::ARGUMENT) {
@@ -55,7 +54,7 @@ pub fn maybe_supervise() {
 }
 
 pub(crate) fn supervise_and_exit() -> ! {
-    // Out here, so that a defect of our own does not give it up before everything is cleared up.
+    // Declared out here, so that a panic does not release the lock before the tree is cleared up.
     let mut hold = None;
     let code = match catch_unwind(AssertUnwindSafe(|| supervise(&mut hold))) {
         Ok(Ok(())) => 0,
@@ -70,7 +69,7 @@ pub(crate) fn supervise_and_exit() -> ! {
 }
 
 fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
-    // What the driver was started with, such as a file that a shell left open, is not for any child.
+    // For example a file that the driver's shell left open, or another lane's lock.
     close_fds::set_fds_cloexec(3, &[]);
     let ended_children = take_signals()?;
     let mut control = Control::adopt()?;
@@ -87,12 +86,12 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     let job = spec.job.clone();
     let taken = take_hold(&spec, &mut control);
     if control.demand() == Demand::Gone {
-        // The job may be another driver's already, and nothing has happened that it should know.
+        // Another driver may own the job by now, and nothing has happened that it should know.
         return Ok(());
     }
     let begun = taken.and_then(|lock| {
         *hold = lock;
-        fs::File::create(log_path(&job)).map_err(|error| format!("cannot begin the log: {error}"))
+        fs::File::create(log_path(&job)).map_err(|error| format!("cannot create the log: {error}"))
     });
     let (done, mut control) = match begun {
         Ok(log) => SuperviseLoop::new(spec, log, control, ended_children).perform(inherited),
@@ -100,8 +99,8 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     };
     let news = match done {
         Supervised::Ended(verdict) => {
-            // A verdict that cannot be stored still reaches the driver; without it the job is run
-            // again after a crash, which is right.
+            // A verdict that cannot be stored still reaches the driver. If the driver crashes as well, the job has no
+            // verdict and is run again, which is safe.
             let _stored = verdict.store(&job);
             SupervisorMessage::Ended { verdict: Box::new(verdict) }
         }
@@ -112,8 +111,8 @@ fn supervise(hold: &mut Option<std::fs::File>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock that the order names, and then hears what the driver wants: a driver that is gone
-/// by then is not waited for by anybody who comes after it, so its child must not start.
+/// Takes the lock that the order names, then reads the driver's demand once more. A driver that is gone by then is
+/// no longer waited for by its successor, so its child must not start.
 fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>, String> {
     let mut unwanted = || {
         control.exchange();
@@ -131,45 +130,45 @@ fn take_hold(spec: &Spec, control: &mut Control) -> Result<Option<std::fs::File>
     held
 }
 
-/// Makes the end of a child readable, and handles the signals that would end the supervisor.
+/// Makes the end of a child readable on a socket, and handles the signals that would end the supervisor.
 fn take_signals() -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     reader.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
     let taken = Arc::new(AtomicBool::new(false));
-    // Handlers, not "ignore": an ignored signal would stay ignored in the child.
+    // Handlers, not `SIG_IGN`: an ignored signal stays ignored across `exec` in the child.
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&taken))?;
     }
     Ok(reader)
 }
 
-/// Leaves the driver's session, and with it its terminal: a child that wants to ask there for a
-/// password finds none and fails, instead of waiting for ever.
+/// Leaves the driver's session and with it its terminal: a child that asks there for a password fails instead of
+/// waiting for ever.
 fn detach(attachment: Attachment) {
     if attachment == Attachment::Detached {
-        // It only fails for the leader of a group, who is no member of the driver's any more.
+        // Fails only for a process group leader, which has already left the driver's group.
         let _session = rustix::process::setsid();
     }
     #[cfg(target_os = "linux")]
     {
         let _named = rustix::thread::set_name(c"pdca-supervisor");
     }
-    // Without it (another system than Linux) only the child's own group can be ended.
+    // Fails on other systems than Linux, where only the child's own process group can be ended.
     let _subreaper = tree::become_subreaper();
 }
 
-/// Keeps every process without special rights from reading or writing this one's memory.
+/// Keeps processes without special privileges from reading or writing this process's memory.
 fn close_to_tracing() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // A kernel that refuses this still has the sandbox between the child and us.
+        // If the kernel refuses, the sandbox is still between the child and us.
         let _set = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// The last resort after a defect of our own: kill what runs below us.
+/// Kills all descendants after a panic of the supervisor itself.
 fn clear_up() {
     let until = Instant::now() + Duration::from_secs(5);
     while Instant::now() < until {

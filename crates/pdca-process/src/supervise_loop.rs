@@ -1,4 +1,4 @@
-//! The supervisor's loop: one child from its start to its ending.
+//! The supervisor's event loop: one child from its start to its ending.
 
 use std::io;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
@@ -24,59 +24,58 @@ use crate::tree;
 use crate::tree::Process;
 use crate::verdict::ChildVerdict;
 
-/// The grace of a child whose driver died: nobody waits for it any more.
+/// The longest grace of a child whose driver died: no process waits for its result any more.
 const GRACE_ALONE: Duration = Duration::from_millis(500);
-/// How long killed processes may take to be gone before they are reported as survivors.
+/// The time after which processes that do not die from `SIGKILL` are reported as survivors.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
-/// The exit code that stands for `SIGKILL`.
+/// The exit code with which `bwrap` reports that its child died from `SIGKILL`.
 const KILLED: i32 = 128 + 9;
-/// How often progress is mentioned.
+/// The shortest interval between two progress messages.
 const PROGRESS: Duration = Duration::from_millis(200);
-/// How many ended children are collected at once.
+/// The number of ended children that are collected before the loop looks at anything else.
 const REAP: usize = 256;
-/// How much output is read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 256 << 10;
-/// How much the output's pipe holds, if the system lets us; it saves turns of the loop.
+/// The size requested for output pipes; a big pipe means fewer wakeups.
 const PIPE: usize = 1 << 20;
 
-/// The result of supervising one child.
 pub(crate) enum Supervised {
     Ended(ChildVerdict),
     NoSandbox { why: String },
 }
 
-/// A child under supervision, and everything that happens around it.
+/// A child under supervision.
 pub(crate) struct SuperviseLoop {
     spec: Spec,
     control: Control,
     ended_children: UnixStream,
     capture: Capture<fs::File>,
     output: Option<PipeReader>,
-    /// Standard output, where it is kept apart from standard error.
+    /// Standard output, if it is kept apart from standard error.
     printed: Option<Printed>,
     input: Option<Input>,
     chunk: Vec<u8>,
-    /// When progress was mentioned last, and how much it was.
+    /// The time and the byte count of the last progress message.
     mentioned: Option<(Instant, u64)>,
     heard: bool,
-    /// The child and, once it ended, its status.
+    /// The process id of the child; `status` is set once it was collected.
     child: Option<i32>,
     status: Option<WaitStatus>,
-    /// `bwrap`, where it stands around the child.
+    /// The process id of `bwrap`, if that runs around the child.
     wall: Option<i32>,
-    /// Whether no more ended children wait to be collected, as far as was seen.
+    /// True if the last [`reap`](Self::reap) left no ended child uncollected.
     reaped_all: bool,
-    /// Whether we have no child left, and therefore no descendant.
+    /// True if this process has no child left, and therefore no descendant.
     alone: bool,
 }
 
-/// Standard output by itself, and what is kept of it.
+/// The pipe of standard output and its own capture.
 struct Printed {
     pipe: Option<PipeReader>,
     capture: Capture<fs::File>,
 }
 
-/// What is still to be written to the child's standard input.
+/// The remaining bytes for the child's standard input.
 struct Input {
     pipe: PipeWriter,
     bytes: Vec<u8>,
@@ -147,7 +146,7 @@ impl SuperviseLoop {
         (Supervised::Ended(verdict), self.control)
     }
 
-    /// Makes the child's ends of its three streams and keeps ours.
+    /// Creates the child's standard streams and keeps the other ends.
     fn streams(&mut self, inherited: Vec<OwnedFd>) -> io::Result<Streams> {
         let mut inherited = inherited.into_iter();
         let (own_stdin, own_stdout, own_stderr) =
@@ -181,7 +180,7 @@ impl SuperviseLoop {
         Ok(Streams { stdin, stdout: Some(stdout.into()), stderr: Some(theirs.into()) })
     }
 
-    /// Watches the child until it ended or has to end.
+    /// Waits until the child has ended or must be ended.
     fn watch(&mut self, limits: &mut Limits) -> Ending {
         loop {
             self.reap();
@@ -191,8 +190,8 @@ impl SuperviseLoop {
             }
             if let Some(status) = self.status {
                 let ending = ending_of(status);
-                // `bwrap` says signals as exit codes. This one is the kernel's when memory is short, and must not be
-                // charged to the child.
+                // `bwrap` reports a signal as an exit code. A `SIGKILL` from outside (the kernel's when memory is
+                // short) must not be charged to the child.
                 let is_killed = self.wall.is_some() && ending == Ending::Exited(KILLED);
                 return if is_killed { Ending::Signaled(KILLED - 128) } else { ending };
             }
@@ -210,22 +209,23 @@ impl SuperviseLoop {
         }
     }
 
-    /// Ends every descendant. Returns how many processes beside the child were still alive, and which
-    /// could not be ended.
+    /// Ends every descendant. Returns how many processes besides the child were still alive, and those that could
+    /// not be ended.
     fn end_tree(&mut self, ending: &Ending, limits: &mut Limits) -> (u32, Vec<i32>) {
         self.reap();
         if self.alone {
             return (0, Vec::new());
         }
         let alive = self.alive();
-        // What holds up the wall is nobody who was left behind.
+        // `bwrap`'s own helper process is not a straggler.
         let is_ours = |process: &&Process| {
             Some(process.pid) == self.child || self.wall.is_some_and(|wall| process.parent == wall)
         };
-        // Once `bwrap` has ended, the kernel ends what is left in its namespace. Who is seen there still is chance.
+        // Once `bwrap` has ended, the kernel is killing the rest of its namespace; counting them would depend on
+        // timing.
         let has_fallen = self.wall.is_some() && self.status.is_some();
         let stragglers = alive.iter().filter(|process| !has_fallen && !is_ours(process)).count();
-        // A tree that has too much memory would use its grace to have more.
+        // A tree that uses too much memory would use its grace to allocate more.
         let at_once = matches!(ending, Ending::Infra { .. } | Ending::OverMemory { .. });
         if !at_once {
             self.terminate(&alive, limits);
@@ -234,11 +234,11 @@ impl SuperviseLoop {
         (u32::try_from(stragglers).unwrap_or(u32::MAX), survivors)
     }
 
-    /// Asks `alive` to end and waits for the grace, unless they use it to multiply.
+    /// Sends `SIGTERM` to `alive` and waits for the grace, unless the tree uses it to multiply.
     fn terminate(&mut self, alive: &[Process], limits: &mut Limits) {
         let begun = Instant::now();
-        // `bwrap` and its first process end the namespace at once when they are asked to end, which would leave the
-        // child no grace.
+        // `bwrap` and its first process end the whole namespace when they get `SIGTERM`, which would leave the child no
+        // grace.
         let wall = self.wall;
         let is_wall = |process: &&Process| {
             wall.is_some_and(|wall| process.pid == wall || process.parent == wall)
@@ -264,7 +264,7 @@ impl SuperviseLoop {
         }
     }
 
-    /// Kills until nothing is left.
+    /// Kills until no descendant is left. Returns the survivors after [`KILL_PATIENCE`].
     fn kill(&mut self) -> Vec<i32> {
         let begun = Instant::now();
         let mut pause = Duration::from_millis(1);
@@ -279,7 +279,7 @@ impl SuperviseLoop {
                 return alive.iter().map(|process| process.pid).collect();
             }
             let count = alive.len();
-            // The first round is enough for all but those that fork faster than we look.
+            // One round is enough unless the processes fork faster than the process table is read.
             tree::kill_all(alive, last > 0 && count >= last, tree::descendants);
             last = count;
             self.reap();
@@ -290,8 +290,8 @@ impl SuperviseLoop {
         }
     }
 
-    /// What lives below us. Where that cannot be seen, it is at least the child, if it was not
-    /// collected yet: its number still means it.
+    /// Returns the living descendants. Where the process table cannot be read, returns the child as long as it is
+    /// uncollected, because until then its process id cannot be reused.
     fn alive(&self) -> Vec<Process> {
         let mut alive = tree::descendants();
         if let (true, None, Some(child)) = (alive.is_empty(), self.status, self.child) {
@@ -300,8 +300,8 @@ impl SuperviseLoop {
         alive
     }
 
-    /// Collects children that ended: ours, and those we were left with. Not without end: those that
-    /// multiply fast enough would keep us here for ever.
+    /// Collects ended children, including reparented ones. Bounded by [`REAP`], because a tree that forks fast enough
+    /// would otherwise keep the loop here for ever.
     fn reap(&mut self) {
         self.reaped_all = false;
         for _ in 0..REAP {
@@ -323,7 +323,7 @@ impl SuperviseLoop {
         }
     }
 
-    /// Waits for anything to happen until `until`, and lets it happen.
+    /// Waits for the next event until `until`, and handles it.
     fn exchange(&mut self, until: Option<Instant>) -> io::Result<()> {
         {
             let mut fds = vec![PollFd::new(&self.ended_children, PollFlags::IN)];
@@ -342,7 +342,7 @@ impl SuperviseLoop {
             let until = [until, self.progress_due(now), reap];
             poll_until(&mut fds, until.into_iter().flatten().min())?;
         }
-        // These bytes only wake; what they stand for is collected anyway.
+        // The bytes only wake; the children themselves are collected by `reap`.
         let _none = self.ended_children.read(&mut [0; 1024]);
         self.control.exchange();
         self.feed_child();
@@ -360,14 +360,14 @@ impl SuperviseLoop {
                 Ok(written) => input.written += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It does not want to read on, which is its own business.
+                // The child closed its input, which it may.
                 Err(_) => break,
             }
         }
         self.input = None;
     }
 
-    /// Reads output that is there, once from each pipe, so that nothing else has to wait long; says how much.
+    /// Reads once from each output pipe, so that other events do not wait long. Returns the number of bytes.
     fn drain_some(&mut self) -> usize {
         let mut all = 0;
         if let Some(read) = read_once(&mut self.output, &mut self.chunk) {
@@ -385,8 +385,8 @@ impl SuperviseLoop {
         all
     }
 
-    /// Reads what is in the pipes now. Their end need not come: another process may hold them that is not
-    /// of our tree.
+    /// Reads the bytes that are in the pipes now. Their end may never come: a process outside of our tree may hold
+    /// the other end.
     fn drain_rest(&mut self) {
         let printed = self.printed.as_ref().and_then(|printed| printed.pipe.as_ref());
         let waiting = |pipe: &PipeReader| rustix::io::ioctl_fionread(pipe).unwrap_or(0);
@@ -399,7 +399,7 @@ impl SuperviseLoop {
         }
     }
 
-    /// When output that was not mentioned yet may be.
+    /// Returns the time at which new output may be reported.
     fn progress_due(&self, now: Instant) -> Option<Instant> {
         match self.mentioned {
             Some((_, bytes)) if bytes == self.capture.bytes() => None,
@@ -420,19 +420,19 @@ impl SuperviseLoop {
     }
 }
 
-/// A pipe for output: our end, which never blocks, and the child's.
+/// Creates a pipe for output: our end, which does not block, and the child's.
 fn output_pipe() -> io::Result<(PipeReader, PipeWriter)> {
     let (ours, theirs) = io::pipe()?;
     nonblocking(&ours)?;
     #[cfg(target_os = "linux")]
     {
-        // A user may hold only so many big pipes; the usual size does as well.
+        // Fails if the user already has too many big pipes; the default size also works.
         let _grown = rustix::pipe::fcntl_setpipe_size(&ours, PIPE);
     }
     Ok((ours, theirs))
 }
 
-/// Reads from a pipe once; one that is at its end is closed.
+/// Reads from a pipe once and closes it at its end.
 fn read_once(pipe: &mut Option<PipeReader>, chunk: &mut [u8]) -> Option<usize> {
     match pipe.as_mut()?.read(chunk) {
         Ok(0) => *pipe = None,

@@ -1,17 +1,17 @@
-//! Which program supervises a child: normally this very one, started again.
+//! The program that supervises a child: by default the current one, started again.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first argument that makes [`maybe_supervise`](crate::maybe_supervise) supervise.
+/// The first argument by which [`maybe_supervise`](crate::maybe_supervise) recognises a supervisor.
 pub(crate) const ARGUMENT: &str = "::pdca-supervise::";
 
 /// Set by `maybe_supervise`: only a program that calls it may be started again as a supervisor.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// What [`Supervisor::default`] stands for when this program itself cannot be the supervisor.
+/// The supervisor to use in place of [`Supervisor::current_exe`] when `maybe_supervise` was never called.
 static STAND_IN: OnceLock<Supervisor> = OnceLock::new();
 
 /// The program that is started between the driver and the child.
@@ -26,7 +26,6 @@ enum Program {
     Harness,
 }
 
-/// A program to start, with its arguments.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) program: PathBuf,
@@ -34,25 +33,24 @@ pub(crate) struct Invocation {
 }
 
 impl Supervisor {
-    /// This program, started again; its `main` begins with
-    /// [`maybe_supervise`](crate::maybe_supervise).
+    /// The current program, started again; its `main` begins with [`maybe_supervise`](crate::maybe_supervise).
     pub fn current_exe() -> Self {
         Self(Program::CurrentExe)
     }
 
-    /// Another program whose `main` begins with [`maybe_supervise`](crate::maybe_supervise) of the
-    /// same version of this crate.
+    /// Another program, whose `main` begins with [`maybe_supervise`](crate::maybe_supervise) of the same version of
+    /// this crate.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(Program::At(path.into()))
     }
 
-    /// This test harness, started again; see [`testing`](crate::testing).
+    /// The current test harness, started again; see [`testing`](crate::testing).
     pub(crate) fn harness() -> Self {
         Self(Program::Harness)
     }
 
-    /// The program and arguments to start, or `None` if this program cannot supervise: starting it
-    /// again would run its `main` a second time.
+    /// Returns the program and arguments to start. `None` if the current program cannot supervise: starting it again
+    /// would run its `main` a second time.
     pub(crate) fn invocation(&self) -> Option<Invocation> {
         match &self.0 {
             Program::At(program) => {
@@ -70,17 +68,17 @@ impl Supervisor {
     }
 }
 
-/// Remembers that this program may be started again as a supervisor.
+/// Records that the current program may be started again as a supervisor.
 pub(crate) fn arm() {
     ARMED.store(true, Ordering::SeqCst);
 }
 
-/// Names the supervisor of a program that is none itself.
+/// Sets the supervisor of a program that does not call `maybe_supervise`.
 pub(crate) fn stand_in(supervisor: Supervisor) {
     STAND_IN.get_or_init(|| supervisor);
 }
 
-/// The file this program was started from, even if another one lies at its path by now.
+/// Returns the executable of this process, even if its path was replaced by another file meanwhile.
 pub(crate) fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") {
         Some(PathBuf::from("/proc/self/exe"))

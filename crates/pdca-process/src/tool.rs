@@ -1,8 +1,7 @@
 //! A short, trusted helper program such as git.
 //!
-//! A tool is a direct child without a supervisor: it is expected to end by itself, quickly, and to
-//! leave nothing behind. It still has a deadline, a process group of its own and bounds on what it
-//! may write.
+//! A tool is a direct child without a supervisor: it is expected to end by itself, quickly, and to leave no process
+//! behind. It still has a deadline, a process group of its own and a bound on its output.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,17 +21,17 @@ use crate::environment;
 use crate::poll::{nonblocking, poll_until};
 use crate::spec::Env;
 
-/// How much standard error of a tool is kept; the rest is read and dropped.
+/// The bytes of standard error that are kept; the rest is read and dropped.
 const MAX_STDERR: usize = 256 << 10;
-/// How much is read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 64 << 10;
-/// How long to wait between looks at a tool whose end cannot be polled for.
+/// The polling interval where the end of a child has no descriptor.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long to wait between looks at whether an end is asked for.
+/// The interval between two checks for cancellation.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A helper program, described.
+/// A helper program, built up with chained calls and started with [`run`](Self::run).
 ///
 /// ```
 /// let output = pdca_process::Tool::new("git").args(["--version"]).run()?;
@@ -51,25 +50,25 @@ pub struct Tool {
     cancel: Option<(Cancel, Urgency)>,
 }
 
-/// What a tool that ended by itself left.
+/// The result of a tool that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// Its exit code.
+    /// The exit code.
     pub code: i32,
-    /// Its whole standard output.
+    /// The whole standard output.
     pub stdout: Vec<u8>,
-    /// The beginning of its standard error.
+    /// The first 256 KiB of standard error.
     pub stderr: Vec<u8>,
 }
 
 impl ToolOutput {
-    /// Whether the exit code is zero.
+    /// Returns true if the exit code is zero.
     pub fn success(&self) -> bool {
         self.code == 0
     }
 }
 
-/// Why a tool gave no output. An exit code that is not zero is no error.
+/// Failure to run a tool to its end. An exit code other than zero is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The program could not be started.
@@ -77,15 +76,15 @@ pub enum ToolError {
     Start {
         /// The program.
         program: OsString,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Talking to the running program failed.
-    #[error("cannot talk to {}", program.display())]
+    /// Reading from or writing to the running program failed.
+    #[error("cannot exchange data with {}", program.display())]
     Talk {
         /// The program.
         program: OsString,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The program did not end in time and was killed.
@@ -93,35 +92,35 @@ pub enum ToolError {
     TimedOut {
         /// The program.
         program: OsString,
-        /// The time it had.
+        /// The deadline it missed.
         timeout: Duration,
     },
-    /// The program wrote more than it may and was killed.
+    /// The program wrote more than the limit and was killed.
     #[error("{} wrote more than {limit} bytes", program.display())]
     TooMuchOutput {
         /// The program.
         program: OsString,
-        /// What it may write.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// An end was asked for, and the program was killed.
-    #[error("{} was killed because an end was asked for", program.display())]
+    /// The program was killed because the run was cancelled.
+    #[error("{} was cancelled", program.display())]
     Cancelled {
         /// The program.
         program: OsString,
     },
-    /// The program was ended by a signal that is not ours.
+    /// The program was ended by a signal that this crate did not send.
     #[error("{} was ended by signal {signal}", program.display())]
     Signaled {
         /// The program.
         program: OsString,
-        /// The number of the signal.
+        /// The signal number.
         signal: i32,
     },
 }
 
 impl Tool {
-    /// A program without arguments, with one minute to end and at most 256 MiB to say.
+    /// Describes a program without arguments, with a timeout of one minute and at most 256 MiB of output.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -156,44 +155,43 @@ impl Tool {
         self
     }
 
-    /// Adds a variable to the environment, which is otherwise that of a child of
-    /// [`run`](crate::run).
+    /// Sets a variable for the program. Otherwise the environment is that of a child of [`run`](crate::run).
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Sets what the program reads; the default is nothing.
+    /// Sets the standard input; the default is empty.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Sets how long the program may take.
+    /// Sets the deadline.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets how much the program may write to its standard output.
+    /// Sets the longest standard output; a program that writes more is killed.
     #[must_use]
     pub fn max_stdout(mut self, bytes: usize) -> Self {
         self.max_stdout = bytes;
         self
     }
 
-    /// Has the program killed when an immediate end is asked for. An orderly one lets it finish what it
-    /// is about, which is not long.
+    /// Kills the program when [`Cancel::kill`] is called. An orderly cancellation lets it finish, which does not take
+    /// long.
     #[must_use]
     pub fn killed_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = Some((cancel.clone(), Urgency::Kill));
         self
     }
 
-    /// Has the program killed when any end is asked for: for one that may take long and whose work is done again.
+    /// Kills the program on any cancellation: for one that may take long and can be repeated.
     #[must_use]
     pub fn ended_by(mut self, cancel: &Cancel) -> Self {
         self.cancel = Some((cancel.clone(), Urgency::Cancel));
@@ -265,7 +263,7 @@ enum Stopped {
     Cancelled,
 }
 
-/// A tool that was started and not yet waited for.
+/// A tool that was started and not collected yet.
 struct Running<'a> {
     child: Child,
     stdin: Option<std::process::ChildStdin>,
@@ -274,7 +272,7 @@ struct Running<'a> {
     stderr: Sink<std::process::ChildStderr>,
 }
 
-/// One output of a tool; `source` is gone at its end.
+/// One output stream of a tool; `source` is `None` after its end.
 struct Sink<R> {
     source: Option<R>,
     bytes: Vec<u8>,
@@ -292,7 +290,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Feeds and drains the tool until it ended.
+    /// Feeds and drains the tool until it has ended or must be killed.
     fn exchange(
         &mut self,
         deadline: Instant,
@@ -302,6 +300,7 @@ impl<'a> Running<'a> {
         self.set_nonblocking()?;
         let end = end_of(&self.child);
         loop {
+            // Asked before draining: output written before the exit is then certainly in the pipes.
             let ended = self.child.try_wait()?.is_some();
             self.write_some()?;
             let more = self.stdout.drain(max_stdout + 1)?;
@@ -347,7 +346,7 @@ impl<'a> Running<'a> {
                 Ok(written) => self.to_write = &self.to_write[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It does not want to read on, which is its own business.
+                // The program closed its input, which it may.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(error),
             }
@@ -377,10 +376,10 @@ impl<'a> Running<'a> {
         poll_until(&mut fds, Some(until))
     }
 
-    /// Collects the tool, killing its whole group first if it did not end by itself.
+    /// Collects the tool; with `kill`, kills its whole process group first.
     fn finish(&mut self, kill: bool) -> io::Result<ExitStatus> {
         if kill {
-            // It was not collected yet, so its number still means its group.
+            // Not collected yet, so the process id still names its group.
             let _gone = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         self.child.wait()
@@ -392,7 +391,7 @@ impl<R: Read + AsFd> Sink<R> {
         Self { source, bytes: Vec::new(), chunk: vec![0; CHUNK] }
     }
 
-    /// Reads what is there, keeping at most `max` bytes in all; says whether there was anything.
+    /// Reads once, keeping at most `max` bytes in all. Returns true if there may be more.
     fn drain(&mut self, max: usize) -> io::Result<bool> {
         let Some(source) = &mut self.source else {
             return Ok(false);
@@ -420,7 +419,7 @@ impl<R: Read + AsFd> Sink<R> {
     }
 }
 
-/// A descriptor that becomes readable when the child ends, where the system has such a thing.
+/// Returns a descriptor that becomes readable when the child ends, where the system has one.
 #[cfg(target_os = "linux")]
 fn end_of(child: &Child) -> Option<std::os::fd::OwnedFd> {
     use rustix::process::{PidfdFlags, pidfd_open};

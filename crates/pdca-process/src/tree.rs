@@ -1,31 +1,31 @@
-//! The processes below a process: finding them, signalling them.
+//! The processes below a process: finding and signalling them.
 //!
-//! A supervisor is a *subreaper*: whatever loses its parent below it becomes its own child. So its
-//! descendants are found by following parents through the process table, whatever they did to
-//! their group, session or descriptors, and having no child left proves that none is alive.
+//! A supervisor is a *subreaper*: orphaned descendants become its own children. So descendants are found by following
+//! parents through the process table, whatever they did to their group, session or descriptors, and once the
+//! supervisor has no child left, no descendant is alive.
 //!
-//! Where the system has no process table to read (anything but Linux, so far), nothing is found
-//! here, and only the child's process group is ended.
+//! Without a readable process table (on any system but Linux) nothing is found here, and only the child's process group
+//! is ended.
 
 use std::collections::{BTreeSet, HashMap};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// One line of the process table.
+/// One entry of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// When it started, in ticks since boot: a number that is used again has another start.
+    /// The start time in ticks since boot; it tells apart two processes with the same id.
     pub(crate) start: u64,
-    /// Whether it ended and only waits to be collected.
+    /// True for a zombie, which has ended and waits to be collected.
     pub(crate) ended: bool,
 }
 
 impl Process {
-    /// A child of ours that leads a group and cannot be looked at.
+    /// Stands for a child that leads its own group and whose entry cannot be read.
     pub(crate) fn unseen(pid: i32) -> Self {
         Self {
             pid,
@@ -38,12 +38,12 @@ impl Process {
     }
 }
 
-/// The living processes below `root` in `table`, without `root` itself.
+/// Returns the living processes below `root` in `table`, without `root` itself.
 pub(crate) fn below(table: &[Process], root: i32) -> Vec<Process> {
     below_any(table, [root].into())
 }
 
-/// The living processes below any of `roots` in `table`, without the roots themselves.
+/// Returns the living processes below any of `roots` in `table`, without the roots themselves.
 pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
     for process in table {
@@ -64,24 +64,24 @@ pub(crate) fn below_any(table: &[Process], roots: BTreeSet<i32>) -> Vec<Process>
     found
 }
 
-/// The living descendants of this process.
+/// Returns the living descendants of this process.
 pub(crate) fn descendants() -> Vec<Process> {
     below(&table(), rustix::process::getpid().as_raw_pid())
 }
 
-/// Asks all of `processes` to end, each once: many programs take a second request as urgent.
+/// Sends `SIGTERM` to each of `processes` once: many programs treat a second one as urgent.
 pub(crate) fn terminate_all(processes: &[Process]) {
     for process in processes {
         send(process, Signal::TERM);
-        // A stopped process only takes the request when it continues.
+        // A stopped process handles the request only after it continues.
         send(process, Signal::CONT);
     }
 }
 
-/// Sends `signal` to all of `processes`, and to the groups they form, because a group gets a signal
-/// at one instant and cannot outrun it by forking.
+/// Sends `signal` to all of `processes` and to their process groups: a group gets a signal atomically and cannot
+/// escape it by forking.
 ///
-/// Our own group is left out: in an interactive run the driver is in it.
+/// Our own group is left out, because in an interactive run the driver is in it.
 fn signal_all(processes: &[Process], signal: Signal) {
     let own = rustix::process::getpgrp().as_raw_pid();
     let groups: BTreeSet<i32> = processes
@@ -90,7 +90,7 @@ fn signal_all(processes: &[Process], signal: Signal) {
         .filter(|group| *group > 1 && *group != own)
         .collect();
     for group in groups.into_iter().filter_map(Pid::from_raw) {
-        // Whoever is gone needs no signal, and whom we may not signal is reported as a survivor.
+        // Fails if the group is gone, or if we may not signal it; the latter is reported as a survivor.
         let _gone = kill_process_group(group, signal);
     }
     for process in processes {
@@ -98,8 +98,8 @@ fn signal_all(processes: &[Process], signal: Signal) {
     }
 }
 
-/// Kills all of `processes`. When they are many and multiply, they are stopped first, until no new
-/// one appears.
+/// Kills all of `processes`. If they are `multiplying`, they are stopped first, until `find` returns no new one:
+/// a stopped process cannot fork.
 pub(crate) fn kill_all(
     processes: Vec<Process>,
     multiplying: bool,
@@ -139,15 +139,15 @@ mod linux {
 
     use super::Process;
 
-    /// More than a line of numbers and a name of at most 64 bytes can be.
+    /// Longer than any `stat` line: a list of numbers and a name of at most 64 bytes.
     const LINE: usize = 2048;
 
-    /// Makes this process the new parent of whatever loses its own below it.
+    /// Makes orphaned descendants of this process its own children.
     pub(crate) fn become_subreaper() -> io::Result<()> {
         Ok(set_child_subreaper(Some(rustix::process::getpid()))?)
     }
 
-    /// The whole process table, as far as it may be seen.
+    /// Returns the process table, as far as it is visible.
     pub(crate) fn table() -> Vec<Process> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
@@ -160,18 +160,18 @@ mod linux {
             .collect()
     }
 
-    /// When this process started.
+    /// Returns the start time of this process.
     pub(crate) fn own_start() -> u64 {
         let pid = rustix::process::getpid().as_raw_pid();
         look(pid, &mut [0; LINE]).map_or(0, |process| process.start)
     }
 
-    /// Sends `signal` to `process`, unless its number belongs to another one by now.
+    /// Sends `signal` to `process`, unless its id belongs to another process by now.
     pub(crate) fn send(process: &Process, signal: Signal) {
         let Some(pid) = Pid::from_raw(process.pid) else {
             return;
         };
-        // Whoever is gone needs no signal, and whom we may not signal is reported as a survivor.
+        // Fails if the process is gone, or if we may not signal it; the latter is reported as a survivor.
         let _sent = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => {
                 let same = process.start == 0
@@ -179,19 +179,19 @@ mod linux {
                         .is_some_and(|now| now.start == process.start);
                 if same { pidfd_send_signal(&handle, signal) } else { Ok(()) }
             }
-            // A kernel without such handles, or no descriptor left to hold one.
+            // The kernel has no pidfds, or no descriptor is left.
             Err(_) => kill_process(pid, signal),
         };
     }
 
     fn look(pid: i32, line: &mut [u8; LINE]) -> Option<Process> {
         let mut file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
-        // The kernel makes such a line up when it is read, and gives it whole.
+        // The kernel generates the line on reading and returns it in one read.
         let read = file.read(line).ok()?;
         parse(pid, &line[..read])
     }
 
-    /// Reads one `stat` line. The name in parentheses may contain anything, also parentheses.
+    /// Parses one `stat` line. The name in parentheses may itself contain parentheses, so it ends at the last one.
     pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Process> {
         let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
         let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
@@ -272,7 +272,7 @@ mod tests {
     fn b19_a_number_that_belongs_to_another_process_is_not_signalled() {
         let own = rustix::process::getpid().as_raw_pid();
         let stranger = Process { start: own_start() + 1, ..process(own, 0, false) };
-        // Were the start not compared, this would end the test.
+        // If the start time were not compared, this would end the test.
         send(&stranger, Signal::KILL);
     }
 }

@@ -1,4 +1,4 @@
-//! The verdict: what the supervisor found, kept in a file that outlives the driver.
+//! The verdict about a child, stored in a file that outlives the driver.
 
 use std::io;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::ending::{Ending, SandboxKind};
 const FILE: &str = "verdict.json";
 const TEMPORARY: &str = ".verdict.json.tmp";
 const FORMAT: u32 = 1;
-/// More than any verdict can be; what is longer was not written by a supervisor.
+/// The longest accepted file; a longer one was not written by a supervisor.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The whole result of one supervised child.
@@ -21,52 +21,52 @@ const MAX_BYTES: u64 = 4 << 20;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChildVerdict {
-    /// How it ended.
+    /// The way in which the child ended.
     pub ending: Ending,
-    /// From its start to its ending, without the time it took to clear up after it.
+    /// The time from its start to its ending, without the clean-up of its tree.
     #[serde(rename = "duration_ms", with = "milliseconds")]
     pub duration: Duration,
-    /// What it wrote.
+    /// A summary of everything the child wrote.
     pub output: OutputSummary,
-    /// What it wrote to its standard output alone, where that was [kept](crate::Spec::keep_printed).
+    /// A summary of standard output alone, if that was [kept](crate::Spec::keep_printed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<Box<OutputSummary>>,
-    /// The lines that start with one of [`Spec::markers`](crate::Spec::markers), in order, each cut
-    /// at 4 KiB. Of each marker the first 16 and the last 16 lines are kept.
+    /// The lines that start with one of [`Spec::markers`](crate::Spec::markers), in order, each cut at 4 KiB. Of each
+    /// marker the first 16 and the last 16 lines are kept.
     pub marked: Vec<String>,
-    /// What held it while it ran.
+    /// The sandbox that held the child.
     pub held: SandboxKind,
-    /// How many processes of its tree were alive when it ended and had to be ended too. Behind `bwrap` the kernel
-    /// ends them with the child, and none is counted.
+    /// The number of processes of the tree that outlived the child and had to be ended. Under `bwrap` the kernel ends
+    /// them with the child, and none is counted.
     pub stragglers: u32,
 }
 
-/// What a child wrote to its standard output and standard error.
+/// A summary of the output of a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSummary {
-    /// How many bytes it wrote in all.
+    /// The number of bytes written.
     pub bytes: u64,
-    /// Whether the log left something out.
+    /// True if the log left something out.
     pub truncated: bool,
-    /// The last line that is not blank, printable and on one line; empty if there is none.
+    /// The last line that is not blank, made printable; empty if there is none.
     pub last_line: String,
-    /// Why the log is incomplete, when writing it failed; the child is not to blame for that.
+    /// The error that made the log incomplete, if writing it failed. The child is not to blame for it.
     pub log_error: Option<String>,
 }
 
-/// Why a verdict could not be read.
+/// Failure to read a verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum VerdictError {
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read {path}")]
     Read {
         /// The verdict file.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file is longer than any verdict.
+    /// The file is too long for a verdict.
     #[error("{path} is longer than {MAX_BYTES} bytes")]
     TooLong {
         /// The verdict file.
@@ -77,7 +77,7 @@ pub enum VerdictError {
     Malformed {
         /// The verdict file.
         path: Utf8PathBuf,
-        /// Where it stops making sense.
+        /// The position and kind of the syntax error.
         source: serde_json::Error,
     },
     /// The file was written by another version of this program.
@@ -85,7 +85,7 @@ pub enum VerdictError {
     Format {
         /// The verdict file.
         path: Utf8PathBuf,
-        /// The format number in it.
+        /// The format number in the file.
         found: u32,
     },
 }
@@ -97,7 +97,7 @@ struct Document<V> {
     verdict: V,
 }
 
-/// Reads the verdict in a job directory; `None` if the child has not come to an end there.
+/// Reads the verdict in a job directory; `None` if the child has not ended yet.
 pub fn load_verdict(job: &Utf8Path) -> Result<Option<ChildVerdict>, VerdictError> {
     let path = job.join(FILE);
     let read = |source| VerdictError::Read { path: path.clone(), source };
@@ -138,7 +138,7 @@ fn parse(bytes: &[u8]) -> Result<ChildVerdict, ParseError> {
 }
 
 impl ChildVerdict {
-    /// A verdict about a child of which nothing is known but how it ended.
+    /// Creates a verdict that says nothing but the ending.
     pub(crate) fn bare(ending: Ending) -> Self {
         Self {
             ending,
@@ -151,14 +151,13 @@ impl ChildVerdict {
         }
     }
 
-    /// Puts the verdict into the job directory: there is either none or a whole one.
-    ///
-    /// The directory is not synced: a verdict lost with the power means the job runs again.
+    /// Writes the verdict into the job directory atomically.
     pub(crate) fn store(&self, job: &Utf8Path) -> io::Result<()> {
         let temporary = job.join(TEMPORARY);
         let mut file = fs::File::create(&temporary)?;
         file.write_all(&self.to_json())?;
         file.sync_data()?;
+        // The directory is not synced: a verdict lost in a power failure only means that the job runs again.
         fs::rename(&temporary, job.join(FILE))
     }
 
@@ -171,7 +170,7 @@ impl ChildVerdict {
     }
 }
 
-/// Makes sure that no verdict of an earlier run is left in the job directory.
+/// Removes the verdict of an earlier run from the job directory.
 pub(crate) fn forget(job: &Utf8Path) -> io::Result<()> {
     for name in [FILE, TEMPORARY] {
         match fs::remove_file(job.join(name)) {

@@ -1,4 +1,4 @@
-//! Drivers and supervisors that die on the way.
+//! Drivers and supervisors that die while a child runs.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::support::{
     DRIVER_DEAF, DRIVER_SPEC, Driver, Scene, eventually, exists, parent, send, stat_field, variable,
 };
 
-/// A driver in a process of its own: runs the described child when it was started for that.
+/// A driver in a process of its own: runs the child that its environment describes, if any.
 #[test]
 fn driver_entry() {
     let Some(order) = variable(DRIVER_SPEC) else {
@@ -46,14 +46,14 @@ fn a10_b10_a_driver_that_dies_while_it_starts_leaves_nothing() {
     for delay in (0..40).step_by(2) {
         let scene = Scene::new();
         let driver = scene.driver(&scene.script("(setsid sleep 1000 &); sleep 1000"));
-        // Not to wait for something, but to die at many different moments.
+        // This sleep waits for nothing; it makes the driver die at many different moments.
         std::thread::sleep(std::time::Duration::from_millis(delay));
         driver.signal(9);
         eventually("nothing is alive", || driver_is_alone(&scene, &driver));
     }
 }
 
-/// Whether only the driver, dead and not collected, is left.
+/// Returns true if only the driver is left, dead and not collected.
 fn driver_is_alone(scene: &Scene, driver: &Driver) -> bool {
     let own = driver.0.id().cast_signed();
     scene.alive().iter().all(|pid| *pid == own)

@@ -1,4 +1,4 @@
-//! How a child ends.
+//! The endings of a child.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,7 @@ fn the_exit_code_is_the_ending_and_both_outputs_are_logged_in_order() {
 fn the_verdict_in_the_file_is_the_verdict_that_is_returned() {
     let scene = Scene::new();
     let mut verdict = scene.run(&scene.script("echo hello; exit 3"));
-    // The file counts whole milliseconds.
+    // The file stores whole milliseconds.
     let ms = u64::try_from(verdict.duration.as_millis()).unwrap();
     verdict.duration = Duration::from_millis(ms);
     assert_eq!(load_verdict(&scene.job()).unwrap(), Some(verdict));

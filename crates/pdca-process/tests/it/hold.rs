@@ -1,4 +1,4 @@
-//! The lock that says whether any child is alive.
+//! The lock that tells whether any child is alive.
 
 use std::fs::File;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a10_the_lock_outlives_the_driver_exactly_as_long_as_its_children_do() {
     driver.signal(9);
     let own = driver.0.id().cast_signed();
     eventually("the lock is free", || {
-        // In this order: what is alive after the lock was free was alive while it was.
+        // In this order: a process that is alive after the lock was free was alive while it was.
         let free = is_free(&scene);
         let alive: Vec<i32> = scene.alive().into_iter().filter(|pid| *pid != own).collect();
         assert!(!free || alive.is_empty(), "free while {alive:?} live");

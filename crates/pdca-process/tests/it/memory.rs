@@ -6,7 +6,7 @@ use crate::support::Scene;
 
 const CAP: u64 = 96 << 20;
 
-/// A shell that holds so many bytes in a variable, says so, and stays.
+/// A shell that holds this many bytes in a variable, prints a line, and stays.
 fn eats(bytes: u64) -> String {
     format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x); echo \"has ${{#x}}\"; sleep 60")
 }
@@ -44,7 +44,7 @@ fn a_child_that_ignores_the_request_to_end_gets_no_grace_to_take_more() {
 #[test]
 fn files_that_a_child_reads_and_writes_do_not_count() {
     let scene = Scene::new();
-    // A file much larger than the cap goes through the page cache; then it is looked at once more.
+    // A file much larger than the cap goes through the page cache; then memory is sampled once more.
     let script = "head -c 200000000 /dev/zero > big && cat big > /dev/null && sleep 0.6; exit 7";
     let mut spec = scene.script(script);
     spec.max_memory = Some(CAP);

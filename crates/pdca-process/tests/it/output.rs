@@ -1,4 +1,4 @@
-//! What a child writes.
+//! The output of a child.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn b6_a_flood_is_drained_in_bounded_memory_and_disk() {
     assert!(log.ends_with("end\n"));
 }
 
-/// The most memory a process ever had; `None` if it is gone.
+/// Returns the peak memory of a process; `None` if it is gone.
 fn peak_kib(pid: i32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! What the kernel keeps a child from touching.
+//! The trees that the kernel keeps a child from touching.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl House {
         std::os::unix::fs::symlink("secret", root.join("link")).unwrap();
         let sandbox = Sandbox {
             mode: SandboxMode::Landlock,
-            // One of them through a link: what counts is where it leads.
+            // One of them is a symbolic link: its target counts.
             no_read: vec![root.join("link"), root.join("never-was")],
             no_write: vec![root.join("fixed")],
             read: Vec::new(),
@@ -48,7 +48,7 @@ impl House {
         Self { scene, sandbox }
     }
 
-    /// Runs each attempt in one sandboxed shell and says which of them succeeded.
+    /// Runs each attempt in one sandboxed shell and returns those that succeeded.
     fn attempts(&self, attempts: &[(&str, &str)]) -> BTreeMap<String, bool> {
         let mut script = String::new();
         for (name, attempt) in attempts {
@@ -72,7 +72,7 @@ impl House {
         found
     }
 
-    /// None of the attempts succeeds, though each of them would without a sandbox.
+    /// Asserts that none of the attempts succeeds, though each of them would without a sandbox.
     fn assert_none(&self, attempts: &[(&str, &str)]) {
         for (name, done) in self.attempts(attempts) {
             assert!(!done, "{name} was possible");
@@ -250,7 +250,7 @@ fn a_program_in_a_denied_tree_cannot_be_started() {
     assert!(matches!(verdict.ending, Ending::NotStarted { .. }), "{verdict:?}");
 }
 
-/// Whether this kernel keeps signals and abstract sockets inside a domain.
+/// Returns true if this kernel keeps signals and abstract sockets inside a domain.
 fn has_scopes() -> bool {
     matches!(sandbox_support(), SandboxKind::Landlock { abi: 6.. })
 }
@@ -262,7 +262,7 @@ fn a_confined_child_signals_nothing_outside_its_sandbox() {
     }
     let house = House::new();
     let outsider = std::process::id();
-    // 0 asks whether a signal may be sent and sends none, so a hole would not end the test.
+    // Signal 0 only asks for permission, so a hole in the sandbox would not end the test.
     house.assert_none(&[
         ("supervisor", "kill -0 $PPID && kill -0 $(cut -d' ' -f4 /proc/$PPID/stat)"),
         ("driver", &format!("kill -0 {outsider}")),
@@ -298,7 +298,7 @@ fn a_confined_child_has_three_descriptors() {
     );
 }
 
-/// A house behind the strong wall, where the host has it.
+/// A scene whose child runs in `bwrap`, if the host has it.
 fn walled() -> Option<House> {
     let mut house = House::new();
     house.sandbox.mode = SandboxMode::Bwrap;
@@ -325,7 +325,7 @@ fn behind_bwrap_a_protected_tree_keeps_its_content_modes_and_times() {
     assert_eq!(std::fs::read_to_string(root.join("fixed/file")).unwrap(), "fixed");
     assert!(!root.join("fixed/new").exists());
     assert!(!output.contains("inner"), "{output}");
-    // A directory above a protected one stays open for new names.
+    // New names can be created in a directory above a protected one.
     assert_eq!(std::fs::read_to_string(root.join("beside")).unwrap(), "new\n");
 }
 
@@ -350,7 +350,7 @@ fn behind_bwrap_nothing_outlives_the_child_and_its_exit_code_is_its_own() {
     let Some(house) = walled() else { return };
     let mut spec = house.scene.script("setsid sleep 1000 & echo started; exit 7");
     spec.sandbox = Some(house.sandbox.clone());
-    // That nothing is alive afterwards is looked at by the scene.
+    // The scene checks that no process is alive afterwards.
     let verdict = house.scene.run(&spec);
     assert_eq!(verdict.ending, Ending::Exited(7), "{}", house.scene.output());
 }
@@ -416,7 +416,7 @@ fn where_everything_is_closed_only_what_is_listed_can_be_written() {
         ));
         spec.sandbox = Some(house.sandbox.clone());
         match run(&spec, &Cancel::new(), &mut |_| {}) {
-            // This host has no such wall.
+            // This host has no `bwrap`.
             Err(RunError::NoSandbox { .. }) => {}
             ended => {
                 assert!(ended.is_ok(), "{ended:?}");

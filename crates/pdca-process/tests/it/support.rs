@@ -1,4 +1,4 @@
-//! A scene for one child, and the proof that nothing of it is left alive.
+//! A scene for one child, and the check that none of its processes is left alive.
 
 use std::ffi::OsString;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ pub(crate) const DRIVER_SPEC: &str = "SCENE_DRIVER_SPEC";
 /// The variable that makes the driver never read what the supervisor says after the start.
 pub(crate) const DRIVER_DEAF: &str = "SCENE_DRIVER_DEAF";
 
-/// A directory of its own, and a token made of digits that all processes carry.
+/// A private directory, and a token of digits that all processes of the scene carry.
 pub(crate) struct Scene {
     directory: tempfile::TempDir,
     pub(crate) token: String,
@@ -54,7 +54,7 @@ impl Scene {
         spec
     }
 
-    /// Runs the child, and checks that nothing of it is alive afterwards.
+    /// Runs the child, and checks that none of its processes is alive afterwards.
     pub(crate) fn run(&self, spec: &Spec) -> ChildVerdict {
         self.run_watched(spec, &Cancel::new(), &mut |_| {})
     }
@@ -78,7 +78,7 @@ impl Scene {
         self.log().to_text()
     }
 
-    /// The processes that carry the token in their environment or on their command line.
+    /// Returns the processes that carry the token in their environment or on their command line.
     pub(crate) fn alive(&self) -> Vec<i32> {
         let own = std::process::id().cast_signed();
         std::fs::read_dir("/proc")
@@ -120,7 +120,7 @@ impl Scene {
     }
 }
 
-/// A process of its own; killed at the latest when it is dropped.
+/// A process that is killed when this is dropped.
 pub(crate) struct Driver(pub(crate) Child);
 
 impl Driver {
@@ -152,12 +152,12 @@ pub(crate) fn send(pid: i32, signal: i32) {
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// The parent of a process: for a child, its supervisor.
+/// Returns the parent of a process: for a child, its supervisor.
 pub(crate) fn parent(pid: i32) -> i32 {
     stat_field(pid, 4)
 }
 
-/// One numeric field of a process, numbered as in the manual page.
+/// Returns one numeric field of a process, numbered as in the manual page of `/proc`.
 pub(crate) fn stat_field(pid: i32, field: usize) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, after) = stat.rsplit_once(')').unwrap();
@@ -165,7 +165,7 @@ pub(crate) fn stat_field(pid: i32, field: usize) -> i32 {
     value.parse().unwrap()
 }
 
-/// Waits for something that must happen soon.
+/// Waits for a condition that must come true soon.
 pub(crate) fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(300);
     while !happened() {

@@ -1,4 +1,4 @@
-//! Whatever a child starts ends with it.
+//! Everything that a child starts ends with it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn b3_a_daemon_does_not_outlive_its_child() {
 #[test]
 fn b4_a_daemon_that_closed_everything_and_forgot_who_it_is_does_not_outlive_its_child() {
     let scene = Scene::new();
-    // Its command line is all that is left to know it by.
+    // After it cleared its environment, only its command line identifies it.
     let daemon = format!("exec env -i setsid sleep 1000.{}", scene.token);
     let script = format!("(sh -c 'exec 0<&- 1>&- 2>&-; {daemon}' &); exit 4");
     let verdict = scene.run(&scene.script(&script));
@@ -45,8 +45,8 @@ fn a_straggler_that_ignores_the_request_to_end_is_killed() {
     assert!(verdict.stragglers >= 1);
 }
 
-/// A fork bomb with an end: it doubles as often as it is told, and each process then stays for a while.
-/// Were it not stopped, it would be some five hundred processes, which the host that tests this survives.
+/// A bounded fork bomb: it doubles the given number of times, and each process then stays for a while. Were it not
+/// stopped, it would be some five hundred processes, which the host survives.
 const BOMB: &str = "b() { [ $1 -gt 0 ] || exec sleep 60; b $(($1-1)) | b $(($1-1)) & }";
 
 #[test]
