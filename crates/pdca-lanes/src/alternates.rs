@@ -1,4 +1,4 @@
-//! Where else a repository has its objects.
+//! The object directories from which a repository borrows.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use gix::bstr::{BString, ByteSlice as _};
 
 use crate::{failure::LaneError, path::unquote};
 
-/// The directory of objects, and every one that it borrows from in turn, each once.
+/// Returns the object directory and all directories it borrows from, transitively and each once.
 ///
-/// Resolved here and written out flat, because git follows them only five deep, and takes a
-/// relative path in the second file for one that is relative to the first.
+/// They are resolved here and written as a flat list, because git follows alternates only five levels deep, and
+/// resolves a relative path in the second file from the first.
 pub(crate) fn resolve(objects: &Utf8Path) -> Result<Vec<Utf8PathBuf>, LaneError> {
     let failed = |source| LaneError::Io { doing: "find where objects are borrowed from", source };
     let mut all: Vec<Utf8PathBuf> = Vec::new();
     let mut next = vec![objects.to_owned()];
     while let Some(objects) = next.pop() {
-        // One that is gone lends nothing, and whether it is missed shows when objects are read.
+        // A missing directory lends nothing; a missing object is reported when it is read.
         let Ok(real) = objects.canonicalize_utf8() else { continue };
         if all.contains(&real) {
             continue;
@@ -33,7 +33,7 @@ pub(crate) fn resolve(objects: &Utf8Path) -> Result<Vec<Utf8PathBuf>, LaneError>
     Ok(all)
 }
 
-/// The lines of an alternates file that name directories of objects.
+/// Returns the content of an alternates file with these directories.
 pub(crate) fn lines(all: &[Utf8PathBuf]) -> Result<Vec<u8>, LaneError> {
     let mut text = Vec::new();
     for objects in all {

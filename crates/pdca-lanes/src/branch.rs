@@ -1,4 +1,4 @@
-//! Branches of a lane: one for each attempt, never used twice.
+//! Branches of a lane: one per attempt, never reused.
 
 use gix::{
     bstr::ByteSlice as _,
@@ -11,11 +11,10 @@ use pdca_state::BundleId;
 
 use crate::{failure::LaneError, history, lane::Lane, marker::Marker};
 
-/// The branch of one attempt at a bundle: `pdca/<run8>/<id>.g<N>`.
+/// Returns the branch name of one attempt at a bundle: `pdca/<run8>/<id>.g<N>`.
 ///
-/// Of the run only the last eight characters count, which in a ULID are the random ones. The
-/// generation is part of the name, so that an attempt that was given up can only spoil a branch
-/// that nobody will look at.
+/// `run8` is the last eight characters of the run, which in a ULID are random. The generation is part of the name, so
+/// that a process of an abandoned attempt can only modify a branch that is not used any more.
 pub fn attempt_branch(run: &str, bundle: &BundleId, generation: u32) -> Result<String, LaneError> {
     let start = run.len().saturating_sub(8);
     let run8 = run
@@ -26,10 +25,9 @@ pub fn attempt_branch(run: &str, bundle: &BundleId, generation: u32) -> Result<S
 }
 
 impl Lane {
-    /// Makes a branch at what is checked out, and puts HEAD on it; a reset leaves it again.
+    /// Creates a branch at the commit that is checked out, and puts HEAD on it. A reset leaves the branch again.
     ///
-    /// Doing it again with HEAD already there changes nothing. A branch of this name that is
-    /// anywhere else is refused, whoever has it checked out.
+    /// Does nothing if HEAD is already on it. Fails if a branch of this name exists anywhere else.
     pub fn start_branch(&self, branch: &str) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let head = self.require_head(&repo)?;
@@ -62,16 +60,14 @@ impl Lane {
         history::edit(&repo, edit)
     }
 
-    /// Whether there is a branch of this name, in the lane's repository or in the primary's where
-    /// the lane is a worktree of it.
+    /// Returns true if the branch exists, in the lane's repository or in the primary's for a worktree.
     pub(crate) fn has_branch(&self, branch: &str) -> Result<bool, LaneError> {
         let repo = self.room.enter()?;
         let found = repo.try_find_reference(&full_name(branch)?);
         Ok(found.map_err(|source| LaneError::objects("look for a branch", source))?.is_some())
     }
 
-    /// Removes the branch that the last [`reset_on`](Self::reset_on) made, if there was one. HEAD
-    /// must have left it.
+    /// Deletes the branch that the last [`reset_on`](Self::reset_on) created, if any. HEAD must have left it.
     pub(crate) fn drop_branch(&self, repo: &gix::Repository) -> Result<(), LaneError> {
         let failed = |source| LaneError::Io { doing: "read the marker", source };
         let marker = Marker::load(&self.marker).map_err(failed)?;
@@ -86,7 +82,7 @@ impl Lane {
     }
 }
 
-/// Whether a ref, by its full name, is one that [`attempt_branch`] names.
+/// Returns true if a full ref name is one that [`attempt_branch`] can return.
 pub(crate) fn is_attempt(name: &[u8]) -> bool {
     let below = name.strip_prefix(b"refs/heads/pdca/").and_then(|name| name.split_once_str("/"));
     let Some((run8, attempt)) = below else { return false };

@@ -1,4 +1,4 @@
-//! The working tree made equal to a tree: only what differs is touched.
+//! Making a working tree equal to a tree, touching only files that differ.
 
 use std::{io, os::fd::AsFd as _, sync::atomic::AtomicBool};
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// Makes the working tree equal to `tree`; `left` is the tree that was checked out before.
 ///
-/// Of what nobody tracks only what `spares` says stays, and what anyone tracked before goes even then.
+/// Of the untracked files only those of `spares` stay. Files that any earlier tree tracked are removed even then.
 pub(crate) fn reset(
     repo: &gix::Repository,
     room: &Room,
@@ -31,7 +31,7 @@ pub(crate) fn reset(
 ) -> Result<(), LaneError> {
     let mut memory = stage.recall(repo);
     let known = memory.take_if(|memory| stage::is_of(memory, tree));
-    // The memory of this very tree is its index; of any other only the stat data is of use.
+    // The index of this very tree can be reused whole; of any other only the stat data is useful.
     let (mut index, plan) = if let Some(mut known) = known {
         stage::distrust_racy(&mut known);
         (known, None)
@@ -73,7 +73,7 @@ pub(crate) fn reset(
     })
 }
 
-/// The index as a file holds it.
+/// Serializes an index with its checksum.
 fn bytes_of(index: &gix::index::State) -> Result<Vec<u8>, LaneError> {
     let mut bytes = Vec::new();
     index
@@ -83,7 +83,7 @@ fn bytes_of(index: &gix::index::State) -> Result<Vec<u8>, LaneError> {
     Ok(bytes)
 }
 
-/// A checkout that is to be filled, and where what is known of its files is kept.
+/// A checkout to fill, and the store of the stat data of its files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CheckoutPlace<'a> {
     pub(crate) room: &'a Room,
@@ -91,7 +91,7 @@ pub(crate) struct CheckoutPlace<'a> {
 }
 
 impl CheckoutPlace<'_> {
-    /// Whether nothing but the repository is there.
+    /// Returns true if the checkout contains nothing but the repository.
     pub(crate) fn is_fresh(&self) -> Result<bool, LaneError> {
         let root = dir::open_root(self.room.checkout()).map_err(LaneError::walking)?;
         let there = dir::list(root.as_fd()).map_err(LaneError::walking)?;
@@ -109,9 +109,9 @@ impl CheckoutPlace<'_> {
     }
 }
 
-/// Fills fresh checkouts of one repository with a tree, and writes their indices.
+/// Fills empty checkouts of one repository with a tree, and writes their indexes.
 ///
-/// `tell` hears how many files are in each of them, and how many there will be.
+/// `tell` is called with the number of files written so far and the total.
 pub(crate) fn fill(
     repo: &gix::Repository,
     tree: ObjectId,
@@ -142,13 +142,13 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Refuses a tree that a checkout here would get wrong.
+/// Fails for a tree with attributes that a lane does not support.
 pub(crate) fn refuse_attributes(repo: &gix::Repository, tree: ObjectId) -> Result<(), LaneError> {
     let plan = WritePlan::of(repo, tree)?;
     stage::check_attributes(repo, plan.attributes()).map(drop)
 }
 
-/// Writes all indices, each in a thread of its own: they are large.
+/// Writes all indexes, each in a thread of its own, because they are large.
 fn put_indices(
     image: &Image,
     places: &[CheckoutPlace<'_>],
@@ -165,7 +165,7 @@ fn put_indices(
     })
 }
 
-/// Fills one checkout by way of gix, which knows how content changes on its way out.
+/// Fills one checkout through gix, which converts content as the attributes say.
 fn fill_converted(
     repo: &gix::Repository,
     plan: &WritePlan,
@@ -177,7 +177,7 @@ fn fill_converted(
     place.put_index(&Image::of(plan)?.with(&stage::stats(&index))?)
 }
 
-/// Writes the files of these entries, none of which is there, and notes their stat data.
+/// Writes the files of these entries, none of which exists, and records their stat data.
 fn write_files(
     repo: &gix::Repository,
     room: &Room,
@@ -190,7 +190,7 @@ fn write_files(
     let mut options = repo.checkout_options(Source::IdMapping).map_err(failed)?;
     options.destination_is_initially_empty = all;
     options.overwrite_existing = false;
-    // The attributes come from the whole index; entries that need no writing are skipped by a flag.
+    // gix reads the attributes from the whole index, so the other entries stay in it and are skipped by a flag.
     let wanted = |at: usize| all || which.binary_search(&at).is_ok();
     for (at, entry) in index.entries_mut().iter_mut().enumerate() {
         entry.flags.set(gix::index::entry::Flags::SKIP_WORKTREE, !wanted(at));
@@ -225,7 +225,7 @@ fn write_files(
     }
 }
 
-/// Moves repositories that lie in the working tree to `aside`, keeping their paths.
+/// Moves repositories inside the working tree to `aside`, keeping their relative paths.
 pub(crate) fn move_aside(
     room: &Room,
     aside: &camino::Utf8Path,
@@ -235,7 +235,7 @@ pub(crate) fn move_aside(
         let relative = path
             .to_path()
             .map_err(|_| LaneError::NotWritten { path: path.to_str_lossy().into_owned() })?;
-        // A name that is taken gets a number, as the ref does.
+        // A taken name gets a number, as the rescue ref does.
         let mut to = aside.as_std_path().join(relative);
         let mut count = 1_u32;
         while fs::symlink_metadata(&to).is_ok() {

@@ -1,4 +1,12 @@
-//! Lanes, lent one at a time.
+//! Claiming lanes: one holder per slot, by a kernel lock.
+//!
+//! 1. *Lock* the slot. The kernel releases the lock when the holder dies, so a crash frees the slot.
+//! 2. *Load the marker* beside the checkout. A directory without one, or of another slot or repository, is refused and
+//!    left alone, so nothing of the user's is ever deleted.
+//! 3. *Write the marker* with `preparing` before a checkout is created, so that an interrupted creation is recognised
+//!    and completed by the next claim.
+//! 4. *Create* the repository, or *move aside* one that processes in the lane broke; its content is kept.
+//! 5. *Write the marker* with `ready`.
 
 use std::{
     fs::{File, TryLockError},
@@ -24,19 +32,18 @@ use crate::{
     target::Target,
 };
 
-/// The lock of a slot.
 pub(crate) const LOCK: &str = "lock";
-/// The directory of what was rescued and could not be committed.
+/// The directory for rescued files that could not be committed.
 pub(crate) const RESCUED: &str = "rescued";
-/// What follows the name of the target in the name of its marker.
+/// The suffix of the marker of a target.
 pub(crate) const MARKER: &str = ".lane.json";
-/// What follows it in the name of its occupant note.
+/// The suffix of the owner note of a target.
 pub(crate) const OWNER: &str = ".occupant";
 
 /// The directory of all lanes.
 ///
-/// Lane 0 of target `app` is `lane-0/app/`, with `lane-0/app.lane.json` saying whose it is,
-/// `lane-0/app.occupant` saying what lies in it, and `lane-0/lock` held by whoever works there.
+/// Lane 0 of target `app` is `lane-0/app/`. Beside it `lane-0/app.lane.json` records the repository it belongs to,
+/// `lane-0/app.occupant` the owner of the work in it, and the holder of the lane locks `lane-0/lock`.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     root: Utf8PathBuf,
@@ -45,52 +52,52 @@ pub struct Lanes {
     cancel: Option<Cancel>,
 }
 
-/// What was noted about the work in one lane.
+/// The owner note of one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The slot.
+    /// The slot number.
     pub slot: u32,
-    /// The name of the target whose checkout it is about.
+    /// The name of the target.
     pub target: String,
-    /// The note.
+    /// The text of the note.
     pub text: Vec<u8>,
-    /// When it was written.
+    /// The time at which it was written.
     pub written: std::time::SystemTime,
 }
 
-/// Why a lane was not lent. Nothing that is not ours was changed.
+/// Failure to claim a lane. Nothing outside of our own lanes was changed.
 #[derive(Debug, Error)]
 pub enum ClaimError {
-    /// A checkout inside another repository would be taken for a part of it.
+    /// The lanes would lie inside another repository, which would take them for a part of itself.
     #[error("the lanes would be at {root}, inside the repository at {repository}")]
     InsideRepository {
-        /// Where the lanes would be.
+        /// The directory of the lanes.
         root: Utf8PathBuf,
         /// The repository around it.
         repository: Utf8PathBuf,
     },
-    /// Someone works in this slot.
+    /// The slot is held by another process.
     #[error("lane {slot} is in use{}", holder.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     Held {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// Who, where known.
+        /// The process id of the holder, if known.
         holder: Option<u32>,
     },
-    /// The directory was there before us, or something else is in it.
+    /// The directory existed before and was not created as a lane.
     #[error("{path} is not a lane of ours: {why}")]
     Foreign {
         /// The directory.
         path: Utf8PathBuf,
-        /// How it shows.
+        /// The sign by which it is recognised.
         why: &'static str,
     },
-    /// The directory was copied from another slot, and what it says of itself is not true here.
+    /// The directory was copied from another slot, so its marker is not true here.
     #[error("{path} is a copy of lane {slot}")]
     Copied {
         /// The directory.
         path: Utf8PathBuf,
-        /// The slot that it is a copy of.
+        /// The slot that it was copied from.
         slot: u32,
     },
     /// The lane belongs to another repository.
@@ -98,76 +105,75 @@ pub enum ClaimError {
     OtherPrimary {
         /// The directory.
         path: Utf8PathBuf,
-        /// Where that repository was.
+        /// The former path of that repository.
         primary: Utf8PathBuf,
     },
-    /// The lane is there, and is not what was asked for.
+    /// The lane exists and is of another kind than requested.
     #[error("{path} is a lane of kind {kind} and stays so")]
     OtherKind {
         /// The directory.
         path: Utf8PathBuf,
-        /// What it is.
+        /// The kind of the existing lane.
         kind: LaneKind,
     },
-    /// The lane was made by a newer version.
+    /// The lane was created by a newer version.
     #[error("{path} has format {format}, and this version knows {FORMAT}")]
     Newer {
-        /// The marker.
+        /// The path of the marker.
         path: Utf8PathBuf,
-        /// Its format.
+        /// The format number of the marker.
         format: u32,
     },
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
+        /// The path it was applied to.
         path: Utf8PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The checkout could not be made or put in order.
+    /// The checkout could not be created or put in order.
     #[error(transparent)]
     Lane(#[from] LaneError),
 }
 
 impl Lanes {
-    /// Lanes below `root`, which need not exist yet and must be absolute.
+    /// Creates a handle for the lanes below `root`, which must be absolute and need not exist yet.
     pub fn new(root: impl Into<Utf8PathBuf>) -> Self {
         Self { root: root.into(), kind: LaneKind::default(), cache: Vec::new(), cancel: None }
     }
 
-    /// What a new lane is to be; one that is there stays what it is.
+    /// Sets the kind of new lanes; existing ones keep theirs.
     #[must_use]
     pub fn of_kind(self, kind: LaneKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The same with caches: what these patterns stand for outlives [`Reset::Clean`](crate::Reset).
+    /// Sets the caches: files that match these patterns survive [`Reset::Clean`](crate::Reset).
     #[must_use]
     pub fn with_cache(self, cache: impl IntoIterator<Item = Pattern>) -> Self {
         Self { cache: cache.into_iter().collect(), ..self }
     }
 
-    /// The same lanes, in which git ends when an end is asked for.
+    /// Makes git operations in these lanes end on cancellation.
     #[must_use]
     pub fn ended_by(self, cancel: &Cancel) -> Self {
         Self { cancel: Some(cancel.clone()), ..self }
     }
 
-    /// Where the lanes are.
+    /// Returns the directory of all lanes.
     pub fn root(&self) -> &Utf8Path {
         &self.root
     }
 
-    /// Takes a slot and makes or reuses its checkout of the target.
+    /// Claims a slot and creates or reuses its checkout of the target.
     ///
-    /// A fresh checkout is empty until its first [`reset`](Lane::reset). One whose making was
-    /// interrupted is made again. One that is ours and was broken by what ran in it is moved to
-    /// `rescued/`, as it is, and made anew; [`Lane::moved_aside`] says so. A directory that is not
-    /// ours is refused and left alone.
+    /// A new checkout is empty until its first [`reset`](Lane::reset). One whose creation was interrupted is completed.
+    /// One that processes in it broke is moved unchanged to `rescued/` and created anew; see [`Lane::moved_aside`]. A
+    /// directory that is no lane of ours is refused and left alone.
     pub fn claim(&self, slot: u32, target: &Target) -> Result<Lane, ClaimError> {
         self.refuse_repository()?;
         let dir = self.slot_path(slot);
@@ -191,17 +197,17 @@ impl Lanes {
         Ok(lane)
     }
 
-    /// Takes a slot and looks at nothing in it.
+    /// Locks a slot without looking at its content.
     pub(crate) fn take_slot(&self, slot: u32) -> Result<File, ClaimError> {
         take(slot, &self.slot_path(slot).join(LOCK))
     }
 
-    /// Where the checkout of a target is in a slot.
+    /// Returns the path of the checkout of a target in a slot.
     pub(crate) fn checkout_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
         self.slot_path(slot).join(target.name())
     }
 
-    /// What says whose that checkout is.
+    /// Returns the path of the marker of that checkout.
     pub(crate) fn marker_path(&self, slot: u32, target: &Target) -> Utf8PathBuf {
         self.slot_path(slot).join(format!("{}{MARKER}", target.name()))
     }
@@ -210,10 +216,9 @@ impl Lanes {
         self.root.join(format!("lane-{slot}"))
     }
 
-    /// The notes about whose work lies in which lane, as [`Lane::set_owner`] wrote them.
+    /// Returns the owner notes of all lanes, as [`Lane::set_owner`] wrote them.
     ///
-    /// A slot without one, or with one that cannot be read, is not among them. Takes nothing and
-    /// changes nothing.
+    /// Lanes without a readable note are left out. Takes no lock and changes nothing.
     pub fn notes(&self) -> io::Result<Vec<Note>> {
         let slots = match self.root.read_dir_utf8() {
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -237,8 +242,8 @@ impl Lanes {
         Ok(notes)
     }
 
-    /// Forgets whose work lay in a lane whose checkout is gone; says whether it was. Nobody else may be at
-    /// work there.
+    /// Removes the owner note of a lane whose checkout is gone. Returns true if the checkout is gone. No other process
+    /// may use the lane meanwhile.
     pub fn forget_lost(&self, note: &Note) -> io::Result<bool> {
         let dir = self.slot_path(note.slot);
         if fs::symlink_metadata(dir.join(&note.target)).is_ok() {
@@ -250,7 +255,7 @@ impl Lanes {
         }
     }
 
-    /// Refuses a root that is inside any repository, the target's own among them.
+    /// Fails if the root is inside any repository, the target's own included.
     fn refuse_repository(&self) -> Result<(), ClaimError> {
         let made = self.root.ancestors().find(|above| above.exists()).unwrap_or(&self.root);
         let real = made.canonicalize_utf8().map_err(|source| failed("find", made, source))?;
@@ -272,7 +277,7 @@ fn failed(doing: &'static str, path: &Utf8Path, source: io::Error) -> ClaimError
     ClaimError::Io { doing, path: path.to_owned(), source }
 }
 
-/// Takes the lock of a slot, and writes who has it.
+/// Takes the lock of a slot and writes the process id of the holder into it.
 fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
     let mut lock = open.map_err(|source| failed("open", path, source))?;
@@ -293,7 +298,7 @@ fn take(slot: u32, path: &Utf8Path) -> Result<File, ClaimError> {
     Ok(lock)
 }
 
-/// Brings the checkout of a lane to where it can be entered; says where a broken one went.
+/// Makes the checkout of a lane usable. Returns the path to which a broken one was moved.
 fn prepare(
     lane: &mut Lane,
     slot: u32,
@@ -321,7 +326,8 @@ fn prepare(
             return Err(ClaimError::Foreign { path: checkout, why });
         }
         Some(marker) if there && marker.progress == Progress::Ready => {
-            // One that cannot even be looked at is not whole: whatever ran there may have closed it.
+            // A checkout that cannot even be examined counts as broken: a process in it may have changed its
+            // permissions.
             if lane.room.is_whole().unwrap_or(false) {
                 return Ok(None);
             }
@@ -334,14 +340,14 @@ fn prepare(
     Ok(moved)
 }
 
-/// Makes the repository of a lane in whose place there is nothing.
+/// Creates the repository of a lane whose checkout does not exist.
 fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimError> {
     let checkout = lane.room.checkout();
     let write = |marker: &Marker| {
         marker.save(&lane.marker).map_err(|source| failed("write", &lane.marker, source))
     };
     write(&marker)?;
-    // What the note says lay in a checkout that is gone.
+    // The note is about a checkout that is gone.
     lane.owner.forget().map_err(|source| failed("empty", checkout, source))?;
     lane.forget_hydration().map_err(|source| failed("empty", checkout, source))?;
     lane.room.forget(base)?;
@@ -350,13 +356,13 @@ fn make(lane: &Lane, marker: Marker, base: Option<&str>) -> Result<(), ClaimErro
 }
 
 impl Lane {
-    /// Moves the checkout aside as it is, without git and without looking into it, and makes it anew: for one in which
-    /// nothing can be done any more because of what was left there. Says where the old one went; none where there was
-    /// nothing any more.
+    /// Moves the checkout aside unchanged and creates it anew: for one in which no operation succeeds any more because
+    /// of its content. Neither runs git nor looks into the old checkout. Returns its new path; `None` if it was already
+    /// gone.
     ///
-    /// 1. The rename. A crash after it finds no checkout, and the next claim makes one.
-    /// 2. The marker says that a checkout is being made.
-    /// 3. The repository is made, and the marker says so.
+    /// 1. Rename the checkout. After a crash the next claim finds none and creates one.
+    /// 2. Write the marker with `preparing`.
+    /// 3. Create the repository, then write the marker with `ready`.
     pub fn renew(&self) -> Result<Option<Utf8PathBuf>, ClaimError> {
         let checkout = self.room.checkout();
         let read = |source| failed("read", &self.marker, source);
@@ -372,7 +378,7 @@ impl Lane {
     }
 }
 
-/// Whose a lane is that is not the one asked for.
+/// Classifies a lane whose marker names another slot or repository.
 fn not_ours(checkout: Utf8PathBuf, slot: u32, target: &Target, marker: Marker) -> ClaimError {
     if marker.slot != slot && marker.is_of(marker.slot, target) {
         return ClaimError::Copied { path: checkout, slot: marker.slot };
@@ -380,7 +386,7 @@ fn not_ours(checkout: Utf8PathBuf, slot: u32, target: &Target, marker: Marker) -
     ClaimError::OtherPrimary { path: checkout, primary: marker.primary_path }
 }
 
-/// Moves what is in the place of a checkout to a free name in `aside`; no link is followed.
+/// Moves whatever is at the path of a checkout to a free name in `aside`, without following a link.
 fn move_aside(
     checkout: &Utf8Path,
     aside: &Utf8Path,
@@ -401,7 +407,7 @@ fn move_aside(
     let broken = found(checkout)?;
     let mut permissions = broken.permissions();
     if broken.is_dir() && permissions.mode() & 0o700 != 0o700 {
-        // A directory can be moved to another only by whoever may write in it.
+        // Moving a directory into another one changes its `..`, which takes write permission in it.
         permissions.set_mode(permissions.mode() | 0o700);
         if fs::set_permissions(checkout, permissions.clone()).is_err() {
             dir::unfasten(checkout);
@@ -417,7 +423,7 @@ fn move_aside(
     }
     fs::rename(checkout, &to)
         .or_else(|source| {
-            // Whoever may set these may also leave them: the flag that forbids every change, or a mount.
+            // A process with the right privileges can leave an immutable flag or a mount behind.
             dir::unfasten(checkout);
             fs::rename(checkout, &to).map_err(|_| source)
         })
@@ -425,7 +431,7 @@ fn move_aside(
     Ok(to)
 }
 
-/// Removes what an interrupted creation left, which is a repository without any file.
+/// Removes the remains of an interrupted creation: a repository without any file.
 fn remove_interrupted(checkout: &Utf8Path) -> Result<(), ClaimError> {
     let entries = checkout.read_dir_utf8().map_err(|source| failed("read", checkout, source))?;
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Directories opened relative to one another, never through a symbolic link.
+//! File operations by directory handles, which never follow a symbolic link.
 
 use std::{
     ffi::{CStr, CString},
@@ -11,9 +11,10 @@ use camino::Utf8Path;
 use pdca_process::Tool;
 use rustix::fs::{self as sys, AtFlags, FileType, OFlags};
 
-/// Makes room for a file below `root`: its parents are directories and its own name is free.
+/// Makes room for a file below `root`: creates its parents and removes whatever has its name.
 ///
-/// A link or a file in their place is removed, and never followed. For trees in which nothing runs.
+/// A link or a file in place of a parent is removed, never followed. Only for trees in which no process runs: the path
+/// is checked and used in two steps.
 pub(crate) fn make_room(root: &Path, path: &Path) -> io::Result<()> {
     let mut place = root.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -35,14 +36,14 @@ pub(crate) fn make_room(root: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file of a working tree that was tracked, and the directories it leaves empty.
+/// Removes a file of a working tree that was tracked, and the directories that become empty.
 ///
-/// What is not there any more, or is a directory by now, is left alone.
+/// A missing file, or a directory in its place, is left alone.
 pub(crate) fn remove_tracked(root: &Utf8Path, path: &[u8]) -> io::Result<()> {
     let mut above = vec![open_root(root)?];
     let mut names = Vec::new();
     for name in path.split(|byte| *byte == b'/') {
-        // A path may come from an index that a program in the lane wrote.
+        // The path may come from an index that a program in the lane wrote.
         if matches!(name, b"" | b"." | b".." | b".git") {
             return Ok(());
         }
@@ -79,12 +80,12 @@ pub(crate) fn open_root(root: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-/// Opens a directory to look at it, and leaves it as it is.
+/// Opens a directory for reading, without changing its mode.
 pub(crate) fn open_only(path: &Utf8Path) -> io::Result<OwnedFd> {
     Ok(sys::open(path.as_std_path(), DIR, sys::Mode::empty())?)
 }
 
-/// Opens a directory, never through a link; `takes` also takes the permission to change it.
+/// Opens a directory, never through a link. With `takes`, gives its owner full permission.
 pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::Result<OwnedFd> {
     let dir = match sys::openat(above, name, DIR, sys::Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) if takes => {
@@ -99,7 +100,7 @@ pub(crate) fn open_dir(above: BorrowedFd<'_>, name: &CStr, takes: bool) -> io::R
     Ok(dir)
 }
 
-/// Builds leave read-only directories behind; git does not track what may be done in one.
+/// Gives the owner full permission. Builds leave read-only directories behind, and git does not track their modes.
 fn permit(dir: BorrowedFd<'_>) -> io::Result<()> {
     let mode = sys::Mode::from_raw_mode(sys::fstat(dir)?.st_mode);
     if !mode.contains(sys::Mode::RWXU) {
@@ -108,7 +109,7 @@ fn permit(dir: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is in a directory that was opened just now.
+/// Lists a directory that was opened just now.
 pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> {
     let mut names = Vec::new();
     let mut buffer = Vec::with_capacity(16 << 10);
@@ -129,9 +130,9 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Vec<(CString, FileType)>> 
     Ok(names)
 }
 
-/// Removes a directory with everything in it, or whatever has its name; follows no link.
+/// Removes a directory with its content, or whatever has its name, without following a link.
 ///
-/// Says whether anything was there. The directory it is in must exist.
+/// Returns true if it existed. The parent directory must exist.
 pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -147,8 +148,8 @@ pub(crate) fn remove_at(path: &Utf8Path) -> io::Result<bool> {
     }
 }
 
-/// Gets rid of what a child could do with as it liked: removes it, whatever its modes, or, where even that fails, moves
-/// it below `aside` under a free name. No link is followed; what is not there is no error.
+/// Removes a path that a child could have modified in any way, whatever its modes. If that fails, moves it below
+/// `aside` under a free name. Follows no link; a missing path is not an error.
 pub fn discard(path: &Utf8Path, aside: &Utf8Path) -> io::Result<()> {
     if path.parent().is_none_or(|above| !above.is_dir()) {
         return Ok(());
@@ -176,8 +177,8 @@ pub(crate) fn remove(above: BorrowedFd<'_>, name: &CStr, kind: FileType) -> io::
     Ok(sys::unlinkat(above, name, AtFlags::REMOVEDIR)?)
 }
 
-/// Takes off a directory what keeps its owner from moving it: the flags "immutable" and "append only", and whatever is
-/// mounted on it. Where that cannot be done, the move that follows says why.
+/// Clears everything that keeps the owner of a directory from moving it: the immutable and append-only flags, and any
+/// mount on it. Errors are ignored, because the move that follows reports the cause.
 pub(crate) fn unfasten(path: &Utf8Path) {
     #[cfg(target_os = "linux")]
     {
@@ -194,7 +195,7 @@ pub(crate) fn unfasten(path: &Utf8Path) {
     }
 }
 
-/// Makes the directory at `path` an empty one, whatever is there; no link is followed.
+/// Replaces whatever is at `path` with an empty directory, without following a link.
 pub(crate) fn empty(path: &Utf8Path) -> io::Result<()> {
     remove_at(path)?;
     Ok(sys::mkdir(path.as_std_path(), sys::Mode::RWXU)?)

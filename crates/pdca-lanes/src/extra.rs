@@ -1,4 +1,4 @@
-//! More checkouts beside that of a lane, worktrees of the lane's own repository.
+//! Additional checkouts beside that of a lane: worktrees of the lane's own repository.
 
 use std::{io, sync::atomic::AtomicBool};
 
@@ -14,14 +14,14 @@ use crate::{
     worktree::{self, REASON},
 };
 
-/// What follows the name of the target in the name of the directory of its further checkouts.
+/// The suffix of the directory of additional checkouts of a target.
 pub(crate) const EXTRA: &str = ".trees";
 
 impl Lane {
-    /// Makes a further checkout of a commit, detached, in `<target>.trees/<name>` of the slot.
+    /// Creates an additional checkout of a commit, detached, in `<target>.trees/<name>` of the slot.
     ///
-    /// It is a worktree of the lane's own repository: what is committed there is in the lane, and
-    /// nothing of it is in the primary unless the lane itself is a worktree of that.
+    /// It is a worktree of the lane's own repository: its commits are in the lane, and nothing of it is in the primary
+    /// unless the lane itself is a worktree of the primary.
     pub fn add_worktree(&self, name: &str, commit: &str) -> Result<Utf8PathBuf, LaneError> {
         let place = self.extra_path(name)?;
         let repo = self.room.enter()?;
@@ -51,7 +51,7 @@ impl Lane {
         Ok(place)
     }
 
-    /// Removes a further checkout; says whether it was there. What is in it is not saved.
+    /// Removes an additional checkout. Returns true if it existed. Work in it is lost.
     pub fn remove_worktree(&self, name: &str) -> Result<bool, LaneError> {
         let place = self.extra_path(name)?;
         let there = dir::remove_at(&place)
@@ -68,7 +68,7 @@ impl Lane {
         let slot = self.path().parent().ok_or_else(bad)?;
         let target = self.path().file_name().ok_or_else(bad)?;
         let failed = |source| LaneError::Io { doing: "make a directory", source };
-        // What a registration says of it is free of links.
+        // git registers worktrees by their real path.
         let all = slot.canonicalize_utf8().map_err(failed)?.join(format!("{target}{EXTRA}"));
         match fs::create_dir(&all) {
             Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
@@ -82,7 +82,7 @@ impl Lane {
         Ok(all.join(name))
     }
 
-    /// Forgets the registration of a checkout that is gone.
+    /// Removes the registration of a checkout that is gone.
     fn forget_extra(&self, place: &Utf8Path) -> Result<(), LaneError> {
         let forgotten = || -> io::Result<()> {
             match worktree::find(&self.room.common_dir(), place)? {

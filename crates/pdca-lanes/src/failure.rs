@@ -1,4 +1,4 @@
-//! What can go wrong in a lane.
+//! The errors of operations in a lane.
 
 use std::io;
 
@@ -7,43 +7,42 @@ use thiserror::Error;
 
 use crate::{feature::Feature, patch::PatchError};
 
-/// Why an operation in a lane did not happen.
+/// Failure of an operation in a lane.
 #[derive(Debug, Error)]
 pub enum LaneError {
-    /// Something in the lane is not as we left it, and working there could write elsewhere.
+    /// The lane was modified in such a way that working in it could write elsewhere.
     #[error("{path} {why}")]
     Damaged {
-        /// What was looked at.
+        /// The damaged path.
         path: Utf8PathBuf,
-        /// What is wrong with it.
+        /// The damage in words.
         why: &'static str,
     },
-    /// A path that git's own files cannot carry.
+    /// The path contains a character that git's own files cannot hold.
     #[error("{path:?} cannot be used as a path of a lane")]
     Path {
         /// The path.
         path: Utf8PathBuf,
     },
-    /// A name that cannot be part of a ref.
+    /// The name cannot be part of a ref.
     #[error("{name:?} cannot be the name of a ref")]
     Name {
-        /// What was given.
+        /// The name as given.
         name: String,
     },
-    /// A branch of this name is there already, and is not what HEAD of the lane is on.
+    /// A branch of this name exists, and HEAD of the lane is not on it.
     #[error("there is a branch {branch:?} already")]
     BranchTaken {
         /// The branch.
         branch: String,
     },
-    /// The commit is not in the target, or is none. One that is there and cannot be read is
-    /// [`Objects`](Self::Objects).
+    /// The target has no such commit. A commit that exists but cannot be read is [`Objects`](Self::Objects).
     #[error("no commit {commit:?}")]
     NoSuchCommit {
-        /// What was given.
+        /// The id as given.
         commit: String,
     },
-    /// The tree asks for something that a lane does not honour. Nothing was changed.
+    /// The tree uses a feature that a lane does not support. Nothing was changed.
     #[error("the tree {0}")]
     Unsupported(Feature),
     /// A file of the tree could not be written.
@@ -52,7 +51,7 @@ pub enum LaneError {
         /// The first such path.
         path: String,
     },
-    /// The destination of a copy has something in it.
+    /// The destination of a copy is not empty.
     #[error("{path} is not empty")]
     NotEmpty {
         /// The destination.
@@ -61,80 +60,81 @@ pub enum LaneError {
     /// Objects, refs or the index could not be read or written.
     #[error("cannot {doing}")]
     Objects {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// Why not.
+        /// The underlying error.
         #[source]
         source: Box<gix::Error>,
     },
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot {doing}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file, or all changed files together, are too large to be hashed; git was not asked to.
+    /// A file, or all changed files together, are too large to hash. git was not started.
     #[error("{path} has {size} bytes, the limit is {limit}")]
     TooLarge {
-        /// The file that is over the limit, or the largest of those that are over it together.
+        /// The file that exceeds the limit, or the largest of those that exceed it together.
         path: String,
-        /// Its size, or theirs.
+        /// The size of the file, or the sum.
         size: u64,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// git ended with an error.
+    /// git exited with an error.
     #[error("cannot {doing}: git ended with {code}: {said}")]
     Git {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// How git ended.
+        /// The exit code of git.
         code: i32,
-        /// What it said.
+        /// The standard error of git.
         said: String,
     },
     /// git could not be run to its end.
     #[error("cannot run git")]
     Tool {
-        /// Why not.
+        /// The error of the run.
         #[source]
         source: pdca_process::ToolError,
     },
-    /// There is no git.
+    /// No usable git was found.
     #[error("cannot find git")]
     NoGit {
-        /// Why not.
+        /// The error of the search.
         #[source]
         source: pdca_process::GitError,
     },
 }
 
-/// Why a patch was not applied. Nothing was changed.
+/// Failure to apply a patch. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum ApplyError {
-    /// The patch itself was refused, before git saw it.
+    /// The patch was rejected before git saw it.
     #[error(transparent)]
     Refused(#[from] PatchError),
-    /// The patch does not fit the checkout.
+    /// The patch does not match the checkout.
     #[error("the patch does not apply: {reason}")]
     DoesNotApply {
-        /// The file that did not fit, where git names one.
+        /// The file that did not match, if git names one.
         file: Option<String>,
         /// The line of the patch, counted from 1.
         line: Option<usize>,
-        /// git's reason.
+        /// The message of git.
         reason: String,
     },
-    /// Something else went wrong.
+    /// An operation in the lane failed.
     #[error(transparent)]
     Lane(#[from] LaneError),
 }
 
 impl LaneError {
-    /// Whether what lies in the lane is the cause, so that the same operation does well in a lane that is made anew.
+    /// Returns true if the content of the lane is the cause, so that the operation would succeed in a lane created
+    /// anew.
     pub fn is_of_the_lane(&self) -> bool {
         match self {
             Self::Damaged { .. }
@@ -149,7 +149,8 @@ impl LaneError {
                     | io::ErrorKind::ReadOnlyFilesystem
                     | io::ErrorKind::Interrupted
             ),
-            // A git that hangs does so over what lies there; one that was stopped or is absent does not.
+            // A git that hangs does so because of the content of the lane; one that was cancelled or is missing does
+            // not.
             Self::Tool { source } => matches!(
                 source,
                 pdca_process::ToolError::TimedOut { .. }

@@ -1,10 +1,9 @@
-//! One tree written to many directories at once.
+//! Writing one tree to many directories at once.
 //!
-//! The tree is walked once and each blob is decoded once, then written to every place. Threads
-//! take whole directories, files are opened relative to a handle of theirs, and the stat data
-//! that is at hand then goes straight into the index of each place. File times are set back by
-//! some seconds: a file as young as its index would be read again by git, because a change in
-//! the same second would not show in its time.
+//! The tree is walked once and each blob is decoded once, then written to every directory. Threads take whole
+//! directories and open files relative to their handles. The stat data that is at hand then goes directly into the
+//! index of each checkout. File times are set back by some seconds: git would read a file again that is as young as its
+//! index, because a change within the same second would not show in its time.
 
 mod image;
 mod plan;
@@ -22,7 +21,7 @@ use crate::failure::LaneError;
 
 /// Writes the files of the plan below each root, none of which has any of them yet.
 ///
-/// Says for each root what the stat data of each file is; `tell` hears how many are written.
+/// Returns the stat data of each file for each root. `tell` is called with the number of files written.
 pub(crate) fn write(
     plan: &WritePlan,
     repo: &gix::Repository,

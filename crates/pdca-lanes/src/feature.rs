@@ -1,29 +1,29 @@
-//! What lanes do not support, and what to do about it.
+//! Repository features that lanes do not support, and their remedies.
 
 use thiserror::Error;
 
-/// What a private checkout would get wrong, and is refused by name.
+/// A feature that a private checkout would get wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Feature {
-    /// History ends early; `git fetch --unshallow` completes it.
+    /// The history is incomplete; `git fetch --unshallow` completes it.
     #[error("is a shallow clone")]
     Shallow,
-    /// Objects are missing until someone asks the remote for them.
+    /// Some objects are only on the remote.
     #[error("is a partial clone of remote {remote:?}")]
     Partial {
-        /// Who has the missing objects.
+        /// The remote that has the missing objects.
         remote: String,
     },
     /// Only a part of the tree is checked out; `git sparse-checkout disable` ends it.
     #[error("uses sparse checkout")]
     Sparse,
-    /// Refs are kept in a format that this build cannot read.
+    /// The refs are stored in a format that gix cannot read.
     #[error("keeps its refs as {format:?}")]
     RefStorage {
         /// The value of `extensions.refStorage`.
         format: String,
     },
-    /// Content passes through a program on its way to the working tree.
+    /// A program converts content on its way to the working tree.
     #[error("needs the content filter {filter:?} ({file})")]
     Filter {
         /// The name of the filter.
@@ -31,7 +31,7 @@ pub enum Feature {
         /// The file that asks for it.
         file: String,
     },
-    /// Content is rewritten in a way that differs between implementations.
+    /// Content is converted in a way that differs between implementations.
     #[error("uses the attribute {attribute:?} ({file})")]
     Attribute {
         /// The name of the attribute.
@@ -42,7 +42,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// What makes the repository fit: a command where there is one, else advice.
+    /// Returns the command that makes the repository usable, or advice if there is none.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Shallow => "run `git fetch --unshallow` in it",

@@ -1,7 +1,7 @@
-//! Everything that goes through the program `git`, and why.
+//! Every call of the program `git`, each with the reason why gix does not do it.
 //!
-//! Always with an explicit repository, so that git never climbs to another one, with a
-//! private index where one is needed, and with nothing of the user's configuration.
+//! git always gets an explicit repository, so that it never searches the parent directories for another one, a private
+//! index where it needs one, and nothing of the user's configuration.
 
 use std::{io, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     stage::{ATTRIBUTES, NEW_INDEX},
 };
 
-/// Longer than any of these takes on a large repository; a git that hangs must end.
+/// The timeout of a git command: longer than any takes on a large repository.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What must hold whatever a configuration file says.
+/// Settings that override every configuration file.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -46,16 +46,15 @@ const SETTINGS: &[&str] = &[
     "submodule.recurse=false",
 ];
 
-/// Where git works and with which index.
+/// A repository and the index that git works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Git<'a> {
     pub(crate) room: &'a Room,
     pub(crate) index: &'a Utf8Path,
-    /// Ends git when an end is asked for: what it was about is done again.
+    /// Ends git on cancellation; its work is repeated later.
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
-/// What git said.
 #[derive(Debug)]
 pub(crate) struct GitOutput {
     pub(crate) code: i32,
@@ -66,8 +65,8 @@ pub(crate) struct GitOutput {
 impl Git<'_> {
     /// Stages the whole working tree into the index.
     ///
-    /// Through git because only git is the authority on what a file becomes on its way into a
-    /// commit: line ends, modes, what is ignored, what replaces what.
+    /// Done by git because git is the authority on how a file enters a commit: line ends, modes, ignore rules, and
+    /// files that replace directories.
     pub(crate) fn add_all(&self, nested: &[BString]) -> Result<(), LaneError> {
         let mut paths = b".\0".to_vec();
         for path in nested {
@@ -79,16 +78,16 @@ impl Git<'_> {
         self.must("stage the working tree", &args, paths).map(drop)
     }
 
-    /// Compares files whose stat data is not known, and notes it for those that are the same.
+    /// Compares the files without known stat data, and records it for those that are unchanged.
     ///
-    /// Through git because only git says what counts as the same, and because it refuses to
-    /// apply a patch to a file that it has not compared.
+    /// Done by git because it decides whether a file is unchanged, and because it refuses to apply a patch to a file
+    /// that it has not compared.
     pub(crate) fn refresh(&self) -> Result<(), LaneError> {
-        // Ends with an error when some file differs, which is for whoever comes next to judge.
+        // Exits with an error if some file differs; the caller finds that out by itself.
         self.run(&["update-index", "-q", "--refresh"], Vec::new(), &[]).map(drop)
     }
 
-    /// Writes the index as a tree. Through git because gix has no such call.
+    /// Writes the index as a tree. Done by git because gix has no such function.
     pub(crate) fn write_tree(&self) -> Result<String, LaneError> {
         let said = self.must("write the tree", &["write-tree"], Vec::new())?;
         Ok(said.stdout.to_str_lossy().trim().to_owned())
@@ -96,7 +95,7 @@ impl Git<'_> {
 
     /// Applies a patch to working tree and index, all of it or nothing.
     ///
-    /// Through git because gix does not apply patches.
+    /// Done by git because gix does not apply patches.
     pub(crate) fn apply(&self, patch: &[u8]) -> Result<GitOutput, LaneError> {
         self.run(
             &["apply", "--index", "--binary", "-p1", "--whitespace=nowarn", "-"],
@@ -105,9 +104,9 @@ impl Git<'_> {
         )
     }
 
-    /// The paths in the index whose file differs, by content where the stat data does not tell.
+    /// Returns the paths in the index whose file differs, by content if the stat data is not enough.
     ///
-    /// Through git for the same reason as staging: it decides what counts as different.
+    /// Done by git for the same reason as staging: it decides whether a file differs.
     pub(crate) fn changed(&self) -> Result<Vec<BString>, LaneError> {
         let args = [
             "diff",
@@ -123,11 +122,10 @@ impl Git<'_> {
         Ok(paths.map(BString::from).collect())
     }
 
-    /// The difference of two commits as a patch that git applies again, byte for byte the same.
+    /// Returns the difference of two commits as a patch that git can apply, always with the same bytes.
     ///
-    /// Through git because what people and tools expect of a patch is what git writes. The
-    /// plumbing command, which listens to the least configuration; attributes come from the
-    /// newer commit and not from whatever the working tree holds.
+    /// Done by git because people and tools expect the patch that git writes. Uses the plumbing command, which depends
+    /// on the least configuration. The attributes come from the newer commit, not from the working tree.
     pub(crate) fn diff(&self, base: &str, head: &str) -> Result<Vec<u8>, LaneError> {
         let args = [
             "diff-tree",
@@ -162,10 +160,10 @@ impl Git<'_> {
         succeeded("make the patch", said).map(|said| said.stdout)
     }
 
-    /// Runs git with the attributes of a commit, where it is too old to take them from there.
+    /// Runs git with the attributes of a commit, for versions without `GIT_ATTR_SOURCE`.
     ///
-    /// Where a file is missing in the working tree, git takes its attributes from the index. So it
-    /// gets an index of that commit, and a working tree in which everything is missing.
+    /// If a file is missing in the working tree, git reads its attributes from the index. So git gets an index of that
+    /// commit and an empty working tree.
     fn with_attributes_of(&self, commit: &str, args: &[&str]) -> Result<GitOutput, LaneError> {
         let name = self.index.as_str();
         let dir = format!("{}{ATTRIBUTES}", name.strip_suffix(NEW_INDEX).unwrap_or(name));
@@ -188,10 +186,10 @@ impl Git<'_> {
         Ok(said)
     }
 
-    /// Writes every ref but those of remotes, and HEAD, into a bundle at `path`, without the history
-    /// of `have`, and says which refs it has; none, and no file, when all of it is there already.
+    /// Writes HEAD and every ref except those of remotes into a bundle at `path`, without the history of `have`.
+    /// Returns the refs in it; `None`, without creating a file, if `have` already contains everything.
     ///
-    /// Through git because gix writes no bundles.
+    /// Done by git because gix writes no bundles.
     pub(crate) fn bundle(
         &self,
         path: &Utf8Path,
@@ -236,7 +234,7 @@ impl Git<'_> {
     }
 }
 
-/// A repository by its parts.
+/// The paths of a repository, for a git that must not search for one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GitLocation<'a> {
     pub(crate) git_dir: &'a Utf8Path,
@@ -246,10 +244,9 @@ pub(crate) struct GitLocation<'a> {
 }
 
 impl GitLocation<'_> {
-    /// The untracked files that the patterns in a file match, sorted; a repository among them ends
-    /// in `/`.
+    /// Returns the untracked files that the patterns in a file match, sorted; a repository among them ends in `/`.
     ///
-    /// Through git because the patterns are git's, and so is what counts as untracked.
+    /// Done by git because the patterns, and the meaning of untracked, are git's.
     pub(crate) fn matching(&self, patterns: &Utf8Path) -> Result<Vec<BString>, LaneError> {
         let from = format!("--exclude-from={patterns}");
         let args = ["ls-files", "--others", "--ignored", "-z", from.as_str()];

@@ -85,14 +85,14 @@ pub(crate) fn keep_rescue(
     Ok(())
 }
 
-/// The ref that holds what was rescued under a name.
+/// Returns the ref under which rescued work is kept.
 pub(crate) fn rescue_ref(name: &str) -> String {
     format!("refs/pdca/rescue/{name}")
 }
 
-/// The name as one component of a ref, and of a path: as it is where it can be one.
+/// Turns a name into a legal ref component and path component, unchanged where possible.
 pub(crate) fn ref_component(name: &str) -> String {
-    /// Leaves room for a number, and for the name of a lock file, in one name of a filesystem.
+    /// Leaves room in a file name for a number and for `.lock`.
     const LONGEST: usize = 150;
     if name.is_empty() {
         return "unknown".to_owned();
@@ -103,7 +103,7 @@ pub(crate) fn ref_component(name: &str) -> String {
             break;
         }
         let odd = letter.is_control() || " ~^:?*[\\/{".contains(letter);
-        // Neither at the start, nor after another.
+        // A ref component has no leading dot and no two dots in a row.
         let stray = letter == '.' && (legal.is_empty() || legal.ends_with('.'));
         legal.push(if odd || stray { '_' } else { letter });
     }
@@ -115,7 +115,7 @@ pub(crate) fn ref_component(name: &str) -> String {
     legal
 }
 
-/// Sets a ref; `through` follows HEAD to the branch it may be on.
+/// Sets a ref; with `through`, follows HEAD to its branch.
 pub(crate) fn move_ref(
     repo: &gix::Repository,
     name: &str,
@@ -127,7 +127,7 @@ pub(crate) fn move_ref(
     edit(repo, RefEdit::update(full, commit, expected, "pdca").with_deref(through))
 }
 
-/// Changes a ref, in nobody's name and at no time: the same change is the same bytes.
+/// Edits a ref with a fixed author and time, so that the same change writes the same bytes.
 pub(crate) fn edit(repo: &gix::Repository, edit: RefEdit) -> Result<(), LaneError> {
     let nobody = gix::actor::SignatureRef {
         name: "pdca".into(),

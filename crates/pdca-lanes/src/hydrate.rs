@@ -1,22 +1,20 @@
-//! What a lane needs beyond what git tracks: local settings, dependencies, warm build caches.
+//! Hydration: bringing files into a lane that git does not track, such as local settings, dependencies and warm caches.
 //!
-//! A fresh checkout has no `.env` and no `node_modules`. Hydration brings them, in this order:
-//! files that the primary's `.worktreeinclude` or `copy` names, links, seeds where the lane has
-//! none, then `install`, then `verify`. Only what git ignores comes in, so a hydrated lane is as
-//! clean as before.
+//! A fresh checkout has no `.env` and no `node_modules`. Hydration adds, in this order: files that the primary's
+//! `.worktreeinclude` or `copy` names, symbolic links, seeds where the lane has none, then runs `install`, then
+//! `verify`. Only ignored files are added, so a hydrated lane is as clean as before.
 //!
 //! ```text
-//!            digest of config, files, lock files = that of the stamp, files as they were left
+//!            digest of config, files, lock files equals the stamp's, and the files are unchanged
 //! no stamp ──────────────────────────────────────────────────────────────────► nothing to do
 //!    │ else                                                                          ▲
 //!    ▼                                                                               │
 //!  begun ── copy, link, seed ── install ── verify passed ── tree is clean ────────► passed
 //!    │  ▲
-//!    └──┘ found again (a crash, a failure): what is ignored in the lane is removed first
+//!    └──┘ found again (after a crash or a failure): ignored files in the lane are removed first
 //! ```
 //!
-//! A lane is hydrated when [`Lane::hydrate`] says so, and not before; whatever happens on the way,
-//! the next call begins from a clean tree.
+//! A lane may be used only after [`Lane::hydrate`] succeeded. After any failure the next call starts from a clean tree.
 
 mod config;
 mod failure;
@@ -44,38 +42,39 @@ use place::Placer;
 use select::{INCLUDE, Rules, Selection};
 use stamp::{HydrateProgress, Left, Stamp};
 
-/// What follows the name of the target in the name of the directory of its hydration.
+/// The suffix of the hydration directory of a target.
 pub(crate) const HYDRATION: &str = ".hydration";
-/// The stamp in that directory.
+/// The file name of the stamp in that directory.
 const STAMP: &str = "stamp.json";
-/// The largest list of files to include.
+/// The largest accepted `.worktreeinclude`, in bytes.
 const LARGEST_INCLUDE: u64 = 1 << 20;
-/// How many of the last lines of a log an error carries.
+/// The number of last log lines that an error carries.
 const LAST_LINES: usize = 10;
-/// How much of a line.
+/// The longest such line, in bytes.
 const LONGEST_LINE: usize = 400;
 
-/// How a lane is to be hydrated.
+/// The inputs of a hydration.
 #[derive(Debug, Clone)]
 pub struct Hydrate<'a> {
     /// The repository whose ignored files are copied.
     pub target: &'a Target,
-    /// What is to be done.
+    /// The files to bring and the commands to run.
     pub config: &'a HydrateConfig,
-    /// The environment of the commands: the lane's [private names](crate::PrivateNames).
+    /// The environment of the commands, with the lane's [private names](crate::PrivateNames).
     pub env: Env,
-    /// What the kernel keeps the commands from touching.
+    /// The sandbox of the commands.
     pub sandbox: Option<Sandbox>,
-    /// The lock that the supervisor of a command holds while anything of it is alive.
+    /// The lock that the supervisor of a command holds while any process of it is alive; see
+    /// [`Spec::hold`](pdca_process::Spec::hold).
     pub hold: Option<&'a Utf8Path>,
-    /// How many bytes of memory each command may have.
+    /// The memory cap of each command, in bytes.
     pub max_memory: Option<u64>,
-    /// What supervises the commands.
+    /// The program that supervises the commands.
     pub supervisor: Supervisor,
 }
 
 impl<'a> Hydrate<'a> {
-    /// As configured, with nothing else set.
+    /// Describes a hydration as configured, with defaults for everything else.
     pub fn new(target: &'a Target, config: &'a HydrateConfig) -> Self {
         Self {
             target,
@@ -89,33 +88,33 @@ impl<'a> Hydrate<'a> {
     }
 }
 
-/// What came of it. In each case the lane can be used.
+/// The outcome of a successful hydration. In each case the lane can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hydrated {
-    /// Nothing is configured and nothing was there.
+    /// Nothing is configured and nothing was hydrated before.
     Nothing,
-    /// The lane was hydrated already, from the same.
+    /// The lane was already hydrated from the same inputs.
     Warm,
-    /// It was hydrated just now.
+    /// The lane was hydrated now.
     Fresh(Placed),
 }
 
-/// How far the hydration of a lane got.
+/// The progress of the hydration of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HydrationState {
-    /// There was none.
+    /// The lane was never hydrated.
     None,
-    /// One was begun and did not pass: the lane must not be used before the next.
+    /// A hydration began and did not pass; the lane must not be used before the next one passes.
     Begun,
-    /// It passed.
+    /// The hydration passed.
     Passed,
 }
 
 impl Lane {
-    /// Brings what the lane needs beyond what git tracks, unless it is there already.
+    /// Brings the untracked files that the lane needs, unless they are already there.
     ///
-    /// To be called after a [`reset`](Self::reset) and before anything runs in the lane; the tree
-    /// must be clean. `watch` is told of the running command.
+    /// Must be called after a [`reset`](Self::reset) and before any process runs in the lane; the tree must be clean.
+    /// `watch` receives the signs of life of the running command.
     pub fn hydrate(
         &self,
         how: &Hydrate<'_>,
@@ -175,7 +174,7 @@ impl Lane {
             let bare = || HydrateError::Bare { primary: how.target.path().to_owned() };
             return if wanted { Err(bare()) } else { Ok(Selection::default()) };
         };
-        // Read here as well, because git would wait for a pipe.
+        // Checked here as well, because git would block on a FIFO.
         let included = files::read_bounded(primary.join(INCLUDE), LARGEST_INCLUDE)
             .map_err(|source| failed("use", primary)(io::Error::other(source)))?
             .is_some();
@@ -204,7 +203,7 @@ impl Lane {
         )
     }
 
-    /// This lane, and another that has the same target; the primary where there is none.
+    /// Returns the slot of this lane, and another lane with the same target, or else the primary.
     fn sharer(&self) -> (u32, Sharer) {
         let own = self.slot().unwrap_or_default();
         let name = self.target_name();
@@ -228,7 +227,7 @@ impl Lane {
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
         let tracked = self.stage.index_of(&repo, tree)?;
         for left in earlier.iter().flat_map(|stamp| &stamp.placed) {
-            // What the lane stands on by now may have a file of its own there.
+            // The commit that is checked out now may track a file at this path.
             if tracked.entry_by_path(left.path.as_str().into()).is_none() {
                 placer.take_back(&left.path).map_err(failed("remove", left.path.as_ref()))?;
             }
@@ -244,7 +243,7 @@ impl Lane {
         }
         for path in &selection.seeds {
             match placer.seed(path) {
-                // Somebody builds in the primary. Half a cache is worse than none.
+                // A build is writing in the primary. Half a cache is worse than none.
                 Err(err) if place::was_changing(&err) => {
                     placer.take_back(path).map_err(failed("remove", path.as_ref()))?;
                     placer.pass_over(format!("{path} ({err})").as_bytes());
@@ -300,7 +299,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The files of the tree that are changed, gone, or neither tracked nor ignored.
+    /// Returns the files that are changed, missing, or neither tracked nor ignored.
     fn dirt(&self) -> Result<Vec<String>, HydrateError> {
         let shown = |paths: Vec<Utf8PathBuf>| paths.into_iter().map(Utf8PathBuf::into_string);
         let mut paths: Vec<String> = shown(self.nested()?).collect();
@@ -315,14 +314,14 @@ impl Lane {
         Ok(paths)
     }
 
-    /// Removes what is ignored; the tree is clean otherwise.
+    /// Removes ignored files; the tree is clean otherwise.
     fn remove_ignored(&self) -> Result<(), LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
         checkout::reset(&repo, &self.room, &self.stage, tree, None, Spare::Nothing)
     }
 
-    /// Notes that what was put into the lane may be half gone from now on.
+    /// Marks the hydration as begun, because its files are about to be removed.
     pub(crate) fn doubt_hydration(&self) -> io::Result<()> {
         let path = self.hydration_dir().join(STAMP);
         match Stamp::load(&path)? {
@@ -333,7 +332,7 @@ impl Lane {
         }
     }
 
-    /// Forgets that the lane was hydrated: what was put there is gone.
+    /// Removes the stamp, after the hydrated files were removed.
     pub(crate) fn forget_hydration(&self) -> io::Result<()> {
         match fs::remove_file(self.hydration_dir().join(STAMP)) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
@@ -346,7 +345,7 @@ impl Lane {
     }
 }
 
-/// How far the hydration got that has this directory.
+/// Returns the progress of the hydration in this directory.
 pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
     match Stamp::load(&dir.join(STAMP)) {
         Ok(None) => HydrationState::None,
@@ -355,7 +354,7 @@ pub(crate) fn state(dir: &Utf8Path) -> HydrationState {
     }
 }
 
-/// The root of the user's checkout, or none in a bare repository.
+/// Returns the root of the user's checkout; `None` in a bare repository.
 fn workdir(target: &Target) -> Result<Option<Utf8PathBuf>, HydrateError> {
     let repo = target.repository();
     let Some(dir) = repo.workdir() else { return Ok(None) };
@@ -365,13 +364,13 @@ fn workdir(target: &Target) -> Result<Option<Utf8PathBuf>, HydrateError> {
     Ok(Some(dir))
 }
 
-/// Every path that is put into the lane by name.
+/// Returns every path that is put into the lane by name.
 fn paths(selection: &Selection) -> impl Iterator<Item = &str> {
     let links = selection.links.iter().map(|(path, _)| path);
     selection.copies.iter().chain(links).map(String::as_str)
 }
 
-/// What may be in the lane from now on: what an earlier hydration left, and what comes.
+/// Lists the paths that may exist in the lane from now on: those of the earlier hydration and the new ones.
 fn coming(selection: &Selection, earlier: Option<&Stamp>) -> Vec<Left> {
     let before = earlier.iter().flat_map(|stamp| &stamp.placed).map(|left| left.path.as_str());
     let mut all: Vec<&str> = before.chain(paths(selection)).collect();
@@ -380,7 +379,7 @@ fn coming(selection: &Selection, earlier: Option<&Stamp>) -> Vec<Left> {
     all.into_iter().map(Left::coming).collect()
 }
 
-/// The last lines of what a command said.
+/// Returns the last lines of the log of a command.
 fn end_of(job: &Utf8Path) -> Vec<String> {
     let lines: Vec<String> =
         read_log(job).map(|log| log.lines(LONGEST_LINE).collect()).unwrap_or_default();

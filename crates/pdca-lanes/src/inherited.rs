@@ -1,7 +1,7 @@
-//! What a new lane has of the primary's refs: where its remotes were, and its tags.
+//! The refs of the primary that a new lane starts with: remote-tracking branches and tags.
 //!
-//! Written as one packed file before the lane is a repository, so it is there whole or not at
-//! all. Branches and stash are not among them: those are the user's, and a lane has its own.
+//! They are written as one packed file before the lane is a repository, so a crash leaves all of them or none. Branches
+//! and the stash are the user's and are not copied.
 
 use std::{io, sync::Arc};
 
@@ -10,15 +10,15 @@ use gix::refs::{Category, TargetRef};
 
 use crate::target::Target;
 
-/// Refs to be written into a new repository.
+/// Refs to write into a new repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Inherited(Option<Arc<gix::ThreadSafeRepository>>);
 
-/// A file of the repository, and what it holds.
+/// The path of a file in the repository, and its content.
 type RefFile = (Utf8PathBuf, Vec<u8>);
 
 impl Inherited {
-    /// Those of the target, read when they are needed.
+    /// Uses the refs of the target, read when they are needed.
     pub(crate) fn of(target: &Target) -> Self {
         Self(Some(Arc::new(target.repository().into_sync())))
     }
@@ -27,7 +27,7 @@ impl Inherited {
         Self(None)
     }
 
-    /// Gives the files that hold them to the work.
+    /// Calls `work` with the files that hold the refs.
     pub(crate) fn with<Done>(
         &self,
         work: impl FnOnce(&[RefFile]) -> io::Result<Done>,
@@ -55,7 +55,7 @@ fn files(repo: &gix::Repository) -> gix::Result<Vec<RefFile>> {
             }
             TargetRef::Object(id) => {
                 let id = id.to_owned();
-                // One that leads to nothing would make the lane a damaged repository.
+                // A ref to a missing object would make the lane a damaged repository.
                 let Ok(peeled) = found.peel_to_id() else { continue };
                 let peeled = peeled.detach();
                 let mut line = id.to_string();

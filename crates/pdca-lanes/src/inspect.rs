@@ -1,4 +1,4 @@
-//! What lanes there are, and how each stands. Nothing is changed by looking.
+//! Reports on the lanes that exist. Reading them changes nothing.
 
 mod doctor;
 mod usage;
@@ -31,69 +31,68 @@ use crate::{
     walk::Walk,
 };
 
-/// A lane as it lies on disk.
+/// The state of a lane on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneReport {
-    /// The slot.
+    /// The slot number.
     pub slot: u32,
     /// The name of the target.
     pub target: String,
-    /// The checkout.
+    /// The path of the checkout.
     pub path: Utf8PathBuf,
-    /// What it is to the primary.
+    /// The relation to the primary.
     pub kind: LaneKind,
-    /// The common directory of the repository it was made from, where that was at the time.
+    /// The common directory of the repository it was created from, as of that time.
     pub primary: Utf8PathBuf,
-    /// How far its making got.
+    /// The progress of its creation.
     pub state: LaneState,
     /// The commit of the last reset.
     pub base: Option<String>,
     /// The commit that is checked out.
     pub head: Option<String>,
-    /// Whether files differ from that commit or are neither tracked nor ignored; none where that
-    /// cannot be told by looking.
+    /// True if files differ from that commit or are neither tracked nor ignored; `None` if only git could tell.
     pub dirty: Option<bool>,
-    /// Who works in the slot.
+    /// The process that works in the slot.
     pub holder: Option<LaneHolder>,
-    /// Whether what it needs beyond what git tracks is there.
+    /// The progress of its hydration.
     pub hydration: HydrationState,
-    /// Bytes on disk: the checkout, and what belongs to it beside it.
+    /// Bytes on disk of the checkout and the files that belong to it.
     pub size: u64,
-    /// When somebody last took the slot.
+    /// The time of the last claim of the slot.
     pub used: Option<SystemTime>,
 }
 
-/// How far the making of a lane got.
+/// The progress of the creation of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneState {
-    /// It is whole.
+    /// The lane is complete.
     Ready,
-    /// Its making was interrupted; the next claim completes it.
+    /// The creation was interrupted; the next claim completes it.
     Interrupted,
-    /// There is a marker and no checkout; the next claim makes it anew.
+    /// There is a marker but no checkout; the next claim creates one.
     Gone,
 }
 
-/// Who works in a slot.
+/// The holder of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaneHolder {
-    /// The process, by its own word.
+    /// The process id, as written into the lock file by the holder.
     pub pid: Option<u32>,
 }
 
-/// Why the lanes could not be looked at.
+/// Failure to inspect the lanes.
 #[derive(Debug, Error)]
 #[error("cannot look at {path}")]
 pub struct InspectError {
-    /// What was looked at.
+    /// The path that could not be read.
     pub path: Utf8PathBuf,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
 
 impl Lanes {
-    /// The lanes on disk, by slot and target. One whose marker cannot be read is left to
+    /// Returns the lanes on disk, ordered by slot and target. Those with an unreadable marker are left to
     /// [`doctor`](Self::doctor).
     pub fn list(&self) -> Result<Vec<LaneReport>, InspectError> {
         let mut lanes = Vec::new();
@@ -107,7 +106,7 @@ impl Lanes {
                 }
             }
         }
-        // Each is a walk over a whole tree, and they have nothing to do with one another.
+        // Each report walks a whole tree, and they are independent of one another.
         std::thread::scope(|scope| {
             let looks: Vec<_> =
                 lanes.iter().map(|(dir, marker)| scope.spawn(|| report(dir, marker))).collect();
@@ -118,12 +117,12 @@ impl Lanes {
         })
     }
 
-    /// The slots that have a directory, in order.
+    /// Returns the slots that have a directory, in order.
     pub fn slots(&self) -> Result<Vec<u32>, InspectError> {
         Ok(self.slot_dirs()?.into_iter().map(|(slot, _)| slot).collect())
     }
 
-    /// The slots with their directories, in order.
+    /// Returns the slots with their directories, in order.
     pub(crate) fn slot_dirs(&self) -> Result<Vec<(u32, Utf8PathBuf)>, InspectError> {
         let entries = match self.root().read_dir_utf8() {
             Ok(entries) => entries,
@@ -144,7 +143,7 @@ impl Lanes {
         Ok(slots)
     }
 
-    /// Who works in a slot, if anybody does.
+    /// Returns the holder of a slot, if it is held.
     pub fn holder(&self, slot: u32) -> Result<Option<LaneHolder>, InspectError> {
         let path = self.slot_path(slot).join(LOCK);
         holder(&path).map_err(|source| failed(&path, source))
@@ -155,7 +154,7 @@ fn failed(path: &Utf8Path, source: io::Error) -> InspectError {
     InspectError { path: path.to_owned(), source }
 }
 
-/// The markers in the directory of a slot, in order.
+/// Returns the markers in the directory of a slot, in order.
 fn markers(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, InspectError> {
     let mut markers = Vec::new();
     for entry in dir.read_dir_utf8().map_err(|source| failed(dir, source))? {
@@ -176,7 +175,7 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
         (true, Progress::Preparing) => LaneState::Interrupted,
         (true, Progress::Ready) => LaneState::Ready,
     };
-    // A repository that cannot be read is for the doctor to explain.
+    // An unreadable repository is explained by `doctor`.
     let seen = match state {
         LaneState::Ready => look(dir, marker).unwrap_or_default(),
         LaneState::Interrupted | LaneState::Gone => Seen::default(),
@@ -205,7 +204,8 @@ fn report(dir: &Utf8Path, marker: &Marker) -> Result<LaneReport, InspectError> {
     })
 }
 
-/// Who holds the lock at `path`. To ask is to share it for a moment, which whoever takes it allows for.
+/// Returns the holder of the lock at `path`. Probing shares the lock for a moment, which
+/// [`lock_alone`](pdca_process::lock_alone) allows for.
 fn holder(path: &Utf8Path) -> io::Result<Option<LaneHolder>> {
     let mut lock = match File::open(path) {
         Ok(lock) => lock,
@@ -223,15 +223,15 @@ fn holder(path: &Utf8Path) -> io::Result<Option<LaneHolder>> {
     }
 }
 
-/// What a look into a checkout shows.
+/// The state of a checkout, as far as it can be read.
 #[derive(Debug, Default)]
 struct Seen {
     head: Option<String>,
     dirty: Option<bool>,
 }
 
-/// Looks into a checkout without putting anything in order first, so nothing in it is obeyed: no
-/// program is run, and files are only compared.
+/// Examines a checkout without restoring its configuration first. So nothing in it is trusted: no program is run, and
+/// files are only compared.
 fn look(dir: &Utf8Path, marker: &Marker) -> Result<Seen, LaneError> {
     let checkout = dir.join(&marker.target);
     let repo = open_repository(&checkout)
@@ -241,7 +241,7 @@ fn look(dir: &Utf8Path, marker: &Marker) -> Result<Seen, LaneError> {
         return Ok(Seen::default());
     };
     let seen = Seen { head: Some(head.to_string()), dirty: None };
-    // A walk takes the permission it needs at the root, which would be a change.
+    // A walk gives itself permission at the root, which would be a change.
     let open =
         fs::metadata(&checkout).is_ok_and(|found| found.permissions().mode() & 0o700 == 0o700);
     if !open {
@@ -257,7 +257,7 @@ fn look(dir: &Utf8Path, marker: &Marker) -> Result<Seen, LaneError> {
     } else if found.different.is_empty() {
         Some(false)
     } else {
-        // Where content is converted, only git can say whether a file with other stat data differs.
+        // With converted content only git can tell whether a file with other stat data differs.
         plain.then_some(true)
     };
     Ok(Seen { dirty, ..seen })

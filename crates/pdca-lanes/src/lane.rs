@@ -1,4 +1,4 @@
-//! A private checkout, held.
+//! A claimed private checkout, and the operations on it.
 
 use std::{collections::BTreeMap, fs::File, io};
 
@@ -30,14 +30,14 @@ use crate::{
     walk::{Found, Spare, Walk},
 };
 
-/// The largest new or changed file that git is asked to hash. No patch that can be read holds one.
+/// The largest new or changed file that git is asked to hash. No patch of a readable size holds a larger one.
 const LARGEST_FILE: u64 = 256 << 20;
-/// How much all of them may have together.
+/// The largest sum of the sizes of all new and changed files.
 const LARGEST_CHANGE: u64 = 1 << 30;
 
-/// A private checkout of one target, ours for as long as this value lives.
+/// A private checkout of one target, held exclusively for as long as this value lives.
 ///
-/// What runs in it must have ended before any of these operations.
+/// Every process in it must have ended before any of these operations.
 #[derive(Debug)]
 pub struct Lane {
     pub(crate) room: Room,
@@ -51,103 +51,103 @@ pub struct Lane {
     pub(crate) lock: File,
 }
 
-/// How much of a lane a reset clears.
+/// The extent of a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reset {
-    /// Everything goes that the commit does not have, but for declared caches: what one tree left decides
-    /// nothing about another.
+    /// Removes everything that the commit does not have, except declared caches, so that the files of one tree cannot
+    /// influence another.
     #[default]
     Clean,
-    /// Ignored files stay, whatever left them.
+    /// Keeps all ignored files.
     Tracked,
-    /// Everything goes that the commit does not have, as in a lane made anew.
+    /// Removes everything that the commit does not have, as in a new lane.
     Pristine,
 }
 
-/// What became of the work in a lane that is about to be cleared.
+/// The outcome of [`Lane::save`].
 #[derive(Debug)]
 pub enum Saved {
-    /// There was none that a commit does not hold.
+    /// Every change was already in a commit.
     Nothing,
-    /// This commit of the lane holds it.
+    /// This commit of the lane holds the work.
     Commit(String),
-    /// The checkout was moved aside as it is, because of what lay in it, and was made anew.
+    /// The work could not be committed, so the checkout was moved aside unchanged and created anew.
     Aside {
-        /// Where it is; none where nothing was left to move.
+        /// The new path of the old checkout; `None` if nothing was left to move.
         path: Option<Utf8PathBuf>,
-        /// What could not be done in it.
+        /// The failure in the old checkout.
         why: LaneError,
     },
 }
 
-/// Who made a commit and when: values, so that the same change has the same id everywhere.
+/// The author and time of a commit, given as values so that the same change has the same id everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
     /// The name of author and committer.
     pub name: &'a str,
-    /// Their address.
+    /// The address of author and committer.
     pub email: &'a str,
-    /// Seconds since 1970, as UTC.
+    /// The time in seconds since 1970, UTC.
     pub seconds: i64,
 }
 
 impl Lane {
-    /// The root of the checkout.
+    /// Returns the root of the checkout.
     pub fn path(&self) -> &Utf8Path {
         self.room.checkout()
     }
 
-    /// What was last noted about the work in the checkout; none in one that was made anew.
+    /// Returns the last note about the work in the checkout; `None` in a new one.
     ///
-    /// The note lies beside the checkout, out of reach of what runs in it. One that is there and
-    /// cannot be read is an error: then it is not known whose work it is.
+    /// The note lies beside the checkout, out of reach of the processes in it. A note that exists but cannot be read is
+    /// an error, because then the owner of the work is unknown.
     pub fn owner(&self) -> io::Result<Option<Vec<u8>>> {
         self.owner.load()
     }
 
-    /// Notes whose work lies in the checkout now, in at most 4 KiB.
+    /// Records the owner of the work in the checkout, in at most 4 KiB.
     pub fn set_owner(&self, note: &[u8]) -> io::Result<()> {
         self.owner.store(note)
     }
 
-    /// Where the claim moved a checkout that was no working repository any more, if it found one.
+    /// Returns the path to which the claim moved a checkout that was no working repository any more, if it found one.
     ///
-    /// It is there as it was found: a link is still a link. This checkout was made anew.
+    /// Its content is unchanged, symbolic links included. The present checkout was created anew.
     pub fn moved_aside(&self) -> Option<&Utf8Path> {
         self.moved_aside.as_deref()
     }
 
-    /// What the checkout is to the primary.
+    /// Returns the relation of the checkout to the primary.
     pub fn kind(&self) -> LaneKind {
         self.room.kind()
     }
 
-    /// The commit of the last reset, or none in a lane that has no checkout yet.
+    /// Returns the commit of the last reset; `None` in a lane that was never reset.
     pub fn base(&self) -> Result<Option<String>, LaneError> {
         let marker = Marker::load(&self.marker)
             .map_err(|source| LaneError::Io { doing: "read the marker", source })?;
         Ok(marker.and_then(|marker| marker.base))
     }
 
-    /// The commit that is checked out, or none before the first reset.
+    /// Returns the commit that is checked out; `None` before the first reset.
     pub fn head(&self) -> Result<Option<String>, LaneError> {
         let repo = self.room.enter()?;
         Ok(history::head(&repo)?.map(|id| id.to_string()))
     }
 
-    /// Makes tracked files equal to the commit and removes what is neither tracked nor ignored.
+    /// Makes tracked files equal to the commit and removes files that are neither tracked nor ignored.
     ///
-    /// Ignored files stay, by the commit's own rules: build caches survive. Nothing that was in
-    /// the checkout is saved; that is what [`rescue`](Self::rescue) is for.
+    /// Files that the commit's own rules ignore stay, so build caches survive. Work in the checkout is lost unless it
+    /// was [rescued](Self::rescue) before.
     pub fn reset(&self, base: &str) -> Result<(), LaneError> {
         self.reset_with(base, Reset::Tracked)
     }
 
-    /// As [`reset`](Self::reset), and says what becomes of ignored files.
+    /// Like [`reset`](Self::reset), with the given treatment of ignored files.
     pub fn reset_with(&self, base: &str, what: Reset) -> Result<(), LaneError> {
         let hydration = |source| LaneError::Io { doing: "note that the hydration is gone", source };
-        // What hydration brought goes with the rest, and is brought again.
+        // Hydrated files are removed too, so the stamp must say so before the first of them is gone.
         let clears_all = what != Reset::Tracked;
         if clears_all {
             self.doubt_hydration().map_err(hydration)?;
@@ -180,24 +180,23 @@ impl Lane {
         self.drop_branch(&repo)
     }
 
-    /// As [`reset_with`](Self::reset_with), with HEAD on a branch of the lane's own, so that what
-    /// works there finds an ordinary checkout.
+    /// Like [`reset_with`](Self::reset_with), with HEAD on a branch of the lane's own, so that tools find an ordinary
+    /// checkout.
     ///
-    /// The branch is the lane's until the next reset or until the lane is removed, which remove it:
-    /// in the lane's own repository, or in the primary's for a lane of [`LaneKind::Worktree`]. Commits on
-    /// it that are to stay must be kept before, as by [`rescue`](Self::rescue). A branch of this name
-    /// that is there already and is not the lane's is never taken over.
+    /// The next reset and the removal of the lane delete the branch: in the lane's own repository, or in the primary's
+    /// for a lane of [`LaneKind::Worktree`]. Commits on it that are to stay must be kept before, as by
+    /// [`rescue`](Self::rescue). An existing branch of this name that is not the lane's is never taken over.
     pub fn reset_on(&self, base: &str, branch: &str, what: Reset) -> Result<(), LaneError> {
         self.reset_with(base, what)?;
         if self.has_branch(branch)? {
             return Err(LaneError::BranchTaken { branch: branch.to_owned() });
         }
-        // Before it is made, so that one that a crash leaves is known as ours.
+        // Recorded before the branch is created, so that a branch left by a crash is known as the lane's.
         self.note("note the branch", |marker| marker.branch = Some(branch.to_owned()))?;
         self.start_branch(branch)
     }
 
-    /// Puts HEAD on a commit that is checked out, and notes it as the base.
+    /// Puts HEAD on a commit that is checked out, and records it as the base.
     pub(crate) fn settle(
         &self,
         repo: &gix::Repository,
@@ -212,12 +211,12 @@ impl Lane {
         self.note_base(&commit.to_string())
     }
 
-    /// Keeps what a reset would lose, as `refs/pdca/rescue/<name>` of the lane.
+    /// Keeps everything that a reset would lose, under `refs/pdca/rescue/<name>` of the lane: uncommitted files that
+    /// are not ignored, and commits that the base does not have. Returns the commit that holds it; `None` if there was
+    /// nothing.
     ///
-    /// That is everything uncommitted that is not ignored, and commits that the base does not
-    /// have. Says which commit holds it, or none when there was nothing. A name that is taken
-    /// gets a number, and what cannot be part of a ref becomes `_` in it. Repositories inside the
-    /// checkout cannot be committed; they are moved beside it, to `rescued/<name>/`.
+    /// A number is appended to a name that is taken, and characters that a ref cannot have become `_`. Repositories
+    /// inside the checkout cannot be committed; they are moved beside it, to `rescued/<name>/`.
     pub fn rescue(&self, name: &str) -> Result<Option<String>, LaneError> {
         let name = &history::ref_component(name);
         let repo = self.room.enter()?;
@@ -231,7 +230,7 @@ impl Lane {
             return Ok(None);
         }
         let commit = if dirty {
-            // The time of the commit below it: a rescue of the same things is the same commit.
+            // The time of the parent commit, so that rescuing the same files again gives the same commit.
             let by = Signature {
                 name: "pdca",
                 email: "rescue@pdca.invalid",
@@ -245,8 +244,7 @@ impl Lane {
         Ok(Some(commit.to_string()))
     }
 
-    /// As [`rescue`](Self::rescue); a lane in which that cannot be done because of what lies there is
-    /// [renewed](Self::renew).
+    /// Like [`rescue`](Self::rescue), but a lane whose own state makes that impossible is [renewed](Self::renew).
     pub fn save(&self, name: &str) -> Result<Saved, ClaimError> {
         match self.rescue(name) {
             Ok(None) => Ok(Saved::Nothing),
@@ -256,7 +254,7 @@ impl Lane {
         }
     }
 
-    /// Applies a patch to the checkout, all of it or nothing, and commits nothing.
+    /// Applies a patch to the checkout, all of it or nothing, without a commit.
     pub fn apply(&self, patch: &[u8]) -> Result<(), ApplyError> {
         let scan = patch::scan(patch)?;
         let repo = self.room.enter()?;
@@ -279,7 +277,7 @@ impl Lane {
         Ok(self.stage.keep_scratch(&self.room)?)
     }
 
-    /// Commits everything that is not ignored, or says that nothing changed.
+    /// Commits everything that is not ignored. Returns `None` if nothing changed.
     pub fn commit_all(
         &self,
         message: &str,
@@ -297,26 +295,26 @@ impl Lane {
         Ok(Some(commit.to_string()))
     }
 
-    /// The difference of two commits as a patch: binary-safe, renames kept, always the same bytes.
+    /// Returns the difference of two commits as a patch: binary-safe, with renames, always the same bytes.
     pub fn diff(&self, base: &str, head: &str) -> Result<Vec<u8>, LaneError> {
         let repo = self.room.enter()?;
         let (base, head) = (history::find_commit(&repo, base)?, history::find_commit(&repo, head)?);
         self.git().diff(&base.to_string(), &head.to_string())
     }
 
-    /// The id of the working tree as it would be committed.
+    /// Returns the id of the tree that a commit of the working tree would have.
     pub fn tree(&self) -> Result<String, LaneError> {
         let repo = self.room.enter()?;
         Ok(self.snapshot(&repo)?.0.to_string())
     }
 
-    /// The id of the tree that a commit holds.
+    /// Returns the id of the tree of a commit.
     pub fn tree_of(&self, commit: &str) -> Result<String, LaneError> {
         let repo = self.room.enter()?;
         Ok(history::tree_of(&repo, history::find_commit(&repo, commit)?)?.to_string())
     }
 
-    /// The files of HEAD that are changed or gone, sorted. Names that are not UTF-8 are shown so.
+    /// Returns the files of HEAD that are changed or missing, sorted. Invalid UTF-8 in a name is replaced.
     pub fn changed_tracked(&self) -> Result<Vec<Utf8PathBuf>, LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
@@ -331,11 +329,10 @@ impl Lane {
         Ok(changed.iter().map(|path| path.to_str_lossy().into_owned().into()).collect())
     }
 
-    /// The repositories inside the checkout that are neither ignored nor submodules of HEAD, sorted.
+    /// Returns the repositories inside the checkout that are neither ignored nor submodules of HEAD, sorted.
     ///
-    /// Such a directory has a `.git` of its own, whatever that is, and is no part of what
-    /// [`commit_all`](Self::commit_all) commits. What is inside one is not looked at. Names that
-    /// are not UTF-8 are shown so.
+    /// Such a directory has an entry `.git`, of whatever kind, and is not part of what [`commit_all`](Self::commit_all)
+    /// commits. Its content is not examined. Invalid UTF-8 in a name is replaced.
     pub fn nested(&self) -> Result<Vec<Utf8PathBuf>, LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
@@ -344,7 +341,7 @@ impl Lane {
         let mut nested: Vec<Utf8PathBuf> = found
             .nested
             .iter()
-            // In a directory with tracked files only the `.git` itself is apart.
+            // In a directory with tracked files only the `.git` itself is reported.
             .map(|path| path.strip_suffix(b"/.git").unwrap_or(path).to_str_lossy().into_owned())
             .map(Utf8PathBuf::from)
             .collect();
@@ -352,7 +349,7 @@ impl Lane {
         Ok(nested)
     }
 
-    /// The files that are neither in HEAD nor ignored. Names that are not UTF-8 are shown so.
+    /// Returns the files that are neither in HEAD nor ignored. Invalid UTF-8 in a name is replaced.
     pub(crate) fn untracked(&self) -> Result<Vec<String>, LaneError> {
         let repo = self.room.enter()?;
         let tree = history::tree_of(&repo, self.require_head(&repo)?)?;
@@ -361,7 +358,7 @@ impl Lane {
         Ok(found.untracked.iter().map(|path| path.to_str_lossy().into_owned()).collect())
     }
 
-    /// Makes a throwaway checkout of HEAD, a repository of its own that only borrows objects.
+    /// Creates a throwaway checkout of HEAD at `dest`, as a repository of its own that only borrows objects.
     ///
     /// Nothing that is written there reaches the lane or the primary.
     pub fn copy_to(&self, dest: &Utf8Path) -> Result<(), LaneError> {
@@ -382,8 +379,8 @@ impl Lane {
         checkout::fill(&copy, history::tree_of(&copy, head)?, &[place], &|_, _| {})
     }
 
-    /// Puts those files of a [copy](Self::copy_to) that `is_of` names back to what they are in `base`: they go where `base`
-    /// has none. Says which they are; bytes that are no UTF-8 are replaced.
+    /// Restores the files of a [copy](Self::copy_to) that `is_of` selects to their state in `base`; those that `base`
+    /// does not have are removed. Returns the changed paths, with invalid UTF-8 replaced.
     pub fn put_back(
         &self,
         copy: &Utf8Path,
@@ -408,7 +405,7 @@ impl Lane {
             changed.push(path.to_str_lossy().into_owned());
         }
         let is_other = |(path, what): &(&BString, &(Mode, ObjectId))| now.get(*path) != Some(*what);
-        // A repository inside has no files of its own here.
+        // A submodule has no files of its own here.
         for (path, (mode, id)) in
             before.iter().filter(is_other).filter(|(_, (mode, _))| *mode != Mode::COMMIT)
         {
@@ -440,7 +437,6 @@ impl Lane {
         Ok(changed)
     }
 
-    /// As a place to be filled.
     pub(crate) fn place(&self) -> CheckoutPlace<'_> {
         CheckoutPlace { room: &self.room, stage: Some(&self.stage) }
     }
@@ -450,7 +446,7 @@ impl Lane {
         Git { room: &self.room, index, cancel }
     }
 
-    /// The tree of what is there, and the repositories in it that cannot be part of a tree.
+    /// Returns the tree of the working tree, and the repositories in it that cannot be part of a tree.
     fn snapshot(&self, repo: &gix::Repository) -> Result<(ObjectId, Vec<BString>), LaneError> {
         let head = history::tree_of(repo, self.require_head(repo)?)?;
         let (mut index, wished) = self.stage.index_with_wishes(repo, head)?;
@@ -471,8 +467,8 @@ impl Lane {
         Ok((tree, found.nested))
     }
 
-    /// Refuses files that git would be hashing for minutes, before it is asked to. A file without blocks counts as
-    /// long as it says it is: git reads every byte.
+    /// Fails for files that git would take minutes to hash. A sparse file counts with its full length, because git
+    /// reads every byte.
     fn refuse_large(&self, index: &gix::index::File, found: &Found) -> Result<(), LaneError> {
         let changed = found.different.iter().map(|at| index.entries()[*at].path(index));
         let paths = changed.chain(found.untracked.iter().map(|path| path.as_bstr()));
@@ -507,8 +503,8 @@ impl Lane {
         })
     }
 
-    /// What is checked out. Where somebody left HEAD on a branch without a commit, it is put back
-    /// on the base, so that what lies there counts as changes; none before the first reset.
+    /// Returns the commit that is checked out; `None` before the first reset. If HEAD was left on a branch without a
+    /// commit, puts it back on the base, so that the files count as changes.
     fn head_or_base(&self, repo: &gix::Repository) -> Result<Option<ObjectId>, LaneError> {
         if let Some(head) = history::head(repo)? {
             return Ok(Some(head));
@@ -519,7 +515,7 @@ impl Lane {
         Ok(Some(base))
     }
 
-    /// Whether the commit the lane was reset to has `commit` in its history.
+    /// Returns true if the base has `commit` in its history.
     fn base_has(&self, repo: &gix::Repository, commit: ObjectId) -> Result<bool, LaneError> {
         let Some(base) = self.base()? else {
             return Ok(false);
@@ -532,11 +528,11 @@ impl Lane {
     }
 
     fn note_base(&self, base: &str) -> Result<(), LaneError> {
-        // Lost with the power it would only make us rescue what needs no rescue.
+        // Not synced: if a power failure loses this, the only effect is an unnecessary rescue.
         self.note("note the base", |marker| marker.base = Some(base.to_owned()))
     }
 
-    /// Changes what the marker says, where that is not what it says already.
+    /// Updates the marker, unless the change makes no difference.
     pub(crate) fn note(
         &self,
         doing: &'static str,
@@ -554,21 +550,21 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // Closing the file would release it too, were it not for children that inherited it.
+        // Closing the file is not enough: a child that inherited the descriptor would keep the lock.
         drop(self.lock.unlock());
     }
 }
 
-/// Looks at the working tree, and lets the index know which files are the same and which not.
+/// Walks the working tree and updates the stat data in the index.
 ///
-/// git may compare times by the second only. It must not find a file unchanged that was
-/// changed within the second of its checkout, so nothing is left in the index to believe.
+/// git may compare times by the second only, and would take a file as unchanged that was changed within the second of
+/// its checkout. So the entries of files that may differ get no stat data at all.
 fn look(
     repo: &gix::Repository,
     room: &Room,
     index: &mut gix::index::File,
 ) -> Result<Found, LaneError> {
-    // What is committed here is judged by git; an attributes file that it may know is enough.
+    // An attributes file may convert content, and only git can tell then whether a file differs.
     let plain = !room.converts() && stage::attribute_files(index).next().is_none();
     let walk = Walk::looking(repo, index, plain)
         .map_err(|source| LaneError::objects("read the ignore rules", source))?;

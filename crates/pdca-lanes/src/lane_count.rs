@@ -1,4 +1,4 @@
-//! How many lanes were asked for: a number, or as many as the machine carries.
+//! The configured number of lanes: a number, or as many as the machine can carry.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A number of lanes as a person writes it, in a file, in a variable or behind a flag.
 ///
-/// There is no largest one: the caller cuts what the machine cannot carry.
+/// There is no upper limit: the caller reduces it to what the machine can carry.
 ///
 /// ```
 /// use pdca_lanes::LaneCount;
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize, Serializer};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneCount {
-    /// So many; 0 stands for 1.
+    /// This many lanes; 0 means 1.
     Number(u32),
-    /// What processors, memory, disk and ports allow.
+    /// As many as processors, memory, disk and ports allow.
     Auto,
 }
 
-/// A text that is no number of lanes.
+/// A text that is not a number of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a whole number that is not negative, or `auto`, is needed")]
 pub struct LaneCountError;
@@ -34,7 +34,7 @@ pub struct LaneCountError;
 const AUTO: &str = "auto";
 
 impl LaneCount {
-    /// The number, at least 1; none for `auto`.
+    /// Returns the number, at least 1; `None` for `auto`.
     pub fn number(self) -> Option<NonZeroU32> {
         match self {
             Self::Number(number) => Some(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)),
@@ -50,7 +50,7 @@ impl Default for LaneCount {
 }
 
 impl From<u64> for LaneCount {
-    /// More than 32 bits hold is more than any machine carries, so nothing is lost by the cut.
+    /// Caps the number at 32 bits, which is more than any machine can carry.
     fn from(number: u64) -> Self {
         Self::Number(u32::try_from(number).unwrap_or(u32::MAX))
     }
@@ -75,7 +75,7 @@ impl FromStr for LaneCount {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(LaneCountError);
         }
-        // Digits alone fail to parse only where they are too many.
+        // A string of digits fails to parse only if it is too long.
         Ok(Self::from(text.parse::<u64>().unwrap_or(u64::MAX)))
     }
 }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for LaneCount {
     }
 }
 
-/// By hand, because an untagged enum would not say what was expected.
+/// Deserializes by hand, because an untagged enum would not name the expected values in its error.
 struct NumberOrAuto;
 
 impl Visitor<'_> for NumberOrAuto {

@@ -1,9 +1,9 @@
-//! Private checkouts, lent and given back.
+//! Private git checkouts for work that runs in parallel.
 //!
-//! A [`Target`] is the user's repository; its checkout, the *primary*, is only ever read. A
-//! [`Lane`] is a private checkout of it: a repository of its own that borrows the primary's
-//! objects and has its own refs, index and configuration. Holding the `Lane` is holding the
-//! permit to work there; dropping it gives the slot back and leaves the directory for the next.
+//! A [`Target`] is the user's repository; its checkout, the *primary*, is only ever read. A [`Lane`] is a private
+//! checkout of it: a repository of its own that borrows the primary's objects and has its own refs, index and
+//! configuration. Holding the `Lane` is the permit to work there; dropping it frees the slot and leaves the directory
+//! for the next holder.
 //!
 //! ```no_run
 //! use camino::Utf8Path;
@@ -24,15 +24,13 @@
 //! ```
 //!
 //! # Invariants
-//! - Only directories below the root given to [`Lanes`], and the destination of
-//!   [`Lane::copy_to`], are written. Never the primary: no ref, no config, no index refresh. A lane
-//!   of [`LaneKind::Worktree`] is the exception that one asks for: its registration, its objects,
-//!   what it rescues and the branches started in it are in the primary's repository.
-//! - What runs in a lane may write anything in it, its `.git` included, and is not believed:
-//!   the configuration is put back before every operation, and what is known about files is
-//!   kept beside the checkout, not in its index.
-//! - Nothing is deleted that is not ours by a marker written before it was made.
-//! - The same tree, message and signature give the same commit, on every machine.
+//! - Only directories below the root given to [`Lanes`], and the destination of [`Lane::copy_to`], are written. The
+//!   primary is never written: no ref, no config, no index refresh. A lane of [`LaneKind::Worktree`] is the opt-in
+//!   exception: its registration, its objects, its rescue refs and its branches are in the primary's repository.
+//! - Processes in a lane may write anything in it, its `.git` included, and are not trusted: the configuration is
+//!   restored before every operation, and the stat data of files is kept beside the checkout, not in its index.
+//! - Nothing is deleted unless a marker, written before it was created, says that it belongs to a lane.
+//! - The same tree, message and signature give the same commit on every machine.
 
 #![warn(missing_docs)]
 

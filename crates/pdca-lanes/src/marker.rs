@@ -1,4 +1,4 @@
-//! What says that a directory is a lane of ours, kept beside the checkout.
+//! The marker beside a checkout, which records that the directory is a lane of ours.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use crate::{
     target::{Identity, Target},
 };
 
-/// The format that this build writes; a larger number is from a newer one.
+/// The format that this version writes; a greater number is from a newer version.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Whose checkout it is and how far it got.
+/// The repository, slot and progress of a checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marker {
     pub(crate) format: u32,
@@ -23,25 +23,24 @@ pub(crate) struct Marker {
     pub(crate) slot: u32,
     pub(crate) target: String,
     pub(crate) primary: Identity,
-    /// Where the primary was when the marker was written; it may move.
+    /// The path of the primary when the marker was written; the repository may have moved since.
     pub(crate) primary_path: Utf8PathBuf,
-    /// What the checkout is to the primary; markers from before there were two kinds say nothing.
+    /// The relation to the primary; absent in markers from before there were two kinds.
     #[serde(default)]
     pub(crate) kind: LaneKind,
-    /// The commit that the checkout was last reset to.
+    /// The commit of the last reset.
     pub(crate) base: Option<String>,
-    /// The branch that was made for the work in it, noted before it is made and until it is removed.
+    /// The branch of the work in the checkout, recorded from before it is created until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
 }
 
-/// How far the checkout got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Progress {
-    /// Written before the directory is touched, so that a crash is visible.
+    /// Written before the directory is touched, so that an interrupted creation is recognised.
     Preparing,
-    /// The repository is whole.
+    /// The repository is complete.
     Ready,
 }
 
@@ -60,12 +59,12 @@ impl Marker {
         }
     }
 
-    /// Whether it speaks of this slot and this repository, wherever that is now.
+    /// Returns true if the marker is for this slot and this repository, wherever that is now.
     pub(crate) fn is_of(&self, slot: u32, target: &Target) -> bool {
         self.slot == slot && self.target == target.name() && self.primary == target.identity()
     }
 
-    /// Reads the marker at `path`, if there is one.
+    /// Reads the marker at `path`, if it exists.
     pub(crate) fn load(path: &Utf8Path) -> io::Result<Option<Self>> {
         match fs::read(path) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -78,7 +77,7 @@ impl Marker {
         files::replace(path, &serde_json::to_vec_pretty(self)?)
     }
 
-    /// As [`save`](Self::save), for what may be lost with the power.
+    /// Like [`save`](Self::save), without a sync: for changes that a power failure may undo.
     pub(crate) fn note(&self, path: &Utf8Path) -> io::Result<()> {
         files::replace_unsynced(path, &serde_json::to_vec_pretty(self)?)
     }

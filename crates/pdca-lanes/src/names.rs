@@ -1,42 +1,41 @@
-//! Names that only one lane has: of its database, its containers, its ports, its temporary files.
+//! Names that are unique to one lane: its database, its containers, its temporary directory.
 //!
-//! Every name is `<prefix><slug>_<hash8>_l<slot>`. The slug is what a person reads: lower case,
-//! letters and digits, cut at 24. The hash is over the workspace and the whole slug as it was
-//! given, 40 bits of SHA-256 in 8 letters. Read from the right, a name takes itself apart in one
-//! way only: digits, `_l`, eight letters, `_`, the slug. So two slots never share a name, and
-//! neither do two slugs that differ after they were made legal; two that became equal, and two
-//! workspaces with the same slug, are told apart by the hash.
+//! Every name is `<prefix><slug>_<hash8>_l<slot>`. The slug is for people: lower case letters and digits, cut at 24.
+//! The hash covers the workspace and the whole slug as it was given: 40 bits of SHA-256 in 8 letters. Read from the
+//! right, a name can be split in one way only: digits, `_l`, eight letters, `_`, the slug. So two slots never share a
+//! name, and neither do two slugs that still differ after they were made legal. Two slugs that became equal, and two
+//! workspaces with the same slug, differ in the hash.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use sha2::{Digest as _, Sha256};
 
 /// The longest slug in a name.
 const LONGEST_SLUG: usize = 24;
-/// How many letters stand for the hash.
+/// The number of letters of the hash.
 const HASH_LETTERS: usize = 8;
 /// The digits of the hash: lower case, and legal wherever a letter or a digit is.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// What follows the name of the target in the name of its directory for temporary files.
+/// The suffix of the directory for temporary files of a target.
 pub(crate) const TMP: &str = ".tmp";
 
-/// Which workspace it is, for names that must differ between workspaces of one host.
+/// The identity of a workspace, for names that must differ between workspaces of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceId([u8; 32]);
 
 impl WorkspaceId {
-    /// The workspace at this path, which is absolute and free of symbolic links.
+    /// Identifies the workspace at this path, which must be absolute and free of symbolic links.
     pub fn of(canonical: &Utf8Path) -> Self {
         Self(Sha256::digest(canonical.as_str()).into())
     }
 
-    /// A number that follows from the workspace and nothing else.
+    /// Returns a number that depends only on the workspace.
     pub(crate) fn number(&self) -> u64 {
         u64::from_be_bytes(self.0[..8].try_into().expect("a digest has more than eight bytes"))
     }
 
-    /// The hash of this workspace and a slug.
+    /// Returns the hash of this workspace and a slug.
     fn hash(&self, slug: &str) -> String {
-        // The digest has one length, so workspace and slug cannot run into each other.
+        // The digest has a fixed length, so no two pairs of workspace and slug give the same input.
         let digest = Sha256::new().chain_update(self.0).chain_update(slug).finalize();
         let bits = digest[..5].iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
         let digit = |at: usize| usize::try_from(bits >> (5 * at) & 31).expect("five bits fit");
@@ -44,7 +43,7 @@ impl WorkspaceId {
     }
 }
 
-/// The private names of one lane, for the environment of whatever runs in it.
+/// The private names of one lane, for the environment of the processes in it.
 ///
 /// ```
 /// use pdca_lanes::{PrivateNames, WorkspaceId};
@@ -58,17 +57,16 @@ impl WorkspaceId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateNames {
     slot: u32,
-    /// `<slug>_<hash8>_l<slot>`
+    /// `<slug>_<hash8>_l<slot>`.
     stem: String,
     tmp: Utf8PathBuf,
     port_base: Option<u16>,
 }
 
 impl PrivateNames {
-    /// The names of a slot, with the directory of the slot; `slug` is the name of the target.
+    /// Derives the names of a slot from the directory of the slot; `slug` is the name of the target.
     ///
-    /// Nothing is made and no port is taken: [`Lane::take_names`](crate::Lane::take_names) does
-    /// that.
+    /// Creates nothing and takes no port: [`Lane::take_names`](crate::Lane::take_names) does that.
     pub fn new(workspace: &WorkspaceId, slug: &str, slot: u32, slot_dir: &Utf8Path) -> Self {
         Self {
             slot,
@@ -78,39 +76,39 @@ impl PrivateNames {
         }
     }
 
-    /// The same with the first of the lane's ports.
+    /// Sets the first of the lane's ports.
     #[must_use]
     pub fn with_port_base(self, base: u16) -> Self {
         Self { port_base: Some(base), ..self }
     }
 
-    /// The slot.
+    /// Returns the slot number.
     pub fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// The first of the lane's [ten ports](crate::PORTS_PER_LANE), once they are known.
+    /// Returns the first of the lane's [ten ports](crate::PORTS_PER_LANE), once they are taken.
     pub fn port_base(&self) -> Option<u16> {
         self.port_base
     }
 
-    /// The test database: begins with a letter, lower case, letters, digits and `_`, at most 63
-    /// bytes. `PostgreSQL`, `MySQL` and `SQLite` take it without quotes.
+    /// Returns the name of the test database: at most 63 bytes of lower case letters, digits and `_`, starting with a
+    /// letter, so that `PostgreSQL`, `MySQL` and `SQLite` accept it without quotes.
     pub fn database(&self) -> String {
         format!("test_{}", self.stem)
     }
 
-    /// The project of `docker compose`: its containers, networks and volumes are named after it.
+    /// Returns the project name for `docker compose`, after which it names containers, networks and volumes.
     pub fn compose_project(&self) -> String {
         format!("pdca_{}", self.stem)
     }
 
-    /// The directory for temporary files, beside the checkout and not in it.
+    /// Returns the directory for temporary files, beside the checkout and not in it.
     pub fn tmp(&self) -> &Utf8Path {
         &self.tmp
     }
 
-    /// Each variable with its value, sorted by name. Without ports there is no `PDCA_PORT_BASE`.
+    /// Returns each variable with its value, sorted by name. Without ports there is no `PDCA_PORT_BASE`.
     pub fn env(&self) -> impl Iterator<Item = (&'static str, String)> + use<> {
         [
             ("COMPOSE_PROJECT_NAME", Some(self.compose_project())),
@@ -124,7 +122,7 @@ impl PrivateNames {
     }
 }
 
-/// The slug as every consumer takes it: `[a-z0-9_]`, neither empty nor with `_` at either end.
+/// Reduces a slug to `[a-z0-9_]`, neither empty nor with `_` at either end.
 fn legal_slug(slug: &str) -> String {
     let mut legal = String::new();
     for letter in slug.chars().map(|letter| letter.to_ascii_lowercase()) {

@@ -1,4 +1,4 @@
-//! The owner of the work in a checkout, in a note beside it.
+//! The owner of the work in a checkout, recorded in a note beside it.
 
 use std::io::{self, Read as _};
 
@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 /// The longest note, in bytes.
 const LONGEST: u64 = 4 << 10;
 
-/// Where the note is kept.
+/// The file that holds the note.
 #[derive(Debug)]
 pub(crate) struct OwnerFile {
     path: Utf8PathBuf,
@@ -21,7 +21,7 @@ impl OwnerFile {
         Self { path }
     }
 
-    /// Reads the note, if there is one. No link is followed, and nothing is waited for.
+    /// Reads the note; `None` if there is none. Follows no link and does not block on a FIFO.
     pub(crate) fn load(&self) -> io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match rustix::fs::open(self.path.as_std_path(), flags, Mode::empty()) {
@@ -43,7 +43,6 @@ impl OwnerFile {
         Ok(Some(note))
     }
 
-    /// Replaces the note.
     pub(crate) fn store(&self, note: &[u8]) -> io::Result<()> {
         if note.len() as u64 > LONGEST {
             let why = format!("a note of {} bytes, the limit is {LONGEST}", note.len());
@@ -52,7 +51,6 @@ impl OwnerFile {
         files::replace_unsynced(&self.path, note).map_err(|source| self.told(&source))
     }
 
-    /// Removes the note, if there is one.
     pub(crate) fn forget(&self) -> io::Result<()> {
         match fs::remove_file(&self.path) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => Err(err),
@@ -72,37 +70,37 @@ impl OwnerFile {
 /// The owner of the work in a checkout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerNote {
-    /// The job that did the work, or the change that it is.
+    /// The job that did the work, or the change that the work is.
     pub job: String,
-    /// The commit that holds all of it. Work without one is unfinished, and exists nowhere else.
+    /// The commit that holds all of the work. Without one the work is unfinished and exists only in the checkout.
     pub head: Option<String>,
 }
 
 impl OwnerNote {
-    /// The owner of a checkout that is being cleared: its work is saved already.
+    /// The owner of a checkout that is being cleared: its work is already saved.
     pub(crate) const CLEARING: &str = "clearing";
 
-    /// Unfinished work of `job`.
+    /// Names `job` as the owner of unfinished work.
     pub fn unfinished(job: &str) -> Self {
         Self { job: job.to_owned(), head: None }
     }
 
-    /// Whether the checkout is being cleared, or was when its driver died.
+    /// Returns true if the checkout is being cleared, or was when its driver died.
     pub fn is_clearing(&self) -> bool {
         self.job == Self::CLEARING
     }
 
-    /// Whether nothing in the checkout has to be saved.
+    /// Returns true if nothing in the checkout has to be saved.
     pub fn is_settled(&self) -> bool {
         self.head.is_some() || self.is_clearing()
     }
 
-    /// The text that is kept beside the checkout.
+    /// Serializes the owner as the text of the note.
     pub fn to_note(&self) -> Vec<u8> {
         format!("{}\n{}\n", self.job, self.head.as_deref().unwrap_or_default()).into_bytes()
     }
 
-    /// Parses the text; an empty one names no owner.
+    /// Parses the text of a note; `None` if it is empty.
     pub fn from_note(note: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(note);
         let mut lines = text.lines();

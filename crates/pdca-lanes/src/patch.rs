@@ -1,7 +1,7 @@
-//! A patch, looked through before git sees it.
+//! Validation of a patch before git sees it.
 //!
-//! git refuses most of what is refused here, and the two are meant to overlap: a patch comes
-//! from outside, and must neither leave the checkout nor reach its `.git`, on any filesystem.
+//! git rejects most of what is rejected here, and the overlap is intended: a patch comes from outside and must neither
+//! leave the checkout nor reach its `.git`, on any filesystem.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,62 +11,62 @@ use thiserror::Error;
 
 use crate::path::{leaves, unfit_path, unquote};
 
-/// Why a patch was refused, and where.
+/// A rejected patch, with the position of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line} of the patch: {fault}")]
 pub struct PatchError {
     /// The line of the patch, counted from 1.
     pub line: usize,
-    /// The path in question; empty where there is none.
+    /// The affected path; empty if there is none.
     pub path: String,
-    /// What is wrong.
+    /// The kind of fault.
     pub fault: PatchFault,
 }
 
-/// What is wrong with a patch.
+/// The reason why a patch is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatchFault {
-    /// Nothing in it is a change.
+    /// The patch contains no change.
     #[error("there is no change in it")]
     Empty,
-    /// It is not the patch format.
+    /// The text is not a valid patch.
     #[error("{0}")]
     Malformed(&'static str),
-    /// A path starts at the root of the machine.
+    /// A path is absolute.
     #[error("{0:?} is absolute")]
     Absolute(String),
-    /// A path goes up, or has an empty part.
+    /// A path leads out of the tree, or has an empty component.
     #[error("{0:?} leaves the tree")]
     Leaves(String),
-    /// A path is in the repository's own directory, by some spelling.
+    /// A path lies in `.git`, in some spelling.
     #[error("{0:?} is inside .git")]
     Repository(String),
-    /// A link would point out of the tree.
+    /// A symbolic link would lead out of the tree.
     #[error("the link {path:?} to {target:?} leaves the tree")]
     Link {
-        /// The link.
+        /// The path of the link.
         path: String,
-        /// Where it would point.
+        /// The target of the link.
         target: String,
     },
-    /// A mode that is no file, link or submodule.
+    /// The mode is neither that of a file nor of a link or submodule.
     #[error("{0:?} is no mode of a file")]
     Mode(String),
 }
 
-/// What is known about a patch that was looked through.
+/// The positions and paths in a validated patch.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// Each file's path and the lines of the patch that are about it.
+    /// The path of each file and its lines in the patch.
     files: Vec<(String, Range<usize>)>,
-    /// For each hunk the line in the patch and the line in the old file.
+    /// For each hunk its line in the patch and its line in the old file.
     hunks: Vec<(usize, usize)>,
     /// Every path that is written, moved or removed.
     touched: BTreeSet<BString>,
 }
 
-/// The paths that a patch writes or removes, sorted, each once. A move is both its names, a change of
-/// mode alone counts; what is only copied from does not. Bytes that are no UTF-8 are replaced.
+/// Returns the paths that a patch writes or removes, sorted and unique. A rename has both its names, a change of mode
+/// alone counts, and the source of a copy does not. Invalid UTF-8 is replaced.
 ///
 /// ```
 /// let patch = b"diff --git a/old.rs b/new.rs\nrename from old.rs\nrename to new.rs\n";
@@ -78,7 +78,7 @@ pub fn footprint(patch: &[u8]) -> Result<Vec<String>, PatchError> {
     Ok(touched.map(|path| path.to_str_lossy().into_owned()).collect())
 }
 
-/// Looks a patch through; says where what is.
+/// Validates a patch and returns its positions.
 pub(crate) fn scan(patch: &[u8]) -> Result<Scan, PatchError> {
     let mut reader = Reader::default();
     for (index, line) in patch.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -101,18 +101,18 @@ pub(crate) fn scan(patch: &[u8]) -> Result<Scan, PatchError> {
     Ok(reader.scan)
 }
 
-/// The state between two lines.
+/// The state of the parser between two lines.
 #[derive(Debug, Default)]
 struct Reader {
     line: usize,
     scan: Scan,
-    /// Where the file being read began, if one is.
+    /// The line at which the current file began, if there is one.
     started: Option<usize>,
     path: Option<BString>,
     is_link: bool,
-    /// What a link would point to.
+    /// The target of the current link.
     target: Option<BString>,
-    /// Lines of the current hunk that are still to come, old and new.
+    /// The lines of the current hunk that are still to come, old and new.
     old_left: u64,
     new_left: u64,
     binary: bool,
@@ -186,14 +186,14 @@ impl Reader {
     fn mode(&mut self, mode: &[u8], stays: bool) -> Result<(), PatchFault> {
         match mode.trim() {
             b"120000" => self.is_link |= stays,
-            // The last one is written by old programs, and taken by git as the usual mode.
+            // Old programs write 100664, which git accepts as 100644.
             b"100644" | b"100755" | b"160000" | b"100664" => {}
             other => return Err(PatchFault::Mode(other.to_str_lossy().into_owned())),
         }
         Ok(())
     }
 
-    /// Takes the names of `diff --git`, which are checked only where they can be told apart.
+    /// Reads the names of `diff --git`, which are checked only where they can be told apart.
     fn both_names(&mut self, names: &[u8]) -> Result<(), PatchFault> {
         if names.starts_with(b"\"") {
             let (first, rest) =
@@ -206,7 +206,7 @@ impl Reader {
             self.name(&names[..at], true)?;
             return self.name(&names[at + 1..], true);
         }
-        // Without quotes git itself only believes two names that are the same; others follow below.
+        // Without quotes git itself only accepts two equal names; others follow in later headers.
         let names = names.strip_suffix(b"\r").unwrap_or(names);
         let middle = names.len() / 2;
         let same = names.get(middle) == Some(&b' ')
@@ -302,7 +302,7 @@ impl Reader {
 }
 
 impl Scan {
-    /// Finds the file and the line of the patch that git's message is about.
+    /// Finds the file and the line of the patch that a message of git is about.
     pub(crate) fn locate(&self, said: &str) -> (Option<String>, Option<usize>) {
         for line in said.lines() {
             let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -330,14 +330,14 @@ impl Scan {
     }
 }
 
-/// Reads a name that must stay inside; none for the one that stands for no file.
+/// Reads a name that must stay inside the tree; `None` for `/dev/null`.
 fn read_name(name: &[u8], prefixed: bool) -> Result<Option<BString>, PatchFault> {
     if name.starts_with(b"\"") {
         let (name, _) =
             unquote(name).ok_or(PatchFault::Malformed("a quoted name is not closed"))?;
         return checked(name, prefixed);
     }
-    // After a tab a time may follow; git writes one tab after a name with blanks.
+    // A time may follow after a tab; git itself writes a tab after a name with blanks.
     let name =
         if prefixed { name.split(|byte| *byte == b'\t').next().unwrap_or(name) } else { name };
     checked(name.strip_suffix(b"\r").unwrap_or(name).into(), prefixed)
@@ -361,7 +361,7 @@ fn checked(name: BString, prefixed: bool) -> Result<Option<BString>, PatchFault>
     }
 }
 
-/// Reads `12,3` or `12`, which stands for `12,1`.
+/// Parses `12,3`, or `12` which means `12,1`.
 fn range(text: &[u8]) -> Option<(u64, u64)> {
     let text = text.to_str().ok()?;
     match text.split_once(',') {

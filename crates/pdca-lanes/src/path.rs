@@ -1,10 +1,10 @@
-//! Paths as patches and trees name them: which of them stay inside.
+//! Checks that paths in patches and trees stay inside the checkout.
 
 use gix::bstr::{BString, ByteSlice as _};
 
 use crate::patch::PatchFault;
 
-/// What is wrong with a path of a tree, if anything.
+/// Returns the reason why a path may not be used in a tree, if any.
 pub(crate) fn unfit_path(path: &[u8]) -> Option<PatchFault> {
     let shown = || path.to_str_lossy().into_owned();
     if path.starts_with(b"/") {
@@ -22,19 +22,19 @@ pub(crate) fn unfit_path(path: &[u8]) -> Option<PatchFault> {
     parts().any(is_dot_git).then(|| PatchFault::Repository(shown()))
 }
 
-/// Whether some filesystem takes this name for `.git`.
+/// Returns true if some filesystem takes this name for `.git`.
 fn is_dot_git(part: &[u8]) -> bool {
-    // What HFS+ leaves out when it compares names.
+    // HFS+ ignores these characters when it compares names.
     let seen: String =
         part.to_str_lossy().chars().filter(|letter| !is_invisible(*letter)).collect();
-    // What NTFS leaves out: a stream's name, and blanks and dots at the end.
+    // NTFS ignores a stream name, and blanks and dots at the end.
     let seen = seen
         .split(':')
         .next()
         .unwrap_or_default()
         .trim_end_matches([' ', '.'])
         .to_ascii_lowercase();
-    // The short name that NTFS gives to `.git`.
+    // NTFS gives `.git` a short name of this form.
     let short = seen.strip_prefix("git~").is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
     });
@@ -45,10 +45,10 @@ fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Whether a link at `path` would lead out of the tree, or into its `.git`.
+/// Returns true if a link at `path` would lead out of the tree or into its `.git`.
 ///
-/// Going up is allowed at the start only: from where the link really is, that is exact, while
-/// after another name it depends on what that name is by then.
+/// `..` is only allowed at the start of the target: there it is resolved from the known location of the link, while
+/// after another name its meaning depends on what that name is when the link is followed.
 pub(crate) fn leaves(path: &[u8], target: &[u8]) -> bool {
     if target.is_empty() || target.starts_with(b"/") || target.contains(&0) {
         return true;
@@ -67,7 +67,7 @@ pub(crate) fn leaves(path: &[u8], target: &[u8]) -> bool {
     false
 }
 
-/// Reads a name in quotes as git writes it; gives it and what comes after.
+/// Parses a name quoted by git. Returns it and the rest of the text.
 pub(crate) fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
     let mut name = BString::default();
     let mut rest = text.strip_prefix(b"\"")?;

@@ -1,22 +1,21 @@
 //! A block of ports for one lane.
 //!
-//! # What it means that a block is held
-//! The ports must be free for what runs in the lane, so they themselves cannot be kept bound.
-//! A block is therefore ten ports and an eleventh behind them, the *guard*. Whoever takes a block
-//! binds its guard on the loopback address and keeps it bound for as long as the [`PortBlock`]
-//! lives; then it sees that each of the ten can be bound on loopback, IPv4 and IPv6, and lets go
-//! of them again. So:
+//! # Holding a block
+//! The ports must be free for the processes in the lane, so the holder cannot keep them bound. A block is therefore ten
+//! ports and an eleventh behind them, the *guard*:
 //!
-//! - Two lanes never have the same block at the same time, of whatever workspace and whatever
-//!   user: the kernel binds a port once. It knows this for exactly those who share ports, which a
-//!   lock file does not (a network namespace of its own, a `/tmp` of its own), and it forgets it
-//!   when the holder dies, however that happens.
-//! - Nothing else listened on any of the ten when the block was taken. A program that knows
-//!   nothing of lanes may still take one later; the range lies below those that Linux hands out
-//!   by itself, so nobody gets one by chance.
+//! 1. The guard is bound on the loopback address, and stays bound for as long as the [`PortBlock`] lives. Two lanes
+//!    therefore never have the same block at the same time, in whatever workspace and of whatever user: the kernel
+//!    binds a port only once. Unlike a lock file it does so among exactly those that share ports (a network namespace
+//!    or a `/tmp` may be private), and it frees the port when the holder dies.
+//! 2. Each of the ten ports is bound once on loopback, IPv4 and IPv6, and released. So no program listened on any of
+//!    them when the block was taken.
 //!
-//! Each workspace begins at a place of its own in the range, and its slots follow one another, so
-//! a lane usually has the same ports every time. Where that block is taken, it is the next free.
+//! A program that knows nothing of lanes may still take one of the ten later. The default range lies below the ports
+//! that Linux assigns to outgoing connections, so this does not happen by chance.
+//!
+//! Each workspace starts at its own offset in the range, and its slots follow one another, so a lane usually has the
+//! same ports every time. If its block is taken, it gets the next free one.
 
 use std::{
     fmt, io,
@@ -29,16 +28,16 @@ use thiserror::Error;
 
 use crate::names::WorkspaceId;
 
-/// How many ports a lane has, from its `PDCA_PORT_BASE` on.
+/// The number of ports of a lane, from its `PDCA_PORT_BASE` on.
 pub const PORTS_PER_LANE: u16 = 10;
-/// A block with its guard.
+/// The size of a block with its guard.
 const STRIDE: u16 = PORTS_PER_LANE + 1;
-/// Ports below belong to the system.
+/// The lowest port that needs no privileges.
 const LOWEST: u16 = 1024;
-/// How many blocks the largest range has.
+/// The number of blocks in the largest possible range.
 pub const MOST_PORT_BLOCKS: u32 = 5_864;
 
-/// The ports that lanes may have, written `"20000-29999"`.
+/// The ports that lanes may use, written `"20000-29999"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PortRange {
@@ -46,54 +45,54 @@ pub struct PortRange {
     last: u16,
 }
 
-/// Why a text is no range of ports.
+/// Failure to parse a range of ports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PortRangeError {
-    /// It has another form.
+    /// The text has another form.
     #[error("{text:?} is not of the form \"20000-29999\"")]
     Form {
-        /// What was given.
+        /// The text as given.
         text: String,
     },
     /// Ports below 1024 belong to the system.
     #[error("ports below {LOWEST} belong to the system, and {first} is one")]
     System {
-        /// Where the range begins.
+        /// The first port of the range.
         first: u16,
     },
-    /// Not even one lane fits in.
+    /// The range has no room for even one lane.
     #[error("a lane needs {STRIDE} ports, and {first}-{last} has fewer")]
     Narrow {
-        /// Where the range begins.
+        /// The first port of the range.
         first: u16,
-        /// Where it ends.
+        /// The last port of the range.
         last: u16,
     },
 }
 
-/// Why a lane got no ports.
+/// Failure to take ports for a lane.
 #[derive(Debug, Error)]
 pub enum PortError {
-    /// Somebody has a port of each block.
+    /// Every block has a port in use.
     #[error("none of the {blocks} blocks of ports in {range} is free")]
     NoneFree {
-        /// Where they were looked for.
+        /// The range that was searched.
         range: PortRange,
-        /// How many there are.
+        /// The number of blocks in it.
         blocks: u16,
     },
-    /// The system would not say whether a port is free.
+    /// Binding a port failed for another reason than its being in use.
     #[error("cannot bind port {port} of the loopback address")]
     Bind {
         /// The port.
         port: u16,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
-/// Ten ports, ours for as long as this value lives.
+/// Ten ports that are reserved for as long as this value lives.
 #[derive(Debug)]
 pub struct PortBlock {
     base: u16,
@@ -101,21 +100,21 @@ pub struct PortBlock {
 }
 
 impl PortBlock {
-    /// The first of the ten.
+    /// Returns the first of the ten ports.
     pub fn base(&self) -> u16 {
         self.base
     }
 }
 
 impl Default for PortRange {
-    /// `20000-29999`: below what Linux gives to outgoing connections, which begins at 32768.
+    /// `20000-29999`: below the ports that Linux assigns to outgoing connections, which start at 32768.
     fn default() -> Self {
         Self { first: 20_000, last: 29_999 }
     }
 }
 
 impl PortRange {
-    /// A range with room for at least one lane.
+    /// Creates a range with room for at least one lane.
     pub fn new(first: u16, last: u16) -> Result<Self, PortRangeError> {
         if first < LOWEST {
             return Err(PortRangeError::System { first });
@@ -126,12 +125,12 @@ impl PortRange {
         Ok(Self { first, last })
     }
 
-    /// The first port of the block that a slot has unless somebody else does.
+    /// Returns the first port of the block that a slot gets unless it is taken.
     pub fn preferred(self, workspace: &WorkspaceId, slot: u32) -> u16 {
         self.base_of(self.place(workspace, slot))
     }
 
-    /// Takes a block for a slot: the preferred one, or the next that is free.
+    /// Takes a block for a slot: the preferred one, or else the next free one.
     pub fn take(self, workspace: &WorkspaceId, slot: u32) -> Result<PortBlock, PortError> {
         let preferred = self.place(workspace, slot);
         let blocks = self.blocks();
@@ -143,8 +142,7 @@ impl PortRange {
         Err(PortError::NoneFree { range: self, blocks })
     }
 
-    /// How many lanes have room.
-    /// How many lanes have ports in it at the same time.
+    /// Returns the number of lanes that can have ports in this range at the same time.
     pub fn blocks(self) -> u16 {
         // No range begins at 0, so the sum fits.
         (self.last - self.first + 1) / STRIDE
@@ -154,7 +152,7 @@ impl PortRange {
         self.first + block * STRIDE
     }
 
-    /// Which block a slot prefers.
+    /// Returns the index of the block that a slot prefers.
     fn place(self, workspace: &WorkspaceId, slot: u32) -> u16 {
         let place = workspace.number().wrapping_add(u64::from(slot)) % u64::from(self.blocks());
         u16::try_from(place).expect("there are fewer blocks than ports")
@@ -193,9 +191,9 @@ impl From<PortRange> for String {
     }
 }
 
-/// Takes the block at `base`, unless somebody has it or any port of it.
+/// Takes the block at `base`; `None` if the guard or any port of it is in use.
 fn take_block(base: u16) -> Result<Option<PortBlock>, PortError> {
-    // First the guard: two who look at the ten at the same time would both find them free.
+    // The guard comes first: two processes that probe the ten ports at the same time would both find them free.
     let Some(guard) = bind(Ipv4Addr::LOCALHOST.into(), base + PORTS_PER_LANE)? else {
         return Ok(None);
     };
@@ -208,7 +206,7 @@ fn take_block(base: u16) -> Result<Option<PortBlock>, PortError> {
     Ok(Some(PortBlock { base, _guard: guard }))
 }
 
-/// Binds a port, unless somebody has it.
+/// Binds a port; `None` if it is in use.
 fn bind(address: IpAddr, port: u16) -> Result<Option<TcpListener>, PortError> {
     match TcpListener::bind((address, port)) {
         Ok(bound) => Ok(Some(bound)),
@@ -217,7 +215,7 @@ fn bind(address: IpAddr, port: u16) -> Result<Option<TcpListener>, PortError> {
     }
 }
 
-/// Whether a port is free on the loopback address of IPv6; a host without one uses no port of it.
+/// Returns true if a port is free on the loopback address of IPv6, or if the host has no IPv6.
 fn is_free_on_six(port: u16) -> Result<bool, PortError> {
     match bind(Ipv6Addr::LOCALHOST.into(), port) {
         Ok(bound) => Ok(bound.is_some()),

@@ -1,4 +1,4 @@
-//! What a lane has for itself while it is held: its names, its ports, its temporary files.
+//! The private resources of a held lane: names, ports, temporary directory.
 
 use std::io;
 
@@ -15,12 +15,12 @@ use crate::{
     ports::{PortBlock, PortError, PortRange},
 };
 
-/// The note of a slot that says which ports it last had.
+/// The file of a slot that records its last ports.
 pub(crate) const PORTS: &str = "ports";
-/// The longest such note.
+/// The longest content of that file, in bytes.
 const LONGEST_NOTE: u64 = 16;
 
-/// Names and ports of a lane that is held; dropping it gives the ports back.
+/// The names and ports of a held lane; dropping it releases the ports.
 #[derive(Debug)]
 pub struct Private {
     names: PrivateNames,
@@ -28,41 +28,41 @@ pub struct Private {
 }
 
 impl Private {
-    /// The names, ports included.
+    /// Returns the names, ports included.
     pub fn names(&self) -> &PrivateNames {
         &self.names
     }
 }
 
-/// Why a lane got no names of its own.
+/// Failure to take the private names of a lane.
 #[derive(Debug, Error)]
 pub enum PrivateError {
-    /// There are no ports for it.
+    /// No block of ports could be taken.
     #[error(transparent)]
     Ports(#[from] PortError),
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
+        /// The path it was applied to.
         path: Utf8PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl Lane {
-    /// The slot of the lane.
+    /// Returns the slot number of the lane.
     pub fn slot(&self) -> io::Result<u32> {
         Ok(Marker::load(&self.marker)?.ok_or(io::ErrorKind::NotFound)?.slot)
     }
 
-    /// Takes ports for the lane and makes its directory for temporary files, empty.
+    /// Takes ports for the lane and creates its directory for temporary files, empty.
     ///
-    /// What an earlier holder left in that directory is gone. The ports stay the same, and held,
-    /// until the value is dropped.
+    /// Files that an earlier holder left in that directory are removed. The ports stay reserved until the value is
+    /// dropped.
     pub fn take_names(
         &self,
         workspace: &WorkspaceId,
@@ -80,26 +80,26 @@ impl Lane {
         Ok(Private { names, _ports: block })
     }
 
-    /// The name of the target, which its checkout has too.
+    /// Returns the name of the target, which is also the directory name of its checkout.
     pub(crate) fn target_name(&self) -> &str {
         self.path().file_name().unwrap_or_default()
     }
 
-    /// The directory of the slot, in which the checkout and all that belongs to it lie.
+    /// Returns the directory of the slot, which contains the checkout and everything that belongs to it.
     pub(crate) fn slot_dir(&self) -> &Utf8Path {
         self.marker.parent().expect("a marker lies in the directory of its slot")
     }
 }
 
 impl Lanes {
-    /// The directory of a slot.
+    /// Returns the directory of a slot.
     pub fn slot_dir(&self, slot: u32) -> Utf8PathBuf {
         self.slot_path(slot)
     }
 
-    /// The names that a slot has for a target, without taking or making anything.
+    /// Returns the names of a slot for a target, without reserving or creating anything.
     ///
-    /// The ports are those it last had; where it never had any, those it would prefer.
+    /// The ports are the last ones it had, or the preferred ones if it never had any.
     pub fn names(
         &self,
         workspace: &WorkspaceId,

@@ -1,9 +1,8 @@
-//! Many lanes made ready at once, by any number of processes.
+//! Creating many lanes at once, from any number of processes.
 //!
-//! A slot's lock is taken before anything of it is looked at, and nothing is waited for while
-//! one is held: what is free is made and given back, and only then is the next one waited for.
-//! So processes that ask for the same slots share the work and none can stop another. What was
-//! begun by one that was killed is finished by whoever comes next.
+//! A process locks a slot before it looks into it, and never waits while it holds a lock: it creates and releases the
+//! slots that are free, and only then waits for the next one. So processes that ask for the same slots share the work,
+//! and none can block another for ever. Lanes that a killed process began are completed by the next one.
 
 use std::{
     ops::Range,
@@ -24,20 +23,20 @@ use crate::{
     target::Target,
 };
 
-/// How long someone else may take to make a lane that we were asked for.
+/// The longest wait for another process that is creating a lane.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How often a lock that someone holds is tried again.
+/// The interval between two attempts at a lock.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What a lane is to the repository it is a checkout of.
+/// The relation of a lane to the repository it is a checkout of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneKind {
-    /// A repository of its own that only borrows objects. Nothing of the primary is written.
+    /// A repository of its own that only borrows objects. The primary is not written.
     #[default]
     Reference,
-    /// A linked worktree: registered in the primary's `.git/worktrees`, with its refs and objects.
+    /// A linked worktree, registered in the primary's `.git/worktrees`; its refs and objects are the primary's.
     Worktree,
 }
 
@@ -50,41 +49,41 @@ impl std::fmt::Display for LaneKind {
     }
 }
 
-/// Which lanes are wanted.
+/// The lanes to provision.
 #[derive(Debug, Clone)]
 pub struct Provision<'a> {
-    /// The slots, at least one.
+    /// The slots; at least one.
     pub slots: Range<u32>,
-    /// The repository.
+    /// The repository to check out.
     pub target: &'a Target,
-    /// The commit to check out, in full, as [`Target::resolve`] gives it.
+    /// The full id of the commit to check out, as [`Target::resolve`] returns it.
     pub base: &'a str,
-    /// What to make where there is no lane yet. One of the other kind is an error.
+    /// The kind of new lanes. An existing lane of another kind is an error.
     pub kind: LaneKind,
 }
 
-/// What happens meanwhile, told from whichever thread it happens in.
+/// The progress of provisioning, reported from any thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProvisionEvent {
-    /// Someone else has the slot and its lane is not ready; waiting, with no lock held.
+    /// Another process holds the slot and its lane is not ready. No lock is held while waiting.
     Waiting {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// The process that has it, where known.
+        /// The process id of the holder, if known.
         holder: Option<u32>,
     },
-    /// The lane is ours and has no checkout yet.
+    /// The lane is claimed and its checkout is about to be created.
     Making {
-        /// The slot.
+        /// The slot number.
         slot: u32,
     },
     /// Files are being written.
     Files {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// How many are there.
+        /// The number of files written so far.
         done: usize,
-        /// How many there will be.
+        /// The total number of files.
         total: usize,
     },
     /// The lane is ready.
@@ -94,52 +93,52 @@ pub enum ProvisionEvent {
 /// A lane that is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provisioned {
-    /// The slot.
+    /// The slot number.
     pub slot: u32,
-    /// The checkout.
+    /// The path of the checkout.
     pub path: Utf8PathBuf,
-    /// What it is to the primary.
+    /// The relation to the primary.
     pub kind: LaneKind,
-    /// The commit that it was last reset to, which in a lane that was there already is its own.
+    /// The commit of its last reset, which in an existing lane may differ from the requested one.
     pub base: String,
-    /// Whether it was made just now. One that was there was left as it is.
+    /// True if it was created now. An existing lane is left as it is.
     pub made: bool,
 }
 
-/// Why not all lanes are ready. Those that are stay so, and asking again completes the rest.
+/// Failure to provision all lanes. Those that are ready stay so, and a second call completes the rest.
 #[derive(Debug, Error)]
 pub enum ProvisionError {
-    /// No slot was named.
+    /// The range of slots is empty.
     #[error("no lane was asked for")]
     NoSlots,
-    /// A slot was not ours to use.
+    /// A slot could not be claimed.
     #[error("lane {slot} cannot be made")]
     Claim {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// Why.
+        /// The error of the claim.
         #[source]
         source: ClaimError,
     },
-    /// The files could not be put there.
+    /// The files could not be written.
     #[error("lane {slot} cannot be filled")]
     Fill {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// Why.
+        /// The error of the lane.
         #[source]
         source: LaneError,
     },
 }
 
-/// A listener may be called from any thread.
+/// A listener that may be called from any thread.
 type Tell<'a> = &'a (dyn Fn(ProvisionEvent) + Sync);
 
 impl Lanes {
-    /// Makes the lanes that are not there yet, and says what is there then, by slot.
+    /// Creates the requested lanes that do not exist yet, and returns all of them, ordered by slot.
     ///
-    /// A lane that has a checkout is left as it is, whoever works in it. One whose making was
-    /// interrupted is completed. Several processes may ask for the same lanes at once.
+    /// An existing checkout is left as it is, even while another process works in it. An interrupted creation is
+    /// completed. Several processes may ask for the same lanes at once.
     pub fn provision(
         &self,
         request: &Provision<'_>,
@@ -177,7 +176,7 @@ impl Lanes {
         Ok(ready)
     }
 
-    /// Looks at all slots at once: most of the time goes into making the markers durable.
+    /// Examines all slots in parallel, because most of the time goes into syncing the markers.
     fn find_all(
         &self,
         slots: &[u32],
@@ -196,7 +195,7 @@ impl Lanes {
         })
     }
 
-    /// Looks at a slot, and takes it where there is something to make.
+    /// Examines a slot, and claims it if its checkout must be created.
     fn find(&self, slot: u32, request: &Provision<'_>) -> Result<There, ProvisionError> {
         let failed = |source| ProvisionError::Fill { slot, source };
         match self.claim(slot, request.target) {
@@ -216,7 +215,7 @@ impl Lanes {
         }
     }
 
-    /// A lane that someone works in, if it is a lane of what is wanted and has a checkout.
+    /// Returns a lane that another process works in, if it matches the request and has a checkout.
     fn ready_in_use(&self, slot: u32, request: &Provision<'_>) -> Option<Provisioned> {
         let path = self.marker_path(slot, request.target);
         let marker = Marker::load(&path).ok().flatten()?;
@@ -229,14 +228,14 @@ impl Lanes {
     }
 }
 
-/// What was found in a slot.
+/// The state of a slot.
 enum There {
     Ready(Provisioned),
     Free(Box<Lane>),
     Held(ClaimError),
 }
 
-/// Since when nothing could be done.
+/// The waiting time since the last progress.
 #[derive(Default)]
 struct Waits {
     told: Vec<u32>,
@@ -244,7 +243,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// Waits a little for someone else; an error when that has been going on for too long.
+    /// Waits a little; fails once the total exceeds [`PATIENCE`].
     fn wait(&mut self, slot: u32, held: &ClaimError, tell: Tell<'_>) -> Result<(), ()> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
@@ -269,7 +268,7 @@ fn said(tell: Tell<'_>, lane: Provisioned) -> Provisioned {
     lane
 }
 
-/// Checks the base out in lanes that have nothing checked out, and gives them back.
+/// Checks the base out in lanes that have nothing checked out, and releases them.
 fn fill(
     mut lanes: Vec<(u32, Lane)>,
     request: &Provision<'_>,
@@ -283,7 +282,7 @@ fn fill(
     }
     let mut begun = Vec::new();
     for (slot, lane) in &lanes {
-        // What a process that was killed left there is made right file by file.
+        // A killed process left files there; a reset corrects them one by one.
         if !lane.place().is_fresh().map_err(failed(*slot))? {
             begun.push(*slot);
             lane.reset(request.base).map_err(failed(*slot))?;

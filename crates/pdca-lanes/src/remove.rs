@@ -1,14 +1,14 @@
-//! A lane removed, with nothing lost that is not landed or rescued.
+//! Removing a lane without losing work that is neither landed nor rescued.
 //!
-//! A lane is a repository of its own, so its rescue refs go with it. Everything in it that the
-//! primary does not have is therefore written into a bundle under `<root>/rescued/` first: a file
-//! that `git fetch` reads like a remote. The steps, each of which may be the last one before a
-//! crash and is found by whoever comes next:
+//! A lane is a repository of its own, so its rescue refs would go with it. Everything in it that the primary does not
+//! have is therefore first written into a bundle under `<root>/rescued/`, a file from which `git fetch` can read. Every
+//! step may be the last one before a crash, and the next call continues from there:
 //!
-//! 1. the slot is taken, and what is uncommitted is committed to a rescue ref;
-//! 2. the bundle appears, whole and synced;
-//! 3. the checkout is renamed to `<target>.removed`: from now on the lane has none;
-//! 4. what was renamed goes, then what else belongs to the lane, and the marker last.
+//! 1. Claim the slot and commit uncommitted work to a rescue ref.
+//! 2. Write and sync the bundle, then rename it into place: it is complete before anything is deleted.
+//! 3. Rename the checkout to `<target>.removed`: from now on the lane has no checkout, and a claim would create one.
+//! 4. Delete the renamed checkout, then the other files of the lane, and the marker last: as long as it exists, the
+//!    next call knows that something may be left.
 
 use std::io;
 
@@ -35,96 +35,96 @@ use crate::{
     worktree,
 };
 
-/// What follows the name of the target in the name of a checkout that is being removed.
+/// The suffix of a checkout that is being removed.
 pub(crate) const REMOVED: &str = ".removed";
-/// The longest list of stashes that is read; what runs in a lane can write it.
+/// The longest stash log that is read; a process in the lane may have written it.
 const LARGEST_LOG: u64 = 16 << 20;
 
-/// A lane that is gone.
+/// The result of removing a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// Where the checkout was.
+    /// The former path of the checkout.
     pub path: Utf8PathBuf,
-    /// The commit that holds what was uncommitted or unlanded, if there was any. It is in the
-    /// bundle; of a linked worktree it is in the primary itself, as a rescue ref.
+    /// The commit with uncommitted or unlanded work, if there was any. It is in the bundle; for a linked worktree it is
+    /// in the primary itself, under a rescue ref.
     pub rescued: Option<String>,
-    /// What was in it that the primary does not have.
+    /// The work that the primary does not have.
     pub kept: Option<RescuedWork>,
-    /// Where the claim moved a checkout that was broken; it is there as it was.
+    /// The path to which the claim moved a broken checkout unchanged.
     pub moved_aside: Option<Utf8PathBuf>,
 }
 
-/// A step of a removal that is done. Between any two of them it may be cut short.
+/// A completed step of a removal. A crash may happen between any two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalStep {
-    /// What was uncommitted is a commit.
+    /// Uncommitted work is in a commit.
     Rescued,
-    /// What the primary does not have is in a bundle.
+    /// Work that the primary does not have is in a bundle.
     Kept,
-    /// The checkout has the name of one that goes.
+    /// The checkout was renamed.
     Renamed,
-    /// The checkout is gone.
+    /// The checkout was deleted.
     Cleared,
-    /// One of the files beside it is gone.
+    /// One of the files beside it was deleted.
     Left,
 }
 
-/// Work that outlives its lane.
+/// Work that was kept when its lane was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RescuedWork {
-    /// The bundle.
+    /// The path of the bundle.
     pub bundle: Utf8PathBuf,
     /// The refs in the bundle.
     pub refs: Vec<String>,
 }
 
-/// Why a lane was not removed. It is there as it was, and nothing in it is lost.
+/// Failure to remove a lane. No work is lost; a second call continues.
 #[derive(Debug, Error)]
 pub enum RemoveError {
     /// There is no such lane.
     #[error("there is no lane {slot} of {target}")]
     NoSuchLane {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// The target.
+        /// The name of the target.
         target: String,
     },
-    /// Further checkouts were made in the lane, which may have work in them.
+    /// The lane has additional checkouts, which may contain work.
     #[error("lane {slot} has further checkouts in {path}")]
     Extra {
-        /// The slot.
+        /// The slot number.
         slot: u32,
-        /// Where they are.
+        /// The directory of the additional checkouts.
         path: Utf8PathBuf,
     },
-    /// The lane could not be taken.
+    /// The lane could not be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// What is in it could not be kept.
+    /// The work in it could not be kept.
     #[error(transparent)]
     Lane(#[from] LaneError),
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
+        /// The path it was applied to.
         path: Utf8PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
 }
 
 impl Lanes {
-    /// Removes the lane of a target in a slot; what is not in the primary is kept in a bundle.
+    /// Removes the lane of a target in a slot. Work that the primary does not have is kept in a bundle.
     ///
-    /// What was [rescued](Lane::rescue) beside the checkout stays where it is.
+    /// Files that were [rescued](Lane::rescue) beside the checkout stay where they are.
     pub fn remove(&self, slot: u32, target: &Target) -> Result<Removed, RemoveError> {
         self.remove_told(slot, target, &|_| ())
     }
 
-    /// The same, and says each step when it is done; a test's listener may not return.
+    /// Like [`remove`](Self::remove), and calls `tell` after each step. In a test `tell` may not return.
     pub fn remove_told(
         &self,
         slot: u32,
@@ -159,8 +159,7 @@ impl Lanes {
         Ok(Removed { path, rescued, kept, moved_aside })
     }
 
-    /// Whether removing a lane would keep anything; none where looking cannot tell. Nothing is
-    /// changed.
+    /// Returns true if removing a lane would have to keep work; `None` if that cannot be determined. Changes nothing.
     pub fn has_work(&self, lane: &LaneReport, target: &Target) -> Option<bool> {
         if lane.dirty == Some(true) {
             return Some(true);
@@ -175,7 +174,7 @@ impl Lanes {
         }
     }
 
-    /// Removes what an interrupted removal left; without any there was no lane.
+    /// Completes an interrupted removal; fails if there is none.
     fn finish_removal(
         &self,
         slot: u32,
@@ -193,7 +192,7 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Writes what the primary does not have into a bundle, if there is anything.
+    /// Writes everything that the primary does not have into a bundle, if there is anything.
     fn keep(
         &self,
         slot: u32,
@@ -202,7 +201,7 @@ impl Lane {
     ) -> Result<Option<RescuedWork>, RemoveError> {
         match self.kind() {
             LaneKind::Reference => {}
-            // Its refs are the primary's, and stay.
+            // Its refs are in the primary and stay there.
             LaneKind::Worktree => return Ok(None),
         }
         let repo = self.room.enter()?;
@@ -220,7 +219,7 @@ impl Lane {
         let Some(refs) = self.git().bundle(&scratch, &have)? else {
             return Ok(None);
         };
-        // Its name says what is in it, so that the same work is kept once.
+        // Named after its content, so that the same work is kept once.
         let digest = pdca_state::sha256_hex(refs.join("\n").as_bytes());
         let name = format!("{}-lane-{slot}-{}.bundle", self.target_name(), &digest[..12]);
         let bundle = rescued.join(name);
@@ -233,7 +232,7 @@ impl Lane {
         Ok(Some(RescuedWork { bundle, refs }))
     }
 
-    /// Gives every stash a ref, because a bundle has refs and a stash below the first has none.
+    /// Gives every stash a ref, because a bundle holds refs and only the newest stash has one.
     fn keep_stashes(&self, repo: &gix::Repository) -> Result<(), RemoveError> {
         let path = self.room.git_dir().join("logs/refs/stash");
         let log = files::read_bounded(&path, LARGEST_LOG)
@@ -241,7 +240,7 @@ impl Lane {
             .unwrap_or_default();
         for line in log.lines() {
             let id = line.fields().nth(1).unwrap_or_default();
-            // One that cannot be read any more can be kept by nobody.
+            // An unreadable stash cannot be kept.
             if let Ok(id) = history::find_commit(repo, &id.to_str_lossy()) {
                 history::keep_rescue(repo, "stash", id)?;
             }
@@ -249,10 +248,10 @@ impl Lane {
         Ok(())
     }
 
-    /// Removes the checkout and all that belongs to it; the lock stays, and is given back.
+    /// Removes the checkout and everything that belongs to it. The lock file stays.
     fn leave(self, left: &Utf8Path, tell: &dyn Fn(RemovalStep)) -> Result<(), RemoveError> {
         if self.kind() == LaneKind::Worktree {
-            // What was on it is rescued; in the primary it would be in everybody's way.
+            // Its commits are rescued, and the branch would remain in the user's repository.
             self.drop_branch(&self.room.enter()?)?;
         }
         fs::rename(self.path(), left).map_err(failed("rename", self.path()))?;
@@ -265,7 +264,7 @@ impl Lane {
         tell(RemovalStep::Cleared);
         let slot = self.slot_dir();
         files::clear_abandoned(slot).map_err(failed("clear", slot))?;
-        // The marker last: while it is there, whoever comes next knows that something may be left.
+        // The marker last: while it exists, the next call knows that something may be left.
         for end in [OWNER, INDEX, NEW_INDEX, ATTRIBUTES, HYDRATION, TMP, EXTRA, MARKER] {
             let path = self.slot_dir().join(format!("{}{end}", self.target_name()));
             dir::remove_at(&path).map_err(failed("remove", &path))?;
@@ -275,7 +274,7 @@ impl Lane {
     }
 }
 
-/// Whether a ref of the lane, or its HEAD, has history that the primary's refs do not.
+/// Returns true if HEAD or a ref of the lane has history that the primary's refs do not have.
 fn has_unlanded(checkout: &Utf8Path, target: &Target) -> Result<bool, LaneError> {
     let unreadable = |source| LaneError::objects("read the refs of the lane", source);
     let repo = open_repository(checkout).map_err(unreadable)?.to_thread_local();
@@ -298,7 +297,7 @@ fn has_unlanded(checkout: &Utf8Path, target: &Target) -> Result<bool, LaneError>
     Ok(walk.next().is_some())
 }
 
-/// The commits that the primary's refs name.
+/// Returns the commits that the primary's refs name.
 fn tips(target: &Target) -> Result<Vec<String>, LaneError> {
     let repo = target.repository();
     let unreadable = |source| LaneError::objects("read the refs of the primary", source);
@@ -306,9 +305,9 @@ fn tips(target: &Target) -> Result<Vec<String>, LaneError> {
     let mut tips = Vec::new();
     for found in refs.all().map_err(unreadable)? {
         let Ok(mut found) = found else { continue };
-        // A tag is an object of its own, and is there as well.
+        // The object of an annotated tag is named by the ref as well.
         tips.extend(found.try_id().map(|id| id.to_string()));
-        // A ref that leads nowhere holds nothing.
+        // A ref to a missing object holds nothing.
         if let Ok(id) = found.peel_to_id() {
             tips.push(id.to_string());
         }

@@ -1,8 +1,8 @@
-//! The repository of a private checkout: what is in its `.git` that decides how git behaves.
+//! The repository of a private checkout: the files in its `.git` that decide how git behaves.
 //!
-//! Whoever works in a lane can write there, so nothing that git or we would obey is taken
-//! from it: these files are put back to what they were before every operation, and a link in
-//! the place of a directory, through which we would write elsewhere, stops it.
+//! Processes in a lane can write there, so git must not be influenced by what they leave: these files are restored
+//! before every operation, and a symbolic link in place of a directory, through which an operation would write
+//! elsewhere, makes it fail.
 
 use std::{
     borrow::Cow,
@@ -31,36 +31,35 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Room {
     checkout: Utf8PathBuf,
-    /// Each file of a repository that borrows, and what it must hold; none means that it must not
-    /// be there.
+    /// The files of a borrowing repository with their required content; `None` means that the file must not exist.
     files: Files,
     /// Refs of the primary that a new repository starts with.
     refs: Inherited,
-    /// How the primary knows of the checkout, where it does.
+    /// The registration in the primary, for a worktree.
     linked: Option<Linked>,
-    /// Whether the primary's configuration or attributes change content at checkout.
+    /// True if the primary's configuration or attributes convert content at checkout.
     converts: bool,
 }
 
 type Files = Vec<(&'static str, Option<Vec<u8>>)>;
 
-/// A linked worktree.
+/// The registration of a linked worktree.
 #[derive(Debug)]
 struct Linked {
     primary: gix::ThreadSafeRepository,
     common: Utf8PathBuf,
-    /// The checkout, free of symbolic links.
+    /// The path of the checkout, free of symbolic links.
     real: Utf8PathBuf,
-    /// The registration, once there is one. A lane that is replaced while it is held gets another.
+    /// The directory of the registration, once it exists. Renewing a lane replaces it.
     git_dir: Mutex<Option<Utf8PathBuf>>,
-    /// Programs named by the primary's configuration that no command of ours may start.
+    /// Settings that disable the programs named by the primary's configuration.
     muted: Vec<String>,
 }
 
-/// Where git looks for more objects.
+/// The file that lists further object directories.
 const ALTERNATES: &str = "objects/info/alternates";
 
-/// Left by an operation that was interrupted; meaningless once the files are reset.
+/// Files of interrupted operations, which are meaningless after a reset.
 const UNFINISHED: &[&str] = &[
     "MERGE_HEAD",
     "MERGE_MSG",
@@ -80,7 +79,7 @@ const UNFINISHED: &[&str] = &[
 ];
 
 impl Room {
-    /// Describes the repository at `checkout`, which is what `kind` says to `target`.
+    /// Describes the repository of `target` at `checkout`.
     pub(crate) fn describe(
         target: &Target,
         checkout: &Utf8Path,
@@ -117,7 +116,7 @@ impl Room {
         Ok(Self { checkout: checkout.to_owned(), files, refs, linked, converts })
     }
 
-    /// Describes one at `checkout` that borrows from this one, and from whom this one borrows.
+    /// Describes a repository at `checkout` that borrows from this one and from the same directories as this one.
     pub(crate) fn borrowed_by(&self, checkout: &Utf8Path) -> Result<Self, LaneError> {
         let mut files = self.files.clone();
         if self.linked.is_none() {
@@ -131,12 +130,12 @@ impl Room {
         Ok(Self { checkout, files, refs, linked: None, converts: self.converts })
     }
 
-    /// What the checkout is to the primary.
+    /// Returns the relation of the checkout to the primary.
     pub(crate) fn kind(&self) -> LaneKind {
         if self.linked.is_some() { LaneKind::Worktree } else { LaneKind::Reference }
     }
 
-    /// Settings without which git would start programs that the primary's configuration names.
+    /// Returns the settings that keep git from starting programs named by the primary's configuration.
     pub(crate) fn muted(&self) -> &[String] {
         self.linked.as_ref().map_or(&[], |linked| &linked.muted)
     }
@@ -145,24 +144,24 @@ impl Room {
         &self.checkout
     }
 
-    /// Where HEAD and the index of the checkout are.
+    /// Returns the directory with HEAD and the index of the checkout.
     pub(crate) fn git_dir(&self) -> Utf8PathBuf {
         let registered = self.linked.as_ref().and_then(|linked| linked.registered().clone());
         registered.unwrap_or_else(|| self.checkout.join(".git"))
     }
 
-    /// Where refs and objects of the checkout are, and worktrees that are made of it.
+    /// Returns the directory with the refs and objects of the checkout, and the registrations of its worktrees.
     pub(crate) fn common_dir(&self) -> Utf8PathBuf {
         let common = self.linked.as_ref().map(|linked| linked.common.clone());
         common.unwrap_or_else(|| self.git_dir())
     }
 
-    /// Whether something outside the tree itself changes content at checkout.
+    /// Returns true if the configuration or `info/attributes` converts content at checkout.
     pub(crate) fn converts(&self) -> bool {
         self.converts
     }
 
-    /// Makes the repository, with nothing checked out and no commit.
+    /// Creates the repository, with nothing checked out and no commit.
     pub(crate) fn create(&self) -> Result<(), LaneError> {
         if let Some(linked) = &self.linked {
             let registered = worktree::register(&linked.common, &linked.real)?;
@@ -189,12 +188,11 @@ impl Room {
             fs::create_dir_all(path.parent().expect("every file is in the repository"))?;
             fs::write(path, content)?;
         }
-        // Last, because without it git sees no repository here.
+        // HEAD comes last: without it git does not take the directory for a repository.
         files::replace_unsynced(git_dir.join("HEAD"), b"ref: refs/heads/pdca\n")
     }
 
-    /// Forgets how the primary knows of the checkout; what HEAD was at, if it is not `base`, is
-    /// kept by a ref.
+    /// Removes the registration in the primary. The commit of HEAD, unless it is `base`, is kept by a rescue ref.
     pub(crate) fn forget(&self, base: Option<&str>) -> Result<(), LaneError> {
         let Some(linked) = &self.linked else { return Ok(()) };
         let Some(git_dir) = linked.registered().take() else { return Ok(()) };
@@ -211,7 +209,7 @@ impl Room {
             .map_err(|source| LaneError::Io { doing: "forget a worktree", source })
     }
 
-    /// Puts everything back that decides how git behaves, and opens the repository.
+    /// Restores every file that decides how git behaves, and opens the repository.
     pub(crate) fn enter(&self) -> Result<gix::Repository, LaneError> {
         self.refuse_links()?;
         self.restore()
@@ -221,7 +219,7 @@ impl Room {
         Ok(repo.to_thread_local())
     }
 
-    /// Forgets merges, rebases and the like that were left half-way.
+    /// Removes the state of interrupted merges, rebases and the like.
     pub(crate) fn forget_unfinished(&self) -> io::Result<()> {
         for name in UNFINISHED {
             let path = self.git_dir().join(name);
@@ -235,14 +233,14 @@ impl Room {
         Ok(())
     }
 
-    /// Whether there is a repository that can be entered, and not something put in its place.
+    /// Returns true if the repository can be entered and was not replaced by something else.
     pub(crate) fn is_whole(&self) -> Result<bool, LaneError> {
         match self.refuse_links() {
             Ok(()) => {}
             Err(LaneError::Damaged { .. }) => return Ok(false),
             Err(err) => return Err(err),
         }
-        // By these git tells a repository from any other directory.
+        // git recognises a repository by these.
         let is_dir = |part: &str| self.git_dir().join(part).is_dir();
         let head = self.git_dir().join("HEAD");
         let is_repository = self.linked.is_some() || is_dir("objects") && is_dir("refs");
@@ -257,9 +255,9 @@ impl Room {
         Ok(names_something && self.has_its_commit()?)
     }
 
-    /// Whether what is checked out is still in the primary, or in the lane itself.
+    /// Returns true if the tree that is checked out still exists, in the primary or in the lane.
     ///
-    /// Someone may have rewound a branch of the primary and pruned what was on it.
+    /// The user may have rewound a branch of the primary and pruned its commits.
     fn has_its_commit(&self) -> Result<bool, LaneError> {
         let repo = self.enter()?;
         let Ok(head) = history::head(&repo) else { return Ok(false) };
@@ -267,7 +265,7 @@ impl Room {
         Ok(head.is_none_or(|head| history::tree_of(&repo, head).is_ok_and(is_there)))
     }
 
-    /// Refuses a repository in which writing would lead out of it.
+    /// Fails for a repository in which writing would lead out of it.
     fn refuse_links(&self) -> Result<(), LaneError> {
         for dir in [self.checkout.clone(), self.git_dir()] {
             let kind = fs::symlink_metadata(&dir).map(|found| found.file_type());
@@ -284,7 +282,7 @@ impl Room {
         self.scan("", &["", "objects", "objects/info", "info"])
     }
 
-    /// Looks at a directory of the repository; all of `refs` and `logs`, elsewhere only `within`.
+    /// Checks a directory of the repository: `refs` and `logs` recursively, elsewhere only the directories in `within`.
     fn scan(&self, dir: &str, within: &[&str]) -> Result<(), LaneError> {
         let unreadable =
             |source| LaneError::Io { doing: "look at the repository of the lane", source };
@@ -303,7 +301,7 @@ impl Room {
                 });
             }
             if !kind.is_file() && !kind.is_dir() {
-                // To read from a pipe would be to wait for ever.
+                // Reading from a FIFO would block for ever.
                 return Err(LaneError::Damaged {
                     path: entry.into_path(),
                     why: "is neither a file nor a directory",
@@ -316,14 +314,14 @@ impl Room {
                 && (refs || dir.is_empty())
                 && entry.path().extension() == Some("lock")
             {
-                // We hold the lane, and nothing of it runs while we are here: the holder is gone.
+                // We hold the lane and no process runs in it, so the owner of the lock file is dead.
                 fs::remove_file(entry.path()).map_err(unreadable)?;
             }
         }
         Ok(())
     }
 
-    /// Each file that decides how git behaves here, and what it must hold.
+    /// Returns the files that decide how git behaves here, with their required content.
     fn fixed(&self) -> Vec<(Utf8PathBuf, Option<Cow<'_, [u8]>>)> {
         let git_dir = self.git_dir();
         let Some(linked) = &self.linked else {

@@ -1,4 +1,4 @@
-//! The configuration of a private checkout.
+//! The git configuration of a private checkout.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use gix::{bstr::ByteSlice as _, config::file::Metadata};
 
 use crate::target::Target;
 
-/// The configuration of a private checkout, and whether it converts content.
+/// Returns the configuration text of a private checkout, and whether it converts content.
 pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
     let able = primary.filesystem_options()?;
     let sha256 = primary.object_hash() != gix::hash::Kind::Sha1;
@@ -34,9 +34,9 @@ pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
             converts = true;
         }
     }
-    // Nobody's name leaks into a lane, and a commit in it needs no further set-up.
+    // The user's name must not appear in a lane, and a commit there must work without further configuration.
     text.push_str("[user]\n\tname = pdca lane\n\temail = lane@pdca.invalid\n[commit]\n\tgpgSign = false\n[tag]\n\tgpgSign = false\n");
-    // Loose objects of a lane may be all that holds a result; nothing here may prune or repack.
+    // The loose objects of a lane may be the only copy of a result, so nothing may prune or repack them.
     text.push_str("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
     if sha256 {
         writeln!(text, "[extensions]\n\tobjectFormat = {}", primary.object_hash())
@@ -45,10 +45,10 @@ pub(crate) fn of(primary: &gix::Repository) -> gix::Result<(Vec<u8>, bool)> {
     Ok((text.into_bytes(), converts))
 }
 
-/// The remotes of the primary, word for word, with what rewrites their addresses.
+/// Returns the sections of the primary that configure its remotes and rewrite their addresses, unchanged.
 ///
-/// Raw, because what gix makes of a remote drops keys that it does not model. Only the
-/// repository's own file is read: what is in the user's is the user's.
+/// The raw sections are copied, because gix drops keys of a remote that it does not model. Only the repository's own
+/// file is read, not the user's.
 pub(crate) fn remotes(target: &Target) -> gix::Result<Vec<u8>> {
     let path = target.common_dir().join("config");
     let ours = gix::config::File::from_path_no_includes(
@@ -69,10 +69,10 @@ pub(crate) fn remotes(target: &Target) -> gix::Result<Vec<u8>> {
                     && is_address
                     && is_relative(&value)
                 {
-                    // A lane is not where the primary is.
+                    // A lane lies in another directory than the primary.
                     value = root.join(value.to_str_lossy().as_ref()).into_string().into();
                 }
-                // A key without `=` is true, with nothing after it false.
+                // A key without `=` means true; a key with `=` and no value means false.
                 let implicit = section.value_implicit(&key) == Some(None);
                 to.push(&key, if implicit { None } else { Some(value.as_bstr()) })?;
             }
@@ -81,12 +81,12 @@ pub(crate) fn remotes(target: &Target) -> gix::Result<Vec<u8>> {
     Ok(copy.to_bstring().into())
 }
 
-/// Whether an address is a path that depends on where the repository is.
+/// Returns true if an address is a path that depends on the location of the repository.
 fn is_relative(address: &[u8]) -> bool {
     address.starts_with(b"./") || address.starts_with(b"../")
 }
 
-/// Settings under which no filter of the primary's configuration runs.
+/// Returns settings that disable every content filter in the primary's configuration.
 pub(crate) fn muted(primary: &gix::Repository) -> Vec<String> {
     let config = primary.config_snapshot();
     let filters = config.plumbing().sections_by_name("filter").into_iter().flatten();

@@ -1,9 +1,8 @@
-//! What is known about the files of a lane, and the index that stands for it.
+//! The trusted index of a lane: the stat data of its files, kept beside the checkout.
 //!
-//! A copy of the index is kept beside the checkout, out of reach of what runs in it. It is
-//! only a memory: this path, with this stat data, holds this blob. It is trusted because the
-//! change time of a file cannot be set back; the index in the checkout is not, because a
-//! program there may write into it what it likes.
+//! The copy beside the checkout, the *memory*, is out of reach of the processes in the lane. It only says that a path
+//! with this stat data holds this blob, and can be trusted because a program cannot set the change time of a file. The
+//! index inside the checkout is not trusted, because a program there may write anything into it.
 
 use std::{io, os::unix::fs::MetadataExt as _};
 
@@ -17,14 +16,14 @@ use pdca_state::files;
 
 use crate::{failure::LaneError, path, room::Room, target, walk};
 
-/// What follows the name of the target in the name of its memory.
+/// The suffix of the memory of a target.
 pub(crate) const INDEX: &str = ".index";
-/// What follows it in the name of an index that is not remembered yet.
+/// The suffix of the private index that git works with.
 pub(crate) const NEW_INDEX: &str = ".index.new";
-/// What follows it in the name of a directory with attributes for an old git.
+/// The suffix of the directory with attributes for an old git.
 pub(crate) const ATTRIBUTES: &str = ".index.new.attributes";
 
-/// Where the memory of a lane is.
+/// The paths of the memory and the private index of a lane.
 #[derive(Debug)]
 pub(crate) struct Stage {
     memory: Utf8PathBuf,
@@ -32,18 +31,18 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The memory of a target's checkout in this directory.
+    /// Names the files of a target in the directory of its slot.
     pub(crate) fn new(dir: &Utf8Path, target: &str) -> Self {
         let [memory, scratch] = [INDEX, NEW_INDEX].map(|end| dir.join(format!("{target}{end}")));
         Self { memory, scratch }
     }
 
-    /// The private index that git may work with.
+    /// Returns the path of the private index that git may work with.
     pub(crate) fn scratch(&self) -> &Utf8Path {
         &self.scratch
     }
 
-    /// The index of a tree, with the stat data of every file that was seen to hold its blob.
+    /// Returns the index of a tree, with the stat data of every file that is known to hold its blob.
     pub(crate) fn index_of(
         &self,
         repo: &gix::Repository,
@@ -61,9 +60,10 @@ impl Stage {
         Ok(index)
     }
 
-    /// The index of a tree, plus what the checkout's own index was told to track.
+    /// Returns the index of a tree, plus the paths that were added to the checkout's own index, and whether there are
+    /// any.
     ///
-    /// An added path counts as a wish, not as a fact: git reads the file.
+    /// An added path only means that the file is to be tracked: git reads its content.
     pub(crate) fn index_with_wishes(
         &self,
         repo: &gix::Repository,
@@ -96,7 +96,7 @@ impl Stage {
         Ok((index, wished))
     }
 
-    /// Puts an index where git finds it as its private one.
+    /// Writes an index to the path of the private index.
     pub(crate) fn put_scratch(&self, index: &mut gix::index::File) -> Result<(), LaneError> {
         self.clear_scratch()
             .map_err(|source| LaneError::Io { doing: "clear the private index", source })?;
@@ -105,13 +105,13 @@ impl Stage {
         index.write(options).map_err(|source| LaneError::objects("write the private index", source))
     }
 
-    /// Makes the private index the memory; the checkout's own is left as it is.
+    /// Makes the private index the memory; the checkout's own index is left as it is.
     pub(crate) fn remember_scratch(&self) -> Result<(), LaneError> {
         fs::rename(&self.scratch, &self.memory)
             .map_err(|source| LaneError::Io { doing: "keep the private index", source })
     }
 
-    /// Makes the private index the memory, and the index of the checkout.
+    /// Makes the private index the memory and the index of the checkout.
     pub(crate) fn keep_scratch(&self, room: &Room) -> Result<(), LaneError> {
         let kept = || -> io::Result<()> {
             let bytes = fs::read(&self.scratch)?;
@@ -121,12 +121,12 @@ impl Stage {
         kept().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
 
-    /// Makes these bytes the memory; the caller makes them the index of the checkout.
+    /// Stores these bytes as the memory; the caller writes them as the index of the checkout.
     pub(crate) fn remember(&self, index: &[u8]) -> io::Result<()> {
         files::replace_unsynced(&self.memory, index)
     }
 
-    /// Puts the memory into the checkout as its index, unless it is there already.
+    /// Writes the memory into the checkout as its index, unless they are equal.
     pub(crate) fn lend_memory(&self, room: &Room) -> Result<(), LaneError> {
         let lent = || -> io::Result<()> {
             let ours = fs::read(&self.memory)?;
@@ -139,7 +139,7 @@ impl Stage {
         lent().map_err(|source| LaneError::Io { doing: "put the index in place", source })
     }
 
-    /// Whether the index of the checkout is the memory, byte for byte.
+    /// Returns true if the index of the checkout equals the memory, byte for byte.
     pub(crate) fn is_lent(&self, room: &Room) -> bool {
         let lent = fs::read(room.git_dir().join("index"));
         lent.is_ok_and(|lent| fs::read(&self.memory).is_ok_and(|ours| ours == lent))
@@ -155,7 +155,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Reads the memory; one that cannot be read is as good as none.
+    /// Reads the memory; an unreadable one counts as missing.
     pub(crate) fn recall(&self, repo: &gix::Repository) -> Option<gix::index::File> {
         let ours = fs::symlink_metadata(&self.memory)
             .ok()
@@ -171,7 +171,7 @@ impl Stage {
     }
 }
 
-/// Whether an index says of itself that it is the whole of a tree, and of nothing else.
+/// Returns true if an index covers exactly this tree and has no special flags.
 pub(crate) fn is_of(index: &gix::index::State, tree: gix::ObjectId) -> bool {
     let count = u32::try_from(index.entries().len()).ok();
     let whole = |root: &gix::index::extension::Tree| root.id == tree && root.num_entries == count;
@@ -179,7 +179,7 @@ pub(crate) fn is_of(index: &gix::index::State, tree: gix::ObjectId) -> bool {
         && index.entries().iter().all(|entry| (entry.flags & !Flags::PATH_LEN).is_empty())
 }
 
-/// Forgets what is known about files that are as young as the index.
+/// Clears the stat data of files that are as young as the index, because a later change may not show in it.
 pub(crate) fn distrust_racy(index: &mut gix::index::State) {
     let taken = (index.timestamp().unix_seconds(), index.timestamp().nanoseconds());
     for entry in index.entries_mut() {
@@ -189,12 +189,11 @@ pub(crate) fn distrust_racy(index: &mut gix::index::State) {
     }
 }
 
-/// What is known about each file.
 pub(crate) fn stats(index: &gix::index::State) -> Vec<Stat> {
     index.entries().iter().map(|entry| entry.stat).collect()
 }
 
-/// Gives entries the stat data of files that were seen to hold their blob.
+/// Copies the stat data of files that are known to hold the blob of an entry.
 pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::File) {
     let Some(memory) = memory else { return };
     let taken = memory.timestamp();
@@ -211,7 +210,7 @@ pub(crate) fn carry(memory: Option<&gix::index::File>, index: &mut gix::index::F
     }
 }
 
-/// The paths of `other` that `index` has not; both are sorted.
+/// Returns the paths of `other` that `index` does not have; both are sorted.
 pub(crate) fn missing_from(index: &gix::index::State, other: &gix::index::State) -> Vec<BString> {
     let mut ours = index.entries().iter().map(|entry| entry.path(index)).peekable();
     let mut missing: Vec<BString> = Vec::new();
@@ -224,9 +223,9 @@ pub(crate) fn missing_from(index: &gix::index::State, other: &gix::index::State)
     missing
 }
 
-/// Refuses a tree with attributes that a checkout here would not honour.
+/// Fails for a tree with attributes that a lane does not support.
 ///
-/// Says whether what is left of them can make a file differ from its blob.
+/// Returns true if the remaining attributes can make a file differ from its blob.
 pub(crate) fn check_attributes(
     repo: &gix::Repository,
     files: impl Iterator<Item = (BString, gix::ObjectId)>,
@@ -244,12 +243,12 @@ pub(crate) fn check_attributes(
     Ok(rewrites)
 }
 
-/// What an attributes file has in it that makes a checkout write other bytes than the blob's.
+/// Words in an attributes file with which a checkout writes other bytes than those of the blob.
 ///
-/// `text` alone is not among them: without line ends asked for it changes only what is committed.
+/// `text` alone is not among them: without `eol` it changes only what is committed.
 const REWRITING: &[&str] = &["crlf", "filter", "ident", "working-tree-encoding", "[attr]"];
 
-/// The attributes files of an index.
+/// Returns the `.gitattributes` files of an index.
 pub(crate) fn attribute_files(
     index: &gix::index::State,
 ) -> impl Iterator<Item = (BString, gix::ObjectId)> {
@@ -257,7 +256,6 @@ pub(crate) fn attribute_files(
     all.filter(|(path, _)| sets_attributes(path)).map(|(path, id)| (path.to_owned(), id))
 }
 
-/// Whether a path is that of an attributes file.
 pub(crate) fn sets_attributes(path: &[u8]) -> bool {
     path == b".gitattributes" || path.ends_with(b"/.gitattributes")
 }

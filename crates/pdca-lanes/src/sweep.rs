@@ -1,4 +1,4 @@
-//! Which lanes go when the disk gets full or a lane gets old: decided first, then done.
+//! Sweeping: which lanes to remove when they are old or the disk is full. Decided first, then carried out.
 
 use std::{
     io,
@@ -12,68 +12,68 @@ use crate::{
     target::Target,
 };
 
-/// When a lane goes.
+/// The conditions under which lanes are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SweepPolicy {
-    /// Lanes go, oldest first, until the disk has this many bytes free.
+    /// Removes lanes, oldest first, until the disk has this many bytes free.
     pub min_free: Option<u64>,
-    /// A lane goes that nobody took for this long.
+    /// Removes lanes that were not claimed for this long.
     pub max_age: Option<Duration>,
-    /// What time it is.
+    /// The current time.
     pub now: SystemTime,
 }
 
-/// What a sweep does, lane by lane: first those that go, in the order in which they go.
+/// The decision about every lane: first those to remove, in the order of removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepPlan {
-    /// How many bytes the disk of the lanes has free.
+    /// The free bytes on the disk of the lanes.
     pub free: u64,
     /// Every lane, each once.
     pub items: Vec<SweepItem>,
 }
 
-/// What a sweep does with one lane.
+/// The decision about one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepItem {
-    /// The lane as it was found.
+    /// The state of the lane.
     pub lane: LaneReport,
-    /// How long ago somebody took it; none where that cannot be told.
+    /// The time since the last claim; `None` if unknown.
     pub age: Option<Duration>,
-    /// What becomes of it.
+    /// The decision.
     pub decision: SweepDecision,
 }
 
-/// What becomes of a lane.
+/// The decision about a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepDecision {
-    /// It goes.
+    /// The lane is removed.
     Remove(SweepReason),
-    /// It stays.
+    /// The lane stays.
     Keep(Stays),
 }
 
-/// Why a lane goes.
+/// The reason for removing a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepReason {
-    /// Nobody took it for too long.
+    /// It was not claimed for too long.
     Old,
-    /// The disk has too little room.
+    /// The disk has too little free space.
     DiskFloor,
 }
 
-/// Why a lane stays.
+/// The reason for keeping a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stays {
-    /// Somebody works in it.
+    /// A process works in it.
     InUse(LaneHolder),
-    /// Its target is not configured, so what is in it cannot be compared.
+    /// Its target is not configured, so its work cannot be compared with the primary.
     UnknownTarget,
-    /// Nothing asks for it to go.
+    /// No condition of the policy applies.
     NoNeed,
 }
 
 impl Lanes {
-    /// Decides what a sweep does now. Nothing is changed.
+    /// Decides what a sweep would remove now. Changes nothing.
     pub fn plan_sweep(
         &self,
         targets: &[Target],
@@ -87,12 +87,12 @@ impl Lanes {
         Ok(SweepPlan { free, items: decide(lanes, free, policy, known) })
     }
 
-    /// Removes one lane of a plan, as it was decided.
+    /// Removes one lane of a plan.
     pub fn sweep(&self, item: &SweepItem, target: &Target) -> Result<Removed, RemoveError> {
         self.remove(item.lane.slot, target)
     }
 
-    /// How many bytes an ordinary user can still write where the lanes are, or will be.
+    /// Returns the bytes that an unprivileged user can still write on the disk of the lanes.
     fn free_space(&self) -> io::Result<u64> {
         let made = self.root().ancestors().find(|above| above.exists()).unwrap_or(self.root());
         let disk = rustix::fs::statvfs(made.as_std_path())?;
@@ -100,7 +100,7 @@ impl Lanes {
     }
 }
 
-/// The decision: the oldest go first, and no more than are needed.
+/// Removes the oldest lanes first, and no more than necessary.
 fn decide(
     lanes: Vec<LaneReport>,
     free: u64,
@@ -119,7 +119,7 @@ fn decide(
             SweepItem { lane, age, decision }
         })
         .collect();
-    // One whose age is not known counts as new: a clock that was set back must not empty the disk.
+    // An unknown age counts as new: a clock that was set back must not remove every lane.
     items.sort_by_key(|item| {
         (std::cmp::Reverse(item.age), item.lane.slot, item.lane.target.clone())
     });
@@ -138,7 +138,7 @@ fn decide(
         item.decision = SweepDecision::Remove(reason);
         free = free.saturating_add(item.lane.size);
     }
-    // Stable, so those that go keep their order.
+    // A stable sort, so the lanes to remove keep their order.
     items.sort_by_key(|item| matches!(item.decision, SweepDecision::Keep(_)));
     items
 }

@@ -1,4 +1,4 @@
-//! The user's repository, looked at and never written.
+//! The user's repository, which is read and never written.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -20,7 +20,7 @@ use crate::{
     stage::{ATTRIBUTES, INDEX, NEW_INDEX},
 };
 
-/// A repository under change, checked once for everything that a lane cannot honour.
+/// A repository under change, checked once for features that a lane does not support.
 ///
 /// The path may be a checkout, a linked worktree, or a bare repository.
 #[derive(Debug)]
@@ -33,16 +33,16 @@ pub struct Target {
     repo: gix::ThreadSafeRepository,
 }
 
-/// A commit to start from, and the branch that named it.
+/// A commit to start from, and the branch it was resolved from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The commit, in full.
+    /// The full commit id.
     pub commit: String,
-    /// The branch without its `refs/heads/` or `refs/remotes/`.
+    /// The branch without `refs/heads/` or `refs/remotes/`.
     pub branch: String,
 }
 
-/// Which repository it is, whatever path led there: device and inode of its common directory.
+/// The identity of a repository, whatever path leads to it: device and inode of its common directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     dev: u64,
@@ -55,96 +55,96 @@ impl Identity {
     }
 }
 
-/// Why a repository cannot be a target. Nothing was changed.
+/// Failure to open a repository as a target. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum TargetError {
-    /// The name becomes a directory, so it must be one plain component.
+    /// The name is not a single plain path component, and becomes a directory.
     #[error("the target name {name:?} cannot be a directory name")]
     Name {
-        /// What was given.
+        /// The name as given.
         name: String,
     },
-    /// The name is one that lanes give to files of their own beside the checkouts.
+    /// Lanes use the name for files of their own beside the checkouts.
     #[error("the target name {name:?} is reserved: lanes keep {what} under such a name")]
     Reserved {
-        /// What was given.
+        /// The name as given.
         name: String,
-        /// What would be in its place.
+        /// The file that has this name.
         what: &'static str,
     },
     /// There is no repository at the path itself.
     #[error("{path} is not a git repository")]
     NotARepository {
-        /// What was given.
+        /// The path as given.
         path: Utf8PathBuf,
-        /// What was found there.
+        /// The error of opening it.
         #[source]
         source: Box<gix::Error>,
     },
-    /// There is no commit in any branch.
+    /// No branch has a commit.
     #[error("{path} has no commit yet")]
     Empty {
         /// The repository.
         path: Utf8PathBuf,
     },
-    /// The repository uses something that a private checkout would get wrong.
+    /// The repository uses a feature that a private checkout would get wrong.
     #[error("{path} {feature}")]
     Unsupported {
         /// The repository.
         path: Utf8PathBuf,
-        /// What it uses.
+        /// The unsupported feature.
         feature: Feature,
     },
-    /// The repository is there and could not be read.
+    /// The repository exists but cannot be read.
     #[error("cannot read {path}")]
     Unreadable {
         /// The repository.
         path: Utf8PathBuf,
-        /// Why.
+        /// The underlying error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Why no base could be named.
+/// Failure to resolve a base.
 #[derive(Debug, Error)]
 pub enum ResolveError {
-    /// No branch was asked for and HEAD is on none.
+    /// No branch was given and HEAD is detached.
     #[error("HEAD is detached at {commit}, so a branch must be named")]
     Detached {
-        /// Where HEAD is.
+        /// The commit that HEAD is at.
         commit: String,
     },
-    /// No branch was asked for and HEAD's has no commit.
+    /// No branch was given and the branch of HEAD has no commit.
     #[error("branch {branch:?} has no commit yet")]
     Unborn {
-        /// The branch that HEAD is on.
+        /// The branch of HEAD.
         branch: String,
     },
     /// There is no local branch and no remote branch of this name.
     #[error("no branch {branch:?}")]
     NoSuchBranch {
-        /// What was asked for.
+        /// The branch as given.
         branch: String,
         /// The refs that were looked up.
         tried: Vec<String>,
     },
-    /// The branch is there, and the commit that it names cannot be read.
+    /// The branch exists, but its commit cannot be read.
     #[error("cannot read the tip of {reference}")]
     Tip {
-        /// The ref, in full.
+        /// The full name of the ref.
         reference: String,
-        /// Why not.
+        /// The error of reading it.
         #[source]
         source: Box<gix::Error>,
     },
-    /// The repository could not be read.
+    /// The refs cannot be read.
     #[error("cannot read the refs")]
     Unreadable(#[source] Box<gix::Error>),
 }
 
 impl TargetError {
-    /// What the repository uses that is not supported, where that is the reason.
+    /// Returns the unsupported feature, if that is the reason.
     pub fn feature(&self) -> Option<&Feature> {
         match self {
             Self::Unsupported { feature, .. } => Some(feature),
@@ -158,7 +158,7 @@ impl TargetError {
 }
 
 impl Target {
-    /// Looks at a repository and refuses what a lane cannot honour, before anything is made.
+    /// Opens a repository and fails if it uses a feature that a lane does not support. Writes nothing.
     pub fn open(name: &str, path: &Utf8Path) -> Result<Self, TargetError> {
         if !is_plain_component(name) {
             return Err(TargetError::Name { name: name.to_owned() });
@@ -195,29 +195,29 @@ impl Target {
         })
     }
 
-    /// The name it has in the configuration, and of its checkout in every lane.
+    /// Returns the name in the configuration, which is also the directory name of its checkout in every lane.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The path it was opened with.
+    /// Returns the path it was opened with.
     pub fn path(&self) -> &Utf8Path {
         &self.path
     }
 
-    /// The directory that all worktrees of the repository share, free of symbolic links.
+    /// Returns the directory that all worktrees of the repository share, free of symbolic links.
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
 
-    /// What a user may want to know: works, but not as in the primary.
+    /// Returns remarks for the user: features that work, but not as in the primary.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Finds the commit that a branch names, or the one of HEAD's branch.
+    /// Finds the commit of a branch, or of HEAD's branch if none is given.
     ///
-    /// A local branch comes first, then `origin`'s of that name, then `remote/branch`.
+    /// A local branch takes precedence over `origin`'s of that name, and that over `remote/branch`.
     pub fn resolve(&self, branch: Option<&str>) -> Result<Base, ResolveError> {
         let repo = self.repository();
         match branch {
@@ -226,8 +226,7 @@ impl Target {
         }
     }
 
-    /// How much a checkout of a commit takes on the disk, in bytes: what git tracks, each file in whole
-    /// blocks as filesystems keep them.
+    /// Returns the disk space of a checkout of a commit, in bytes: each tracked file rounded up to whole blocks.
     pub fn checkout_size(&self, commit: &str) -> gix::Result<u64> {
         const BLOCK: u64 = 4096;
         let repo = self.repository();
@@ -235,7 +234,7 @@ impl Target {
         let index = repo.index_from_tree(&tree)?;
         let mut size: u64 = 0;
         for entry in index.entries() {
-            // A submodule is a commit of another repository; lanes leave its directory empty.
+            // A submodule is a commit of another repository; its directory stays empty in a lane.
             if entry.mode != gix::index::entry::Mode::COMMIT {
                 let file = repo.find_header(entry.id)?.size();
                 size = size.saturating_add(file.max(1).next_multiple_of(BLOCK));
@@ -244,8 +243,8 @@ impl Target {
         Ok(size)
     }
 
-    /// The name and address of the user, as git itself would take them for a commit in this repository:
-    /// from its configuration, else from the user's own. None where neither has both.
+    /// Returns the name and address that git would use for a commit in this repository, from its configuration or the
+    /// user's own; `None` unless both are set.
     pub fn user(&self) -> Option<(String, String)> {
         let repo = gix::open_opts(self.path.as_std_path(), gix::open::Options::default()).ok()?;
         let config = repo.config_snapshot();
@@ -265,9 +264,9 @@ impl Target {
     }
 }
 
-/// Every tree that belongs to the repository at `path` and is the user's: the path itself, the common directory, the
-/// main checkout, every other linked worktree, and the object stores it borrows from, all free of symbolic links.
-/// Registered worktrees below `except` are left out; of a path that is no repository there is only itself.
+/// Returns every tree that belongs to the repository at `path` and is the user's: the path itself, the common
+/// directory, the main checkout, every other linked worktree, and the object stores it borrows from, all free of
+/// symbolic links. Registered worktrees below `except` are left out. If `path` is no repository, returns only `path`.
 pub fn repository_trees(path: &Utf8Path, except: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut trees = vec![path.to_owned()];
     if let Ok(repo) = open_repository(path) {
@@ -290,25 +289,25 @@ pub fn repository_trees(path: &Utf8Path, except: &Utf8Path) -> Vec<Utf8PathBuf> 
     trees
 }
 
-/// Where the linked worktrees of a repository are. The files are read as they are: a worktree that cannot be opened now
-/// is the user's as well.
+/// Returns the paths of the linked worktrees of a repository. Reads the registration files themselves, because a
+/// worktree that cannot be opened now is the user's as well.
 fn registered_worktrees(common: &Utf8Path) -> Vec<Utf8PathBuf> {
     let registered = common.join("worktrees").read_dir_utf8().into_iter().flatten().flatten();
     let checkout = |one: camino::Utf8DirEntry| {
         let text = fs::read_to_string(one.path().join("gitdir")).ok()?;
-        // A relative path is relative to the registration.
+        // A relative path is relative to the registration directory.
         one.path().join(text.trim_end()).parent().map(Utf8Path::to_owned)
     };
     registered.filter_map(checkout).collect()
 }
 
-/// Opens exactly what is at `path`, without the configuration of the user or the environment.
+/// Opens the repository at exactly `path`, ignoring the configuration of the user and the environment.
 pub(crate) fn open_repository(path: &Utf8Path) -> gix::Result<gix::ThreadSafeRepository> {
     let options = gix::open::Options::isolated().config_overrides([
         "core.useReplaceRefs=false",
-        // Registering a worktree must not change the configuration of the repository.
+        // Otherwise registering a worktree would set this in the configuration of the repository.
         "worktree.useRelativePaths=false",
-        // For the first line of the log of a worktree; nobody's name leaks into it.
+        // gix needs a committer for the reflog of a worktree; the user's name must not appear in it.
         "committer.name=pdca",
         "committer.email=lane@pdca.invalid",
     ]);
@@ -320,7 +319,8 @@ fn is_plain_component(name: &str) -> bool {
     !name.is_empty() && name.len() <= 100 && !name.starts_with(['.', '-']) && !name.contains(odd)
 }
 
-/// What lanes keep beside their checkouts under this name, on some filesystem.
+/// Returns the file that lanes keep beside their checkouts under this name, if any. Ignores case, because some
+/// filesystems do.
 fn reserved(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     if name == LOCK {
@@ -351,7 +351,7 @@ fn unsupported(path: &Utf8Path, feature: Feature) -> TargetError {
     TargetError::Unsupported { path: path.to_owned(), feature }
 }
 
-/// Reads the ref format of a repository that would not open, to say why it did not.
+/// Reads the ref format of a repository that could not be opened, to explain the failure.
 fn ref_storage_on_disk(path: &Utf8Path) -> Option<String> {
     let places = [path.join(".git/config"), path.join("config")];
     let text = places.iter().find_map(|place| fs::read(place).ok())?;
@@ -375,7 +375,7 @@ fn refuse_by_config(path: &Utf8Path, repo: &gix::Repository) -> Result<(), Targe
     Ok(())
 }
 
-/// The remote that has objects which are missing here.
+/// Returns the remote that has the objects that are missing in a partial clone.
 fn promisor(config: &gix::config::Snapshot<'_>) -> Option<String> {
     if let Some(remote) = config.string("extensions.partialClone") {
         return Some(remote.to_string());
@@ -396,9 +396,9 @@ fn has_commit(repo: &gix::Repository) -> gix::Result<bool> {
     Ok(refs.local_branches()?.next().is_some() || refs.remote_branches()?.next().is_some())
 }
 
-/// Looks at the attributes at the top of HEAD and of the repository itself.
+/// Checks the attributes at the top of HEAD and in the repository's `info/attributes`.
 ///
-/// Those deeper in the tree are met when a lane is reset to it, before it is touched.
+/// Those deeper in the tree are checked when a lane is reset to it, before any file is touched.
 fn refuse_by_attributes(path: &Utf8Path, repo: &gix::Repository) -> Result<(), TargetError> {
     let private = fs::read(repo.common_dir().join("info/attributes")).unwrap_or_default();
     let tracked = tracked_attributes(repo).unwrap_or_default();
@@ -416,7 +416,7 @@ fn tracked_attributes(repo: &gix::Repository) -> Option<Vec<u8>> {
     Some(entry.object().ok()?.detach().data)
 }
 
-/// Finds an attribute in the text of an attributes file that a lane cannot honour.
+/// Returns the first attribute in an attributes file that a lane does not support.
 pub(crate) fn unfit_attribute(repo: &gix::Repository, file: &str, text: &[u8]) -> Option<Feature> {
     let config = repo.config_snapshot();
     for line in text.lines().map(<[u8]>::trim).filter(|line| !line.starts_with(b"#")) {
@@ -428,7 +428,7 @@ pub(crate) fn unfit_attribute(repo: &gix::Repository, file: &str, text: &[u8]) -
                     let known = ["clean", "smudge", "process"].iter().any(|kind| {
                         config.string(format!("filter.{filter}.{kind}").as_str()).is_some()
                     });
-                    // Large files are kept elsewhere; without the program a checkout has stubs only.
+                    // LFS keeps the content elsewhere; without its program a checkout would hold pointer files.
                     if filter == "lfs" || known {
                         return Some(Feature::Filter { filter, file: file.to_owned() });
                     }
@@ -492,16 +492,16 @@ fn resolve_branch(repo: &gix::Repository, branch: &str) -> Result<Base, ResolveE
     Err(ResolveError::NoSuchBranch { branch: branch.to_owned(), tried })
 }
 
-/// The commit that a ref leads to, or none where it leads to nothing or to something else.
+/// Returns the commit that a ref leads to; `None` if it leads nowhere or to another kind of object.
 ///
-/// An object that is named and cannot be read is an error: the branch is there.
+/// An object that is named but cannot be read is an error, because the branch exists.
 fn tip(
     repo: &gix::Repository,
     mut found: gix::Reference<'_>,
 ) -> Result<Option<gix::ObjectId>, ResolveError> {
     let reference = found.name().to_string();
     let unreadable = |source| ResolveError::Tip { reference, source: Box::new(source) };
-    // A symbolic ref may name a branch that is gone.
+    // A symbolic ref may name a branch that was deleted.
     let Ok(id) = found.follow_to_object() else { return Ok(None) };
     let object = repo.find_object(id).and_then(gix::Object::peel_tags_to_end);
     let object = object.map_err(unreadable)?;

@@ -1,8 +1,8 @@
-//! Whether anyone wrote to the primary.
+//! Detection of writes to the primary.
 //!
-//! Cheap on a large repository: a file that the index knows is compared by its stat data, and
-//! only the few that are changed or untracked are read. Ignored files are not looked at. What
-//! only refreshes stat data in the index, as any `git status` does, is no breach.
+//! Cheap on a large repository: files in the index are compared by their stat data, and only changed and untracked
+//! files are read. Ignored files are not examined. A refresh of stat data in the index, as by any `git status`, is not
+//! a breach.
 
 use std::{
     collections::BTreeMap,
@@ -24,58 +24,56 @@ use crate::{
     target::{Target, open_repository},
 };
 
-/// The state of a primary at one moment, to be compared with a later one.
+/// The state of a primary at one moment, to compare with a later one.
 #[derive(Debug)]
 pub struct Tripwire {
-    /// The repository, free of symbolic links.
+    /// The path of the repository, free of symbolic links.
     path: Utf8PathBuf,
     except: Except,
     before: State,
 }
 
-/// Why the primary could not be looked at.
+/// Failure to read the state of the primary.
 #[derive(Debug, Error)]
 pub enum ArmError {
-    /// Refs, index or objects could not be read.
+    /// Refs, index or objects cannot be read.
     #[error("cannot read the repository")]
     Repository(#[source] Box<gix::Error>),
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot look at the repository")]
     Io(#[from] io::Error),
 }
 
-/// Each fact by its name: `HEAD`, `ref refs/heads/main`, `index src/a.rs`, `file notes.txt`.
+/// Facts by name: `HEAD`, `ref refs/heads/main`, `index src/a.rs`, `file notes.txt`.
 type State = BTreeMap<BString, BString>;
 
-/// An armed tripwire as it is kept. Bytes that are no text are escaped; names and values need not
-/// be any.
+/// The serialized form of an armed tripwire. Names and values may be any bytes, so they are escaped.
 #[derive(Serialize, Deserialize)]
 struct KeptState {
     repository: Utf8PathBuf,
     state: BTreeMap<String, String>,
 }
 
-/// Where the working tree may be written, relative to it.
+/// Paths of the working tree that may be written, relative to its root.
 #[derive(Debug)]
 struct Except(Vec<PathBuf>);
 
-/// A kept one is not larger than this.
+/// The largest accepted file of a saved tripwire, in bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// What the name of the fact of a ref starts with that only we make, and never move.
+/// The fact prefix of rescue refs, which only lanes create and which never move.
 const RESCUED: &[u8] = b"ref refs/pdca/rescue/";
 
-/// What the name of a file's fact starts with.
 const FILE: &[u8] = b"file ";
 
-/// Files up to this size are read; of larger ones size, time and inode must do.
+/// The largest file that is read; a larger one is compared by size, time and inode.
 const READ_UP_TO: u64 = 1 << 20;
 
 impl Tripwire {
-    /// Notes how the primary is now.
+    /// Records the present state of the primary.
     ///
-    /// Changed and untracked files at or below the paths in `except`, which are absolute and need
-    /// not exist, are not looked at. Refs, HEAD, index and configuration always are.
+    /// Changed and untracked files at or below the paths in `except`, which are absolute and need not exist, are not
+    /// examined. Refs, HEAD, index and configuration always are.
     pub fn arm(target: &Target, except: &[Utf8PathBuf]) -> Result<Self, ArmError> {
         let path = target.path().canonicalize_utf8()?;
         let except = Except::of(target, except)?;
@@ -83,7 +81,7 @@ impl Tripwire {
         Ok(Self { path, except, before })
     }
 
-    /// Keeps what was noted in a file, for whoever goes on after a crash.
+    /// Saves the recorded state in a file, for a driver that takes over after a crash.
     pub fn save(&self, file: &Utf8Path) -> io::Result<()> {
         let escaped = |bytes: &BString| bytes.escape_bytes().to_string();
         let state = self.before.iter().map(|(name, value)| (escaped(name), escaped(value)));
@@ -91,10 +89,10 @@ impl Tripwire {
         files::replace_unsynced(file, &serde_json::to_vec_pretty(&kept)?)
     }
 
-    /// Reads what [`save`](Self::save) kept; none where there is no such file.
+    /// Loads a state that [`save`](Self::save) wrote; `None` if the file does not exist.
     ///
-    /// A file that cannot be read, is damaged, or speaks of another repository is an error of
-    /// kind [`InvalidData`](io::ErrorKind::InvalidData): how the primary was is not known then.
+    /// A file that is unreadable, damaged or about another repository is an error of kind
+    /// [`InvalidData`](io::ErrorKind::InvalidData), because the earlier state of the primary is unknown then.
     pub fn load(
         target: &Target,
         except: &[Utf8PathBuf],
@@ -126,7 +124,7 @@ impl Tripwire {
         Ok(Some(Self { path, except, before }))
     }
 
-    /// What was written since, one line each; nothing when nothing was.
+    /// Returns the changes since then, one line each; empty if there are none.
     pub fn breaches(&self) -> Vec<String> {
         let after = match look(&self.path, &self.except) {
             Ok(after) => after,
@@ -142,7 +140,7 @@ impl Tripwire {
                 Some(_) => {}
             }
         }
-        // A lane that is a worktree keeps what it rescues in the primary, under names of ours.
+        // A lane of kind `worktree` keeps its rescue refs in the primary.
         let ours = |name: &BString| name.starts_with(RESCUED);
         let new = after.keys().filter(|name| !self.before.contains_key(*name) && !ours(name));
         breaches.extend(new.map(|name| format!("{name} is new, or changed")));
@@ -167,24 +165,24 @@ impl Except {
         Ok(Self(below))
     }
 
-    /// Whether the path is at or below one of them.
+    /// Returns true if the path is at or below one of them.
     fn has(&self, path: &Path) -> bool {
         self.0.iter().any(|except| path.starts_with(except))
     }
 
-    /// Whether one of them is below the path.
+    /// Returns true if one of them is below the path.
     fn has_below(&self, path: &Path) -> bool {
         self.0.iter().any(|except| except.starts_with(path))
     }
 
-    /// Whether the fact of this name is about a file at or below one of them.
+    /// Returns true if the fact is about a file at or below one of them.
     fn has_fact(&self, name: &BString) -> bool {
         let path = name.strip_prefix(FILE).and_then(|path| path.to_path().ok());
         path.is_some_and(|path| self.has(path))
     }
 }
 
-/// The path free of symbolic links, as far as it exists.
+/// Resolves symbolic links in the part of the path that exists.
 fn real_path(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
@@ -216,12 +214,12 @@ fn repository(source: gix::Error) -> ArmError {
 
 fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     for found in repo.references()?.all()?.flatten() {
-        // Where we keep what was accepted, which a person may do while a lane works.
+        // The user may accept a change, which writes these refs, while a lane works.
         if found.name().as_bstr().starts_with(b"refs/pdca/") {
             continue;
         }
         if branch::is_attempt(found.name().as_bstr()) {
-            // The branch of a lane that is a worktree: whoever works there moves it.
+            // The branch of a lane of kind `worktree`, which its builder moves.
             continue;
         }
         let name = format!("ref {}", found.name().as_bstr());
@@ -234,7 +232,7 @@ fn note_refs(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     Ok(())
 }
 
-/// The configuration and the hooks: what would make a later git of the user do something else.
+/// Records the configuration and the hooks, which change the behaviour of the user's later git commands.
 fn note_settings(repo: &gix::Repository, state: &mut State) -> Result<(), ArmError> {
     let common = repo.common_dir();
     for name in ["config", "info/exclude", "info/attributes"] {
@@ -256,7 +254,7 @@ fn note_settings(repo: &gix::Repository, state: &mut State) -> Result<(), ArmErr
     Ok(())
 }
 
-/// What the index says, as one digest: entries, not their stat data.
+/// Records the entries of the index as one digest, without their stat data.
 fn note_index(repo: &gix::Repository, state: &mut State) -> gix::Result<()> {
     let index = repo.index_or_empty()?;
     let mut hasher = Sha256::new();
@@ -284,7 +282,7 @@ fn note_files(repo: &gix::Repository, except: &Except, state: &mut State) -> Res
         .map_err(repository)?;
     for change in changes {
         let change = change.map_err(repository)?;
-        // An entry without a summary only needs new stat data; its content is as committed.
+        // An entry without a summary has the committed content and only outdated stat data.
         if change.summary().is_none() {
             continue;
         }
@@ -298,7 +296,7 @@ fn note_files(repo: &gix::Repository, except: &Except, state: &mut State) -> Res
         let mut name = BString::from(FILE);
         name.extend_from_slice(path);
         let whole = root.join(relative);
-        // A repository in the working tree, with what may be written inside of it.
+        // A repository inside the working tree that contains an excepted path: its content may change.
         let around = except.has_below(relative) && whole.is_dir();
         state.insert(name, if around { "directory".into() } else { content(&whole) });
     }

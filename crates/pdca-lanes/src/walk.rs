@@ -1,7 +1,7 @@
-//! One pass over a working tree: what differs from an index, what nobody tracks.
+//! One pass over a working tree that finds changed, untracked and nested entries, and can remove them.
 //!
-//! Directories are opened relative to the one above, never through a symbolic link, so a link
-//! left in a lane cannot lead a look, and even less a deletion, out of it.
+//! Directories are opened relative to their parent, never through a symbolic link, so a link left in a lane cannot lead
+//! the pass, let alone a deletion, out of it.
 
 use std::{
     ffi::{CStr, CString},
@@ -25,90 +25,90 @@ use crate::{
     failure::LaneError,
 };
 
-/// What the pass found.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Entries of the index whose file is absent or may differ.
+    /// Entries of the index whose file is missing or may differ.
     pub(crate) different: Vec<usize>,
-    /// Entries whose file was read and is the same, with what its stat data is now.
+    /// Entries whose file was read and is unchanged, with its present stat data.
     pub(crate) refreshed: Vec<(usize, Stat)>,
     /// Files that are neither in the index nor ignored.
     pub(crate) untracked: Vec<BString>,
-    /// Repositories of their own below the working tree.
+    /// Repositories inside the working tree.
     pub(crate) nested: Vec<BString>,
 }
 
-/// A pass over the working tree, by as many threads as there are cores.
+/// A pass over the working tree, with as many threads as there are cores.
 pub(crate) struct Walk<'a> {
     repo: &'a gix::Repository,
     rules: IgnoreRules<'a>,
 }
 
-/// What holds in every thread.
+/// The settings that all threads share.
 #[derive(Clone, Copy)]
 struct IgnoreRules<'a> {
     index: &'a gix::index::File,
     source: Source,
-    /// Whether what differs or is untracked is removed on the way.
+    /// True if changed and untracked files are removed on the way.
     clears: bool,
-    /// What is left of what nobody tracks.
+    /// The untracked files that stay.
     spares: Spare<'a>,
-    /// Whether a file holds the bytes of its blob, so that reading can tell they are the same.
+    /// True if files hold the bytes of their blobs, so that reading one tells whether it is unchanged.
     plain: bool,
     able: gix::fs::Capabilities,
 }
 
-/// What a clearing walk leaves of what nobody tracks.
+/// The untracked files that a clearing walk keeps.
 #[derive(Clone, Copy)]
 pub(crate) enum Spare<'a> {
-    /// What is ignored.
+    /// Ignored files.
     Ignored,
-    /// What these patterns stand for, ignored or not.
+    /// Files that match these patterns, ignored or not.
     Caches(&'a [Pattern]),
-    /// Nothing.
+    /// None.
     Nothing,
 }
 
-/// What one thread does.
+/// The work of one thread.
 struct Pass<'a> {
     repo: &'a gix::Repository,
     rules: IgnoreRules<'a>,
-    /// Read when the first file is met that nobody tracks.
+    /// The ignore rules, loaded at the first untracked file.
     ignored: Option<gix::AttributeStack<'a>>,
-    /// Tracked directories that are left for later, where that is wanted.
+    /// Tracked directories left for other threads, if that is wanted.
     later: Option<Vec<Later>>,
     found: Found,
 }
 
-/// A tracked directory that was opened and not gone into.
+/// A tracked directory that was opened but not entered.
 struct Later {
     dir: OwnedFd,
     prefix: BString,
     range: Range<usize>,
 }
 
-/// What the index has in one directory.
+/// An entry of a directory according to the index.
 enum Child<'a> {
     File(&'a [u8], usize),
     Dir(&'a [u8], Range<usize>),
 }
 
-/// With fewer files than this one thread is done before another has begun.
+/// With fewer files than this, one thread is done before another has started.
 const WORTH_THREADS: usize = 2_000;
 
-/// Files up to this size are read to tell whether they are the same.
+/// The largest file that is read to tell whether it is unchanged.
 const READ_UP_TO: u64 = 64 << 20;
 
 /// The largest file with ignore rules or attributes that is read.
 const LARGEST_RULES: u64 = 16 << 20;
 
-/// How many directories are open at once at most.
+/// The most directories that are kept open for later.
 const OPEN: usize = 256;
 
 impl<'a> Walk<'a> {
-    /// Prepares to look; nothing is changed.
+    /// Prepares a pass that changes nothing.
     ///
-    /// `plain` says that files hold the bytes of their blobs, so that reading one can tell.
+    /// `plain` says that files hold the bytes of their blobs, so that reading one tells whether it is unchanged.
     pub(crate) fn looking(
         repo: &'a gix::Repository,
         index: &'a gix::index::File,
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         Ok(Self { repo, rules })
     }
 
-    /// Prepares to remove what differs and what is untracked, by the ignore rules of the index alone.
+    /// Prepares a pass that removes changed and untracked files, by the ignore rules of the index alone.
     pub(crate) fn clearing(
         repo: &'a gix::Repository,
         index: &'a gix::index::File,
@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
         Ok(Self { rules, ..walk })
     }
 
-    /// Goes over the whole tree.
+    /// Walks the whole tree.
     pub(crate) fn run(self, root: &Utf8Path) -> Result<Found, LaneError> {
         let entries = self.rules.index.entries().len();
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
         pass.tracked_dir(root.as_fd(), &mut BString::default(), 0..entries)?;
         let mut later = pass.later.replace(Vec::new()).unwrap_or_default();
         if !alone && later.len() < 4 * threads {
-            // A tree with few directories at its top is shared out one level further down.
+            // With few directories at the top, the work is divided one level further down.
             for Later { dir, mut prefix, range } in later {
                 pass.tracked_dir(dir.as_fd(), &mut prefix, range)?;
             }
@@ -274,15 +274,15 @@ impl<'a> Pass<'a> {
             if self.rules.clears {
                 remove(dir, name, kind).map_err(LaneError::walking)?;
             } else if kind == FileType::Directory {
-                // In the place of a file: nothing below is tracked, and a repository may be.
+                // A directory replaced a file: nothing below is tracked, but it may be a repository.
                 self.untracked(dir, name, kind, path)?;
             }
         }
         Ok(())
     }
 
-    /// Refuses files with rules in them that cannot be read as such: git and we would wait for a pipe for ever, and read a
-    /// file without end to its end. A walk that clears reads none of them.
+    /// Fails for files with ignore rules or attributes that must not be read: git and gix would block on a FIFO, and
+    /// read a huge file to its end. A clearing walk reads none of them.
     fn require_rules(
         &self,
         dir: BorrowedFd<'_>,
@@ -294,7 +294,7 @@ impl<'a> Pass<'a> {
         }
         let has_rules = |name: &CStr| matches!(name.to_bytes(), b".gitignore" | b".gitattributes");
         for (name, _) in names.iter().filter(|(name, _)| has_rules(name)) {
-            // Through a link: where it leads is what would be read.
+            // Follows a link, because its target would be read.
             let Ok(found) = sys::statat(dir, name, AtFlags::empty()) else { continue };
             let kind = FileType::from_raw_mode(found.st_mode);
             let path = || format!("{prefix}{}", name.to_string_lossy());
@@ -310,14 +310,14 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Whether the file is what the entry says, by its stat data or else by its bytes.
+    /// Returns true if the file matches the entry, by its stat data or else by its content.
     fn is_same(&mut self, dir: BorrowedFd<'_>, name: &CStr, at: usize) -> io::Result<bool> {
         let entry = &self.rules.index.entries()[at];
         let found = sys::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(found.st_mode);
         let executable = found.st_mode & 0o100 != 0;
         let right_kind = match entry.mode {
-            // What is in a submodule is not looked at: it is left empty, and whoever fills it may.
+            // The content of a submodule is not examined: a lane leaves it empty, and a job may fill it.
             Mode::COMMIT => return Ok(kind == FileType::Directory),
             Mode::SYMLINK if self.rules.able.symlink => kind == FileType::Symlink,
             mode => {
@@ -333,7 +333,7 @@ impl<'a> Pass<'a> {
         if now == entry.stat {
             return Ok(true);
         }
-        // What is too large to be read here is for git to compare, unless it is too large for that as well.
+        // A larger file is left to git, which `Lane::refuse_large` bounds as well.
         let is_small = u64::try_from(found.st_size).is_ok_and(|size| size <= READ_UP_TO);
         if !self.rules.plain || kind != FileType::RegularFile || !is_small {
             return Ok(false);
@@ -396,7 +396,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Removes it, unless it is a cache or has one in it.
+    /// Removes an untracked entry, unless it is a cache or contains one.
     fn clear_but(
         &mut self,
         caches: &[Pattern],
@@ -407,7 +407,7 @@ impl<'a> Pass<'a> {
     ) -> Result<(), LaneError> {
         let text = path.to_str_lossy().into_owned();
         let is_dir = kind == FileType::Directory;
-        // A link in the place of a cache leads somewhere that nobody declared.
+        // A link in place of a cache leads to a directory that was not declared.
         if kind != FileType::Symlink && caches.iter().any(|cache| cache.covers(&text)) {
             return Ok(());
         }
@@ -438,7 +438,7 @@ impl<'a> Pass<'a> {
         }
         if self.rules.clears {
             match sys::unlinkat(above, name, AtFlags::REMOVEDIR) {
-                // Something ignored is in it, and stays.
+                // The directory contains ignored files, which stay.
                 Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => {}
                 Err(err) => return Err(LaneError::walking(err.into())),
             }
@@ -462,7 +462,7 @@ impl Child<'_> {
     }
 }
 
-/// Groups the entries below one directory by their next name, sorted by it.
+/// Groups the entries below one directory by their next path component, sorted by it.
 fn children(index: &gix::index::File, prefix: usize, range: Range<usize>) -> Vec<Child<'_>> {
     let mut children: Vec<Child<'_>> = Vec::new();
     for at in range {
@@ -477,12 +477,12 @@ fn children(index: &gix::index::File, prefix: usize, range: Range<usize>) -> Vec
             Some(_) | None => children.push(Child::Dir(name, at..at + 1)),
         }
     }
-    // The index sorts `a/b` after `a.c`, a directory sorts `a` before it.
+    // The index sorts `a/b` after `a.c`, but the directory name `a` sorts before `a.c`.
     children.sort_by(|left, right| left.name().cmp(right.name()));
     children
 }
 
-/// The stat data of a file in the form the index keeps it.
+/// Converts the stat data of a file to the form of the index.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -500,7 +500,7 @@ pub(crate) fn stat_of(found: &sys::Stat) -> Stat {
     }
 }
 
-/// Whether an entry was written so close to the index that a later change may not show.
+/// Returns true if a file was written so close to the index that a later change may not show in its time.
 pub(crate) fn is_racy(entry: &Stat, index: (i64, u32)) -> bool {
     (i64::from(entry.mtime.secs), entry.mtime.nsecs) >= index
 }

@@ -46,7 +46,7 @@ pub struct Workbench {
     /// The checkout.
     pub lane: Lane,
     slot: u32,
-    /// Holds the ports behind the names for as long as the claim lives.
+    /// Reserves the ports of the names for as long as the claim lives.
     private: Option<Private>,
 }
 
@@ -65,7 +65,7 @@ pub struct Setup<'a> {
     pub hydrate: Hydrate<'a>,
 }
 
-/// Is told what a workbench does, on the thread that does it.
+/// Receives the steps and events of a workbench, on the thread that carries them out.
 pub trait Observer {
     /// A change that outlives the process is about to be made, or was made if `done`.
     fn reached(&self, step: &'static str, done: bool);
@@ -111,7 +111,7 @@ pub enum WorkbenchError {
     Claim {
         /// The target's name.
         name: String,
-        /// Why not.
+        /// The error of the claim.
         source: ClaimError,
     },
     /// The checkout has no names of its own.
@@ -119,7 +119,7 @@ pub enum WorkbenchError {
     Names {
         /// The slot.
         slot: u32,
-        /// Why not.
+        /// The error of taking names.
         source: PrivateError,
     },
     /// The checkout lacks what it needs beyond git.
@@ -127,7 +127,7 @@ pub enum WorkbenchError {
     Hydrate {
         /// The target's name.
         name: String,
-        /// Why not.
+        /// The error of the hydration.
         source: Box<HydrateError>,
     },
     /// An operation in the checkout failed.
@@ -179,7 +179,7 @@ impl Workbench {
         Ok(note.as_deref().and_then(OwnerNote::from_note))
     }
 
-    /// Whether the work in the checkout is that of `job`.
+    /// Returns true if the work in the checkout is that of `job`.
     pub fn is_owned_by(&self, job: &str) -> Result<bool, WorkbenchError> {
         Ok(self.owner()?.is_some_and(|owner| owner.job == job))
     }
@@ -189,8 +189,8 @@ impl Workbench {
         self.lane.set_owner(&owner.to_note()).map_err(WorkbenchError::Record)
     }
 
-    /// Whether the checkout differs from `commit`. A checkout that cannot be read counts as different, so
-    /// that taking its work reports the failure.
+    /// Returns true if the checkout differs from `commit`. A checkout that cannot be read counts as different, so that
+    /// saving its work reports the failure.
     pub fn differs_from(&self, commit: &str) -> bool {
         match (self.lane.tree(), self.lane.tree_of(commit)) {
             (Ok(now), Ok(before)) => now != before,

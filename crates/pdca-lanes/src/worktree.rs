@@ -1,8 +1,8 @@
-//! A lane as a linked worktree: how the primary knows of it.
+//! Registering a lane as a linked worktree of the primary.
 //!
-//! The registration is a directory of the primary's repository, `worktrees/<name>`, that names
-//! the checkout, and the `.git` of the checkout is a file that names the registration. A copy of
-//! the checkout would name it too, so only the registration is believed about whose it is.
+//! The registration is the directory `worktrees/<name>` of the primary's repository, which names the checkout. The
+//! `.git` of the checkout is a file that names the registration. A copy of the checkout would name it too, so only the
+//! registration is trusted.
 
 use std::{
     fs::TryLockError,
@@ -17,16 +17,16 @@ use pdca_state::files;
 
 use crate::{failure::LaneError, history};
 
-/// Why git may not prune a lane whose directory it does not see at the moment.
+/// The lock reason that keeps git from pruning a lane whose directory is temporarily missing.
 pub(crate) const REASON: &str = "a lane of pdca; remove it with pdca";
 
-/// How long others may take to register theirs.
+/// The longest wait for other processes that register a worktree.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What HEAD names before the first reset: a branch that nobody makes.
+/// The content of HEAD before the first reset: a branch that never exists.
 pub(crate) const NOTHING: &[u8] = b"ref: refs/heads/pdca/nothing-checked-out\n";
 
-/// The registration of a checkout in the primary with this common directory, if there is one.
+/// Finds the registration of a checkout in the primary with this common directory.
 pub(crate) fn find(common: &Utf8Path, checkout: &Utf8Path) -> io::Result<Option<Utf8PathBuf>> {
     let all = match common.join("worktrees").read_dir_utf8() {
         Ok(all) => all,
@@ -38,31 +38,29 @@ pub(crate) fn find(common: &Utf8Path, checkout: &Utf8Path) -> io::Result<Option<
         let path = registered?.into_path();
         match fs::read(path.join("gitdir")) {
             Ok(text) if text.trim() == named.trim() => return Ok(Some(path)),
-            // Someone else's, or half made, or no registration at all.
+            // Another worktree, an incomplete registration, or some other directory.
             Ok(_) | Err(_) => {}
         }
     }
     Ok(None)
 }
 
-/// What a registration says about where its checkout is.
+/// Returns the content of `gitdir` in a registration, which names the checkout.
 pub(crate) fn back(checkout: &Utf8Path) -> Vec<u8> {
     format!("{checkout}/.git\n").into_bytes()
 }
 
-/// What the `.git` of a checkout says about where its registration is.
+/// Returns the content of `.git` in a checkout, which names the registration.
 pub(crate) fn forth(git_dir: &Utf8Path) -> Vec<u8> {
     format!("gitdir: {git_dir}\n").into_bytes()
 }
 
-/// Registers a checkout, with nothing checked out, and locks it.
+/// Registers a checkout, with nothing checked out, and locks it against pruning.
 ///
-/// 1. The turn: the primary's common directory is locked, so that two of us, from whichever root,
-///    do not choose the same name. Nothing is written for it.
-/// 2. A directory of a free name is made. Registrations of others are not read, so one that somebody
-///    left half made, or is making just now, is no obstacle.
-/// 3. Its files are written, `gitdir` after what git needs to work there: only by that file is a
-///    registration found again, and without it git may prune what a crash left.
+/// 1. Lock the primary's common directory, so that two lanes never choose the same name. Nothing is written for it.
+/// 2. Create a directory of a free name. Other registrations are not read, so an incomplete one is no obstacle.
+/// 3. Write its files, `gitdir` after those that git needs to work there: a registration is found only by that file,
+///    and git may prune one without it after a crash.
 pub(crate) fn register(common: &Utf8Path, checkout: &Utf8Path) -> Result<Utf8PathBuf, LaneError> {
     let registered = || -> io::Result<Utf8PathBuf> {
         let _turn = take_turn(common)?;
@@ -78,13 +76,13 @@ pub(crate) fn register(common: &Utf8Path, checkout: &Utf8Path) -> Result<Utf8Pat
     registered().map_err(|source| LaneError::Io { doing: "register a worktree", source })
 }
 
-/// Makes a directory for a registration, named for the checkout as git does it.
+/// Creates a directory for a registration, named after the checkout as git does it.
 fn free_name(all: &Utf8Path, checkout: &Utf8Path) -> io::Result<Utf8PathBuf> {
     let name = history::ref_component(checkout.file_name().unwrap_or_default());
     for number in 0_u32.. {
         let name = if number == 0 { name.clone() } else { format!("{name}{number}") };
         let path = all.join(name);
-        // git removes the directory above with the last registration in it.
+        // git removes the parent directory together with the last registration in it, possibly at this moment.
         fs::create_dir_all(all)?;
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
@@ -99,8 +97,7 @@ fn free_name(all: &Utf8Path, checkout: &Utf8Path) -> io::Result<Utf8PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Waits until none of us registers a worktree of this repository, which takes a moment, and not for
-/// ever.
+/// Waits, with a limit, until no other lane is being registered in this repository.
 fn take_turn(common: &Utf8Path) -> io::Result<std::fs::File> {
     let turn = fs::File::open(common)?.into_parts().0;
     let since = Instant::now();
@@ -116,10 +113,10 @@ fn take_turn(common: &Utf8Path) -> io::Result<std::fs::File> {
     }
 }
 
-/// Removes a registration. What HEAD was at must be kept by a ref before.
+/// Removes a registration. The commit of its HEAD must be kept by a ref before.
 pub(crate) fn forget(git_dir: &Utf8Path) -> io::Result<()> {
     fs::remove_dir_all(git_dir)?;
-    // As git does with the last one. Somebody may register another at this moment.
+    // As git does with the last one. It fails if another worktree was registered meanwhile.
     let Some(all) = git_dir.parent() else { return Ok(()) };
     match fs::remove_dir(all) {
         Err(error)

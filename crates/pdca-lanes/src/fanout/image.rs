@@ -1,4 +1,4 @@
-//! The bytes of an index, made once and completed for each place.
+//! The bytes of an index, built once and completed with the stat data of each checkout.
 
 use gix::index::entry::Stat;
 
@@ -7,21 +7,21 @@ use crate::failure::LaneError;
 
 /// An index of version 2 without stat data and without its checksum.
 ///
-/// Our own writer, because the one of gix cannot say which part of the index is which tree;
-/// with that git compares the index with HEAD without reading a single tree.
+/// Written here because gix cannot write the `TREE` extension, with which git compares the index with HEAD without
+/// reading a single tree.
 #[derive(Debug)]
 pub(crate) struct Image {
     hash: gix::hash::Kind,
     bytes: Vec<u8>,
-    /// Where each entry begins.
+    /// The offset of each entry.
     entries: Vec<usize>,
 }
 
-/// Before the id: times, device and inode, mode, owner, size.
+/// The bytes of an entry before its id: times, device and inode, mode, owner, size.
 const FIXED: usize = 40;
 
 impl Image {
-    /// The index of what a plan makes.
+    /// Builds the index of a plan.
     pub(crate) fn of(plan: &WritePlan) -> Result<Self, LaneError> {
         let entry = FIXED + plan.hash.len_in_bytes() + 10;
         let mut bytes = Vec::with_capacity(plan.files.len() * (entry + 40) + plan.trees.len());
@@ -36,7 +36,7 @@ impl Image {
             bytes[start + 24..start + 28].copy_from_slice(&file.mode.bits().to_be_bytes());
             bytes.extend_from_slice(file.id.as_slice());
             let path = plan.path(file);
-            // Longer ones end at their zero byte.
+            // The length field has 12 bits; a longer path is delimited by its zero byte.
             let short = u16::try_from(path.len()).unwrap_or(u16::MAX).min(0xfff);
             bytes.extend_from_slice(&short.to_be_bytes());
             bytes.extend_from_slice(path);
@@ -49,7 +49,7 @@ impl Image {
         Ok(Self { hash: plan.hash, bytes, entries })
     }
 
-    /// The whole index for files that have this stat data.
+    /// Returns the complete index for files with this stat data.
     pub(crate) fn with(&self, stats: &[Stat]) -> Result<Vec<u8>, LaneError> {
         let mut bytes = Vec::with_capacity(self.bytes.len() + self.hash.len_in_bytes());
         bytes.extend_from_slice(&self.bytes);
@@ -70,7 +70,7 @@ impl Image {
     }
 }
 
-/// Puts the checksum after an index.
+/// Appends the checksum of an index.
 pub(crate) fn seal(hash: gix::hash::Kind, bytes: &mut Vec<u8>) -> Result<(), LaneError> {
     let mut hasher = gix::hash::hasher(hash);
     hasher.update(bytes);

@@ -1,4 +1,4 @@
-//! A tree as the list of files and directories that it makes.
+//! A tree as a list of the files and directories to write.
 
 use std::ops::Range;
 
@@ -12,26 +12,25 @@ use gix::{
 
 use crate::{failure::LaneError, stage};
 
-/// The longest path that the system opens.
+/// The longest path that the system accepts.
 const LONGEST: usize = 4095;
 
-/// As [`gix`] itself judges names when it makes an index of a tree.
+/// The options with which [`gix`] itself checks names when it makes an index of a tree.
 const NAMES: component::Options =
     component::Options { protect_windows: false, protect_hfs: false, protect_ntfs: true };
 
-/// Everything that a checkout of one tree consists of, in the order of an index.
+/// All files and directories of one tree, in index order.
 #[derive(Debug)]
 pub(crate) struct WritePlan {
     pub(super) hash: gix::hash::Kind,
     pub(crate) files: Vec<File>,
-    /// Each directory after the one it is in; the first is the root.
+    /// Each directory after its parent; the first is the root.
     pub(super) dirs: Vec<Dir>,
-    /// Which part of an index is which tree, in the form that an index keeps it.
+    /// The content of the `TREE` extension of an index.
     pub(super) trees: Vec<u8>,
     paths: Vec<u8>,
 }
 
-/// A file, link or submodule.
 #[derive(Debug)]
 pub(crate) struct File {
     path: Range<usize>,
@@ -40,7 +39,7 @@ pub(crate) struct File {
     pub(crate) mode: Mode,
 }
 
-/// A directory, and the files directly in it.
+/// A directory and the files directly in it, by index.
 #[derive(Debug)]
 pub(super) struct Dir {
     path: Range<usize>,
@@ -48,7 +47,7 @@ pub(super) struct Dir {
 }
 
 impl WritePlan {
-    /// Reads a tree and all below it.
+    /// Reads a tree recursively.
     pub(crate) fn of(repo: &gix::Repository, tree: ObjectId) -> Result<Self, LaneError> {
         let mut plan = Self {
             hash: repo.object_hash(),
@@ -63,7 +62,8 @@ impl WritePlan {
         Ok(plan)
     }
 
-    /// Adds one directory; `trees` gets what an index says about it. Gives the number of files.
+    /// Adds one directory and appends its part of the `TREE` extension to `trees`. Returns the number of files below
+    /// it.
     fn add(
         &mut self,
         repo: &gix::Repository,
@@ -116,12 +116,11 @@ impl WritePlan {
         start..self.paths.len()
     }
 
-    /// The path of a file.
     pub(crate) fn path(&self, file: &File) -> &BStr {
         self.paths[file.path.clone()].as_bstr()
     }
 
-    /// An index of what the plan makes, with nothing known about any file.
+    /// Returns an index of the plan without stat data.
     pub(crate) fn index(&self) -> gix::index::File {
         let mut index = gix::index::State::new(self.hash);
         for file in &self.files {
@@ -131,14 +130,14 @@ impl WritePlan {
         gix::index::File::from_state(index, "")
     }
 
-    /// The files that set attributes.
+    /// Returns the `.gitattributes` files of the plan.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (BString, ObjectId)> {
         let all = self.files.iter().map(|file| (self.path(file), file.id));
         let setting = all.filter(|(path, _)| stage::sets_attributes(path));
         setting.map(|(path, id)| (path.to_owned(), id))
     }
 
-    /// Its last part.
+    /// Returns the last component of a file's path.
     pub(crate) fn name(&self, file: &File) -> &[u8] {
         &self.paths[file.name..file.path.end]
     }
@@ -148,7 +147,7 @@ impl WritePlan {
     }
 }
 
-/// Appends a name that a tree may hold to a path.
+/// Appends a name to a path; fails for names that must not be written.
 fn step_into(path: &mut Vec<u8>, name: &BStr) -> Result<(), LaneError> {
     if !path.is_empty() {
         path.push(b'/');

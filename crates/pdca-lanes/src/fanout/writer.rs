@@ -1,4 +1,4 @@
-//! Threads that write a plan to all places.
+//! The threads that write a plan to all checkouts.
 
 use std::{
     ffi::CString,
@@ -21,13 +21,13 @@ use rustix::fs::{self as sys, AtFlags, OFlags, Timespec, Timestamps};
 use super::plan::{Dir, File, WritePlan};
 use crate::{failure::LaneError, walk::stat_of};
 
-/// By how much file times are set back, in seconds.
+/// The seconds by which file times are set back.
 const BACK: i64 = 5;
 
-/// A directory with more files than this is shared by several threads.
+/// A directory with more files than this is split between threads.
 const PORTION: usize = 1024;
 
-/// A plan, the places, and what is done so far.
+/// A plan, its destinations, and the progress so far.
 pub(super) struct Writer<'a> {
     plan: &'a WritePlan,
     objects: gix::ThreadSafeRepository,
@@ -39,7 +39,7 @@ pub(super) struct Writer<'a> {
     failure: Mutex<Option<LaneError>>,
 }
 
-/// The stat data of one file in each place.
+/// The index of a file and its stat data in each checkout.
 type Written = (usize, Vec<Stat>);
 
 impl<'a> Writer<'a> {
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         Ok(stats)
     }
 
-    /// Does each piece of work in one of the threads; nothing more after a failure.
+    /// Distributes the work over the threads; after a failure no further piece is started.
     fn each<Work: Sync, Done: Send>(
         &self,
         threads: usize,
@@ -122,7 +122,7 @@ impl<'a> Writer<'a> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
 
-    /// Directories to make in one place, such that what is in another is made with it.
+    /// Groups the directories to create so that a directory and its parents are in the same group.
     fn branches(&self, threads: usize) -> Vec<(usize, Range<usize>)> {
         let dirs = &self.plan.dirs;
         let places = 0..self.roots.len();
@@ -137,7 +137,7 @@ impl<'a> Writer<'a> {
         places.flat_map(|place| branches.iter().map(move |dirs| (place, dirs.clone()))).collect()
     }
 
-    /// The files of each directory, those of a large one in several parts.
+    /// Groups the files by directory; those of a large directory in several parts.
     fn portions(&self) -> Vec<(usize, Range<usize>)> {
         let mut portions = Vec::new();
         for (at, dir) in self.plan.dirs.iter().enumerate() {
@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Tells of every hundredth part of the whole.
+    /// Reports progress in steps of one percent.
     fn count(&self, more: usize) {
         let before = self.done.fetch_add(more, Ordering::Relaxed);
         let step = (self.plan.files.len() / 100).max(1);
@@ -226,7 +226,7 @@ impl<'a> Writer<'a> {
 
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Some seconds before now, by the clock of the filesystem that the directory is on.
+/// Returns the time some seconds ago, by the clock of the filesystem that the directory is on.
 fn a_while_ago(root: &OwnedFd) -> io::Result<Timestamps> {
     let changed = sys::fstat(root)?.st_ctime;
     let then = Timespec { tv_sec: changed - BACK, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! `[lanes.hydrate]` as it stands in the file.
+//! The table `[lanes.hydrate]` of the configuration.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -7,11 +7,11 @@ use thiserror::Error;
 
 use crate::path;
 
-/// How long a command may take when nobody said.
+/// The timeout of a command if none is configured, in seconds.
 const DEFAULT_TIMEOUT: u64 = 3600;
-/// Beyond this a bound is a typing mistake.
+/// The longest accepted timeout, in seconds; a longer one is a typing mistake.
 const LONGEST_TIMEOUT: u64 = 24 * 3600;
-/// What says which dependencies there are, where nobody named other files.
+/// The default of `key`: the lock files of common package managers.
 const LOCK_FILES: &[&str] = &[
     "Cargo.lock",
     "Gemfile.lock",
@@ -25,79 +25,79 @@ const LOCK_FILES: &[&str] = &[
     "yarn.lock",
 ];
 
-/// The table `[lanes.hydrate]`: what a lane needs beyond what git tracks.
+/// The table `[lanes.hydrate]`: the untracked files that a lane needs.
 ///
 /// Paths are relative to the root of the target's checkout, and name ignored files or directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HydrateConfig {
-    /// Files and directories of the primary that each lane gets a copy of.
+    /// Files and directories of the primary that are copied into each lane.
     pub copy: Vec<String>,
-    /// Files and read-only directories of the primary that each lane gets a link to.
+    /// Files and read-only directories of the primary to which each lane gets a symbolic link.
     pub symlink: Vec<String>,
-    /// Build caches of the primary that a lane starts with, where it has none yet.
+    /// Build caches of the primary that are copied into a lane that has none yet.
     pub seed: Vec<String>,
-    /// What installs the dependencies.
+    /// The command that installs the dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<HydrateProgram>,
-    /// What says whether the lane can be used, by its exit status.
+    /// The command whose exit status decides whether the lane can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<HydrateProgram>,
-    /// Files of the lane that, when they change, make it hydrate again; well-known lock files if unset.
+    /// Files of the lane whose change triggers a new hydration; well-known lock files if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Vec<String>>,
-    /// How long `install` and `verify` may take, each. One hour when absent.
+    /// The timeout of `install` and of `verify`, each; one hour if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
 }
 
-/// Something to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a command in quotes, or a list of a program and its arguments")]
 pub enum HydrateProgram {
-    /// A text for `sh -c`.
+    /// A command line for `sh -c`.
     Shell(String),
     /// A program and its arguments.
     Argv(Vec<String>),
 }
 
-/// What is wrong with a key of `[lanes.hydrate]`.
+/// An invalid key of `[lanes.hydrate]`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{key}` in [lanes.hydrate]: {fault}")]
 pub struct HydrateProblem {
-    /// The key.
+    /// The name of the key.
     pub key: &'static str,
-    /// What is wrong.
+    /// The reason why it is invalid.
     pub fault: HydrateFault,
 }
 
-/// In which way it is wrong.
+/// The reason why a key is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HydrateFault {
-    /// The path leads out of the checkout, into its `.git`, or nowhere.
+    /// The path leads out of the checkout or into its `.git`, or is empty.
     #[error("{path:?} is not a path inside the checkout")]
     Path {
-        /// What was given.
+        /// The path as given.
         path: String,
     },
-    /// Two entries would put something at the same place.
+    /// Two entries would write to the same path.
     #[error("{path:?} is given twice, or is inside {other:?}")]
     Overlap {
-        /// The one.
+        /// The later path.
         path: String,
-        /// The other.
+        /// The earlier path.
         other: String,
     },
-    /// There is nothing to run.
+    /// The command is empty.
     #[error("the command is empty")]
     Empty,
-    /// The bound is no bound.
+    /// The timeout is out of range.
     #[error("must be between 1 and {LONGEST_TIMEOUT}")]
     Timeout,
 }
 
 impl HydrateConfig {
-    /// Whether nothing is configured.
+    /// Returns true if neither files nor commands are configured.
     pub fn is_empty(&self) -> bool {
         let Self { copy, symlink, seed, install, verify, key: _, timeout_secs: _ } = self;
         [copy, symlink, seed].iter().all(|list| list.is_empty())
@@ -105,7 +105,7 @@ impl HydrateConfig {
             && verify.is_none()
     }
 
-    /// Everything that is wrong, in the order of the keys. Empty means that it can be carried out.
+    /// Returns all problems in the order of the keys.
     pub fn validate(&self) -> Vec<HydrateProblem> {
         let mut problems = Vec::new();
         let mut placed: Vec<&str> = Vec::new();
@@ -139,7 +139,7 @@ impl HydrateConfig {
         problems
     }
 
-    /// The files of the lane that decide whether it must be hydrated again.
+    /// Returns the files of the lane whose change triggers a new hydration.
     pub(crate) fn keys(&self) -> Vec<&str> {
         match &self.key {
             Some(key) => key.iter().map(String::as_str).collect(),
@@ -153,7 +153,7 @@ impl HydrateConfig {
 }
 
 impl HydrateProgram {
-    /// What is started.
+    /// Returns the program and its arguments.
     pub(crate) fn argv(&self) -> Vec<OsString> {
         match self {
             Self::Shell(text) => ["sh", "-c", text].map(OsString::from).to_vec(),
@@ -172,7 +172,7 @@ impl HydrateProgram {
     }
 }
 
-/// An entry as a path: `node_modules/` is the directory `node_modules`.
+/// Strips a trailing slash: `node_modules/` means the directory `node_modules`.
 pub(crate) fn plain(entry: &str) -> &str {
     entry.strip_suffix('/').unwrap_or(entry)
 }
@@ -181,7 +181,7 @@ fn unfit(entry: &str) -> Option<HydrateFault> {
     path::unfit_path(plain(entry).as_bytes()).map(|_| HydrateFault::Path { path: entry.to_owned() })
 }
 
-/// Whether two paths are the same or one is inside the other.
+/// Returns true if two paths are equal or one is inside the other.
 fn overlap(left: &str, right: &str) -> bool {
     let inside = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! What can go wrong while a lane is hydrated.
+//! The errors of a hydration.
 
 use std::{fmt, io};
 
@@ -8,134 +8,134 @@ use thiserror::Error;
 
 use crate::{failure::LaneError, hydrate::HydrateProblem};
 
-/// Which of two trees a path belongs to.
+/// The tree that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeSide {
     /// The user's checkout.
     Primary,
-    /// The private one.
+    /// The private checkout.
     Lane,
 }
 
-/// Who else would write to a directory.
+/// The other party that would write to a shared directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharer {
-    /// Another lane.
+    /// The lane of this slot.
     Lane(u32),
     /// The user's checkout.
     Primary,
 }
 
-/// Which command it was.
+/// The command of a hydration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HydratePhase {
-    /// `install`
+    /// The command `install`.
     Install,
-    /// `verify`
+    /// The command `verify`.
     Verify,
 }
 
-/// Why a lane is not hydrated. It must not be used; the next attempt begins from a clean tree.
+/// Failure to hydrate a lane, which must not be used then. The next attempt starts from a clean tree.
 #[derive(Debug, Error)]
 pub enum HydrateError {
-    /// The configuration is wrong. Nothing was changed.
+    /// The configuration is invalid. Nothing was changed.
     #[error(transparent)]
     Config(#[from] HydrateProblem),
-    /// Something is to be copied and the target has no checkout. Nothing was changed.
+    /// Files are to be copied but the target is bare. Nothing was changed.
     #[error("{primary} is bare, so there is nothing to copy from it")]
     Bare {
         /// The repository.
         primary: Utf8PathBuf,
     },
-    /// What is named is not there. Nothing was changed.
+    /// A configured path does not exist. Nothing was changed.
     #[error("`{key}` names {path}, which cannot be found")]
     Missing {
-        /// The key.
+        /// The configuration key.
         key: &'static str,
-        /// The path.
+        /// The configured path.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// What is named is tracked: it is in the lane by itself. Nothing was changed.
+    /// A configured path is tracked, so the lane has it anyway. Nothing was changed.
     #[error("`{key}` names {path}, which is tracked in the {place}")]
     Tracked {
-        /// The key.
+        /// The configuration key.
         key: &'static str,
-        /// The path.
+        /// The configured path.
         path: Utf8PathBuf,
-        /// Where.
+        /// The tree in which it is tracked.
         place: TreeSide,
     },
-    /// What is named is not ignored: it would become part of a patch. Nothing was changed.
+    /// A configured path is not ignored and would become part of a patch. Nothing was changed.
     #[error("`{key}` names {path}, which is not ignored in the {place}")]
     NotIgnored {
-        /// The key.
+        /// The configuration key.
         key: &'static str,
-        /// The path.
+        /// The configured path.
         path: Utf8PathBuf,
-        /// Where.
+        /// The tree in which it is not ignored.
         place: TreeSide,
     },
-    /// Two would write to one directory. Nothing was changed.
+    /// Two checkouts would write to one directory. Nothing was changed.
     #[error("lane {lane} and {with} would share {directory}, which both can write")]
     SharedMutable {
-        /// The directory that can be written.
+        /// The writable directory.
         directory: Utf8PathBuf,
-        /// The lane.
+        /// The slot of this lane.
         lane: u32,
-        /// Who else.
+        /// The other party.
         with: Sharer,
     },
-    /// The tree has changes, which hydration could lose. Nothing was changed.
+    /// The tree has changes that the hydration could lose. Nothing was changed.
     #[error("the lane has changes before it is hydrated: {}", some(paths))]
     Unclean {
-        /// The files.
+        /// The changed files.
         paths: Vec<String>,
     },
-    /// A command did not succeed.
+    /// A command failed.
     #[error("{phase} ended with {ending}")]
     Command {
-        /// Which.
+        /// The command.
         phase: HydratePhase,
-        /// How it ended.
+        /// The ending of the command.
         ending: Ending,
-        /// All that it said.
+        /// The path of its log.
         log: Utf8PathBuf,
-        /// The end of that.
+        /// The last lines of its log.
         last_lines: Vec<String>,
     },
-    /// It was cancelled.
+    /// The run was cancelled.
     #[error("the hydration was cancelled")]
     Cancelled,
-    /// The commands left the tree changed, which would become part of a patch.
+    /// A command changed files that are not ignored, which would become part of a patch.
     #[error("install or verify changed files that are not ignored: {}", some(paths))]
     Dirtied {
-        /// The files.
+        /// The changed files.
         paths: Vec<String>,
     },
     /// A command could not be run at all.
     #[error("cannot run {phase}")]
     Run {
-        /// Which.
+        /// The command.
         phase: HydratePhase,
-        /// Why not.
+        /// The error of the run.
         #[source]
         source: RunError,
     },
-    /// The system would not.
+    /// An operation of the system failed.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
+        /// The path it was applied to.
         path: Utf8PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The lane itself is at fault.
+    /// An operation in the lane failed.
     #[error(transparent)]
     Lane(#[from] LaneError),
 }
@@ -167,7 +167,7 @@ impl fmt::Display for HydratePhase {
     }
 }
 
-/// The first few of many paths.
+/// Lists the first few of many paths.
 fn some(paths: &[String]) -> String {
     const SHOWN: usize = 5;
     let text = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -1,9 +1,8 @@
-//! Files of the primary put into a lane, each as a copy that nobody shares.
+//! Copying files of the primary into a lane.
 //!
-//! Both trees are gone through by directory handles, never through a link. A file is cloned where
-//! the filesystem can (both names then share blocks until one is written, which the kernel sees
-//! to), and copied byte for byte elsewhere. Hard links are never made: a build that rewrites a
-//! file in place would write the primary's.
+//! Both trees are traversed by directory handles, never through a symbolic link. A file is cloned where the filesystem
+//! supports it (both files then share blocks until one is written), and copied byte for byte elsewhere. Hard links are
+//! never used: a build that rewrites a file in place would write the primary's.
 
 use std::{
     ffi::{CStr, CString},
@@ -23,25 +22,25 @@ use crate::{
     path,
 };
 
-/// What was put into a lane.
+/// The files that a hydration put into a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// How many files.
+    /// The number of files.
     pub files: usize,
-    /// How many bytes they have.
+    /// The sum of their sizes, in bytes.
     pub bytes: u64,
-    /// How many of the files share their blocks with the original until one is written.
+    /// The number of files that share their blocks with the original.
     pub cloned: usize,
-    /// What was passed over: links that lead out of the checkout, pipes, sockets, devices, names
-    /// that are not UTF-8, and what the lane would not ignore.
+    /// Paths that were skipped: links that lead out of the checkout, pipes, sockets, devices, names that are not UTF-8,
+    /// and files that the lane would not ignore.
     pub passed_over: Vec<String>,
 }
 
-/// Puts files of one tree into another.
+/// Copies files from one tree into another.
 pub(crate) struct Placer {
     from: OwnedFd,
     to: OwnedFd,
-    /// Whether cloning is still worth a try.
+    /// Cleared after the first clone that the filesystem refused.
     clones: bool,
     pub(crate) placed: Placed,
 }
@@ -52,7 +51,7 @@ impl Placer {
         Ok(Self { from, to, clones: true, placed: Placed::default() })
     }
 
-    /// Copies a file or a tree, in the place of whatever is there.
+    /// Copies a file or a tree, replacing what is there.
     pub(crate) fn copy(&mut self, path: &str) -> io::Result<()> {
         let (parents, name) = split(path)?;
         let Some(from) = descend(&self.from, &parents, false)? else {
@@ -66,7 +65,7 @@ impl Placer {
         self.put(from.as_fd(), to.as_fd(), &name, kind, path.as_bytes())
     }
 
-    /// Copies a tree unless the lane has something there already, and says whether it did.
+    /// Copies a tree unless the lane already has the path. Returns true if it copied.
     pub(crate) fn seed(&mut self, path: &str) -> io::Result<bool> {
         let (parents, name) = split(path)?;
         let there = match descend(&self.to, &parents, false)? {
@@ -79,7 +78,7 @@ impl Placer {
         Ok(there.is_none())
     }
 
-    /// Makes a link to `target`, in the place of whatever is there.
+    /// Creates a symbolic link to `target`, replacing what is there.
     pub(crate) fn link(&self, path: &str, target: &Utf8Path) -> io::Result<()> {
         let (parents, name) = split(path)?;
         let to = descend(&self.to, &parents, true)?.expect("what is missing is made");
@@ -89,7 +88,7 @@ impl Placer {
         Ok(sys::symlinkat(target.as_std_path(), &to, &name)?)
     }
 
-    /// Removes what an earlier hydration put there, if it is there still.
+    /// Removes a path that an earlier hydration created, if it still exists.
     pub(crate) fn take_back(&self, path: &str) -> io::Result<()> {
         let (parents, name) = split(path)?;
         let Some(to) = descend(&self.to, &parents, false)? else {
@@ -146,7 +145,7 @@ impl Placer {
             let path = [path, b"/", inner.to_bytes()].concat();
             self.put(from.as_fd(), to.as_fd(), &inner, kind, &path)?;
         }
-        // At the end, because it may be one in which nothing can be made.
+        // Set last, because the mode may forbid creating entries.
         Ok(sys::fchmod(&to, Mode::from_raw_mode(mode & 0o777) | Mode::RWXU)?)
     }
 
@@ -167,7 +166,7 @@ impl Placer {
         if !cloned {
             io::copy(&mut &source, &mut &dest)?;
         }
-        // What builds compare: a cache with new times is one that is built again.
+        // Builds compare times: a cache with new times would be built again.
         let mtime = Timespec { tv_sec: before.st_mtime, tv_nsec: nanoseconds(&before) };
         sys::futimens(&dest, &Timestamps { last_access: mtime, last_modification: mtime })?;
         sys::fchmod(&dest, Mode::from_raw_mode(before.st_mode & 0o777))?;
@@ -189,7 +188,7 @@ impl Placer {
     }
 }
 
-/// The directories above a path, and its own name.
+/// Splits a path into the directories above it and its own name.
 fn split(path: &str) -> io::Result<(Vec<CString>, CString)> {
     let mut parts = path
         .split('/')
@@ -200,7 +199,7 @@ fn split(path: &str) -> io::Result<(Vec<CString>, CString)> {
     Ok((parts, name))
 }
 
-/// Opens the directory at the end of `parents`; `makes` also makes what is missing.
+/// Opens the directory at the end of `parents`; with `makes`, creates missing ones.
 fn descend(root: &OwnedFd, parents: &[CString], makes: bool) -> io::Result<Option<OwnedFd>> {
     let mut dir = root.try_clone()?;
     for name in parents {
@@ -214,7 +213,7 @@ fn descend(root: &OwnedFd, parents: &[CString], makes: bool) -> io::Result<Optio
                 )?;
                 open_dir(dir.as_fd(), name, makes)?
             }
-            // Nothing can be there, whatever is in the way.
+            // Something else than a directory is in the way, so the path cannot exist.
             Err(error) if is_no_directory(&error) && !makes => return Ok(None),
             opened => opened?,
         };
@@ -227,7 +226,7 @@ fn is_no_directory(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
 }
 
-/// Whether a copy failed because somebody was writing there.
+/// Returns true if a copy failed because the source was being written.
 pub(super) fn was_changing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::NotFound)
 }
@@ -245,7 +244,7 @@ fn nanoseconds(found: &sys::Stat) -> i64 {
     found.st_mtime_nsec as i64
 }
 
-/// Lets `dest` share the blocks of `source`; false where the filesystem cannot.
+/// Makes `dest` share the blocks of `source`; false if the filesystem cannot.
 #[cfg(target_os = "linux")]
 fn clone(dest: &File, source: &File) -> io::Result<bool> {
     match sys::ioctl_ficlone(dest, source) {

@@ -1,6 +1,6 @@
-//! Which files of the primary a lane gets: only such as git ignores, in the primary and in the lane.
+//! Selecting the files of the primary that a lane gets: only those that git ignores in both checkouts.
 //!
-//! What the lane would not ignore must not come in: it would be part of the next patch.
+//! A file that the lane does not ignore would become part of the next patch.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
@@ -21,20 +21,20 @@ use crate::{
 /// The file in the primary that names, by patterns, ignored files which every lane gets.
 pub(crate) const INCLUDE: &str = ".worktreeinclude";
 
-/// What a lane gets.
+/// The files that a lane gets.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
-    /// Files and links to copy, sorted, each once.
+    /// Files and links to copy, sorted and unique.
     pub(crate) copies: Vec<String>,
-    /// Links to make, and where each leads.
+    /// Links to create, with their targets.
     pub(crate) links: Vec<(String, Utf8PathBuf)>,
-    /// Trees to copy where the lane has none.
+    /// Trees to copy if the lane does not have them.
     pub(crate) seeds: Vec<String>,
-    /// What was matched by a pattern and cannot come in.
+    /// Paths that a pattern matched but that cannot be copied.
     pub(crate) passed_over: Vec<BString>,
 }
 
-/// A tree with its rules: what is tracked in it, and what is ignored.
+/// The tracked and ignored paths of a tree.
 pub(crate) struct Rules<'a> {
     place: TreeSide,
     index: &'a gix::index::State,
@@ -42,7 +42,7 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// The rules of the files that are there, by the index given.
+    /// Reads the ignore rules of a working tree, with the given index.
     pub(crate) fn new(
         place: TreeSide,
         repo: &'a gix::Repository,
@@ -66,7 +66,7 @@ impl<'a> Rules<'a> {
         Ok(at.is_excluded())
     }
 
-    /// Whether git leaves this path alone: it is ignored and nothing at or below it is tracked.
+    /// Returns true if the path is ignored and nothing at or below it is tracked.
     fn leaves_alone(&mut self, path: &BStr, mode: Mode) -> Result<bool, LaneError> {
         Ok(!self.is_tracked(path) && self.is_ignored(path, mode)?)
     }
@@ -82,7 +82,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Finds what a lane gets, and refuses what it must not get.
+/// Selects the files that a lane gets, and fails for those that it must not get.
 pub(crate) fn select(
     config: &HydrateConfig,
     workdir: &Utf8Path,
@@ -92,7 +92,7 @@ pub(crate) fn select(
     include: Option<GitLocation<'_>>,
 ) -> Result<Selection, HydrateError> {
     let mut selection = Selection::default();
-    // How a path is there, and how it will be in the lane: a pattern may be for directories only.
+    // A pattern may match directories only, and a directory of the primary becomes a link in the lane.
     let mut require = |key, entry: &str, there, here| {
         primary.require(key, entry, there).and_then(|()| lane.require(key, entry, here))
     };
@@ -121,7 +121,7 @@ pub(crate) fn select(
             let path = workdir.join(entry);
             let found = match fs::symlink_metadata(&path) {
                 Ok(found) => found,
-                // A cache that the primary has not either is no reason to stop.
+                // Seeds are optional: the primary may not have built yet.
                 Err(_) if key == "seed" => continue,
                 Err(source) => return Err(HydrateError::Missing { key, path, source }),
             };

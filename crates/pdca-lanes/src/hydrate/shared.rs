@@ -1,4 +1,4 @@
-//! Directories that two lanes would write at the same time.
+//! Detecting directories that two lanes would write at the same time.
 
 use std::{io, os::unix::fs::PermissionsExt as _};
 
@@ -6,12 +6,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use fs_err as fs;
 use rustix::fs::StatVfsMountFlags;
 
-/// The first directory at or below `path` in which something can be made or removed; none where
-/// `path` is a file.
+/// Returns the first directory at or below `path` in which entries could be created or removed; `None` if `path` is a
+/// file.
 ///
-/// Nothing can where the filesystem is mounted read-only, and in a directory that gives nobody the
-/// permission. Who asks does not matter: what runs as root could, and must not get the chance by
-/// accident either. Links are not followed.
+/// That is every directory with a write permission bit on a filesystem that is not mounted read-only. The permissions
+/// of the current user do not matter: root could write anyway, and must not do so by accident either. Links are not
+/// followed.
 pub(crate) fn writable_directory(path: &Utf8Path) -> io::Result<Option<Utf8PathBuf>> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {

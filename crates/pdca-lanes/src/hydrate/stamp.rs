@@ -1,7 +1,7 @@
-//! How far the hydration of a lane got, and from what: kept beside the checkout.
+//! The record of a lane's hydration: its inputs and its progress, kept beside the checkout.
 //!
-//! `begun` is on disk before anything is put into the lane, `passed` only after `verify`. Whoever
-//! finds `begun` knows that what is there may be half of it.
+//! `begun` is on disk before any file is put into the lane, and `passed` only after `verify`. So `begun` means that the
+//! lane may hold half of a hydration.
 
 use std::{
     fmt::Write as _,
@@ -22,21 +22,19 @@ use crate::hydrate::{
 };
 
 const FORMAT: u32 = 1;
-/// A file up to this size counts by its bytes, a larger one by its size and times.
+/// The largest file that enters the digest with its content; a larger one enters with its size and times.
 const LARGEST_READ: u64 = 1 << 20;
 
-/// What is known about the hydration of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     format: u32,
     pub(crate) progress: HydrateProgress,
-    /// Over all that it was made from.
+    /// The digest over all inputs.
     pub(crate) digest: String,
-    /// The files and links that were put there, and how each was left.
+    /// The files and links that were put there, with their state afterwards.
     pub(crate) placed: Vec<Left>,
 }
 
-/// How far it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum HydrateProgress {
@@ -44,11 +42,11 @@ pub(crate) enum HydrateProgress {
     Passed,
 }
 
-/// A file or link in the lane as it was left.
+/// The state of a file or link after the hydration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
     pub(crate) path: String,
-    /// Size, and seconds and nanoseconds of its last change; none before it is there.
+    /// Size, and seconds and nanoseconds of the change time; `None` before it exists.
     state: Option<(u64, i64, i64)>,
 }
 
@@ -57,7 +55,7 @@ impl Stamp {
         Self { format: FORMAT, progress, digest, placed }
     }
 
-    /// Reads the stamp; one of another format is as good as one that says `begun`.
+    /// Reads the stamp; one of another format counts as `begun`.
     pub(crate) fn load(path: &Utf8Path) -> io::Result<Option<Self>> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -75,7 +73,7 @@ impl Stamp {
         files::replace(path, &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Whether it passed, from just this, and what was put there is there untouched.
+    /// Returns true if the hydration passed with this digest and its files are untouched.
     pub(crate) fn holds(&self, digest: &str, lane: &Utf8Path) -> bool {
         self.progress == HydrateProgress::Passed
             && self.digest == digest
@@ -84,21 +82,21 @@ impl Stamp {
 }
 
 impl Left {
-    /// How a path of the lane is now.
+    /// Reads the present state of a path in the lane.
     pub(crate) fn see(lane: &Utf8Path, path: &str) -> Self {
         let found = fs::symlink_metadata(lane.join(path)).ok();
-        // The change time: unlike the others it cannot be set.
+        // The change time, because unlike the others a program cannot set it.
         let state = found.map(|found| (found.size(), found.ctime(), found.ctime_nsec()));
         Self { path: path.to_owned(), state }
     }
 
-    /// A path of which nothing is known yet.
+    /// Names a path whose state is not known yet.
     pub(crate) fn coming(path: &str) -> Self {
         Self { path: path.to_owned(), state: None }
     }
 }
 
-/// The digest over all that a hydration is made from.
+/// Returns the digest over all inputs of a hydration.
 pub(crate) fn digest(
     config: &HydrateConfig,
     selection: &Selection,
@@ -123,7 +121,7 @@ pub(crate) fn digest(
     }))
 }
 
-/// Adds one named part, so that none can run into the next.
+/// Adds one part with the lengths of its name and content, so that parts cannot be shifted into one another.
 fn part(sum: &mut Sha256, name: &str, bytes: &[u8]) {
     for piece in [name.as_bytes(), bytes] {
         sum.update((piece.len() as u64).to_le_bytes());
@@ -131,7 +129,7 @@ fn part(sum: &mut Sha256, name: &str, bytes: &[u8]) {
     }
 }
 
-/// What stands for a file in the digest; something also for one that is not there.
+/// Returns the bytes that stand for a file in the digest, also for a missing one.
 fn content(path: &Utf8Path) -> io::Result<Vec<u8>> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -1,4 +1,4 @@
-//! What is wrong with the lanes, and what to do about it.
+//! Problems of the lanes, and their remedies.
 
 use std::io;
 
@@ -18,135 +18,134 @@ use crate::{
     target::{Target, open_repository},
 };
 
-/// Something that a person may want to know about a lane.
+/// A fact about a lane that a person may want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// A directory in a slot that nothing says is ours; a claim refuses it.
+    /// A directory in a slot has no marker; a claim refuses it.
     NoMarker {
         /// The directory.
         path: Utf8PathBuf,
     },
-    /// A marker that cannot be read.
+    /// A marker cannot be read.
     BadMarker {
-        /// The marker.
+        /// The path of the marker.
         path: Utf8PathBuf,
-        /// Why not.
+        /// The error in words.
         why: String,
     },
-    /// A lane of a newer version.
+    /// A lane was created by a newer version.
     Newer {
-        /// The marker.
+        /// The path of the marker.
         path: Utf8PathBuf,
-        /// Its format.
+        /// The format number of the marker.
         format: u32,
     },
-    /// A marker that speaks of another slot: the directory was copied or renamed.
+    /// A marker names another slot: the directory was copied or renamed.
     Copied {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// The slot that it was made for.
+        /// The slot that it was created for.
         slot: u32,
     },
-    /// The `.git` of the checkout leads elsewhere: a copied worktree, in which git would work on
-    /// the original.
+    /// The `.git` of the checkout leads elsewhere: it is a copy of a worktree, in which git would modify the original.
     CopiedWorktree {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// Where its `.git` leads.
+        /// The path that its `.git` leads to.
         home: String,
     },
-    /// The checkout has no `.git`: git would climb to a repository above.
+    /// The checkout has no `.git`, so git would use a repository above it.
     NoRepository {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
     },
-    /// The making of the lane was interrupted.
+    /// The creation of the lane was interrupted.
     Interrupted {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
     },
     /// The repository from which the lane borrows its objects is gone.
     PrimaryGone {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// Where the repository was.
+        /// The former path of the repository.
         primary: Utf8PathBuf,
     },
-    /// The repository is at another place by now.
+    /// The repository has moved.
     PrimaryMoved {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// Where it was.
+        /// The former path of the repository.
         was: Utf8PathBuf,
-        /// Where it is.
+        /// The present path of the repository.
         now: Utf8PathBuf,
     },
-    /// Another repository is where the lane's was.
+    /// Another repository is at the path of the lane's.
     OtherPrimary {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// The place.
+        /// The path of that repository.
         primary: Utf8PathBuf,
     },
     /// No target of this name is configured.
     UnknownTarget {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// The name.
+        /// The name of the target.
         target: String,
     },
-    /// The commit that the lane stands on cannot be read: the primary was pruned.
+    /// The base commit of the lane cannot be read: the primary was pruned.
     BaseMissing {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
-        /// The commit.
+        /// The id of the commit.
         base: String,
     },
-    /// A lock that a dead git left.
+    /// A git that died left a lock file.
     StaleLock {
-        /// The lock.
+        /// The path of the lock file.
         path: Utf8PathBuf,
     },
     /// The hydration was interrupted or failed.
     HydrationInterrupted {
-        /// The checkout.
+        /// The path of the checkout.
         path: Utf8PathBuf,
     },
-    /// A removal was interrupted; what is left was rescued before.
+    /// A removal was interrupted; its work was rescued before.
     HalfRemoved {
-        /// What is left.
+        /// The path of the remains.
         path: Utf8PathBuf,
     },
-    /// Work that was rescued and lies there still.
+    /// Rescued work exists.
     Rescued {
-        /// Where it lies.
+        /// The directory that holds it.
         path: Utf8PathBuf,
     },
 }
 
-/// What helps.
+/// The action that resolves a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Nothing need be done: whoever claims the lane next puts it in order.
+    /// None: the next claim repairs the lane.
     NextClaim,
     /// Move the directory to another place, or remove it.
     MoveAway,
-    /// Use the version that made it, or remove the lane with that.
+    /// Use the version that created it, or remove the lane with that version.
     NewerVersion,
-    /// Put the repository back where it was.
+    /// Move the repository back to its former path.
     RestorePrimary,
-    /// Fetch the commit into the primary, or move the lane away: what is in it needs that commit.
+    /// Fetch the commit into the primary, or move the lane away, because its work needs that commit.
     FetchBase,
-    /// Name the target again, or move the lane away.
+    /// Configure the target again, or move the lane away.
     NameTarget,
-    /// Remove the lane; what is in it is rescued.
+    /// Remove the lane; its work is rescued.
     Remove,
-    /// Look at it; remove it when it is not needed any more.
+    /// Inspect it, and remove it once it is not needed any more.
     LookAt,
 }
 
 impl Finding {
-    /// What helps.
+    /// Returns the action that resolves the finding.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::NoMarker { .. }
@@ -168,7 +167,7 @@ impl Finding {
         }
     }
 
-    /// Whether the lane cannot be used until somebody does something.
+    /// Returns true if the lane cannot be used until a person acts.
     pub fn is_broken(&self) -> bool {
         match self.remedy() {
             Remedy::MoveAway
@@ -179,7 +178,7 @@ impl Finding {
         }
     }
 
-    /// What it is about.
+    /// Returns the path that the finding is about.
     pub fn path(&self) -> &Utf8Path {
         match self {
             Self::NoMarker { path }
@@ -203,7 +202,7 @@ impl Finding {
 }
 
 impl Lanes {
-    /// Looks at every slot on disk and says what a person may want to know. Nothing is changed.
+    /// Examines every slot on disk. Changes nothing.
     pub fn doctor(&self, targets: &[Target]) -> Result<Vec<Finding>, InspectError> {
         let mut findings = Vec::new();
         for (slot, dir) in self.slot_dirs()? {
@@ -233,7 +232,7 @@ impl Lanes {
     }
 }
 
-/// Looks at one lane.
+/// Examines one lane.
 fn examine(
     dir: &Utf8Path,
     slot: u32,
@@ -254,7 +253,7 @@ fn examine(
     }
     let whole = examine_primary(&checkout, marker, targets, findings);
     if held {
-        // Whoever is at work may be half-way through anything of what follows.
+        // The holder may be in the middle of any of the states that follow.
         return;
     }
     if marker.progress == Progress::Preparing {
@@ -285,7 +284,7 @@ fn examine(
     }
 }
 
-/// Looks at where the lane's objects come from, and says whether they are there.
+/// Examines the repository that the lane's objects come from. Returns true if they are available.
 fn examine_primary(
     checkout: &Utf8Path,
     marker: &Marker,
@@ -318,7 +317,7 @@ fn examine_primary(
     true
 }
 
-/// A linked worktree and the primary must name each other; one that was copied is named by none.
+/// Checks that a linked worktree and the primary name each other; the registration does not name a copy.
 fn examine_link(checkout: &Utf8Path, git_file: &Utf8Path) -> Option<Finding> {
     let home = leads_to(git_file);
     let back = fs::read_to_string(Utf8Path::new(&home).join("gitdir")).unwrap_or_default();
@@ -327,7 +326,7 @@ fn examine_link(checkout: &Utf8Path, git_file: &Utf8Path) -> Option<Finding> {
     (!named).then(|| Finding::CopiedWorktree { path: checkout.to_owned(), home })
 }
 
-/// Where a `.git` that is no directory leads.
+/// Returns the path that a `.git` which is no directory leads to.
 fn leads_to(git_file: &Utf8Path) -> String {
     if let Ok(target) = fs::read_link(git_file) {
         return target.to_string_lossy().into_owned();
@@ -336,7 +335,7 @@ fn leads_to(git_file: &Utf8Path) -> String {
     text.trim_end().strip_prefix("gitdir: ").unwrap_or("nowhere").to_owned()
 }
 
-/// The base, where it cannot be read.
+/// Returns the base if it cannot be read.
 fn missing_base(checkout: &Utf8Path, marker: &Marker) -> Option<String> {
     let base = marker.base.as_ref()?;
     let repo = open_repository(checkout).ok()?.to_thread_local();
@@ -350,7 +349,7 @@ fn stale_locks(git_dir: &Utf8Path) -> impl Iterator<Item = Utf8PathBuf> + use<> 
     entries.map(camino::Utf8DirEntry::into_path).filter(|path| path.extension() == Some("lock"))
 }
 
-/// What lies in a slot and belongs to no lane.
+/// Reports entries of a slot that belong to no lane.
 fn strays(dir: &Utf8Path, known: &[String], findings: &mut Vec<Finding>) -> io::Result<()> {
     for entry in dir.read_dir_utf8()? {
         let entry = entry?;

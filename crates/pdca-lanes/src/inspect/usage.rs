@@ -1,4 +1,4 @@
-//! How much a tree takes on disk.
+//! The disk usage of a tree.
 
 use std::{
     io,
@@ -13,25 +13,25 @@ use rustix::{
 
 use crate::dir::{list, open_dir, open_only};
 
-/// The unit in which the kernel counts blocks, whatever the filesystem's own.
+/// The unit of `st_blocks`, whatever the block size of the filesystem.
 const BLOCK: u64 = 512;
 
-/// The bytes that a file or a tree takes on disk; nothing where it is not. No link is followed, and
-/// what goes away meanwhile is not counted. Blocks shared with another file count as its own.
+/// Returns the bytes that a file or a tree takes on disk; 0 if it does not exist. Follows no link, and ignores entries
+/// that vanish meanwhile. Blocks shared with another file count fully.
 pub(crate) fn disk_usage(path: &Utf8Path) -> io::Result<u64> {
     let found = match sys::lstat(path.as_std_path()) {
         Ok(found) => found,
         Err(Errno::NOENT) => return Ok(0),
         Err(errno) => return Err(errno.into()),
     };
-    // No directory, or one that cannot be opened: then it itself is what there is to count.
+    // A file, or a directory that cannot be opened, counts by itself alone.
     let below = open_only(path).map_or(0, |dir| below(dir.as_fd()));
     Ok(blocks(&found) + below)
 }
 
 fn below(dir: BorrowedFd<'_>) -> u64 {
     let mut sum = 0;
-    // A directory that cannot be listed holds what it holds; the rest is still worth knowing.
+    // The content of an unreadable directory is unknown; the sum of the rest is still useful.
     for (name, kind) in list(dir).unwrap_or_default() {
         if let Ok(found) = sys::statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
             sum += blocks(&found);
