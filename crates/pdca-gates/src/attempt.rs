@@ -1,4 +1,4 @@
-//! Checks run once, on a checkout proved to be the change before and proved intact after.
+//! One run of a group of checks, on a checkout verified before and after.
 
 use std::{
     os::unix::fs::MetadataExt as _,
@@ -24,26 +24,26 @@ use crate::{
     verdict::{Finding, classify},
 };
 
-/// The largest report about tests that is read; a larger one counts as absent.
+/// The largest `JUnit` report that is read; a larger one counts as absent.
 const LARGEST_REPORT: u64 = 32 << 20;
 
 /// The longest list of jobs that share a checkout.
 const LONGEST_CUSTODY: u64 = 1 << 20;
 
-/// One run of a row, judged.
+/// The result of one run of a check.
 pub(crate) struct Judged {
     pub(crate) finding: Finding,
     pub(crate) duration: Duration,
     /// `None` if nothing was run.
     pub(crate) log: Option<Vec<u8>>,
     pub(crate) truncated: bool,
-    /// Why the log is not whole although nothing was left out on purpose.
+    /// The error that made the log incomplete, if any.
     pub(crate) log_error: Option<String>,
     pub(crate) reused: bool,
 }
 
 impl GateRun<'_, '_> {
-    /// Runs each of the rows once, on one and the same checkout.
+    /// Runs each of the checks once, on the same checkout.
     pub(crate) fn turns(
         &mut self,
         checks: &[&Check],
@@ -82,8 +82,8 @@ impl GateRun<'_, '_> {
             .collect())
     }
 
-    /// Whether the verdict about a combination covers what this row would say. A row that may put its answer off
-    /// does not count in one.
+    /// Returns true if the verdict about a combination covers this check. A check that may defer is not covered,
+    /// because it does not count there.
     fn is_known_green(&self, check: &Check, attempt: Attempt, tree: &str) -> bool {
         attempt == Attempt::First
             && self.context.known_green == Some(tree)
@@ -92,15 +92,15 @@ impl GateRun<'_, '_> {
             && !check.may_defer()
     }
 
-    /// Settles what a driver left in doubt that went away while the row ended: that can be done
-    /// as long as the checkout is as this very row left it.
+    /// Settles a verdict that an earlier driver left unsettled. That is possible as long as the checkout is as this
+    /// very check left it.
     fn pick_up(&mut self, check: &Check, job: &Job) -> Option<Judged> {
         let as_left = !self.touched && self.tree.as_ref()?.is_as_left();
         let names = as_left.then(|| self.custody().ok().flatten())??;
         let names: Vec<&str> = names.lines().collect();
         let ran = job.ended().filter(|_| names.contains(&job.name()))?;
         let void = self.void(1);
-        // A row beside it was perhaps about to undo what is changed now.
+        // Another check of the group may have been about to undo the change.
         if void.is_some() && names.len() > 1 {
             return None;
         }
@@ -108,7 +108,7 @@ impl GateRun<'_, '_> {
         conclude(check, job, ran, trouble.as_ref(), void.as_ref()).ok().map(Judged::reused)
     }
 
-    /// Runs rows of which nothing is known on a checkout made for them.
+    /// Runs checks without a known result on a checkout prepared for them.
     fn run_fresh(
         &mut self,
         checks: &[(&Check, &Job)],
@@ -124,7 +124,7 @@ impl GateRun<'_, '_> {
         let before: Vec<_> = checks.iter().map(|(check, _)| self.report_stamp(check)).collect();
         let mut ran = self.start(checks);
         for (((check, job), ran), before) in checks.iter().zip(&mut ran).zip(before) {
-            // A report that the row did not write is about another run.
+            // A report that the check did not write is from another run.
             if self.report_stamp(check) != before
                 && let Some(report) = self.report(check)
             {
@@ -145,14 +145,14 @@ impl GateRun<'_, '_> {
         Ok(judged)
     }
 
-    /// Where a row writes its report about tests.
+    /// Returns the working directory of a check and the path of its `JUnit` report in it.
     fn report_path(&self, check: &Check) -> Option<(&Utf8Path, Utf8PathBuf)> {
         let parts = check.junit.as_ref()?.components();
         let inside = parts.filter(|part| matches!(part, Utf8Component::Normal(_))).collect();
         Some((self.context.cwd(check)?, inside))
     }
 
-    /// What tells one report from another that lies in the same place.
+    /// Returns the identity of the present report file, which changes when it is written.
     fn report_stamp(&self, check: &Check) -> Option<(u64, u64, SystemTime)> {
         let (dir, path) = self.report_path(check)?;
         let found = fs_err::symlink_metadata(dir.join(path)).ok()?;
@@ -161,12 +161,13 @@ impl GateRun<'_, '_> {
 
     fn report(&self, check: &Check) -> Option<Vec<u8>> {
         let (dir, path) = self.report_path(check)?;
-        // The child wrote it: it is read only where no link leads out of the checkout.
+        // The check may have left a symbolic link there; it must not lead out of the checkout.
         files::read_within(dir, &path, LARGEST_REPORT).ok().flatten()
     }
 
-    /// Makes everything ready for rows to run, in an order in which a crash at any point leaves
-    /// nothing that could be taken for their result.
+    /// Prepares the jobs and the checkout, in an order in which a crash at any point leaves nothing that could be taken
+    /// for their result: old verdicts are removed first, then the new owners of the checkout are recorded, then it is
+    /// prepared.
     pub(crate) fn begin(
         &mut self,
         checks: &[(&Check, &Job)],
@@ -189,7 +190,7 @@ impl GateRun<'_, '_> {
         self.prepare(attempt)
     }
 
-    /// Whose the checkout is: the names of the jobs it was last made ready for.
+    /// Returns the names of the jobs that the checkout was last prepared for.
     fn custody(&self) -> Result<Option<String>, files::ReadError> {
         let names = files::read_bounded(self.custody_path(), LONGEST_CUSTODY)?;
         Ok(names.map(|names| String::from_utf8_lossy(&names).into_owned()))
@@ -199,7 +200,7 @@ impl GateRun<'_, '_> {
         self.context.jobs.join(CUSTODY)
     }
 
-    /// Starts the jobs, at the same time if there are several, and waits for all of them.
+    /// Runs the jobs, at the same time if there are several.
     pub(crate) fn start(&mut self, checks: &[(&Check, &Job)]) -> Vec<Ran> {
         if let [(check, job)] = checks {
             return vec![job.run(self.cancel, &mut |sign| tell_sign(self.tell, check, sign))];
@@ -209,7 +210,7 @@ impl GateRun<'_, '_> {
             let mut threads = Vec::new();
             for (check, job) in checks.iter().copied() {
                 let (signs, cancel) = (signs.clone(), self.cancel);
-                // Nobody listens any more only when this thread is about to be left as well.
+                // The receiver is gone only if this thread is panicking.
                 let watched = move || job.run(cancel, &mut |sign| drop(signs.send((check, sign))));
                 threads.push(thread::Builder::new().spawn_scoped(scope, watched));
             }
@@ -221,7 +222,7 @@ impl GateRun<'_, '_> {
             for (thread, (check, job)) in threads.into_iter().zip(checks) {
                 ran.push(match thread {
                     Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    // The host is short of threads, so this row has its turn when the others are done.
+                    // The host is out of threads, so this check runs after the others.
                     Err(_) => job.run(self.cancel, &mut |sign| tell_sign(self.tell, check, sign)),
                 });
             }
@@ -229,14 +230,14 @@ impl GateRun<'_, '_> {
         })
     }
 
-    /// Makes the checkout what it has to be, or says why the rows cannot run.
+    /// Makes the checkout the expected tree; fails with the reason why the checks cannot run.
     fn prepare(&mut self, attempt: Attempt) -> Result<(), Finding> {
         let Some(tree) = &mut self.tree else {
             return Ok(());
         };
         let expected = tree.expected().tree;
         self.touched = true;
-        // A red that turns green because the first run left a file is a red.
+        // A file left by the first run must not make the second one pass.
         let prepared = match attempt {
             Attempt::Confirm => tree.prepare_anew(),
             Attempt::First | Attempt::Proposal => tree.prepare(),
@@ -253,7 +254,7 @@ impl GateRun<'_, '_> {
         }
     }
 
-    /// Why what the rows that just ran have said is worth nothing, if so.
+    /// Returns the reason why the results of the checks that just ran do not count, if there is one.
     fn void(&mut self, checks: usize) -> Option<Finding> {
         let who = if checks == 1 { "it" } else { "it or a row beside it" };
         match self.tree.as_mut()?.changed() {
@@ -269,7 +270,7 @@ impl GateRun<'_, '_> {
         }
     }
 
-    /// What is wrong with the host, where that could be why a row is red.
+    /// Returns a fault of the host that may explain why a check failed.
     fn trouble(&self, check: &Check, job: &Job, ran: &Ran) -> Option<HostFault> {
         match ran.ending {
             Ending::Exited(0 | 77)
@@ -293,7 +294,7 @@ impl GateRun<'_, '_> {
         host_fault::full_disk([job.dir()].into_iter().chain(self.context.worktree))
     }
 
-    /// Runs one row once.
+    /// Runs one check once.
     pub(crate) fn attempt(
         &mut self,
         check: &Check,
@@ -325,7 +326,7 @@ impl Judged {
         Self { reused: true, ..self }
     }
 
-    /// What the run printed, as a piece of the row's log.
+    /// Returns the output of the run as a section of the check's log.
     pub(crate) fn section(&self, attempt: &str) -> Option<Section> {
         let bytes = self.log.clone()?;
         let title = format!("{attempt}: {}", self.finding.result);
@@ -333,8 +334,8 @@ impl Judged {
     }
 }
 
-/// Judges a run and settles its job. What the host is to blame for is not settled: it comes back
-/// as the error, as good as any other result for now but not for a later run.
+/// Judges a run and settles its job. A result for which the host is to blame is not settled but returned as the error:
+/// it is reported now, but a later run does not reuse it.
 fn conclude(
     check: &Check,
     job: &Job,
@@ -374,7 +375,7 @@ fn tell_sign(tell: &mut dyn FnMut(GateEvent), check: &Check, sign: Sign) {
     tell(GateEvent::Alive { rule_id: check.id.clone(), last_line });
 }
 
-/// The first few names, and how many more there are.
+/// Lists the first few paths and the number of the others.
 pub(crate) fn listed(paths: &[Utf8PathBuf]) -> String {
     const SHOWN: usize = 3;
     if paths.is_empty() {

@@ -1,4 +1,4 @@
-//! Checks that can be run: checked once, and nothing left to doubt.
+//! Validated checks, which can be run.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -13,19 +13,19 @@ use crate::{
     when::{When, WhenText},
 };
 
-/// The id of the row about a change that leaves what its brief declares. No configured row has it.
+/// The id of the check that reports a change outside of the paths its brief declares. No configured check may have it.
 pub const DRIFT_ROW: &str = "touches-drift";
 
-/// The configured rows in the order of the report.
+/// The configured checks in the order of the report.
 ///
-/// There is no way to make one but [`GatesConfig::checks`](crate::GatesConfig::checks), so every row has a
-/// place in the matrix, a file name and something to run. They travel as the configuration that makes them,
-/// and are validated again where they arrive.
+/// Only [`GatesConfig::checks`](crate::GatesConfig::checks) creates them, so every check has a valid tier, file name
+/// and command. They are serialized as the configuration they came from, and validated again when they are
+/// deserialized.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "GatesConfig", try_from = "GatesConfig")]
 pub struct Checks(Vec<Check>);
 
-/// A configuration that came from elsewhere and makes no checks.
+/// A deserialized configuration that is not valid.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the gates cannot be run: {}", listed(.0))]
 pub struct UnusableChecks(pub Vec<ConfigProblem>);
@@ -43,7 +43,7 @@ impl TryFrom<GatesConfig> for Checks {
 }
 
 impl From<Checks> for GatesConfig {
-    /// The configuration in which every row says everything itself.
+    /// Returns a configuration in which every check sets all its values itself.
     fn from(checks: Checks) -> Self {
         Self { checks: checks.0.into_iter().map(CheckConfig::from).collect(), ..Self::default() }
     }
@@ -87,28 +87,26 @@ impl Checks {
         Self(checks)
     }
 
-    /// The rows in order.
     pub fn as_slice(&self) -> &[Check] {
         &self.0
     }
 
-    /// Those of the rows that are wanted, in the same order.
+    /// Returns the checks that `is_wanted` selects, in the same order.
     #[must_use]
     pub fn only(&self, is_wanted: impl Fn(&Check) -> bool) -> Self {
         Self(self.0.iter().filter(|check| is_wanted(check)).cloned().collect())
     }
 
-    /// The rows that decide about a combination: those that block and are about the repository.
+    /// Returns the checks that decide about a combination: those that block and are about the repository.
     pub fn combined(&self) -> impl Iterator<Item = &Check> {
         self.0.iter().filter(|check| check.gating && check.scope == Scope::Repo)
     }
 
-    /// Whether nothing at all is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A digest over all that the rows say; another digest means another set of gates.
+    /// Returns a digest over everything that decides what the checks do.
     pub fn digest(&self) -> String {
         let mut digest = Digest::default();
         for check in &self.0 {
@@ -118,60 +116,54 @@ impl Checks {
     }
 }
 
-/// One row that can be run.
+/// One validated check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the config file")]
 pub struct Check {
-    /// Names the row, its log and its job; safe as a file name.
+    /// The name of the check, its log and its job; safe as a file name.
     pub id: String,
-    /// The element of the check matrix it fills.
+    /// The element of the check matrix that it fills.
     pub tier: Element,
-    /// What it checks, for people; the id when nothing was said.
+    /// A description for people; the id if none was given.
     pub label: String,
-    /// What runs.
     pub command: Command,
-    /// What it is about.
     pub scope: Scope,
-    /// Whether red blocks.
+    /// If false, a failure does not block.
     pub gating: bool,
-    /// How long it may take.
     pub timeout: Duration,
-    /// Runs only where the brief says this.
+    /// Restricts the check to briefs with this text.
     pub when: Option<When>,
-    /// On red, run this once and the row again.
+    /// A command to run once after a failure, before the check runs again.
     pub fix: Option<Command>,
-    /// On red, run the row once more.
+    /// Runs the check a second time after a failure.
     pub confirm: bool,
-    /// Publish runs the row again.
+    /// The check runs again at publication.
     pub at_publish: bool,
-    /// It uses the private names of a lane.
+    /// The check uses the private names of a lane.
     pub needs_lane: bool,
-    /// It may run at the same time as its neighbours.
+    /// The check may run at the same time as its neighbours.
     pub parallel: bool,
-    /// Where it runs.
     pub cwd: Cwd,
-    /// Commands whose answers are part of what judges.
+    /// Commands whose output is part of the fingerprint.
     pub identity: Vec<String>,
-    /// What its red means where it may be flaky.
     pub flaky: Flaky,
-    /// The `JUnit` report that it writes, relative to where it runs.
+    /// The `JUnit` report that it writes, relative to its working directory.
     pub junit: Option<Utf8PathBuf>,
 }
 
-/// Something to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A text for `sh -c`.
+    /// A command line for `sh -c`.
     Shell(String),
     /// A program and its arguments; never empty.
     Argv(Vec<String>),
 }
 
 impl Check {
-    /// The row's name in the report: its tier and what it checks.
+    /// Returns the name in the report: the tier and the label.
     pub fn check(&self) -> String {
         let tier = self.tier.as_str();
-        // Labels often begin with their tier already.
+        // Labels often start with their tier.
         let named = self
             .label
             .strip_prefix(tier)
@@ -179,13 +171,13 @@ impl Check {
         if named { self.label.clone() } else { format!("{tier} {}", self.label) }
     }
 
-    /// Whether publish runs it again, so that it may say "not yet".
+    /// Returns true if the check runs again at publication, so that it may defer its verdict.
     pub fn may_defer(&self) -> bool {
         self.at_publish || (self.scope == Scope::Bundle && self.tier == Element::T4)
     }
 
-    /// Whether the row is about this brief. Without a brief nothing is filtered: a row too many
-    /// costs time, a row too few costs the check.
+    /// Returns true if the check applies to this brief, or if there is no brief: a superfluous run only costs time, a
+    /// missing one costs the check.
     pub fn applies_to(&self, brief: Option<&Brief>) -> bool {
         match (&self.when, brief) {
             (Some(when), Some(brief)) => when.holds_for(brief),
@@ -193,7 +185,7 @@ impl Check {
         }
     }
 
-    /// All that determines what the row would say about a given tree.
+    /// Adds everything that decides what the check reports about a given tree.
     pub(crate) fn add_to(&self, digest: &mut Digest) {
         let Self {
             id,
@@ -210,11 +202,12 @@ impl Check {
             needs_lane,
             parallel: _,
             cwd,
-            // Its answers are added with the programs.
+            // Their output is added together with the programs.
             identity: _,
-            // It changes what a red means and not what the row says. A verdict to which a row did not count names it.
+            // It decides how a failure is treated, not what the check reports. A verdict names the checks it did not
+            // count.
             flaky: _,
-            // It names what failed and decides nothing.
+            // It names the failing tests and decides nothing.
             junit: _,
         } = self;
         digest.text("id", id);
@@ -238,7 +231,7 @@ impl Check {
 }
 
 impl Command {
-    /// The words that are started.
+    /// Returns the program and its arguments.
     pub fn argv(&self) -> Vec<String> {
         match self {
             Self::Shell(text) => vec!["sh".to_owned(), "-c".to_owned(), text.clone()],
@@ -246,7 +239,7 @@ impl Command {
         }
     }
 
-    /// The command as a person would type it, on one line.
+    /// Returns the command as a person would type it, on one line.
     pub fn shown(&self) -> String {
         match self {
             Self::Shell(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -257,7 +250,7 @@ impl Command {
         }
     }
 
-    /// The command as one line that a shell can be given, whatever it consists of.
+    /// Returns the command as one line that can be pasted into a shell, whatever it contains.
     pub fn typed(&self) -> String {
         match self {
             Self::Shell(text) => format!("sh -c {}", one_line(text.trim())),
@@ -281,8 +274,7 @@ impl Command {
     }
 }
 
-/// A word as a shell takes it, on one line even where the word has several: those are put back by
-/// `printf`.
+/// Quotes a word for a shell on one line. Line feeds and control characters are restored by `printf`.
 fn one_line(word: &str) -> String {
     if !word.contains(char::is_control) {
         return quoted(word);
@@ -305,7 +297,7 @@ fn one_line(word: &str) -> String {
     format!("\"$(printf %b '{escaped}')\"")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -320,7 +312,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::GatesConfig;
 
-    /// The row `text` describes, beside an id, a tier and a command that nobody cares about.
+    /// Returns the check that `text` describes, with defaults for its id, tier and command.
     pub(crate) fn check(text: &str) -> Check {
         let base = "id = 'a'\ntier = 'T1'\ncmd = 'true'\n";
         let unsaid = base.lines().filter(|line| {

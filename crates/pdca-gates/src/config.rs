@@ -1,8 +1,7 @@
-//! `[gates]` and `[[gates.checks]]` as they stand in the file.
+//! The tables `[gates]` and `[[gates.checks]]` as they are written in the file.
 //!
-//! The types here hold what somebody wrote, right or wrong. [`GatesConfig::checks`] turns them into
-//! [`Checks`], the only thing that can be run, or says everything that is wrong at once: a row
-//! that cannot be understood is never run, skipped or dropped from the report.
+//! The types here hold unvalidated values. [`GatesConfig::checks`] turns them into [`Checks`], the only type that can
+//! be run, or returns every problem at once: an invalid check is never run, skipped or dropped from the report.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -17,9 +16,9 @@ use crate::{
     when::WhenText,
 };
 
-/// How long a row may take when nobody said.
+/// The timeout of a check if none is configured, in seconds.
 const DEFAULT_TIMEOUT: u64 = 3600;
-/// Beyond this a bound is a typing mistake.
+/// The longest accepted timeout, in seconds; a longer one is a typing mistake.
 const LONGEST_TIMEOUT: u64 = 30 * 24 * 3600;
 /// The longest id: it becomes a file name with an extension and a directory name with a digest.
 const LONGEST_ID: usize = 100;
@@ -28,27 +27,27 @@ const LONGEST_ID: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatesConfig {
-    /// The rows, in the order of the report.
+    /// The checks in the order of the report.
     pub checks: Vec<CheckConfig>,
-    /// Where commands run unless their row says otherwise.
+    /// The working directory of checks that do not set their own.
     pub cwd: Cwd,
-    /// Whether rows may run at the same time unless they say otherwise.
+    /// The default of [`CheckConfig::parallel`].
     pub parallel: bool,
-    /// How long a row may take unless it says otherwise. One hour when absent.
+    /// The timeout of checks that do not set their own; one hour if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_timeout_secs: Option<u64>,
-    /// What a row's `subcmd` is handed to.
+    /// The command that a check's `subcmd` is appended to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner: Option<String>,
-    /// Whether the kernel keeps rows from writing what is not theirs.
+    /// The sandbox in which checks run.
     pub sandbox: SandboxMode,
-    /// What a red row means that may be flaky, unless the row says otherwise.
+    /// The default of [`CheckConfig::flaky`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Flaky>,
-    /// Further files and directories that confined rows may write: relative to the workspace, absolute, or below `~`.
+    /// Additional paths that confined checks may write: relative to the workspace, absolute, or below `~`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_write: Vec<String>,
-    /// Credentials in the driver's environment that rows get all the same, by name.
+    /// Names of variables with credentials that checks get nevertheless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_pass: Vec<String>,
 }
@@ -57,13 +56,13 @@ pub struct GatesConfig {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckConfig {
-    /// Names the row, its log and its job.
+    /// The name of the check, its log and its job.
     pub id: String,
-    /// The element of the check matrix it fills.
+    /// The element of the check matrix that it fills.
     pub tier: String,
-    /// What it checks, for people.
+    /// A description for people.
     pub label: String,
-    /// A command for `sh -c`.
+    /// A command line for `sh -c`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cmd: Option<String>,
     /// A program and its arguments, without a shell.
@@ -72,85 +71,80 @@ pub struct CheckConfig {
     /// Arguments for `[gates] runner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subcmd: Option<String>,
-    /// Whether it needs a bundle.
     pub scope: Scope,
-    /// Whether red blocks. Yes, unless said otherwise.
+    /// If false, a failure does not block. True if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gating: Option<bool>,
-    /// How long it may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
-    /// Runs only where the brief says this.
+    /// Restricts the check to briefs with this text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<WhenText>,
-    /// On red, run this shell command once and the row again.
+    /// A shell command to run once after a failure, before the check runs again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
-    /// On red, run the row once more; green then is flaky.
+    /// Runs the check a second time after a failure; if that passes, the check is flaky.
     pub confirm: bool,
-    /// Publish runs the row again, so it may defer to that.
+    /// The check runs again at publication, so it may defer its verdict until then.
     pub at_publish: bool,
-    /// It uses the private names of a lane.
+    /// The check uses the private names of a lane.
     pub needs_lane: bool,
-    /// It may run at the same time as its neighbours.
+    /// The check may run at the same time as its neighbours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<bool>,
-    /// Where it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Cwd>,
-    /// Commands whose answers are part of what judges, such as `rustc -V`: another answer means that
-    /// earlier verdicts do not count.
+    /// Commands whose output is part of the fingerprint, such as `rustc -V`: a different output invalidates earlier
+    /// verdicts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub identity: Vec<String>,
-    /// The `JUnit` report that the row writes, relative to where it runs: the names of failing tests
-    /// are read from it.
+    /// The `JUnit` report that the check writes, relative to its working directory, from which the names of failing
+    /// tests are read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,
-    /// What its red means where it may be flaky.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Flaky>,
 }
 
-/// What the red of a row means that may fail by mistake.
+/// The treatment of a failure of a check that may be flaky.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Flaky {
-    /// It is asked again until it is certain.
+    /// Runs the check again until the result is certain.
     #[default]
     Confirm,
-    /// The same; once the row is known to be flaky its red is reported and does not block.
+    /// Like `Confirm`; once the check is known to be flaky, its failures are reported but do not block.
     Quarantine,
-    /// It is red at once.
+    /// Treats every failure as final.
     Fail,
 }
 
-/// What a row is about.
+/// The subject of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// One bundle and its patch.
     Bundle,
-    /// A tree, whoever changed it. Continuous integration runs these too.
+    /// A tree, whatever changed it. Continuous integration runs these checks too.
     #[default]
     Repo,
 }
 
-/// Where a command starts.
+/// The working directory of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cwd {
-    /// The checkout with the patch applied; where no target is configured and so none exists, the
-    /// directory that holds `pdca.toml`.
+    /// The checkout with the patch applied, or the directory of `pdca.toml` if no target is configured.
     #[default]
     Auto,
-    /// The directory that holds `pdca.toml`.
+    /// The directory of `pdca.toml`.
     Workspace,
     /// The checkout with the patch applied, and nowhere else.
     Worktree,
 }
 
 impl Scope {
-    /// The word in the file.
+    /// Returns the value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
@@ -160,7 +154,7 @@ impl Scope {
 }
 
 impl Flaky {
-    /// The word in the file.
+    /// Returns the value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Confirm => "confirm",
@@ -171,7 +165,7 @@ impl Flaky {
 }
 
 impl Cwd {
-    /// The word in the file.
+    /// Returns the value in the configuration file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -182,12 +176,12 @@ impl Cwd {
 }
 
 impl GatesConfig {
-    /// Everything that is wrong, in the order of the file. Empty means that the rows can be run.
+    /// Returns all problems in the order of the file; empty if the checks can be run.
     pub fn validate(&self) -> Vec<ConfigProblem> {
         self.checks().err().unwrap_or_default()
     }
 
-    /// The rows to run.
+    /// Validates the checks; fails with all problems.
     pub fn checks(&self) -> Result<Checks, Vec<ConfigProblem>> {
         let mut problems = Vec::new();
         let head = |key, fault| ConfigProblem { row: None, id: String::new(), key, fault };
@@ -203,7 +197,7 @@ impl GatesConfig {
         let mut checks = Vec::with_capacity(self.checks.len());
         for (index, config) in self.checks.iter().enumerate() {
             let mut faults = Vec::new();
-            // A log's file name is the id, and some filesystems fold case.
+            // The id becomes the file name of a log, and some filesystems ignore case.
             if let Some(first) = seen.get(&config.id.to_lowercase()) {
                 faults.push(("id", ConfigFault::DuplicateId { first: *first }));
             } else {
@@ -221,7 +215,7 @@ impl GatesConfig {
         if problems.is_empty() { Ok(Checks::new(checks)) } else { Err(problems) }
     }
 
-    /// One row; `None` only with a fault to say why.
+    /// Validates one check. `None` only if a fault was added.
     fn check(
         &self,
         config: &CheckConfig,
@@ -260,7 +254,7 @@ impl GatesConfig {
             timeout: Duration::from_secs(secs),
             when,
             fix: fix.map(Command::Shell),
-            // What is red at once is not asked again.
+            // `flaky = "fail"` means that the first failure is final.
             confirm: config.confirm && flaky != Flaky::Fail,
             at_publish: config.at_publish,
             needs_lane: config.needs_lane,
@@ -299,7 +293,7 @@ impl GatesConfig {
     }
 }
 
-/// What is wrong with the path of a file that a row writes where it runs.
+/// Checks the path of a file that a check writes into its working directory.
 fn bad_path(path: &Utf8Path) -> Option<ConfigFault> {
     let is_inside = |part| matches!(part, Utf8Component::Normal(_) | Utf8Component::CurDir);
     if path.as_str().trim().is_empty() {
@@ -324,8 +318,8 @@ fn tier(text: &str) -> Result<Element, ConfigFault> {
         .ok_or_else(|| ConfigFault::UnknownTier { tier: text.to_owned(), near: nearest_tier(text) })
 }
 
-/// The one element that was probably meant: the same but for case or an addition, or one slip
-/// away from only one.
+/// Returns the element that was probably meant: the only one that `text` starts with, or else the only one at an edit
+/// distance of one.
 fn nearest_tier(text: &str) -> Option<Element> {
     let upper = text.trim().to_uppercase();
     let starts = |element: &&Element| upper.starts_with(element.as_str());
@@ -361,7 +355,7 @@ fn bad_shell(text: &str) -> Option<ConfigFault> {
     }
 }
 
-/// Whether a shell would do nothing and call that success: blank, or comments only.
+/// Returns true if a shell would do nothing and succeed: blank text, or comments only.
 fn says_nothing(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with('#'))
 }

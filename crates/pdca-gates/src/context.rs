@@ -1,4 +1,4 @@
-//! What a run of the gates is given: where it is, what it is about, what it may use.
+//! The inputs of a run of the gates: directories, change, bundle, limits.
 
 use std::{collections::BTreeMap, error::Error, ffi::OsStr};
 
@@ -11,19 +11,18 @@ use crate::{
     config::{Cwd, Scope},
 };
 
-/// What a run is for. Decides which rows take part.
+/// The purpose of a run, which decides which checks take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The Check beat of one bundle: every row, and fixes where [`GateContext::may_fix`] says so.
+    /// The Check beat of one bundle: every check, and fixes if [`GateContext::may_fix`] is set.
     Bundle,
-    /// A tree as it stands, as in continuous integration: rows about the repository.
+    /// A tree as it is, as in continuous integration: checks about the repository.
     WorkingTree,
-    /// Several accepted changes together: rows about the repository.
+    /// Several accepted changes together: checks about the repository.
     Combined,
 }
 
 impl Purpose {
-    /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "bundle",
@@ -33,86 +32,80 @@ impl Purpose {
     }
 }
 
-/// Everything a run needs to know. [`GateContext::new`] fills in "none" and defaults.
+/// All inputs of a run. [`GateContext::new`] sets the optional ones to none or a default.
 #[derive(Debug, Clone)]
 pub struct GateContext<'a> {
-    /// What the run is for.
     pub purpose: Purpose,
-    /// The directory that holds `pdca.toml`.
+    /// The directory of `pdca.toml`.
     pub workspace: &'a Utf8Path,
-    /// The directory below which each run of a row has its job directory.
+    /// The directory that contains the job directory of each run of a check.
     pub jobs: &'a Utf8Path,
-    /// The bundle. Its directory is read by gates. Logs are written into it where
-    /// [`GateContext::keep_logs`] says so, and its patch by an accepted fix where [`GateContext::may_fix`] does;
-    /// with neither the run writes nothing there.
+    /// The bundle, whose directory checks may read. The run writes logs into it if [`GateContext::keep_logs`] is set,
+    /// and the patch of an accepted fix if [`GateContext::may_fix`] is set, and nothing otherwise.
     pub bundle: Option<&'a Bundle>,
-    /// The bundle's brief, for `when`.
+    /// The brief of the bundle, for `when`.
     pub brief: Option<&'a Brief>,
     /// The checkout with the patch applied.
     pub worktree: Option<&'a Utf8Path>,
     /// The commit the patch applies to.
     pub base: Option<&'a str>,
-    /// The branch the brief names.
+    /// The branch that the brief names.
     pub brief_base: Option<&'a str>,
     /// The name of the target.
     pub target: Option<&'a str>,
-    /// The run.
+    /// The id of the run.
     pub run: Option<&'a str>,
-    /// The private names of the lane, where there are lanes.
+    /// The private names of the lane, if there are lanes.
     pub lane: Option<&'a LaneNames>,
     /// The digest of the patch, for runs without a [`Tree`] that knows it.
     pub patch_digest: Option<&'a str>,
-    /// Whether logs are put into the bundle. Not where its record is frozen. Without it a row's
-    /// output is found in its job directory alone.
+    /// Puts logs into the bundle; must be false for a frozen bundle. Without it the output of a check is only in its
+    /// job directory.
     pub keep_logs: bool,
-    /// Where the logs of rows that are red or could not be decided are put, in runs without a bundle.
+    /// The directory for logs of failed and unverifiable checks in runs without a bundle.
     pub logs: Option<&'a Utf8Path>,
-    /// Whether a red row's own fix may be tried and become part of the bundle's patch. It counts for
-    /// [`Purpose::Bundle`] only.
+    /// Allows that the fix of a failed check becomes part of the bundle's patch. Only for [`Purpose::Bundle`].
     pub may_fix: bool,
-    /// Credentials of the driver's environment that rows get all the same.
+    /// Names of variables with credentials that checks get nevertheless.
     pub env_pass: Vec<String>,
-    /// What the kernel keeps every row and every fix from touching.
+    /// The sandbox of every check and every fix.
     pub sandbox: Option<Sandbox>,
-    /// The lock that the supervisor of every row and every fix holds while anything of it is alive.
+    /// The lock that the supervisor of every check and every fix holds while any process of it is alive.
     pub hold: Option<&'a Utf8Path>,
-    /// How many bytes of memory every row and every fix may have.
+    /// The memory cap of every check and every fix, in bytes.
     pub max_memory: Option<u64>,
-    /// Where programs are looked for when a row could not be started.
+    /// The search path for programs, to explain why a check could not be started.
     pub search_path: Option<&'a OsStr>,
-    /// Checkouts of what is judged, whose files are part of the tree.
+    /// Checkouts of the change under check, whose files belong to the tree and not to the host.
     pub trees: Vec<Utf8PathBuf>,
-    /// Facts about the surroundings that decide what rows say, as in
-    /// [`Surroundings::facts`](crate::Surroundings::facts).
+    /// Facts about the host that decide what checks report; see [`Surroundings::facts`](crate::Surroundings::facts).
     pub facts: BTreeMap<&'static str, Vec<u8>>,
-    /// A tree that the rows which gate a repository were green over before, in exactly this form: over this
-    /// tree they are not run again.
+    /// A tree over which the checks that gate the repository passed before, in exactly this form: they are not run
+    /// again over it.
     pub known_green: Option<&'a str>,
-    /// How many rows run at the same time at most.
+    /// The most checks that run at the same time.
     pub at_once: usize,
-    /// How much of each row's output is kept.
+    /// The number of bytes of output that are kept per check.
     pub output: OutputCap,
-    /// What supervises the rows.
+    /// The program that supervises the checks.
     pub supervisor: Supervisor,
 }
 
-/// Names that belong to one lane alone.
+/// Names that are private to one lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaneNames {
-    /// The slot.
     pub slot: u32,
     /// The first of the lane's ports.
     pub port_base: Option<u16>,
-    /// The name of the lane's test database.
     pub test_db_name: Option<String>,
-    /// The lane's project of `docker compose`.
+    /// The lane's project name for `docker compose`.
     pub compose_project: Option<String>,
     /// The lane's directory for temporary files.
     pub tmp: Option<Utf8PathBuf>,
 }
 
 impl<'a> GateContext<'a> {
-    /// A scene with nothing in it but the two directories every run has.
+    /// Creates a context with nothing but the two directories that every run has.
     pub fn new(purpose: Purpose, workspace: &'a Utf8Path, jobs: &'a Utf8Path) -> Self {
         Self {
             purpose,
@@ -144,7 +137,7 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// Whether a row takes part in runs of this purpose.
+    /// Returns true if a check takes part in runs of this purpose.
     pub fn includes(&self, check: &Check) -> bool {
         match (self.purpose, check.scope) {
             (Purpose::Bundle, Scope::Bundle | Scope::Repo)
@@ -153,7 +146,7 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// Where a row runs; `None` where it wants a checkout and there is none.
+    /// Returns the working directory of a check; `None` if it needs a checkout and there is none.
     pub fn cwd(&self, check: &Check) -> Option<&'a Utf8Path> {
         match check.cwd {
             Cwd::Auto => Some(self.worktree.unwrap_or(self.workspace)),
@@ -162,7 +155,7 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// The name of the report.
+    /// Returns the name of the report.
     pub(crate) fn name(&self) -> String {
         match (self.bundle, self.purpose) {
             (Some(bundle), _) => bundle.id().dir_name(),
@@ -171,10 +164,9 @@ impl<'a> GateContext<'a> {
         }
     }
 
-    /// The environment of every row: the documented variables that have a value here, and no
-    /// other. This is the only place that names them; what the driver itself was given under
-    /// such names does not reach a row, and neither do credentials, unless the row judges the user's own
-    /// working tree: elsewhere it runs what a builder wrote.
+    /// Returns the environment of every check: the documented variables that have a value here, and no other `PDCA_*`.
+    /// This is the only place that names them. Credentials are withheld unless the run is about the user's own working
+    /// tree: elsewhere a check runs code that a builder wrote.
     pub fn env(&self) -> Env {
         let mut set: BTreeMap<&str, String> = BTreeMap::new();
         let mut say = |name, value: Option<String>| {
@@ -207,8 +199,8 @@ impl<'a> GateContext<'a> {
         set.into_iter().fold(env, |env, (name, value)| env.with(name, value))
     }
 
-    /// The variables that say what a row is about, and so decide what it says. The others only
-    /// say where it is, and change from one run to the next.
+    /// Returns the variables that identify the subject of a check, and so decide what it reports. The others only name
+    /// paths, which change from one run to the next.
     pub(crate) fn subject(&self) -> Vec<(&'static str, String)> {
         [
             ("PDCA_ISSUE", self.bundle.map(|bundle| bundle.id().to_string())),
@@ -222,54 +214,52 @@ impl<'a> GateContext<'a> {
     }
 }
 
-/// Why something could not be done to a checkout, or told about it.
+/// The error of an operation on a checkout.
 pub type TreeFault = Box<dyn Error + Send + Sync>;
 
-/// A change as it stands in a checkout.
+/// A change in a checkout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The id of the tree that base and patch make.
+    /// The id of the tree of base plus patch.
     pub tree: String,
-    /// The digest of the patch.
     pub patch_digest: Option<String>,
 }
 
-/// The checkout that rows run against, in the hands of whoever owns it.
+/// The checkout that checks run against.
 ///
-/// A row counts only for the tree it ran on. So before each row the checkout is made equal to
-/// the expected change and proved so by its id, and after each row no tracked file may differ.
-/// Files that git ignores stay, so that a build in the checkout stays warm.
+/// A check counts only for the tree it ran on. So before each check the checkout is made equal to the expected change
+/// and verified by its tree id, and after each check no tracked file may differ. Ignored files stay, so that a build in
+/// the checkout stays warm.
 pub trait Tree {
-    /// The change that is being checked.
+    /// Returns the change under check.
     fn expected(&self) -> Change;
 
-    /// Whether the checkout is as the last row of an earlier run left it, because nobody has
-    /// touched it since. Then that row's verdict can still be tied to it, and need not be paid for
-    /// twice. Whoever cannot tell says no.
+    /// Returns true if the checkout is certainly as the last check of an earlier run left it. Then that check's verdict
+    /// can still be assigned to the tree and the check need not run again.
     fn is_as_left(&self) -> bool {
         false
     }
 
-    /// Makes the checkout exactly the expected tree and gives the id of what is then there,
-    /// read back from the files. For a tree that is nobody's to reset it only reads.
+    /// Makes the checkout exactly the expected tree and returns the id of the resulting tree, computed from the files.
+    /// A tree that must not be reset is only read.
     fn prepare(&mut self) -> Result<String, TreeFault>;
 
-    /// As [`Self::prepare`], with nothing left of what ran before: for a row that is asked once more.
+    /// Like [`Self::prepare`], but also removes everything that earlier checks left: for a second run of a check.
     fn prepare_anew(&mut self) -> Result<String, TreeFault> {
         self.prepare()
     }
 
-    /// Tracked files that differ from the expected tree.
+    /// Returns the tracked files that differ from the expected tree.
     fn changed(&mut self) -> Result<Vec<Utf8PathBuf>, TreeFault>;
 
-    /// Makes what is in the checkout now the expected change, until it is accepted or withdrawn.
-    /// The bundle's files stay as they are.
+    /// Makes the content of the checkout the expected change, until it is accepted or withdrawn. The bundle is not
+    /// changed.
     fn propose(&mut self) -> Result<Change, TreeFault>;
 
-    /// Keeps the proposed change for good: from now on it is the bundle's patch.
+    /// Makes the proposed change the bundle's patch.
     fn accept(&mut self) -> Result<(), TreeFault>;
 
-    /// Goes back to the change that was expected before the proposal.
+    /// Returns to the change that was expected before the proposal.
     fn withdraw(&mut self) -> Result<(), TreeFault>;
 }
 

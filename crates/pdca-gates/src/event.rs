@@ -1,4 +1,4 @@
-//! What happens during a run, told as it happens.
+//! The events of a run, reported as they happen.
 
 use std::time::Duration;
 
@@ -7,81 +7,69 @@ use pdca_state::{GateResult, GateRow};
 
 use crate::{check::Check, verdict::Finding};
 
-/// One thing that happened. Checks that run at the same time are told apart by their ids.
+/// An event of a run. The ids tell checks apart that run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateEvent {
-    /// A row's turn has come. After a fix all rows have their turn once more.
+    /// A check is about to run. After a fix all checks start once more.
     RowStarted {
-        /// The row.
         rule_id: String,
-        /// What it checks.
         label: String,
-        /// Its place among the rows that run, from 1.
+        /// Its position among the checks that run, from 1.
         k: usize,
-        /// How many rows run.
+        /// The number of checks that run.
         n: usize,
     },
-    /// A row is not run here; the report says so.
+    /// A check is not run; the report records that.
     RowSkipped {
-        /// The row.
         rule_id: String,
         /// The result it gets instead.
         result: GateResult,
-        /// Why.
         why: String,
     },
-    /// A row shows life.
+    /// A check shows a sign of life.
     Alive {
-        /// The row.
         rule_id: String,
         /// The last line it printed, if it printed anything since the last sign.
         last_line: Option<String>,
     },
-    /// A red row is not done yet.
-    RowAgain {
-        /// The row.
-        rule_id: String,
-        /// What is tried.
-        why: Again,
-    },
+    /// A failed check is confirmed or fixed.
+    RowAgain { rule_id: String, why: Again },
     /// A fix was accepted: the patch has changed.
     Fixed {
-        /// The row whose fix it was.
+        /// The check whose fix it was.
         rule_id: String,
         /// The tracked files it changed.
         changed: Vec<Utf8PathBuf>,
     },
-    /// A row has its result.
+    /// A check has its result.
     RowEnded {
-        /// The row.
         rule_id: String,
-        /// The result.
         result: GateResult,
         /// One line of evidence.
         evidence: String,
-        /// The tests that failed.
+        /// The names of failing tests.
         failing: Vec<String>,
-        /// How many more failed.
+        /// The number of failing tests without a name here.
         failing_more: usize,
-        /// The log, relative to the bundle where there is one.
+        /// The path of the log, relative to the bundle if there is one.
         log: Option<String>,
-        /// The command that runs it again.
+        /// The command that runs the check again.
         reproduce: Option<String>,
-        /// Whether red blocks.
+        /// If false, a failure does not block.
         gating: bool,
-        /// How long its runs took.
+        /// The total duration of its runs.
         duration: Duration,
-        /// Whether nothing was run, because an earlier driver's verdict stands.
+        /// True if nothing was run, because an earlier verdict was reused.
         reused: bool,
     },
 }
 
-/// What is tried about a red row.
+/// The step that follows a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// It runs once more.
+    /// The check runs once more.
     Confirm,
-    /// Its fix runs, then the row.
+    /// The fix runs, then the check.
     Fix,
 }
 

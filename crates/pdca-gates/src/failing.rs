@@ -1,4 +1,4 @@
-//! Names of failing tests, read from what a gate printed.
+//! Names of failing tests, extracted from the output of a check.
 //!
 //! Test runners report failures in a few well-known forms. [`Scanner`] reads output in one pass,
 //! with bounded memory, and collects the names from all of these forms:
@@ -14,8 +14,8 @@
 //! | TAP | `not ok 1 - name`, subtests under the name of their parent, without `# TODO` and `# SKIP` |
 //! | `GoogleTest`, `CTest`, automake | `[  FAILED  ] A.b`, the list below `The following tests FAILED:`, `FAIL: name` |
 //!
-//! A line `FAILED name` counts as well, whoever printed it. Names are evidence for people: none of
-//! this takes part in a verdict.
+//! A line `FAILED name` counts as well, from any program. The names are evidence for people and take no part in a
+//! verdict.
 
 mod junit;
 mod lines;
@@ -35,42 +35,40 @@ pub use junit::read_junit;
 use lines::Lines;
 use tap::Tap;
 
-/// How many names are kept.
+/// The number of names that are kept.
 pub const MOST_NAMES: usize = 20;
-/// How many names are told apart. Beyond this a test that is reported twice may count twice.
+/// The number of names that are told apart. Beyond it a test that is reported twice may count twice.
 const MOST_SEEN: usize = 1 << 16;
-/// How many names of subtests and suites are remembered until their parent is known.
+/// The number of names of subtests and suites that are remembered until their parent is known.
 const MOST_PENDING: usize = 256;
-/// How many of the last lines that say something are kept.
+/// The number of last non-trivial lines that are kept.
 const LAST_LINES: usize = 2;
 
 /// The tests that failed, in the order they were reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
-    /// Their names, at most [`MOST_NAMES`]. Each is one harmless line of at most 120 characters.
+    /// Their names, at most [`MOST_NAMES`]. Each is one printable line of at most 120 characters.
     pub names: Vec<String>,
-    /// How many more there are.
+    /// The number of further failing tests.
     pub more: usize,
 }
 
 impl Failing {
-    /// The one name there is.
     pub fn only(name: String) -> Self {
         Self { names: vec![name], more: 0 }
     }
 
-    /// The same where it was read from a file that somebody else may have written.
+    /// Sanitizes names that were read from a file another process may have written.
     pub(crate) fn checked(self) -> Self {
         let names = self.names.iter().take(MOST_NAMES).map(|name| harmless(name.as_bytes()));
         Self { names: names.filter(|name| !name.is_empty()).collect(), more: self.more }
     }
 
-    /// Whether no name was found.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// How many tests failed.
+    /// Returns the number of failing tests.
     pub fn count(&self) -> usize {
         self.names.len() + self.more
     }
@@ -86,25 +84,24 @@ impl fmt::Display for Failing {
     }
 }
 
-/// What an output says about why its gate is red.
+/// The reasons for a failure that were found in an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digested {
-    /// The tests that failed.
     pub failing: Failing,
-    /// The last line that reads like an error message.
+    /// The last line that looks like an error message.
     pub complaint: Option<String>,
-    /// The last lines that say something, in order.
+    /// The last non-trivial lines, in order.
     pub last: Vec<String>,
 }
 
-/// Reads the failing tests and the last words from a whole output.
+/// Extracts the failing tests and the last lines from a whole output.
 pub fn digest_output(output: &[u8]) -> Digested {
     let mut scanner = Scanner::default();
     scanner.feed(output);
     scanner.finish()
 }
 
-/// Collects names. Memory is bounded however many there are.
+/// Collects names in bounded memory.
 #[derive(Debug, Default)]
 struct Names {
     kept: Vec<String>,
@@ -130,7 +127,7 @@ impl Names {
         }
     }
 
-    /// Takes a name back, where another says the same in more detail.
+    /// Removes a name for which a more detailed one was found.
     fn forget(&mut self, name: &str) {
         let name = harmless(name.as_bytes());
         self.kept.retain(|kept| *kept != name);
@@ -157,7 +154,6 @@ impl Scanner {
         self.lines.feed(piece, &mut |line| reading.line(line));
     }
 
-    /// What was found.
     pub fn finish(mut self) -> Digested {
         let reading = &mut self.reading;
         self.lines.finish(&mut |line| reading.line(line));
@@ -165,21 +161,21 @@ impl Scanner {
     }
 }
 
-/// What the lines before say about the next one.
+/// The state of the parser between two lines.
 #[derive(Debug, Default)]
 struct Reading {
     names: Names,
     tap: Tap,
-    /// The line before is a rule of `=`, as unittest draws above each failure.
+    /// The previous line is a rule of `=`, as unittest draws above each failure.
     below_rule: bool,
     list: List,
     /// The test file that jest reports on.
     jest_file: Option<String>,
-    /// Nextest has printed its summary; from there on a last try is final.
+    /// Nextest has printed its summary; from there on a `TRY` line is final.
     nextest_summary: bool,
-    /// Suites that `node --test` opened: their own failure says only that a test in them failed.
+    /// Suites that `node --test` opened: their own failure only means that a test in them failed.
     node_suites: VecDeque<String>,
-    /// Mocha has said how many tests fail.
+    /// Mocha has printed the number of failing tests.
     mocha: bool,
     /// The parts of a name that mocha spreads over several lines.
     mocha_name: Vec<String>,
@@ -187,7 +183,7 @@ struct Reading {
     last: VecDeque<String>,
 }
 
-/// A list that the line before belongs to.
+/// The list that the current line may belong to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum List {
     #[default]
@@ -199,7 +195,7 @@ enum List {
 }
 
 impl Reading {
-    /// Reads one line, without colours and without its end.
+    /// Reads one line, without colours and line end.
     fn line(&mut self, line: &str) {
         let text = line.trim();
         self.note_last_words(text);
@@ -241,7 +237,7 @@ impl Reading {
         self.last.push_back(harmless(text.as_bytes()));
     }
 
-    /// Reads a line of a list of names; `false` where the line is not part of one.
+    /// Reads a line of a list of names; `false` if the line is not part of one.
     fn read_list(&mut self, line: &str, text: &str) -> bool {
         match self.list {
             List::Cargo if line.starts_with("    ") && !text.is_empty() => {
@@ -301,7 +297,7 @@ impl Reading {
         }
         if !is_try || self.nextest_summary {
             let name = name.trim();
-            // Its place among all tests: `(1/5)`.
+            // The position among all tests: `(1/5)`.
             let name = match name.strip_prefix('(').and_then(|name| name.split_once(')')) {
                 Some((_, name)) => name.trim(),
                 None => name,
@@ -337,7 +333,7 @@ impl Reading {
         false
     }
 
-    /// A test of go, or a part of one: the parts say more than the whole.
+    /// Adds a go test or subtest. Subtests replace their parent, because they are more specific.
     fn go_test(&mut self, name: &str) {
         let part = format!("{name}/");
         if self.names.kept.iter().any(|kept| kept.starts_with(&part)) {
@@ -375,7 +371,7 @@ impl Reading {
                 }
             }
         }
-        // The verbose form has the verdict behind the test.
+        // In verbose mode the verdict follows the test.
         for word in [" FAILED", " ERROR"] {
             if let Some((node, rest)) = text.split_once(word)
                 && node.contains("::")
@@ -422,7 +418,7 @@ impl Reading {
             return true;
         }
         if let Some(rest) = text.strip_prefix("✖ ") {
-            // Its time is what tells a test of `node --test` from any other cross.
+            // The duration tells a test of `node --test` from other uses of the cross.
             if let Some((name, time)) = rest.rsplit_once(" (")
                 && time.ends_with("ms)")
                 && !self.node_suites.iter().any(|suite| suite == name)
@@ -460,7 +456,7 @@ impl Reading {
         true
     }
 
-    /// Runners of compiled programs.
+    /// Reads the output of `GoogleTest`.
     fn native(&mut self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix("[  FAILED  ] ") else { return false };
         let name = rest.split_once(", where ").map_or(rest, |(name, _)| name);
@@ -472,7 +468,7 @@ impl Reading {
         true
     }
 
-    /// A line that says `FAILED` and then a name, and perhaps why.
+    /// Reads the rest of a line `FAILED name`, possibly with a reason.
     fn plain(&mut self, rest: &str) {
         if rest.starts_with(|first: char| first == '(' || first.is_ascii_digit()) {
             return;
@@ -497,7 +493,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() < 10 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `test_a (module.Class.test_a)` as the one dotted name that unittest takes on its command line.
+/// Converts `test_a (module.Class.test_a)` into the dotted name that unittest accepts on its command line.
 fn unittest_name(shown: &str) -> String {
     let Some((test, rest)) = shown.split_once(" (") else { return shown.to_owned() };
     let Some((class, part)) = rest.split_once(')') else { return shown.to_owned() };
@@ -518,7 +514,7 @@ fn unittest_name(shown: &str) -> String {
     format!("{whole}{part}")
 }
 
-/// A node id of pytest without the reason behind it. Parameters may contain ` - ` themselves.
+/// Strips the reason from a pytest node id. Parameters may contain ` - ` themselves.
 fn before_reason(node: &str) -> &str {
     let mut depth = 0_usize;
     for (at, letter) in node.char_indices() {
@@ -529,19 +525,19 @@ fn before_reason(node: &str) -> &str {
             _ => {}
         }
     }
-    // An unbalanced bracket is part of some parameter.
+    // An unbalanced bracket is part of a parameter.
     match node.split_once("] - ") {
         Some((name, _)) if depth > 0 => &node[..=name.len()],
         _ => node.trim_end(),
     }
 }
 
-/// Whether a line is more than a rule, a bracket or a mark.
+/// Returns true if a line is more than a rule, a bracket or a mark.
 fn says_something(text: &str) -> bool {
     text.chars().filter(|letter| letter.is_alphanumeric()).nth(1).is_some()
 }
 
-/// Whether a line reads like the message of an error, and not like what is said after all errors.
+/// Returns true if a line looks like an error message, except for summaries that follow the actual errors.
 fn is_complaint(text: &str) -> bool {
     const AFTER: [&str; 8] = [
         "error: could not compile",

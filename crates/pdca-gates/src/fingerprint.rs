@@ -1,9 +1,9 @@
-//! One identity of what judges: the same for a job's key, a kept verdict, a seal and a certificate.
+//! The fingerprint of a set of checks: one identity for job keys, kept verdicts, seals and certificates.
 //!
-//! A verdict is worth something only for exactly what gave it. The fingerprint covers the rows in canonical
-//! bytes, the content of every program outside the tree that a row starts or is handed, the answers of the
-//! `identity` commands, and the surroundings: sandbox, hydration, reset, caches, search path, platform. Change
-//! any of them and the gates run again.
+//! A verdict counts only for exactly the checks that gave it. The fingerprint covers the checks in canonical form, the
+//! content of every program outside of the tree that a check starts or names, the output of the `identity` commands,
+//! and the surroundings: sandbox, hydration, reset, caches, search path, platform. If any of them changes, the gates
+//! run again.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,33 +20,32 @@ use crate::{
     digest::Digest,
 };
 
-/// A program that is larger than this is known by its size and time, not by its bytes.
+/// A larger program is identified by its size and time, not by its content.
 const LARGEST_PROGRAM: u64 = 64 << 20;
-/// How long an `identity` command may take.
+/// The timeout of an `identity` command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What rows run in, as far as it can decide what they say.
+/// The properties of the host that can decide what checks report.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// Where relative paths of commands begin, where they are not in the tree.
+    /// The directory from which relative paths of commands are resolved, unless they are in the tree.
     pub workspace: Utf8PathBuf,
-    /// Where programs are looked for.
+    /// The search path for programs.
     pub search_path: Option<OsString>,
-    /// Checkouts of what is judged: a file in one of them is judged as part of the tree, and its copy here
-    /// decides nothing.
+    /// Checkouts of the change under check: their files are part of the tree, so their content here is left out.
     pub trees: Vec<Utf8PathBuf>,
-    /// Further facts, each under a name: sandbox, hydration, reset, caches. In canonical form.
+    /// Further facts by name, in canonical form: sandbox, hydration, reset, caches.
     pub facts: BTreeMap<&'static str, Vec<u8>>,
 }
 
-/// Variables that say which bundle a row is about, or on which base it stands. A row that reads one of them does not
-/// say the same about a bundle and about a combination, though the tree is the same.
+/// Variables that identify a bundle or its base. A check that reads one of them may report something else about a
+/// bundle than about a combination with the same tree.
 const OF_A_BUNDLE: [&str; 3] = ["PDCA_ISSUE", "PDCA_BUNDLE", "PDCA_BASE"];
-/// A script that is larger than this is not read through.
+/// A larger script is not searched for these variables.
 const LARGEST_SCRIPT: u64 = 1 << 20;
 
 impl Surroundings {
-    /// Everything but the rows and their programs.
+    /// Adds everything but the checks and their programs.
     pub(crate) fn add_to(&self, digest: &mut Digest) {
         digest.text("os", std::env::consts::OS);
         digest.text("arch", std::env::consts::ARCH);
@@ -59,7 +58,7 @@ impl Surroundings {
 }
 
 impl Checks {
-    /// The fingerprint of these rows in these surroundings, in hexadecimal.
+    /// Returns the fingerprint of these checks in these surroundings, in hexadecimal.
     pub fn fingerprint(&self, around: &Surroundings) -> String {
         let mut digest = Digest::default();
         around.add_to(&mut digest);
@@ -72,8 +71,8 @@ impl Checks {
 }
 
 impl Check {
-    /// Whether the row reads which bundle it is about, as far as its command and the scripts that it names, in the
-    /// workspace or in `tree`, tell.
+    /// Returns true if the command, or a script that it names in the workspace or in `tree`, mentions a variable that
+    /// identifies the bundle.
     pub fn asks_for_bundle(&self, workspace: &Utf8Path, tree: &Utf8Path) -> bool {
         let names_one = |text: &[u8]| {
             let finds = |name: &str| text.windows(name.len()).any(|part| part == name.as_bytes());
@@ -89,11 +88,11 @@ impl Check {
         })
     }
 
-    /// The programs outside the tree, by their content, and the answers of the `identity` commands.
+    /// Adds the content of programs outside of the tree, and the output of the `identity` commands.
     pub(crate) fn add_programs(&self, around: &Surroundings, digest: &mut Digest) {
         for command in [Some(&self.command), self.fix.as_ref()].into_iter().flatten() {
             for (word, file) in files_of(command, self.cwd, around) {
-                // By the word, not by where it was found: the same gates elsewhere are the same gates.
+                // The word, not the path where it was found: the same checks elsewhere must have the same fingerprint.
                 digest.text("program", word);
                 digest.text("content", &content_of(&file));
             }
@@ -105,8 +104,8 @@ impl Check {
     }
 }
 
-/// The files that the words of a command name: by a path, or as a program on the search path. Paths are taken
-/// from the workspace; what lies in the tree is part of the tree.
+/// Returns the files that the words of a command name: by a path in the workspace, or as a program on the search path.
+/// Files in the tree are left out.
 fn files_of<'c>(
     command: &'c Command,
     cwd: Cwd,
@@ -131,7 +130,7 @@ fn files_of<'c>(
     files
 }
 
-/// The words of a command, as far as they can be told without a shell.
+/// Splits a command into words, as far as that is possible without a shell.
 fn words_of(command: &Command) -> Vec<&str> {
     match command {
         Command::Argv(words) => words.iter().map(String::as_str).collect(),
@@ -147,10 +146,10 @@ fn on_path(name: &str, path: Option<&OsStr>) -> Option<Utf8PathBuf> {
     Utf8PathBuf::from_path_buf(found).ok()
 }
 
-/// Device, inode, change time and size: another version of a file has another one.
+/// Device, inode, change time and size, which differ for another version of a file.
 type Version = (u64, u64, i64, i64, u64);
 
-/// A file's content as a digest. Read once for each version of the file.
+/// Returns the digest of a file's content. Each version of a file is read once per process.
 fn content_of(file: &Utf8Path) -> String {
     static KNOWN: Mutex<BTreeMap<Version, String>> = Mutex::new(BTreeMap::new());
     let Ok(meta) = fs_err::metadata(file) else { return "unreadable".to_owned() };
@@ -168,7 +167,7 @@ fn content_of(file: &Utf8Path) -> String {
     digest
 }
 
-/// What an `identity` command says. One that fails says that.
+/// Returns the output of an `identity` command, or its error.
 fn answer_of(command: &str, around: &Surroundings) -> String {
     let mut tool =
         Tool::new("/bin/sh").args(["-c", command]).cwd(&around.workspace).timeout(PATIENCE);

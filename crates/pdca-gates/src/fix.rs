@@ -1,9 +1,13 @@
-//! A red row's own fix: tried on the change, kept only if the row is green with it.
+//! The fix of a failed check: tried on the change, kept only if the check passes with it.
 //!
-//! Three steps, each of which may be the last before a crash: the fix and its row have run on a
-//! *proposed* tree; the fix is *recorded* beside the jobs; the tree is *accepted* as the bundle's
-//! change. A record whose tree is not the one under check tells of a fix that was never accepted
-//! and means nothing. So a run that finds an accepted fix of an earlier one reports it as its own.
+//! Each of the three steps may be the last one before a crash:
+//!
+//! 1. The fix and its check run on a *proposed* tree; the bundle is unchanged.
+//! 2. The fix is *recorded* beside the jobs.
+//! 3. The tree is *accepted* as the bundle's change.
+//!
+//! A record whose tree is not the one under check belongs to a fix that was never accepted and is ignored. A run that
+//! finds the record of an accepted fix reports that fix as its own.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_process::Ending;
@@ -22,30 +26,29 @@ use crate::{
 /// The longest record, and the longest log beside it.
 const LONGEST: u64 = 64 << 20;
 
-/// A change that a row's fix made and the row then passed with.
+/// A change by the fix of a check, with which the check passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
-    /// The row.
+    /// The id of the check.
     pub rule_id: String,
-    /// The tracked files it changed; new ones are not among them.
+    /// The tracked files it changed; new files are not among them.
     pub changed: Vec<Utf8PathBuf>,
 }
 
-/// What came of a row's fix.
 pub(crate) enum Fixing {
-    /// The tree is another one now.
+    /// The tree was changed.
     Kept,
-    /// Everything is as it was, for this reason.
+    /// Nothing was changed, for this reason.
     Refused(String),
 }
 
-/// An accepted fix, with what its row had to say before.
+/// An accepted fix, and the log of its check before the fix.
 pub(crate) struct Fixed {
     pub(crate) fix: Fix,
     pub(crate) log: Vec<u8>,
 }
 
-/// A fix as it is kept beside the jobs.
+/// A fix as recorded beside the jobs.
 #[derive(Serialize, Deserialize)]
 struct Record {
     before: String,
@@ -54,8 +57,8 @@ struct Record {
 }
 
 impl GateRun<'_, '_> {
-    /// Fixing changes the bundle's patch, so it is done where the scene allows it, for a bundle, in
-    /// a checkout, and once.
+    /// Returns true if the check may be fixed: fixing changes the bundle's patch, so the context must allow it, and
+    /// each check may fix once.
     pub(crate) fn may_fix(&self, check: &Check) -> bool {
         self.context.may_fix
             && self.context.purpose == Purpose::Bundle
@@ -64,12 +67,12 @@ impl GateRun<'_, '_> {
             && self.fixed(check).is_none()
     }
 
-    /// The fix that this row already made.
+    /// Returns the fix that this check already made.
     pub(crate) fn fixed(&self, check: &Check) -> Option<&Fixed> {
         self.fixed.iter().find(|fixed| fixed.fix.rule_id == check.id)
     }
 
-    /// Runs the fix and the row after it. The change stays only if the row is green with it.
+    /// Runs the fix and then the check. The change is kept only if the check passes.
     pub(crate) fn fix(
         &mut self,
         check: &Check,
@@ -85,7 +88,7 @@ impl GateRun<'_, '_> {
         let refused = match self.try_proposal(check, &before, &proposed, log) {
             Ok(refused) => refused,
             Err(error) => {
-                // The run is over; its own error says more than another one here would.
+                // The run is over; its own error is more useful than one of the withdrawal.
                 drop(self.in_tree(check, "take back", |tree| tree.withdraw()));
                 return Err(error);
             }
@@ -107,7 +110,7 @@ impl GateRun<'_, '_> {
         Ok(Fixing::Kept)
     }
 
-    /// Runs the fix command on the change; says why nothing came of it, if so.
+    /// Runs the fix command on the change. Returns the reason if it failed.
     fn run_fix(
         &mut self,
         check: &Check,
@@ -132,7 +135,7 @@ impl GateRun<'_, '_> {
         Ok(failed.then(|| format!("the fix command ended with {}", ran.ending)))
     }
 
-    /// Runs the row on the proposed tree; says why it is not to be kept, if so.
+    /// Runs the check on the proposed tree. Returns the reason if the proposal must not be kept.
     fn try_proposal(
         &mut self,
         check: &Check,
@@ -169,7 +172,7 @@ impl GateRun<'_, '_> {
         self.in_tree(check, "keep", |tree| tree.accept())
     }
 
-    /// Does something to the tree, of which there is one wherever something is fixed.
+    /// Performs an operation on the tree, which exists wherever a check is fixed.
     fn in_tree<T>(
         &mut self,
         check: &Check,
@@ -209,7 +212,7 @@ fn fault(check: &Check, action: &'static str, source: TreeFault) -> GatesError {
     GatesError::Fix { rule_id: check.id.clone(), action, source }
 }
 
-/// Where the record of a row's fix lies, and what the row had to say before.
+/// Returns the paths of the record of a fix and of the log before it.
 fn places(jobs: &Utf8Path, rule_id: &str) -> (Utf8PathBuf, Utf8PathBuf) {
     (jobs.join(format!("{FIXED}{rule_id}.json")), jobs.join(format!("{FIXED}{rule_id}.log")))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with the machine, told by looking and not by reading output.
+//! Faults of the machine, found by examining it and not by reading output.
 
 use std::fmt;
 
@@ -6,24 +6,21 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::preflight::ProgramFault;
 
-/// Less free space than this counts as none: a build that fails for want of space usually
-/// leaves a little.
+/// Less free space than this counts as none: a build that runs out of space usually leaves a little.
 const FLOOR_BYTES: u64 = 1024 * 1024;
 
-/// Something that keeps a gate from saying anything about the patch.
+/// A condition of the host under which a check says nothing about the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostFault {
-    /// A filesystem the gate writes to has no room.
+    /// A filesystem that the check writes to is full.
     DiskFull {
         /// A directory on that filesystem.
         at: Utf8PathBuf,
     },
-    /// The row's output could not be written down or read back.
+    /// The output of the check could not be written or read back.
     LogLost {
-        /// What the system said.
         why: String,
     },
-    /// The row's program cannot be started.
     Program(ProgramFault),
 }
 
@@ -37,26 +34,26 @@ impl fmt::Display for HostFault {
     }
 }
 
-/// The first of these directories whose filesystem has no room for data or for names.
+/// Returns the first of these directories whose filesystem has no space or no inodes left.
 pub(crate) fn full_disk<'a>(places: impl IntoIterator<Item = &'a Utf8Path>) -> Option<HostFault> {
     let mut places = places.into_iter();
     places.find(|place| is_full(place)).map(|place| HostFault::DiskFull { at: place.to_owned() })
 }
 
 fn is_full(place: &Utf8Path) -> bool {
-    // A filesystem that cannot be asked is not known to be full.
+    // A filesystem that cannot be queried is not known to be full.
     rustix::fs::statvfs(place.as_std_path()).is_ok_and(|found| {
         Room {
             bytes: found.f_bavail.saturating_mul(found.f_frsize),
             names: found.f_favail,
-            // Some filesystems make names as they need them and report none.
+            // Some filesystems create inodes on demand and report none.
             counts_names: found.f_files > 0,
         }
         .is_none()
     })
 }
 
-/// What a filesystem has left.
+/// The free resources of a filesystem.
 struct Room {
     bytes: u64,
     names: u64,

@@ -1,11 +1,14 @@
-//! One run of one row, in a directory of its own that tells a later driver what came of it.
+//! One run of one check, in a job directory from which a later driver can reuse the result.
 //!
-//! The directory is named by a digest over all that decides what the row says: the row, the tree
-//! it runs on, the patch, what the run is about, the script that the row names and the tests that
-//! the bundle brings along. The supervisor leaves the verdict there. Beside it comes a stamp once it is known what the verdict
-//! is worth: that the row left the tree as it was, or what it changed. A verdict with its stamp is
-//! used again and nothing runs. One without was in doubt when the driver went away; whether it can
-//! still be settled is for the run to say. A verdict that the host is to blame for never gets one.
+//! The directory is named by a digest over everything that decides what the check reports: the check, the tree it runs
+//! on, the patch, the subject of the run, the scripts that the check names and the tests that the bundle brings along.
+//!
+//! 1. The supervisor stores the verdict there.
+//! 2. A stamp is added once it is known that the verdict counts: that the check left the tree intact, or what it
+//!    changed.
+//!
+//! A verdict with a stamp is reused without a run. A verdict without one was in doubt when the driver died; the run
+//! decides whether it can still be settled. A verdict for which the host is to blame never gets a stamp.
 
 use std::{io, time::Duration};
 
@@ -24,56 +27,55 @@ use crate::{
     verdict::Finding,
 };
 
-/// The largest test file of a bundle that is digested.
+/// The largest test file of a bundle that enters the digest.
 const LARGEST_TEST: u64 = 16 << 20;
 
-/// How the names of rows' job directories begin.
+/// The prefix of the job directories of checks.
 const GATE: &str = "gate-";
-/// How the names of fixes' job directories begin.
+/// The prefix of the job directories of fixes.
 const FIX: &str = "fix-";
-/// How the names of records of fixes begin.
+/// The prefix of the records of fixes.
 pub(crate) const FIXED: &str = "fixed-";
-/// The name of the list of jobs that the checkout was last made ready for.
+/// The file that lists the jobs that the checkout was last prepared for.
 pub(crate) const CUSTODY: &str = "checkout-of";
 
-/// The longest list of failing tests.
+/// The longest list of failing tests, in bytes.
 const LONGEST_REPORT: u64 = 1 << 16;
 
-/// The longest stamp: one line of evidence.
+/// The longest stamp, in bytes: one line of evidence.
 const LONGEST_STAMP: u64 = 4096;
 
-/// Which run of a row this is.
+/// The occasion of a run of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The run that every row gets.
+    /// The run that every check gets.
     First,
-    /// Once more, because the first was red.
+    /// The second run after a failure.
     Confirm,
-    /// On a tree that the row's fix has changed, before that change is the bundle's.
+    /// The run on a tree that the check's fix has changed, before that change is the bundle's.
     Proposal,
 }
 
-/// A run that can be started.
 #[derive(Debug)]
 pub(crate) struct Job {
     spec: Spec,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) ending: Ending,
     pub(crate) duration: Duration,
     pub(crate) said: MarkedOutput,
-    /// The kept output, byte for byte; empty if there is none, or none to be had.
+    /// The kept output, byte for byte; empty if it could not be read.
     pub(crate) log: Vec<u8>,
     pub(crate) truncated: bool,
-    /// Why the log is not whole although nothing was left out on purpose.
+    /// The error that made the log incomplete, if any.
     pub(crate) log_error: Option<String>,
 }
 
 impl Job {
-    /// The job of a row, in a scene that has a directory to run it in.
+    /// Creates the job of a check; the context must have a directory to run it in.
     pub(crate) fn of(
         check: &Check,
         attempt: Attempt,
@@ -86,7 +88,7 @@ impl Job {
         Self::new(&check.command, check, dir, cwd, context)
     }
 
-    /// The job of a row's fix. It is no verdict but a deed, so it is never taken as done.
+    /// Creates the job of a check's fix. A fix acts rather than judges, so its result is never reused.
     pub(crate) fn of_fix(
         fix: &Command,
         check: &Check,
@@ -109,7 +111,7 @@ impl Job {
         spec.timeout = Some(check.timeout);
         spec.output = context.output;
         spec.markers = MARKERS.iter().map(ToString::to_string).collect();
-        // A row that runs in the workspace works there; what it must not write is watched instead.
+        // A check that runs in the workspace may write there; the tripwire watches the rest instead.
         spec.sandbox = context.sandbox.clone().filter(|_| cwd != context.workspace);
         spec.hold = context.hold.map(ToOwned::to_owned);
         spec.max_memory = context.max_memory;
@@ -117,7 +119,7 @@ impl Job {
         Self { spec }
     }
 
-    /// What an earlier driver paid for and knew the worth of: the run, and why it is void if so.
+    /// Returns the settled result of an earlier run, with the reason why it does not count, if there is one.
     pub(crate) fn settled(&self, in_a_tree: bool) -> Option<(Ran, Option<Finding>)> {
         let ran = self.ended()?;
         let declared = matches!(ran.ending, Ending::Exited(0 | 77));
@@ -127,24 +129,24 @@ impl Job {
                 let void = Finding::unverifiable(&String::from_utf8_lossy(&void));
                 Some((ran, Some(void)))
             }
-            // Without a tree to prove there is nothing more to know.
+            // Without a tree there is nothing left to verify.
             None => (!in_a_tree && declared).then_some((ran, None)),
         }
     }
 
-    /// What came of it in an earlier run, whatever that is worth.
+    /// Returns the result of an earlier run, settled or not.
     pub(crate) fn ended(&self) -> Option<Ran> {
-        // A verdict that cannot be read is as good as none: the row runs again.
+        // An unreadable verdict counts as missing: the check runs again.
         let verdict = load_verdict(&self.spec.job).ok().flatten()?;
         verdict.ending.is_final().then(|| self.read(verdict))
     }
 
-    /// Makes sure that nothing of an earlier run is taken for what is about to come.
+    /// Removes everything of an earlier run.
     pub(crate) fn forget(&self) -> io::Result<()> {
         absent_is_fine(fs_err::remove_dir_all(&self.spec.job))
     }
 
-    /// Runs it to its end. A child that could not be run has an ending like any other.
+    /// Runs the job to its end. A failure to start is an ending like any other.
     pub(crate) fn run(&self, cancel: &Cancel, watch: &mut dyn FnMut(Sign)) -> Ran {
         let failed = |why: String| Ran {
             ending: Ending::Infra { why },
@@ -158,10 +160,10 @@ impl Job {
             .map_or_else(|error| failed(chain(&error)), |verdict| self.read(verdict))
     }
 
-    /// Says what the verdict is worth: all, or nothing for this reason.
+    /// Writes the stamp: that the verdict counts, or the reason why not.
     pub(crate) fn settle(&self, void: Option<&Finding>) {
         let void = void.map_or("", |void| void.evidence.as_str());
-        // Without the stamp the row only runs again.
+        // If this fails, the check only runs again.
         drop(files::replace_unsynced(self.stamp(), void.as_bytes()));
     }
 
@@ -195,15 +197,15 @@ impl Job {
         }
     }
 
-    /// Takes in the report that the row wrote about its tests, and keeps what it says beside the
-    /// verdict: the file itself goes with the checkout.
+    /// Reads the `JUnit` report of the check and keeps the failing tests beside the verdict, because the report itself
+    /// goes with the checkout.
     pub(crate) fn take_report(&self, ran: &mut Ran, report: &[u8]) {
         let failing = read_junit(report);
         if ran.ending == Ending::Exited(0) || failing.is_empty() {
             return;
         }
         if let Ok(text) = serde_json::to_vec(&failing) {
-            // Without it the names are those in the output.
+            // If this fails, a later run takes the names from the output.
             drop(files::replace_unsynced(self.report(), &text));
         }
         ran.said.digested.failing = failing;
@@ -218,12 +220,10 @@ impl Job {
         self.spec.job.join("failing.json")
     }
 
-    /// The name of the job's directory.
     pub(crate) fn name(&self) -> &str {
         self.spec.job.file_name().unwrap_or_default()
     }
 
-    /// The job's own directory.
     pub(crate) fn dir(&self) -> &Utf8Path {
         &self.spec.job
     }
@@ -233,13 +233,13 @@ impl Job {
     }
 }
 
-/// The digest over all that decides what a row says.
+/// Returns the digest over everything that decides what a check reports.
 fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'_>) -> String {
     let mut digest = Digest::default();
     check.add_to(&mut digest);
     digest.text("purpose", context.purpose.as_str());
-    // What a row about the repository says of a proposed tree holds when the tree is accepted.
-    // A row about the bundle has yet to see the bundle's patch.
+    // The result of a repository check on a proposed tree stays valid when the tree is accepted. A bundle check must
+    // run again, because it has not seen the bundle's new patch.
     let attempt = match (attempt, check.scope) {
         (Attempt::First, _) | (Attempt::Proposal, Scope::Repo) => "first",
         (Attempt::Confirm, _) => "confirm",
@@ -258,7 +258,7 @@ fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'
         digest.bytes("brief", &brief);
         add_tests(&mut digest, bundle, &Brief::parse(&String::from_utf8_lossy(&brief)));
     }
-    // What a row may touch decides what it can do; where that lies does not.
+    // The kind of sandbox decides what a check can do; the paths do not.
     if let Some(mode) = context.sandbox.as_ref().map(|sandbox| sandbox.mode)
         && mode != SandboxMode::Off
     {
@@ -275,7 +275,7 @@ fn key(check: &Check, attempt: Attempt, change: &Change, context: &GateContext<'
     digest.hex()
 }
 
-/// Adds the tests that lie in the bundle itself; those of the checkout are part of the tree.
+/// Adds the tests in the bundle itself; those in the checkout are part of the tree.
 fn add_tests(digest: &mut Digest, bundle: &Bundle, brief: &Brief) {
     for test in brief.local_test_files() {
         let parts = test.components();
@@ -284,14 +284,14 @@ fn add_tests(digest: &mut Digest, bundle: &Bundle, brief: &Brief) {
         match files::read_within(bundle.dir(), &test, LARGEST_TEST) {
             Ok(Some(bytes)) => digest.bytes(&format!("test {test}"), &bytes),
             Ok(None) => {}
-            // Why it cannot be read says as much about it as can be known.
+            // The error stands for the content.
             Err(error) => digest.text(&format!("unreadable test {test}"), &chain(&error)),
         }
     }
 }
 
-/// Removes what runs of the gates have left in the directory `jobs`: verdicts, logs and records of
-/// fixes. Jobs of others that lie there stay. What is not there need not be removed.
+/// Removes the verdicts, logs and records of gates in the directory `jobs`. Other jobs there stay, and a missing
+/// directory is not an error.
 pub fn forget(jobs: &Utf8Path) -> io::Result<()> {
     let entries = match fs_err::read_dir(jobs) {
         Ok(entries) => entries,

@@ -1,10 +1,9 @@
-//! Deterministic oracles: what passed, told by exit status alone.
+//! Deterministic gates: the exit status of a command decides whether a change passes.
 //!
-//! A gate is a command of the project. [`GatesConfig`] holds the rows as somebody wrote them,
-//! [`GatesConfig::checks`] turns them into [`Checks`] or says everything that is wrong with them, and
-//! [`run_checks`] runs them in a [`GateContext`] and gives the report that becomes `check-gates.json`.
-//! The driver, `pdca gates --working-tree` and the combined gate all come through here, so that
-//! what is green for one is green for all.
+//! A check is a command of the project. [`GatesConfig`] holds the checks as they are written in `pdca.toml`.
+//! [`GatesConfig::checks`] validates them into [`Checks`] or returns every problem. [`run_checks`] runs them in a
+//! [`GateContext`] and returns the report that becomes `check-gates.json`. The driver, `pdca gates --working-tree` and
+//! the combined gate all use this code, so the same change gets the same result everywhere.
 //!
 //! ```
 //! use camino::Utf8Path;
@@ -18,7 +17,7 @@
 //! let problem = &config.validate()[0];
 //! assert_eq!((problem.row, problem.key, problem.suggestion()), (Some(0), "tier", Some("C4")));
 //!
-//! // With nothing configured nothing is checked, and that is said.
+//! // Without any check nothing is checked, and a warning says so.
 //! let checks = GatesConfig::default().checks().expect("no checks, no problems");
 //! let here = Utf8Path::new(".");
 //! let context = GateContext::new(Purpose::WorkingTree, here, here);
@@ -29,14 +28,14 @@
 //! ```
 //!
 //! # Invariants
-//! - The exit status is the verdict. Words decide nothing but what the three markers declare,
-//!   and those only at the start of a line and only where the status allows it.
-//! - A row that was configured is in the report, or there is no report.
-//! - A verdict counts for one tree: the checkout is proved to be that tree before the row starts,
-//!   and a row that leaves tracked files changed has said nothing.
-//! - What the host did is never charged to the patch, and never counted in its favour either.
+//! - The exit status is the verdict. Output decides nothing but what the three markers declare, and those count only at
+//!   the start of a line and only where the status allows it.
+//! - Every configured check is in the report, or there is no report.
+//! - A verdict counts for one tree: the checkout is verified to be that tree before the check starts, and a check that
+//!   leaves tracked files changed has no verdict.
+//! - A fault of the host is never charged to the patch, and never counted in its favour either.
 //! - Checks get the documented variables and no others.
-//! - A row whose verdict stands is not run again for the same tree.
+//! - A check with a settled verdict is not run again for the same tree.
 
 mod attempt;
 mod check;

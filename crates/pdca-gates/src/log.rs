@@ -1,4 +1,4 @@
-//! A row's log in the bundle: what its runs printed, byte for byte.
+//! The log of a check in the bundle: the output of its runs, byte for byte.
 
 use pdca_state::{Bundle, GateResult, files};
 
@@ -7,15 +7,15 @@ use crate::{
     run::{GateRun, GatesError},
 };
 
-/// A piece of a row's log.
+/// The output of one run.
 pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl GateRun<'_, '_> {
-    /// Puts a row's log into the bundle and says where it is. Without a bundle only the log of a row that
-    /// did not pass is kept, where the scene says.
+    /// Writes the log of a check into the bundle and returns its path. Without a bundle only the log of a check that
+    /// did not pass is kept, if the context names a directory.
     pub(crate) fn keep_log(
         &self,
         check: &Check,
@@ -28,7 +28,7 @@ impl GateRun<'_, '_> {
         let relative = Bundle::gate_log(&check.id);
         if let Some(bundle) = self.context.bundle.filter(|_| self.context.keep_logs) {
             let path = bundle.dir().join(&relative);
-            // A log can be made again by running the gate again, so it is not worth a sync.
+            // Not synced: running the check again recreates the log.
             bundle
                 .publish_derived_file(&relative, &self.whole(check, sections))
                 .map_err(|error| GatesError::Log { path, source: std::io::Error::other(error) })?;
@@ -44,7 +44,7 @@ impl GateRun<'_, '_> {
     }
 
     fn whole(&self, check: &Check, mut sections: Vec<Section>) -> Vec<u8> {
-        // The output of a row that ran once is kept as it is.
+        // The output of a single run is kept unchanged.
         match (self.fixed(check), sections.as_mut_slice()) {
             (None, [only]) => std::mem::take(&mut only.bytes),
             (before, _) => {
@@ -57,7 +57,7 @@ impl GateRun<'_, '_> {
     }
 }
 
-/// Several outputs, with a line before each that says what it is.
+/// Joins several outputs, each below a title line.
 pub(crate) fn rendered(sections: Vec<Section>) -> Vec<u8> {
     let mut all = Vec::new();
     for section in sections {

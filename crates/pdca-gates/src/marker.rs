@@ -1,8 +1,8 @@
-//! What a gate says about itself in its output.
+//! The markers with which a check declares something in its output.
 //!
-//! A marker counts only at the very start of a line: anywhere else it is text that the gate
-//! relays, such as the source of another gate. The supervisor collects these lines while the
-//! output passes, so one in the part of a long output that is not kept counts as well.
+//! A marker counts only at the very start of a line: anywhere else it is text that the check relays, such as the source
+//! of another check. The supervisor collects these lines while it drains the output, so a marker in the part of a long
+//! output that is not kept counts as well.
 
 use pdca_state::EVIDENCE_MAX;
 
@@ -12,27 +12,27 @@ const UNVERIFIABLE: &str = "PDCA-UNVERIFIABLE:";
 const DEFERRED: &str = "PDCA-DEFERRED:";
 const EVIDENCE: &str = "PDCA-EVIDENCE:";
 
-/// What lines have to start with to mean something.
+/// The line prefixes that have a meaning.
 pub const MARKERS: &[&str] = &[UNVERIFIABLE, DEFERRED, EVIDENCE];
 
-/// What was found in one output. Every text is one harmless line.
+/// The declarations and the evidence in one output. Every text is one printable line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarkedOutput {
-    /// The first declaration that the gate could not check: later output cannot take it back.
+    /// The first declaration that the check could not verify anything; later output cannot withdraw it.
     pub unverifiable: Option<String>,
-    /// The first declaration that there is nothing to check yet.
+    /// The first declaration that there is nothing to verify yet.
     pub deferred: Option<String>,
-    /// The last evidence that is not empty: a gate of several steps has its say at the end.
+    /// The last evidence that is not empty: a check of several steps reports at the end.
     pub evidence: Option<String>,
     /// The last line that is not blank.
     pub last_line: String,
-    /// What the output of a gate that did not pass says about why.
+    /// The failing tests and error lines in the output of a failed check.
     pub digested: Digested,
 }
 
 impl MarkedOutput {
-    /// Reads the lines that start with one of [`MARKERS`], in the order they were printed, and
-    /// the last line of all.
+    /// Reads the lines that start with one of [`MARKERS`], in the order they were printed, and the last line of the
+    /// output.
     pub fn read<'a>(marked: impl IntoIterator<Item = &'a str>, last_line: &[u8]) -> Self {
         let mut said = Self { last_line: drawn(last_line), ..Self::default() };
         for line in marked {
@@ -50,13 +50,12 @@ impl MarkedOutput {
         said
     }
 
-    /// The evidence the gate gave, or else its last line.
+    /// Returns the declared evidence, or else the last line.
     pub fn gist(&self) -> &str {
         self.evidence.as_deref().unwrap_or(&self.last_line)
     }
 
-    /// The tests that failed. What the gate itself gave as evidence counts instead of what was
-    /// found in its output.
+    /// Returns the failing tests. Declared evidence takes precedence over names found in the output.
     pub fn failing(&self) -> Failing {
         match &self.evidence {
             Some(evidence) => Failing::only(evidence.clone()),
@@ -64,7 +63,7 @@ impl MarkedOutput {
         }
     }
 
-    /// Why a gate is red, as far as it names that: its evidence, or the tests that failed.
+    /// Returns the reason for a failure: the declared evidence, or the failing tests.
     pub fn named(&self) -> Option<String> {
         let failing = &self.digested.failing;
         let count = failing.count();
@@ -72,7 +71,7 @@ impl MarkedOutput {
         self.evidence.clone().or_else(found)
     }
 
-    /// The last words of a gate that names nothing, and what they are.
+    /// Returns the last lines of a check that names no reason.
     pub fn last_words(&self) -> Option<String> {
         let Digested { complaint, last, .. } = &self.digested;
         match (complaint, last.as_slice()) {
@@ -84,13 +83,12 @@ impl MarkedOutput {
     }
 }
 
-/// The last line of an output that shows anything.
+/// Returns the last line of an output that is not blank.
 pub(crate) fn last_line(output: &[u8]) -> &[u8] {
     output.rsplit(|byte| *byte == b'\n').find(|line| !drawn(line).is_empty()).unwrap_or_default()
 }
 
-/// What a line shows in the end: one that is drawn over and over, as progress bars are, shows
-/// what was drawn last.
+/// Returns the visible text of a line. A progress bar redraws its line after carriage returns; the last version counts.
 fn drawn(line: &[u8]) -> String {
     line.rsplit(|byte| *byte == b'\r')
         .map(harmless)
@@ -98,10 +96,10 @@ fn drawn(line: &[u8]) -> String {
         .unwrap_or_default()
 }
 
-/// One line that can be shown anywhere: at most 120 characters, no terminal control, nothing
-/// that changes the direction of writing, blanks at the ends and runs of them removed.
+/// Makes bytes safe to show on one line: at most 120 characters, no terminal control sequences, no characters that
+/// change the direction of text, and no repeated, leading or trailing blanks.
 pub fn harmless(bytes: &[u8]) -> String {
-    // Longer than anything that is kept, even if most of it is colour.
+    // Longer than any text that is kept, even if most of it is colour.
     let bytes = &bytes[..bytes.len().min(EVIDENCE_MAX * 40)];
     let text = String::from_utf8_lossy(bytes);
     let mut shown = String::new();
@@ -116,7 +114,7 @@ pub fn harmless(bytes: &[u8]) -> String {
         } else if !is_invisible(letter) {
             let wanted = usize::from(blank) + 1;
             if count + wanted > EVIDENCE_MAX {
-                // The last place tells that there was more.
+                // The ellipsis takes the last place.
                 if count == EVIDENCE_MAX {
                     shown.pop();
                 }
@@ -134,8 +132,8 @@ pub fn harmless(bytes: &[u8]) -> String {
     shown
 }
 
-/// Skips what follows an escape character: `[`, parameters, one final letter; up to the end of a
-/// title; or, as for the choice of a character set, marks and the one letter after them.
+/// Skips the rest of an escape sequence: `[`, parameters and a final letter; a title up to its end; or, as for the
+/// choice of a character set, marks and the letter after them.
 pub(crate) fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match letters.peek() {
         Some('[') => {
@@ -162,7 +160,7 @@ pub(crate) fn skip_escape(letters: &mut std::iter::Peekable<std::str::Chars<'_>>
     }
 }
 
-/// Characters that show nothing and change how their neighbours are shown.
+/// Returns true for characters that are invisible and change how their neighbours are shown.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -172,7 +170,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a gate that printed `text` said, read the way the supervisor reads it.
+    /// Reads an output in the way the supervisor does.
     pub(crate) fn said_by(text: &str) -> MarkedOutput {
         let lines = text.split('\n').collect::<Vec<_>>();
         let marks = |line: &&str| MARKERS.iter().any(|marker| line.starts_with(marker));

@@ -1,9 +1,8 @@
-//! Whether what a row would start exists here.
+//! Finding checks whose program does not exist on this host.
 //!
-//! A gate that cannot start says nothing about the patch. Before a run, [`preflight`] finds the
-//! rows whose program is absent, so that a person is told once and not by every bundle; after a
-//! row that ended as shells end when they find nothing, the same look tells the host's fault
-//! from the patch's.
+//! A check that cannot start says nothing about the patch. Before a run, [`preflight`] finds the checks whose program
+//! is missing, so that a person is told once and not by every bundle. After a check that ended with the status with
+//! which shells report a missing program, the same test tells a fault of the host from one of the patch.
 
 use std::{ffi::OsStr, fs::Metadata, os::unix::fs::PermissionsExt as _};
 
@@ -15,43 +14,40 @@ use crate::{
     context::GateContext,
 };
 
-/// A row that cannot be started.
+/// A check that cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unready {
-    /// The row's id.
     pub rule_id: String,
-    /// What is wrong.
     pub fault: ProgramFault,
 }
 
-/// Why a program cannot be started.
+/// The reason why a program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramFault {
-    /// A path that leads nowhere, or a name that no directory of the search path has.
+    /// The path does not exist, or no directory of the search path has the name.
     #[error("`{program}` not found")]
     Missing {
-        /// The program as the row names it.
+        /// The program as named in the configuration.
         program: String,
     },
-    /// A file is there, without permission to execute it.
+    /// The file exists without permission to execute it.
     #[error("`{program}` is not executable")]
     NotExecutable {
-        /// The program as the row names it.
+        /// The program as named in the configuration.
         program: String,
     },
-    /// A script whose first line names something that does not exist.
+    /// The first line of the script names an interpreter that does not exist.
     #[error("`{program}` needs `{interpreter}`, not found")]
     NoInterpreter {
-        /// The program as the row names it.
+        /// The program as named in the configuration.
         program: String,
-        /// What its first line names.
+        /// The interpreter in its first line.
         interpreter: String,
     },
 }
 
-/// The rows of this scene that cannot be started, in order. Checks about which nothing can be told
-/// without running them (a shell construct, a variable, a script of the tree under check) are
-/// not listed.
+/// Returns the checks of this context that cannot be started, in order. Checks that can only be judged by running them
+/// (a shell construct, a variable, a script of the tree under check) are not listed.
 pub fn preflight(checks: &Checks, context: &GateContext<'_>) -> Vec<Unready> {
     let of_the_tree = |check: &Check| {
         check.cwd != Cwd::Workspace
@@ -68,7 +64,7 @@ pub fn preflight(checks: &Checks, context: &GateContext<'_>) -> Vec<Unready> {
         .collect()
 }
 
-/// What is wrong with the program that `command` starts, if that can be told.
+/// Returns the fault of the program that `command` starts, if it can be determined.
 pub(crate) fn program_fault(
     command: &Command,
     check: &Check,
@@ -80,7 +76,7 @@ pub(crate) fn program_fault(
     fault.or_else(|| places.interpreter_fault(program))
 }
 
-/// The first word, where it is plainly the name of a program.
+/// Returns the first word, if it is certainly the name of a program.
 fn program(command: &Command) -> Option<&str> {
     match command {
         Command::Argv(words) => words.first().map(String::as_str),
@@ -91,7 +87,7 @@ fn program(command: &Command) -> Option<&str> {
     }
 }
 
-/// What a shell does itself, or reads as syntax.
+/// Words that a shell executes itself or reads as syntax.
 const BUILTINS: &[&str] = &[
     ".", ":", "[", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue",
     "declare", "do", "echo", "eval", "exec", "exit", "export", "false", "fc", "fg", "for",
@@ -114,7 +110,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Where a program is looked for.
+/// The directories in which a program is searched for.
 struct Places<'a> {
     cwd: &'a Utf8Path,
     path: Option<&'a OsStr>,
@@ -138,7 +134,7 @@ impl Places<'_> {
         })
     }
 
-    /// Every file that could be meant; `None` where the search path is not known.
+    /// Returns every file that the name could mean; `None` if the search path is unknown.
     fn candidates(&self, program: &str) -> Option<Vec<std::path::PathBuf>> {
         if program.contains('/') {
             return Some(vec![self.cwd.join(program).into_std_path_buf()]);
@@ -151,14 +147,14 @@ impl Places<'_> {
         )
     }
 
-    /// For a script: whether what its first line names is there.
+    /// Checks the interpreter in the first line of a script.
     fn interpreter_fault(&self, program: &str) -> Option<ProgramFault> {
         let files = self.candidates(program)?;
         let file = files.iter().find(|file| file.is_file())?;
         let words = first_line(file)?;
         let mut words = words.split_ascii_whitespace();
         let first = words.next()?;
-        // `env` looks for its first argument as a shell would; its options are its own business.
+        // `env` searches for its first argument as a shell does; its options are not examined.
         let wanted = match words.next() {
             Some(name) if first.ends_with("/env") && is_plain(name) && !name.starts_with('-') => {
                 name
@@ -172,7 +168,7 @@ impl Places<'_> {
     }
 }
 
-/// The rest of a first line that starts with `#!`.
+/// Returns the first line of a file after `#!`.
 fn first_line(file: &std::path::Path) -> Option<String> {
     use std::io::Read as _;
     let mut bytes = Vec::new();

@@ -1,75 +1,73 @@
-//! What can be wrong with the rows of a config file.
+//! The problems of checks in a configuration file.
 
 use std::fmt;
 
 use pdca_state::Element;
 
-/// One thing wrong with `[gates]`, with what it takes to find the line.
+/// One problem of `[gates]`, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The row's place in `[[gates.checks]]`, from 0; `None` for a key of `[gates]` itself.
+    /// The index in `[[gates.checks]]`; `None` for a key of `[gates]` itself.
     pub row: Option<usize>,
-    /// The row's id, which may be what is wrong.
+    /// The id of the check, which may itself be invalid.
     pub id: String,
-    /// The key.
     pub key: &'static str,
-    /// What is wrong with its value.
     pub fault: ConfigFault,
 }
 
-/// What is wrong with the value of a key.
+/// The reason why the value of a key is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigFault {
-    /// Nothing is there, or nothing that does anything.
+    /// The value is missing or does nothing.
     #[error("is empty")]
     Empty,
-    /// Another row has it; ids that differ only in case count as the same.
+    /// Another check has the id; ids that differ only in case count as equal.
     #[error("already the id of gates.checks[{first}]")]
     DuplicateId {
-        /// The place of the other row.
+        /// The index of the other check.
         first: usize,
     },
-    /// The driver itself writes a row of this name.
+    /// pdca itself writes a check with this id.
     #[error("is the id of a row that pdca writes itself")]
     Reserved,
-    /// It names a log, so it is letters, digits, `.`, `_`, `+` and `-`, and not too long.
+    /// The id names a log, so it has only letters, digits, `.`, `_`, `+` and `-`, and a limited length.
     #[error("cannot be a file name")]
     NotAFileName,
-    /// A row of an unknown tier would have no place in the report.
+    /// The tier is not an element of the check matrix.
     #[error("`{tier}` is not an element of the check matrix")]
     UnknownTier {
-        /// What was written.
+        /// The value as written.
         tier: String,
-        /// What was probably meant.
+        /// The element that was probably meant.
         near: Option<Element>,
     },
-    /// Nothing to run.
+    /// None of the three command keys is set.
     #[error("none of `cmd`, `argv` and `subcmd` is given")]
     NoCommand,
-    /// Not clear what to run.
+    /// More than one of the three command keys is set.
     #[error("more than one of `cmd`, `argv` and `subcmd` is given")]
     SeveralCommands,
-    /// `subcmd` without `[gates] runner`.
+    /// `subcmd` is set without `[gates] runner`.
     #[error("there is no `runner` to hand it to")]
     NoRunner,
-    /// No time at all, or more than anybody waits.
+    /// The timeout is zero or unreasonably long.
     #[error("{secs} seconds is not between 1 and {longest}")]
     TimeoutOutOfRange {
-        /// What was written.
+        /// The value as written.
         secs: u64,
-        /// The longest bound that is taken.
+        /// The longest accepted timeout.
         longest: u64,
     },
-    /// It leads out of the directory that the row runs in.
+    /// The path leads out of the working directory of the check.
     #[error("is not a path inside the directory that the row runs in")]
     NotInside,
-    /// Neither a command line nor a table cell can carry it.
+    /// Neither a command line nor a table cell can hold the character.
     #[error("holds a control character")]
     ControlCharacter,
 }
 
 impl ConfigProblem {
-    /// The value that was probably meant, where one can be told.
+    /// Returns the value that was probably meant, if there is one.
     pub fn suggestion(&self) -> Option<&'static str> {
         match &self.fault {
             ConfigFault::UnknownTier { near, .. } => near.map(Element::as_str),

@@ -1,13 +1,12 @@
-//! Every row to its result: one code path for a bundle, a working tree and a combination.
+//! Running every check to its result: one code path for a bundle, a working tree and a combination.
 //!
-//! Checks run one after the other, each on a checkout that is exactly the change under check. Checks
-//! marked `parallel` that stand next to each other share one such checkout and run at the same
-//! time; if it is not intact afterwards, nobody can tell whose doing that was and none of them
-//! counts. What follows a red row (another run, a fix) is always done alone.
-//!
-//! A fix that turns its row green changes the tree, so whatever other rows said was said about
-//! another tree: all rows are gone through again. Those that already ran on the new tree are
-//! found by their job directories and not run twice. Each row may fix once, so this ends.
+//! 1. Checks run one after the other, each on a checkout that is exactly the change under check. Neighbouring checks
+//!    marked `parallel` share one such checkout and run at the same time. If it is not intact afterwards, none of them
+//!    counts, because the culprit is unknown.
+//! 2. The steps after a failure (a second run, a fix) are always done for one check alone.
+//! 3. A fix that makes its check pass changes the tree, so the results of the other checks are about another tree: all
+//!    checks are gone through again. Those that already ran on the new tree are found by their job directories and not
+//!    run twice. Each check may fix once, so this terminates.
 
 use std::fmt;
 
@@ -27,21 +26,21 @@ use crate::{
     verdict::Finding,
 };
 
-/// What a run of the gates came to.
+/// The result of a run of the gates.
 #[derive(Debug)]
 pub struct GatesOutcome {
     /// The report, with all eleven elements in order.
     pub report: GateReport,
-    /// The fixes that were accepted, in order. The patch is no longer the one the run began with.
+    /// The accepted fixes, in order. The patch is no longer the one the run began with.
     pub fixes: Vec<Fix>,
-    /// What a person should know although no row says it.
+    /// Remarks for a person that no check in the report makes.
     pub warnings: Vec<Warning>,
 }
 
-/// What a person should know about a report.
+/// A remark about a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
-    /// No row is configured: the report is a stub and nothing real was checked.
+    /// No check is configured: the report is a stub.
     NothingConfigured,
     /// Checks are configured, but none of them takes part in this run.
     NothingApplies,
@@ -56,39 +55,36 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Why there is no report.
+/// Failure to produce a report.
 #[derive(Debug, thiserror::Error)]
 pub enum GatesError {
-    /// The run was stopped. What was finished is found again.
+    /// The run was cancelled. Finished checks are found again by the next run.
     #[error("the gates were stopped before all rows had ended")]
     Cancelled,
-    /// What a fix left behind could not be taken over or taken back.
+    /// The changes of a fix could not be kept or undone.
     #[error("cannot {action} what the fix of `{rule_id}` changed")]
     Fix {
-        /// The row.
+        /// The id of the check.
         rule_id: String,
-        /// What was tried.
+        /// The operation, as a verb.
         action: &'static str,
-        /// Why not.
         #[source]
         source: TreeFault,
     },
-    /// A log could not be put into the bundle.
+    /// A log could not be written.
     #[error("cannot write the log {path}")]
     Log {
-        /// Where it belongs.
         path: Utf8PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Runs every row that takes part and reports on all eleven elements.
+/// Runs every check that takes part and reports on all eleven elements.
 ///
-/// The bundle is written only for logs and, through [`Tree::accept`], for fixes, and for neither
-/// unless the scene says so; job directories are written in any case. What a row does to the checkout stays there until the
-/// next row; the last one's leavings are the caller's to reset.
+/// The bundle is written only for logs and, through [`Tree::accept`], for fixes, and for neither unless the context
+/// allows it; job directories are written in any case. The files that a check leaves in the checkout stay there until
+/// the next check; those of the last one are the caller's to remove.
 pub fn run_checks(
     checks: &Checks,
     context: &GateContext<'_>,
@@ -122,12 +118,12 @@ pub fn run_checks(
     })
 }
 
-/// The report of a bundle that is closed without a change: there is nothing to run.
+/// Returns the report of a bundle that is closed without a change.
 pub fn close_report(bundle: &Bundle) -> GateReport {
     GateReport::for_close(bundle.id().dir_name())
 }
 
-/// A run under way.
+/// A run in progress.
 pub(crate) struct GateRun<'r, 't> {
     pub(crate) context: &'r GateContext<'r>,
     pub(crate) tree: Option<&'r mut (dyn Tree + 't)>,
@@ -135,18 +131,18 @@ pub(crate) struct GateRun<'r, 't> {
     pub(crate) tell: &'r mut dyn FnMut(GateEvent),
     /// The fixes that led to the tree under check, in order.
     pub(crate) fixed: Vec<Fixed>,
-    /// Whether this run has prepared the checkout itself.
+    /// True once this run has prepared the checkout itself.
     pub(crate) touched: bool,
 }
 
 enum Settled {
     Row(Box<GateRow>),
-    /// The tree is another one now.
+    /// A fix changed the tree.
     Fixed,
 }
 
 impl GateRun<'_, '_> {
-    /// Goes through all rows once; `None` if a fix made that worthless.
+    /// Goes through all checks once; `None` if a fix invalidated the results.
     fn pass(&mut self, checks: &[&Check]) -> Result<Option<Vec<(Element, GateRow)>>, GatesError> {
         let n = checks.iter().filter(|check| self.runs(check)).count();
         let mut k = 0;
@@ -181,7 +177,7 @@ impl GateRun<'_, '_> {
         self.reason_not_to_run(check).is_none()
     }
 
-    /// Why a row is not run here at all, as the finding it gets instead.
+    /// Returns the result of a check that cannot run here at all.
     fn reason_not_to_run(&self, check: &Check) -> Option<Finding> {
         if let Some(when) = &check.when
             && !check.applies_to(self.context.brief)
@@ -198,7 +194,7 @@ impl GateRun<'_, '_> {
         }
     }
 
-    /// What is left to do after the first run: confirm, fix, record.
+    /// Completes a check after its first run: confirms, fixes and records it.
     fn settle(&mut self, check: &Check, first: Judged) -> Result<Settled, GatesError> {
         let mut history = CheckHistory::new(first);
         if history.needs_confirmation(check) {
@@ -219,7 +215,7 @@ impl GateRun<'_, '_> {
         Ok(Settled::Row(Box::new(made)))
     }
 
-    /// The row of the report, its log in the bundle, and the news of it.
+    /// Creates the row of the report, writes the log and reports the event.
     fn record(&mut self, check: &Check, history: CheckHistory) -> Result<GateRow, GatesError> {
         let CheckHistory { judged, log, mut notes, flaky } = history;
         let fixed = self.fixed(check);
@@ -244,7 +240,7 @@ impl GateRun<'_, '_> {
         Ok(made)
     }
 
-    /// The command that runs a red row of a bundle by itself, on the same change.
+    /// Returns the command that runs a failed check of a bundle by itself, on the same change.
     fn reproduce(&self, check: &Check, result: GateResult) -> Option<String> {
         let bundle = self.context.bundle.filter(|_| result == GateResult::Fail)?;
         let (id, check) = (quoted(bundle.id().as_str()), quoted(&check.id));
@@ -256,7 +252,7 @@ impl GateRun<'_, '_> {
         (self.tell)(GateEvent::RowAgain { rule_id, why });
     }
 
-    /// The change under check.
+    /// Returns the change under check.
     pub(crate) fn change(&self) -> Change {
         self.tree.as_ref().map_or_else(
             || Change {
@@ -275,7 +271,7 @@ impl GateRun<'_, '_> {
     }
 }
 
-/// The row of the report for a row that was not run.
+/// Returns the row of the report for a check that was not run.
 fn unrun_row(check: &Check, finding: &Finding) -> GateRow {
     GateRow {
         check: check.check(),
@@ -285,7 +281,7 @@ fn unrun_row(check: &Check, finding: &Finding) -> GateRow {
         path_line: finding.evidence.clone(),
         failing: finding.failing.names.clone(),
         failing_more: finding.failing.more,
-        // A row that is not about this change does not gate it.
+        // A check that does not apply to this change does not gate it.
         gating: check.gating && finding.result != GateResult::None,
         ..GateRow::none(check.tier)
     }

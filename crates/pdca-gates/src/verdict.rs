@@ -1,25 +1,25 @@
-//! From how a gate ended to what that means.
+//! The verdict about a check, derived from its ending.
 //!
-//! | the gate | is |
+//! | the check | verdict |
 //! |---|---|
-//! | exits 0 | `pass`; `unverifiable` if it declares so; `deferred` if it declares so and publish runs it again |
+//! | exits 0 | `pass`; `unverifiable` if it declares so; `deferred` if it declares so and runs again at publication |
 //! | exits 77 | `unverifiable` |
-//! | exits with anything else | `fail` |
-//! | takes too long | `fail`, with `timeout` said |
-//! | has more memory than its cap | `fail`, with the cap said |
-//! | crashes (segmentation fault, abort, …) | `fail`: that is the program's own doing |
+//! | exits with another status | `fail` |
+//! | exceeds its time | `fail`, with `timeout` as evidence |
+//! | exceeds its memory cap | `fail`, with the cap as evidence |
+//! | crashes (segmentation fault, abort, …) | `fail`: the program's own doing |
 //! | is killed, cannot be started, meets a full disk, has no program | `unverifiable`: the host, not the patch |
 //!
-//! Three endings look like an ordinary exit status and are the host's doing all the same:
-//! - 127 and 126 from the shell, when the command's program is indeed absent or not executable.
-//!   The same status from deeper down (a script that calls something that is missing) stays a
-//!   `fail`: the exit status is the verdict, and nobody can tell the two causes apart.
-//! - 137 from the shell: it says that way that the process it waited for was killed with SIGKILL,
-//!   which a program cannot do by mistake but a machine out of memory does.
-//! - any failure while a filesystem the gate writes to is full.
+//! Three endings look like an ordinary exit status but are the host's doing:
+//! - 127 and 126 from the shell, if the command's program is in fact missing or not executable. The same status from
+//!   deeper down (a script that calls a missing program) stays a `fail`: the exit status is the verdict, and the two
+//!   causes cannot be told apart.
+//! - 137 from the shell, which means that its child was killed with SIGKILL. A program does not do that to itself by
+//!   mistake, but a machine out of memory does.
+//! - Any failure while a filesystem that the check writes to is full.
 //!
-//! No words decide, only statuses, files and the three markers. `unverifiable` never grants
-//! anything: it stops for a person.
+//! Output never decides; only statuses, files and the three markers do. `unverifiable` never grants anything: it stops
+//! for a person.
 
 use pdca_process::Ending;
 use pdca_state::GateResult;
@@ -31,16 +31,14 @@ use crate::{
     marker::{MarkedOutput, harmless},
 };
 
-/// What one run of a row means.
+/// The verdict about one run of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The result of the row.
     pub result: GateResult,
-    /// One harmless line of at most 120 characters.
+    /// One printable line of at most 120 characters.
     pub evidence: String,
-    /// Whether the row ran out of time.
     pub timed_out: bool,
-    /// The tests that failed, where the row is red and names them.
+    /// The failing tests, if the check failed and names them.
     pub failing: Box<Failing>,
 }
 
@@ -50,14 +48,15 @@ impl Finding {
         Self { result, evidence, timed_out: false, failing }
     }
 
-    /// The row was not run, or what it said is worth nothing, for a reason that is not the patch.
+    /// Creates the verdict of a check that was not run, or whose result does not count, for a reason other than the
+    /// patch.
     pub(crate) fn unverifiable(why: &str) -> Self {
         Self::new(GateResult::Unverifiable, why)
     }
 }
 
-/// What the ending of a row means. Pure and total; `trouble` is what is known to be wrong with
-/// the host after the row has ended.
+/// Returns the verdict about an ending. Pure and total; `trouble` is a fault of the host found after the check has
+/// ended.
 pub fn classify(
     ending: &Ending,
     said: &MarkedOutput,
@@ -133,7 +132,7 @@ fn red_signal(signal: i32, said: &MarkedOutput, trouble: Option<&HostFault>) -> 
     }
 }
 
-/// A failure that needs its cause said before what the gate last said.
+/// Creates a failure whose cause comes before the output of the check.
 fn red(cause: &str, said: &MarkedOutput) -> Finding {
     let text = match said.named().as_deref().unwrap_or(said.gist()) {
         "" => cause.to_owned(),
@@ -146,8 +145,8 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// Signals that others send: hang-up, interrupt, quit, kill, terminate, and the two with which
-/// the system enforces its limits. All others are what a program brings upon itself.
+/// Returns true for signals that others send: hang-up, interrupt, quit, kill, terminate, and the two with which the
+/// system enforces limits. A program causes the others itself.
 fn is_from_outside(signal: i32) -> bool {
     matches!(signal, 1 | 2 | 3 | 9 | 15 | 24 | 25)
 }

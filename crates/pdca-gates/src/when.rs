@@ -1,9 +1,9 @@
-//! Which briefs a row is for.
+//! The condition under which a check applies to a brief.
 
 use pdca_state::{Brief, Label};
 use serde::{Deserialize, Serialize};
 
-/// The two spellings of `when`.
+/// The two forms of `when` in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     untagged,
@@ -16,18 +16,17 @@ pub enum WhenText {
     Table(When),
 }
 
-/// A field of the brief must contain a text, upper and lower case being the same.
+/// Requires that a field of the brief contains a text, ignoring case.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// The label of the field.
     pub field: String,
-    /// What its value must contain.
     pub substring: String,
 }
 
 impl When {
-    /// Whether the brief says it. A known label is found under any of its spellings.
+    /// Returns true if the brief fulfils the condition. A known label is found under any of its spellings.
     pub fn holds_for(&self, brief: &Brief) -> bool {
         let label = self.field.to_lowercase();
         let known = Label::ALL.iter().find(|known| known.spellings().contains(&label.as_str()));
@@ -41,10 +40,9 @@ impl When {
 }
 
 impl WhenText {
-    /// Both spellings as one; parts that are missing come out empty.
+    /// Parses either form; missing parts are empty.
     ///
-    /// In a text the label is a known one, or else all before the first colon, or else the first
-    /// word.
+    /// In a text the label is a known one, or else everything before the first colon, or else the first word.
     pub(crate) fn read(&self) -> When {
         let text = match self {
             Self::Table(when) => return when.clone(),
@@ -62,7 +60,7 @@ impl WhenText {
     }
 }
 
-/// The length of the longest known label that `text` starts with.
+/// Returns the length of the longest known label that `text` starts with.
 fn known_label(text: &str) -> Option<usize> {
     let lower = text.to_ascii_lowercase();
     let spellings = Label::ALL.iter().flat_map(|label| label.spellings());

@@ -1,12 +1,12 @@
-//! Failing tests of a `JUnit` report.
+//! Failing tests in a `JUnit` report.
 //!
-//! Only what the question needs is read of XML: elements, attributes, the five named entities and
-//! numbered ones. Nothing that a document declares is expanded, so no document can grow.
+//! Only a subset of XML is read: elements, attributes, the five named entities and numeric ones. Declared entities are
+//! not expanded, so no document can grow.
 
 use super::{Failing, Names};
 
-/// Reads the test cases with a `failure` or an `error` from a report. What follows a mistake in
-/// the document is left out: a report cut short still names what failed before that.
+/// Returns the test cases with a `failure` or an `error`. Stops at the first syntax error, so a truncated report still
+/// names the tests before it.
 pub fn read_junit(xml: &[u8]) -> Failing {
     let text = String::from_utf8_lossy(xml);
     let mut names = Names::default();
@@ -78,7 +78,7 @@ impl Case {
     }
 }
 
-/// Where what is no element ends: a comment, character data, a declaration.
+/// Returns the end of a comment, character data or a declaration.
 fn skipped(rest: &str) -> Option<usize> {
     for (start, end) in [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>"), ("!", ">")] {
         if rest.starts_with(start) {
@@ -88,7 +88,7 @@ fn skipped(rest: &str) -> Option<usize> {
     None
 }
 
-/// Where a tag ends; a `>` in an attribute does not end it.
+/// Returns the end of a tag; a `>` inside an attribute does not end it.
 fn end_of_tag(tag: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -117,7 +117,7 @@ fn attribute(attributes: &str, wanted: &str) -> Option<String> {
 }
 
 fn unescaped(value: &str) -> String {
-    // No name needs more.
+    // Longer than any name.
     let value: String = value.chars().take(1000).collect();
     let mut text = String::with_capacity(value.len());
     let mut rest = value.as_str();

@@ -1,22 +1,21 @@
-//! Lines of an output of any shape, without colours and never long.
+//! Splitting an output into lines, without colours and with bounded length.
 
-/// The longest part of a line that is read. Names of tests are shorter, and so is what `go test
-/// -json` says about one.
+/// The longest part of a line that is read: longer than names of tests, and than the events of `go test -json`.
 const LONGEST: usize = 4096;
 
-/// Cuts a stream of pieces into lines.
+/// Splits a stream of pieces into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     line: Vec<u8>,
 }
 
 impl Lines {
-    /// Reads the next piece. A carriage return ends a line too: what is drawn over was a line.
+    /// Reads the next piece. A carriage return also ends a line: a line that is redrawn was a line.
     pub(super) fn feed(&mut self, piece: &[u8], each: &mut dyn FnMut(&str)) {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             self.take(&rest[..end]);
-            // Of a line end of two characters the second ends an empty line, which nobody reads.
+            // The line feed after a carriage return would only end an empty line.
             let is_pair = rest[end] == b'\r' && rest.get(end + 1) == Some(&b'\n');
             self.end(each);
             rest = &rest[end + 1 + usize::from(is_pair)..];
@@ -24,7 +23,7 @@ impl Lines {
         self.take(rest);
     }
 
-    /// Reads what is left without an end.
+    /// Reads a last line without a line end.
     pub(super) fn finish(&mut self, each: &mut dyn FnMut(&str)) {
         if !self.line.is_empty() {
             self.end(each);
@@ -48,7 +47,7 @@ impl Lines {
     }
 }
 
-/// A line without escape sequences and control characters. Tabs stay: some runners mean them.
+/// Removes escape sequences and control characters. Tabs stay, because some runners use them.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

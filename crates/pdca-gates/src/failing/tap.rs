@@ -1,8 +1,8 @@
-//! Failing tests of the Test Anything Protocol.
+//! Failing tests in the Test Anything Protocol.
 
 use super::{MOST_PENDING, Names};
 
-/// TAP, whose subtests come before the test that they are of.
+/// The state of the parser. In TAP subtests precede the test that they belong to.
 #[derive(Debug, Default)]
 pub(super) struct Tap {
     /// Names with their indentation.
@@ -10,7 +10,7 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    /// Reads a line; `false` where it is none of TAP.
+    /// Reads a line; `false` if it is not TAP.
     pub(super) fn line(&mut self, line: &str, names: &mut Names) -> bool {
         let text = line.trim_start();
         let indent = line.len() - text.len();
@@ -50,7 +50,7 @@ impl Tap {
         } else {
             for (at, part) in &mut self.pending[parts..] {
                 *at = indent;
-                // Deep nesting makes no name longer than what is shown of it anyway.
+                // Bounded, because deep nesting would let names grow without limit.
                 let whole: String = format!("{name} > {part}").chars().take(400).collect();
                 *part = whole;
             }
@@ -61,7 +61,7 @@ impl Tap {
         true
     }
 
-    /// Reports what waits for a parent.
+    /// Reports the names that still wait for a parent.
     pub(super) fn flush(&mut self, names: &mut Names) {
         for (_, name) in self.pending.drain(..) {
             names.add(&name);
@@ -70,6 +70,6 @@ impl Tap {
 }
 
 fn is_known_directive(text: &str) -> bool {
-    // `# time=12ms` of tape and tap.
+    // `# time=12ms`, as tape and tap print it.
     text.starts_with("time=")
 }
