@@ -1,30 +1,29 @@
-//! What the guard answers.
+//! The answer of the guard.
 
-/// An answer, and what it could not look into.
+/// A decision, and the parts of the call that could not be examined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The reason against the call; without one it is allowed.
+    /// The reason against the call; `None` means that it is allowed.
     pub refusal: Option<Refusal>,
-    /// What was not looked into, such as the content of a script file.
+    /// Parts that were not examined, such as the content of a script file.
     pub unseen: Vec<String>,
 }
 
 impl Answer {
-    /// Whether the call may be made.
     pub fn is_allowed(&self) -> bool {
         self.refusal.is_none()
     }
 }
 
-/// Why a call is refused.
+/// The reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{part}`: {why}")]
 pub struct Refusal {
     /// The command or path inside the call that is refused.
     pub part: String,
-    /// The rule it breaks.
+    /// The rule that it breaks.
     pub why: String,
-    /// What the builder does instead.
+    /// The alternative for the builder.
     pub instead: String,
 }
 
@@ -34,7 +33,7 @@ impl Refusal {
     }
 }
 
-/// The first characters of a long text; the unknown parts of it as an ellipsis.
+/// Cuts a long text and shows its unknown parts as an ellipsis.
 fn shorten(text: &str) -> String {
     const LONGEST: usize = 160;
     let text = text.replace(crate::walk::UNKNOWN, "…");

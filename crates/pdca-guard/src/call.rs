@@ -1,6 +1,6 @@
-//! A tool call in the JSON of the agent that makes it, and the answer in the same agent's terms.
+//! Parsing a tool call in the JSON of an agent, and rendering the answer in that agent's protocol.
 //!
-//! | agent | event | where the shape comes from |
+//! | agent | event | source of the format |
 //! |---|---|---|
 //! | Claude Code | `PreToolUse` | `PreToolUseHookInput`, `BashInput`, `FileWriteInput`, … of `@anthropic-ai/claude-agent-sdk` |
 //! | Codex | `PreToolUse` | `codex-rs/hooks/schema/generated/pre-tool-use.command.input.schema.json` |
@@ -16,24 +16,20 @@ use crate::answer::{Answer, Refusal};
 use crate::scope::GuardScope;
 use crate::walk::{AliasLookup, Walk};
 
-/// An agent whose calls are understood.
+/// An agent whose tool calls can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agent {
-    /// Claude Code.
     Claude,
-    /// Codex.
     Codex,
-    /// Gemini CLI.
     Gemini,
     /// opencode, through the plugin that `pdca init` writes.
     Opencode,
 }
 
 impl Agent {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
 
-    /// The name of the agent's program.
+    /// Returns the name of the agent's program.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -53,22 +49,15 @@ impl FromStr for Agent {
     }
 }
 
-/// Why standard input is no tool call.
+/// Failure to parse standard input as a tool call.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No agent has this name.
     #[error("no agent `{name}` is known")]
-    Agent {
-        /// The name.
-        name: String,
-    },
-    /// It is no JSON.
+    Agent { name: String },
     #[error("the tool call is not JSON")]
-    Json {
-        /// What the parser said.
-        source: serde_json::Error,
-    },
-    /// It is not of the shape that the agent is known to write.
+    Json { source: serde_json::Error },
+    /// The JSON does not have the shape that the agent writes.
     #[error("the tool call has no {missing}")]
     Shape {
         /// The field that is missing or of another type.
@@ -76,32 +65,30 @@ pub enum CallError {
     },
 }
 
-/// A tool call, as far as it is judged.
+/// The part of a tool call that is judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The agent that makes it.
     pub agent: Agent,
-    /// The tool, as the agent names it.
+    /// The name of the tool, as the agent spells it.
     pub tool: String,
-    /// The directory the tool starts in, where the agent says so.
+    /// The directory the tool starts in, if the agent names one.
     pub cwd: Option<Utf8PathBuf>,
-    /// What it does.
     pub action: ToolAction,
 }
 
-/// What a tool call does.
+/// The effect of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolAction {
     /// Runs shell text.
     Shell(String),
     /// Writes these files.
     Write(Vec<String>),
-    /// Neither.
+    /// Neither runs nor writes anything.
     Other,
 }
 
 impl ToolCall {
-    /// Reads a call. Where `agent` is `None` the shape tells which one wrote it.
+    /// Parses a call. If `agent` is `None`, it is recognised by the shape of the JSON.
     pub fn parse(text: &str, agent: Option<Agent>) -> Result<Self, CallError> {
         let value: Value =
             serde_json::from_str(text).map_err(|source| CallError::Json { source })?;
@@ -148,7 +135,7 @@ impl ToolCall {
     }
 }
 
-/// Tells the agent by what only it writes.
+/// Recognises the agent by fields that only it writes.
 fn guess(value: &Value) -> Agent {
     if value.get("tool").is_some() && value.get("args").is_some() {
         Agent::Opencode
@@ -161,7 +148,7 @@ fn guess(value: &Value) -> Agent {
     }
 }
 
-/// What a tool does, by its name and input.
+/// Returns the effect of a tool, by its name and input.
 fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
     let missing = |missing: &'static str| CallError::Shape { missing };
     let file = |names: &[&str]| {
@@ -172,7 +159,7 @@ fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
         | "unified_exec" | "Monitor" => {
             match input.get("command").or_else(|| input.get("cmd")) {
                 Some(Value::String(text)) => Ok(ToolAction::Shell(text.clone())),
-                // An argument list: quoted so that it is read back as exactly that list.
+                // An argument list: quoted, so that the lexer reads back exactly that list.
                 Some(Value::Array(cmdline)) => {
                     let cmdline: Option<Vec<&str>> = cmdline.iter().map(Value::as_str).collect();
                     let cmdline = cmdline.ok_or(missing("`command` of strings"))?;
@@ -201,7 +188,7 @@ fn action(tool: &str, input: &Value) -> Result<ToolAction, CallError> {
     }
 }
 
-/// The files that a patch in Codex's own format writes.
+/// Returns the files that a patch in Codex's own format writes.
 fn patched(patch: &str) -> Vec<String> {
     const HEADERS: [&str; 4] =
         ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
@@ -211,15 +198,15 @@ fn patched(patch: &str) -> Vec<String> {
     patch.lines().filter_map(file).collect()
 }
 
-/// The reason as the model reads it.
+/// Returns the reason for a refusal, in words for the model.
 pub fn reason(refusal: &Refusal) -> String {
     format!("pdca guard: refused: {refusal}. Instead: {}.", refusal.instead)
 }
 
-/// What the agent's protocol wants on standard output beside the exit code, if anything.
+/// Returns the JSON that the agent's protocol expects on standard output beside the exit code, if any.
 ///
-/// All of them take exit code 2 with the reason on standard error. The JSON says the same to those that read it, and
-/// is ignored by those that look at the exit code first.
+/// All agents accept exit code 2 with the reason on standard error. The JSON repeats it for those that read it; the
+/// others only look at the exit code.
 pub fn decision(agent: Agent, refusal: &Refusal) -> Option<String> {
     let reason = reason(refusal);
     let value = match agent {

@@ -1,14 +1,14 @@
-//! Looks for shell commands in code for another interpreter.
+//! Searches code for other interpreters for shell commands.
 //!
-//! Only what is plain to see is seen: string literals, alone or as a list, in code that calls a shell. Code that
-//! puts a command together from parts is not understood, and the answer says so.
+//! Only string literals are found, alone or as a list, in code that calls a shell. Code that assembles a command from
+//! parts is not understood, and the answer says so.
 
 use std::collections::BTreeMap;
 
 use crate::answer::Refusal;
 use crate::walk::Walk;
 
-/// Names by which interpreters start programs.
+/// Function names with which interpreters start programs.
 const CALLS: [&str; 14] = [
     "system",
     "popen",
@@ -47,7 +47,7 @@ pub(crate) fn judge(code: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The string literals, those that only commas and blanks separate together.
+/// Returns the string literals; those separated only by commas and blanks are grouped.
 fn literals(code: &str) -> Vec<Vec<String>> {
     let mut lists: Vec<Vec<String>> = Vec::new();
     let mut joined = false;
@@ -82,7 +82,7 @@ fn literals(code: &str) -> Vec<Vec<String>> {
     lists
 }
 
-/// What stands in `qx(…)` of perl and `%x(…)` of ruby, with any brackets.
+/// Returns the content of `qx(…)` in perl and `%x(…)` in ruby, with any brackets.
 fn quoted_by_operator(code: &str) -> impl Iterator<Item = &str> {
     ["qx", "%x"].into_iter().flat_map(move |operator| {
         code.match_indices(operator).filter_map(move |(at, _)| {

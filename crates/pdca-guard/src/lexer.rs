@@ -1,8 +1,8 @@
 //! Splits shell text into words, operators and redirections.
 //!
-//! The lexer accepts more than any one shell does: it is used to find commands, not to run them, so text that a
-//! shell would reject may still be cut into commands, and only what leaves a quote or a bracket open is a
-//! [`Flaw`](Lexed::flaw). Substitutions are kept as text and lexed when they are expanded.
+//! The lexer accepts more than any one shell does: it finds commands and does not run them, so text that a shell would
+//! reject may still be split into commands. Only an unclosed quote or bracket is a [`flaw`](Lexed::flaw). Substitutions
+//! are kept as text and lexed when they are expanded.
 
 mod pieces;
 mod token;
@@ -10,11 +10,11 @@ mod token;
 use self::pieces::Pieces;
 pub(crate) use self::token::{Operator, Piece, Redirect, RedirectKind, Token, Word};
 
-/// Shell text, cut up.
+/// The tokens of shell text.
 #[derive(Debug, Default)]
 pub(crate) struct Lexed {
     pub(crate) tokens: Vec<Token>,
-    /// What was left open, if anything. The tokens before it are complete.
+    /// The construct that was left open, if any. The tokens before it are complete.
     pub(crate) flaw: Option<&'static str>,
 }
 
@@ -42,11 +42,10 @@ struct Lexer {
     depth: usize,
 }
 
-/// How many brackets may be open at a time. No command line that people write comes near; without a limit the
-/// stack would be one.
+/// The most brackets that may be open at a time: far more than people write, and few enough for the stack.
 const DEEPEST: usize = 64;
 
-/// Characters that end an unquoted word.
+/// Returns true for characters that end an unquoted word.
 fn ends_word(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }
@@ -98,11 +97,11 @@ impl Lexer {
                 _ => self.word(),
             }
         }
-        // A here-document at the very end of the text has no body.
+        // A here-document at the end of the text has no body.
         self.read_here_documents();
     }
 
-    /// Takes one operator character, and any of `more` that follow it.
+    /// Reads one operator character and any of `more` that follow it.
     fn operator(&mut self, more: &[char], operator: Operator) {
         self.at += 1;
         while self.peek(0).is_some_and(|c| more.contains(&c)) {
@@ -127,7 +126,7 @@ impl Lexer {
         }
     }
 
-    /// Takes a redirection. A number before it, which names a descriptor, was taken as a word.
+    /// Reads a redirection. A descriptor number before it was already read as a word, and is removed.
     fn redirect(&mut self) {
         if let Some(Token::Word(word)) = self.tokens.last()
             && word.bare().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
@@ -190,7 +189,7 @@ impl Lexer {
         self.tokens.push(Token::Redirect(Redirect { kind: RedirectKind::Text, target }));
     }
 
-    /// Reads the bodies that begin at this line.
+    /// Reads the bodies of here-documents that begin at this line.
     fn read_here_documents(&mut self) {
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
@@ -232,7 +231,7 @@ impl Lexer {
         let before = self.at;
         let word = self.read_word();
         if self.at == before {
-            // Nothing that belongs to a word: step over it, so that lexing always ends.
+            // The character is not part of any word; skipping it guarantees progress.
             self.at += 1;
         } else {
             self.tokens.push(Token::Word(word));
@@ -344,14 +343,14 @@ impl Lexer {
         }
     }
 
-    /// Reads what begins with `$`.
+    /// Reads an expansion that begins with `$`.
     fn dollar(&mut self, pieces: &mut Pieces, quoted: bool) {
         self.at += 1;
         match self.peek(0) {
             Some('(') => {
                 self.at += 1;
                 let script = self.substitution();
-                // What is left open is not looked into: there is no end to it.
+                // An unclosed substitution is not examined, because its end is unknown.
                 if self.flaw.is_some() {
                     return;
                 }
@@ -450,7 +449,7 @@ impl Lexer {
         text.extend(char::from_u32(value));
     }
 
-    /// Reads up to the closing backtick; what was escaped for it is not any more.
+    /// Reads up to the closing backtick and removes one level of escapes.
     fn backticks(&mut self) -> String {
         self.at += 1;
         let mut script = String::new();
@@ -483,8 +482,8 @@ impl Lexer {
         }
     }
 
-    /// Steps over what begins with `$` without looking into it: it is lexed when it is expanded, and lexing it at
-    /// every level around it would take time that grows exponentially with the nesting.
+    /// Skips an expansion that begins with `$`. It is lexed only when it is expanded: lexing it at every enclosing
+    /// level would take time exponential in the nesting.
     fn skip_dollar(&mut self) {
         self.at += 1;
         match self.peek(0) {
@@ -663,7 +662,7 @@ fn is_descriptor(word: &Word) -> bool {
     })
 }
 
-/// The elements of an array, separated by blanks, as one unquoted text where they are known.
+/// Returns the elements of an array, separated by blanks.
 fn list_of(list: &str) -> Word {
     let mut pieces = Pieces::default();
     for token in lex(list).tokens {
@@ -677,7 +676,7 @@ fn list_of(list: &str) -> Word {
     Word(pieces.0)
 }
 
-/// The piece that `${inner}` stands for.
+/// Returns the piece for `${inner}`.
 fn parameter(inner: &str, quoted: bool) -> Piece {
     let body = inner.strip_prefix(['!', '#']).filter(|rest| !rest.is_empty());
     let altered = body.is_some();
@@ -689,7 +688,7 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
         body.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(body.len())
     };
     let (name, mut rest) = body.split_at(length);
-    // All elements of an array are what the array was set to, and each is a word even in quotes.
+    // All elements of an array expand to its whole value, and each is a separate word even in quotes.
     let mut quoted = quoted;
     for all in ["[@]", "[*]"] {
         if let Some(behind) = rest.strip_prefix(all) {
@@ -706,7 +705,7 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
 }
 
 impl Lexer {
-    /// Reads all of the text as one word, blanks included.
+    /// Reads the whole text as one word, blanks included.
     fn whole(mut self) -> Word {
         let mut pieces = Pieces::default();
         while self.at < self.chars.len() {

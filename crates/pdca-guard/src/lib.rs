@@ -1,10 +1,10 @@
-//! Which tool calls of a builder the process allows.
+//! Decides which tool calls of a builder are allowed.
 //!
-//! A builder changes its own checkout and writes its notes. It does not push, speak to a forge, publish, sign off,
-//! drive `pdca`, or touch the user's trees. `pdca guard builder` is the hook that an agent asks before each tool
-//! call; this crate is the judgment behind it. The hook explains to a well-meaning model what not to do. It is no
-//! wall: a script file is not read, and code can put a command together at run time. The wall is that a builder has
-//! no credentials and that the kernel keeps it to its own places.
+//! A builder changes its own checkout and writes its notes. It does not push, contact a forge, publish, sign off, run
+//! `pdca`, or touch the user's trees. `pdca guard builder` is the hook that an agent calls before each tool call; this
+//! crate makes the decision. The hook explains to a well-meaning model what not to do. It is not a security boundary:
+//! script files are not read, and code can assemble a command at run time. The boundary is that a builder has no
+//! credentials and that the kernel sandbox confines it.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -18,8 +18,8 @@
 //! ```
 //!
 //! # Invariants
-//! - Nothing is read or run: text and environment come in as values, so an answer depends on nothing else.
-//! - Text that cannot be parsed is refused only if it names something that is refused.
+//! - Nothing is read or run: text and environment come in as values, and the answer depends on nothing else.
+//! - Text that cannot be parsed is refused only if it names a command that would be refused.
 //! - Input that is not a tool call is an error, which the command turns into a refusal.
 
 pub mod answer;

@@ -1,29 +1,30 @@
-//! What a program starts on behalf of its caller: the commands inside `env`, `timeout`, `xargs`, `sh -c` and others.
+//! The commands that a program starts on behalf of its caller: those inside `env`, `timeout`, `xargs`, `sh -c` and
+//! others.
 
 use crate::rule::name_of;
 use crate::walk::UNKNOWN;
 
-/// Something that a command starts.
+/// A command, script or code that another command starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
     /// A program with its arguments.
     Command { cmdline: Vec<String>, env: Vec<(String, String)>, stdin: Option<String> },
-    /// Text for a shell of its own, with its parameters from `$0` on.
+    /// Text for a separate shell, with its parameters from `$0` on.
     Script { text: String, args: Vec<String>, stdin: Option<String> },
-    /// Text for this very shell.
+    /// Text for the current shell.
     SameShell(String),
-    /// A file with text for a shell.
+    /// The path of a shell script.
     File(String),
-    /// Text for another interpreter.
+    /// Code for another interpreter.
     Code(String),
 }
 
-/// A wrapper that runs the command behind its own options.
+/// A program that runs the command after its own options.
 struct Wrapper {
     names: &'static [&'static str],
-    /// Options that take a value as an argument of its own.
+    /// Options that take their value as the next argument.
     with_value: &'static [&'static str],
-    /// How many arguments of its own follow the options.
+    /// The number of further arguments before the command.
     skips: usize,
 }
 
@@ -102,7 +103,7 @@ const WRAPPERS: &[Wrapper] = &[
     },
 ];
 
-/// Programs whose subcommand runs another program: `poetry run …`.
+/// Programs with a subcommand that runs another program, as in `poetry run …`.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("poetry", &["run"]),
     ("uv", &["run"]),
@@ -132,12 +133,11 @@ const RUNNERS: &[(&str, &[&str])] = &[
 const SHELLS: [&str; 11] =
     ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash", "pwsh"];
 
-/// Whether `name` is a shell.
 pub(crate) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// What `cmdline` starts, given what is surely on its standard input.
+/// Returns the commands that `cmdline` starts, given its standard input if that is known.
 pub(crate) fn nested(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
     let Some((program, args)) = cmdline.split_first() else { return Vec::new() };
     let name = name_of(program);
@@ -146,7 +146,7 @@ pub(crate) fn nested(cmdline: &[String], stdin: Option<&str>) -> Vec<Nested> {
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
         let behind = behind_options(args, wrapper.with_value);
-        // `runuser` and `sudo -s` may also be given text.
+        // `runuser` and `npx` also accept a command line as text.
         let mut found = option_value(args, &["-c", "--command", "--call"])
             .filter(|_| matches!(name, "runuser" | "npx"))
             .map(script)
@@ -227,7 +227,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The arguments behind leading options; `--` ends them.
+/// Returns the arguments after leading options; `--` ends them.
 pub(crate) fn behind_options<'a>(args: &'a [String], with_value: &[&str]) -> &'a [String] {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -242,7 +242,7 @@ pub(crate) fn behind_options<'a>(args: &'a [String], with_value: &[&str]) -> &'a
     args.get(at..).unwrap_or_default()
 }
 
-/// The value of the first of these options, given as `-x value`, `-xvalue` or `--long=value`.
+/// Returns the value of the first of these options, given as `-x value`, `-xvalue` or `--long=value`.
 pub(crate) fn option_value<'a>(args: &'a [String], names: &[&str]) -> Option<&'a str> {
     for (at, arg) in args.iter().enumerate() {
         for name in names {
@@ -317,7 +317,7 @@ fn env(args: &[String], stdin: Option<&str>) -> Vec<Nested> {
     command(behind_options(args, &["-u", "--unset", "-C", "--chdir"]), stdin)
 }
 
-/// Programs that are given shell text.
+/// Reads the arguments of programs that take shell text.
 fn texts(name: &str, args: &[String]) -> Vec<Nested> {
     if name == "hyperfine" {
         return args.iter().filter(|arg| !arg.starts_with('-')).map(|text| script(text)).collect();
@@ -353,7 +353,7 @@ fn runner(name: &str, args: &[String], subcommands: &[&str], stdin: Option<&str>
     let text = option_value(behind, &["-c", "--command"]).map(script);
     let behind =
         behind_options(behind, &["--with", "--python", "-p", "--package", "--env-file", "-e"]);
-    // `mise exec node@20 -- npm …` and `rustup run nightly cargo …` name versions first.
+    // In `mise exec node@20 -- npm …` and `rustup run nightly cargo …` a version comes first.
     let split = behind.iter().position(|arg| arg == "--").map_or(0, |at| at + 1);
     let mut found: Vec<Nested> = text.into_iter().collect();
     found.extend(command(&behind[split..], stdin));
@@ -426,13 +426,13 @@ fn parallel(args: &[String], stdin: Option<&str>) -> Vec<Nested> {
     values.iter().take(16).map(fill).collect()
 }
 
-/// The commands behind these flags, each up to `;` or `+`.
+/// Returns the commands after these flags, each up to `;` or `+`.
 fn after_flags(args: &[String], flags: &[&str]) -> Vec<Nested> {
     let mut found = Vec::new();
     for (at, arg) in args.iter().enumerate() {
         if flags.contains(&arg.as_str()) {
             let behind = args[at + 1..].iter().take_while(|arg| !matches!(arg.as_str(), ";" | "+"));
-            // The name of a file is not known, and is no command.
+            // `{}` stands for an unknown file name.
             let cmdline: Vec<String> =
                 behind.map(|arg| arg.replace("{}", &UNKNOWN.to_string())).collect();
             found.extend(command(&cmdline, None));
@@ -470,7 +470,7 @@ fn tmux(args: &[String]) -> Vec<Nested> {
     Vec::new()
 }
 
-/// What git runs by itself: `bisect run`, `rebase --exec`, `submodule foreach`, filters.
+/// Returns the commands that git itself runs: `bisect run`, `rebase --exec`, `submodule foreach`, filters.
 fn git(args: &[String]) -> Vec<Nested> {
     let behind = behind_options(args, &crate::rule::git::WITH_VALUE);
     let Some((subcommand, rest)) = behind.split_first() else { return Vec::new() };
@@ -496,7 +496,7 @@ fn git(args: &[String]) -> Vec<Nested> {
     }
 }
 
-/// Code for another interpreter, on its command line or its standard input.
+/// Reads code for another interpreter, from its command line or its standard input.
 fn interpreter(name: &str, args: &[String], stdin: Option<&str>) -> Vec<Nested> {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let flags: &[&str] = match bare {
@@ -519,7 +519,7 @@ fn interpreter(name: &str, args: &[String], stdin: Option<&str>) -> Vec<Nested> 
         (None, Some(text)) if args.iter().all(|arg| arg.starts_with('-')) => {
             vec![Nested::Code(text.to_owned())]
         }
-        // `python -m twine upload`: the module is the program.
+        // In `python -m twine upload` the module is the program.
         (None, _) => match args {
             [flag, module, rest @ ..] if flag == "-m" && bare == "python" => {
                 let cmdline: Vec<String> = std::iter::once(module).chain(rest).cloned().collect();

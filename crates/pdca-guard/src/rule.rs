@@ -1,4 +1,4 @@
-//! What a builder must not do, one file per kind of program.
+//! The commands that a builder must not run, one file per kind of program.
 
 pub(crate) mod driver;
 pub(crate) mod files;
@@ -13,12 +13,12 @@ use crate::answer::Refusal;
 use crate::lexer::{Piece, Word};
 use crate::walk::{UNKNOWN, Walk};
 
-/// Programs whose name in a variable (`$GIT push`) is believed.
+/// Programs that are assumed when a variable of this name is the command, as in `$GIT push`.
 const PROGRAMS: [&str; 12] = [
     "git", "gh", "glab", "hub", "npm", "pnpm", "yarn", "cargo", "docker", "podman", "twine", "pdca",
 ];
 
-/// Judges a program with its arguments. `assigned` are the variables set for it alone.
+/// Judges a program with its arguments. `assigned` are the variables set for this command alone.
 pub(crate) fn judge(
     cmdline: &[String],
     assigned: &BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub(crate) fn judge(
         "pdca" => driver::judge(args)?,
         "kill" | "pkill" | "killall" | "skill" | "fuser" => process::judge(name, args)?,
         _ => {
-            // The parts of git can be called by their own names.
+            // Subcommands of git also exist as programs, such as `git-push`.
             if let Some(subcommand) = name.strip_prefix("git-") {
                 let args: Vec<String> =
                     std::iter::once(subcommand.to_owned()).chain(args.iter().cloned()).collect();
@@ -45,12 +45,12 @@ pub(crate) fn judge(
     files::judge(name, args, walk)
 }
 
-/// The last part of a program's path.
+/// Returns the last component of a program's path.
 pub(crate) fn name_of(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program).trim_start_matches('\\')
 }
 
-/// The program that a name or a pattern such as `/usr/bin/gi?` means.
+/// Returns the program that a name or a pattern such as `/usr/bin/gi?` means.
 fn matched_program(program: &str) -> &str {
     let name = name_of(program);
     if name.contains(['?', '*', '[']) {
@@ -90,7 +90,7 @@ fn in_set(set: &str, c: char) -> bool {
     (ranged || chars.contains(&c)) != negated
 }
 
-/// The program that a variable such as `$GIT` or `${GH_BIN}` is named after.
+/// Returns the program that a variable such as `$GIT` or `${GH_BIN}` is named after.
 pub(crate) fn program_of_variable(word: &Word) -> Option<&'static str> {
     let [Piece::Variable { name, .. }] = word.0.as_slice() else { return None };
     let name = name.to_ascii_lowercase();
@@ -101,13 +101,13 @@ pub(crate) fn program_of_variable(word: &Word) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| *program == name)
 }
 
-/// Whether a pattern for processes finds the driver.
+/// Returns true if a process pattern matches the driver.
 pub(crate) fn names_driver(pattern: &str) -> bool {
     let pattern = pattern.replace(['[', ']', '^', '$', '\\'], "");
     pattern.contains("pdca")
 }
 
-/// Whether the last argument asks for help and nothing else can be meant by it.
+/// Returns true if the last argument can only be a request for help.
 pub(crate) fn asks_for_help(args: &[String]) -> bool {
     match args {
         [.., before, last] => last == "--help" && !before.starts_with('-'),
@@ -116,12 +116,12 @@ pub(crate) fn asks_for_help(args: &[String]) -> bool {
     }
 }
 
-/// The arguments as one line.
+/// Joins a program and its arguments to one line.
 pub(crate) fn line(program: &str, args: &[String]) -> String {
     std::iter::once(program).chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the text, or a part of it, is only known when it runs.
+/// Returns true if a part of the text is only known at run time.
 pub(crate) fn is_unknown(text: &str) -> bool {
     text.contains(UNKNOWN)
 }

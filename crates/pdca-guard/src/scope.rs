@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use pdca_state::Artifact;
 
-/// The role whose calls are judged, as in `PDCA_ROLE`.
+/// The values of `PDCA_ROLE` whose calls are judged.
 const BUILDERS: [&str; 2] = ["builder", "resolver"];
 
-/// What a leaf may leave in its view.
+/// The artifacts that a builder may write into its view of the bundle.
 const OWN_ARTIFACTS: [Artifact; 2] = [Artifact::BuildNotes, Artifact::Patch];
 
-/// Where a builder is at home, and which places are not its own.
+/// The directories that a builder may write, and those that it must not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GuardScope {
     lane: Utf8PathBuf,
     view: Option<Utf8PathBuf>,
     tmp: Option<Utf8PathBuf>,
-    /// The workspace and the primary checkout, each with what it is called.
+    /// The workspace, the primary checkout and the directory of all lanes, each with a description.
     kept: Vec<(Utf8PathBuf, &'static str)>,
     pub(crate) home: Option<Utf8PathBuf>,
     /// The environment, for variables that a command line uses.
@@ -25,7 +25,7 @@ pub struct GuardScope {
 }
 
 impl GuardScope {
-    /// Reads the scope from the environment that the driver gives to a leaf; `None` where it is no builder's.
+    /// Reads the scope from the environment of a leaf; `None` if it is not that of a builder.
     pub fn from_env(env: BTreeMap<String, String>) -> Option<Self> {
         if env.get("PDCA_ROLE").is_some_and(|role| !BUILDERS.contains(&role.as_str())) {
             return None;
@@ -50,12 +50,12 @@ impl GuardScope {
         })
     }
 
-    /// The private checkout of the builder.
+    /// Returns the private checkout of the builder.
     pub fn lane(&self) -> &Utf8Path {
         &self.lane
     }
 
-    /// The reason against writing `path`, which is absolute, if there is one.
+    /// Returns the reason against writing `path`, which is absolute, if there is one.
     pub(crate) fn objection(&self, path: &Utf8Path) -> Option<String> {
         let path = normal(path);
         if let Some(view) = &self.view
@@ -81,7 +81,7 @@ impl GuardScope {
         guarded_at_home(at_home).then(|| "it configures the user's git, agents or forge".to_owned())
     }
 
-    /// Whether a command that changes a repository may work in `dir`.
+    /// Returns true if a command that changes a repository may work in `dir`.
     pub(crate) fn is_own(&self, dir: &Utf8Path) -> bool {
         let dir = normal(dir);
         let temporary = self.tmp.iter().chain(&self.view).any(|own| dir.starts_with(own));
@@ -93,13 +93,14 @@ impl GuardScope {
     }
 }
 
-/// The directory of all lanes, where `lane` lies as the driver lays lanes out: `<root>/lane-<slot>/<target>`.
+/// Returns the directory of all lanes, if `lane` has the driver's layout `<root>/lane-<slot>/<target>`.
 fn lanes_root(lane: &Utf8Path) -> Option<Utf8PathBuf> {
     let slot = lane.parent()?;
     slot.file_name()?.starts_with("lane-").then(|| slot.parent().map(Utf8Path::to_owned))?
 }
 
-/// Hooks and configuration of the checkout's git, which decide what git runs for the driver.
+/// Returns the reason against writing hooks and configuration of the checkout's git: they decide which programs git
+/// runs for the driver.
 fn git_internal(inside: &Utf8Path) -> Option<&'static str> {
     let mut parts = inside.components().map(|part| part.as_str().to_ascii_lowercase());
     let rest: Vec<String> = parts.by_ref().skip_while(|part| part != ".git").skip(1).collect();
@@ -112,7 +113,7 @@ fn git_internal(inside: &Utf8Path) -> Option<&'static str> {
     }
 }
 
-/// Files below the home directory that decide what git, an agent or a forge client does for the user.
+/// Returns true for files below the home directory that configure git, an agent or a forge client for the user.
 fn guarded_at_home(path: &Utf8Path) -> bool {
     const TREES: [&str; 6] = [
         ".ssh",
@@ -137,7 +138,7 @@ fn guarded_at_home(path: &Utf8Path) -> bool {
     TREES.iter().any(|tree| path.starts_with(tree)) || FILES.iter().any(|file| path == *file)
 }
 
-/// The path without `.` and `..`, as text: links are not followed.
+/// Removes `.` and `..` from a path as text, without following links.
 pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
     let mut normal = Utf8PathBuf::new();
     for part in path.components() {

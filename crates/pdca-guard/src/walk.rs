@@ -1,15 +1,15 @@
-//! Walks through shell text as a shell would, without running anything, and asks the rules about every command.
+//! Walks through shell text as a shell would, without running anything, and applies the rules to every command.
 //!
-//! 1. The [lexer](crate::lexer) cuts the text into words and operators.
-//! 2. Each simple command is expanded: variables that the text or the environment sets, brace lists, substitutions
-//!    whose output is certain (`$(echo git)`). What is not known becomes [`UNKNOWN`].
-//! 3. Wrappers (`env`, `timeout`, `xargs`, `sh -c`, …) are [peeled](crate::nested), and what they start is walked
-//!    in turn.
-//! 4. What remains is a program with arguments, and is shown to the [rules](crate::rule).
+//! 1. The [lexer](crate::lexer) splits the text into words and operators.
+//! 2. Each simple command is expanded: variables that the text or the environment sets, brace lists, and substitutions
+//!    with a known output (`$(echo git)`). Unknown text becomes [`UNKNOWN`].
+//! 3. Wrappers (`env`, `timeout`, `xargs`, `sh -c`, …) are [unwrapped](crate::nested), and the commands in them are
+//!    walked in turn.
+//! 4. The result is a program with arguments, which the [rules](crate::rule) judge.
 //!
-//! Both sides of a condition and every branch are walked: what could run counts as run. Compound commands are not
-//! parsed as a grammar; their reserved words are stepped over, so that a command in any of them is found even where
-//! the text around it is wrong.
+//! Both sides of a condition and every branch are walked: a command that could run counts as run. Compound commands are
+//! not parsed by a grammar; their reserved words are skipped, so that a command in any of them is found even if the
+//! text around it is malformed.
 
 mod fields;
 
@@ -25,29 +25,29 @@ use crate::nested::{Nested, nested};
 use crate::rule;
 use crate::scope::GuardScope;
 
-/// Stands for text that only the run would know. It is no character of any file name or option.
+/// Stands for text that is only known at run time. The character does not occur in file names or options.
 pub(crate) const UNKNOWN: char = '\u{FFFC}';
-/// Stands for the process id of the driver or of what runs the builder.
+/// Stands for the process id of the driver or of another process that runs the builder.
 pub(crate) const DRIVER_PID: &str = "\u{FFFC}driver";
 
-/// How deep scripts may be nested in scripts.
+/// The deepest nesting of scripts in scripts.
 const DEEPEST: usize = 24;
-/// How many commands are looked at for one call. Text that needs more is refused only where it names something.
+/// The most commands that are examined per call. Longer text is refused only if it names a command that would be.
 const MOST: usize = 4_000;
-/// How many words of text that cannot be parsed are taken for one command.
+/// The number of words of unparsable text that are taken for one command.
 const LONGEST: usize = 64;
-/// How many values of a loop are tried.
+/// The number of loop values that are tried.
 const TURNS: usize = 16;
 
-/// Finds what a git alias stands for in the configuration; `None` where there is no such alias.
+/// Looks up a git alias in the configuration; `None` if there is no such alias.
 pub type AliasLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What is known while walking.
+/// The state of the walk.
 #[derive(Clone)]
 pub(crate) struct Walk<'a> {
     pub(crate) scope: &'a GuardScope,
     pub(crate) git_alias: AliasLookup<'a>,
-    /// The directory commands start in, as long as it is known.
+    /// The working directory, as long as it is known.
     pub(crate) cwd: Option<Utf8PathBuf>,
     vars: BTreeMap<String, String>,
     positional: Vec<String>,
@@ -56,16 +56,16 @@ pub(crate) struct Walk<'a> {
     /// The outputs of process substitutions, by number.
     outputs: Vec<Option<String>>,
     depth: usize,
-    /// Aliases of git are not followed: nothing may be walked any deeper.
+    /// If set, git aliases are not expanded, because nothing may be walked any deeper.
     pub(crate) is_shallow: bool,
     budget: usize,
     pub(crate) unseen: Vec<String>,
 }
 
-/// What a command writes to its standard output, where that is certain.
+/// The standard output of a command, if it is known.
 type Output = Option<String>;
 
-/// Words that introduce or separate commands and are no commands.
+/// Reserved words that precede or separate commands.
 const STEPPED_OVER: [&str; 16] = [
     "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "esac", "{", "}", "!",
     "coproc", "select", "in",
@@ -89,12 +89,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sets variables for all that is walked from now on.
+    /// Sets variables for everything that is walked from now on.
     pub(crate) fn assign(&mut self, assigned: &BTreeMap<String, String>) {
         self.vars.extend(assigned.clone());
     }
 
-    /// Remembers that something was not looked into.
+    /// Records that something was not examined.
     pub(crate) fn not_seen(&mut self, what: impl Into<String>) {
         let what = what.into();
         if !self.unseen.contains(&what) && self.unseen.len() < 16 {
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         walked
     }
 
-    /// Text that cannot be parsed is refused only if it names something that would be.
+    /// Refuses text that cannot be parsed only if it names a command that would be refused.
     fn unparsed(&mut self, text: &str, flaw: &str) -> Result<(), Refusal> {
         let was_shallow = std::mem::replace(&mut self.is_shallow, true);
         let found = self.names_refused(text);
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The first run of words in `text` that would be refused as a command.
+    /// Finds the first sequence of words in `text` that would be refused as a command.
     fn names_refused(&mut self, text: &str) -> Option<Refusal> {
         for line in text.lines() {
             let words: Vec<String> = line
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
     fn tokens(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
         let mut piped = stdin;
         let mut output = None;
-        // What a subshell changes ends with it.
+        // A subshell restores these when it ends.
         let mut subshells = Vec::new();
         let mut at = 0;
         while at < tokens.len() && self.budget > 0 {
@@ -208,7 +208,8 @@ impl<'a> Walk<'a> {
         Ok(output)
     }
 
-    /// Keeps `name() { … }` or `function name { … }` for its calls, and looks at its body. Returns where to go on.
+    /// Stores `name() { … }` or `function name { … }` for later calls, and walks its body once. Returns the position
+    /// after it.
     fn define_function(
         &mut self,
         tokens: &[Token],
@@ -249,7 +250,7 @@ impl<'a> Walk<'a> {
         Ok(Some(close + 1))
     }
 
-    /// Walks `for name in values; do …; done` once per value. Returns where to go on.
+    /// Walks `for name in values; do …; done` once per value. Returns the position after it.
     fn turn_loop(
         &mut self,
         tokens: &[Token],
@@ -295,7 +296,7 @@ impl<'a> Walk<'a> {
         Ok(Some(close + 1))
     }
 
-    /// Looks at one simple command with its redirections.
+    /// Examines one simple command with its redirections.
     fn simple(&mut self, tokens: &[Token], stdin: Output) -> Result<Output, Refusal> {
         let mut words: Vec<&Word> = Vec::new();
         let mut stdin = stdin;
@@ -332,7 +333,7 @@ impl<'a> Walk<'a> {
         let mut cmdline = Vec::new();
         for (place, word) in words.iter().enumerate() {
             let fields = self.expand(word)?;
-            // A program named by a variable that nobody set here is taken at the variable's word.
+            // An unset variable as the program is taken for the program it is named after.
             let guess = (place == 0 && fields.first().is_some_and(|field| field.contains(UNKNOWN)))
                 .then(|| rule::program_of_variable(word))
                 .flatten();
@@ -348,7 +349,7 @@ impl<'a> Walk<'a> {
         self.command(&cmdline, &assigned, stdin)
     }
 
-    /// Judges what a redirection writes; returns the text it gives to standard input.
+    /// Judges the file that a redirection writes. Returns the text that it provides as standard input.
     fn redirect(&mut self, redirect: &Redirect) -> Result<Output, Refusal> {
         let fields = self.expand(&redirect.target)?;
         match redirect.kind {
@@ -368,7 +369,7 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Judges one program with its arguments, and whatever it starts.
+    /// Judges one program with its arguments, and every command that it starts.
     pub(crate) fn command(
         &mut self,
         cmdline: &[String],
@@ -408,7 +409,7 @@ impl<'a> Walk<'a> {
         Ok(output_of(cmdline, stdin))
     }
 
-    /// Looks at what another command starts.
+    /// Examines a command that another command starts.
     fn start(&mut self, part: Nested, assigned: &BTreeMap<String, String>) -> Result<(), Refusal> {
         self.depth += 1;
         let result = match part {
@@ -418,7 +419,7 @@ impl<'a> Walk<'a> {
                 self.command(&cmdline, &assigned, stdin).map(drop)
             }
             Nested::Script { text, args, stdin } => {
-                // A script of its own does not change where this one goes on.
+                // A separate shell does not change the state of this one.
                 let mut child = self.clone();
                 child.assign(assigned);
                 let mut args = args.into_iter();
@@ -445,7 +446,7 @@ impl<'a> Walk<'a> {
         result
     }
 
-    /// Keeps what a walk of its own has used up and found out.
+    /// Takes over the remaining budget and the remarks of a copied walk.
     fn take_over(&mut self, child: Walk<'a>) {
         self.budget = child.budget;
         for what in child.unseen {
@@ -453,7 +454,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows the commands of the shell that change what later ones mean. Returns whether it was one.
+    /// Applies shell builtins that change the meaning of later commands. Returns true if it was one.
     fn builtin(&mut self, cmdline: &[String]) -> Result<bool, Refusal> {
         let args = &cmdline[1..];
         match cmdline[0].as_str() {
@@ -505,7 +506,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// The absolute path that `path` means here, if that is known.
+    /// Resolves a path to an absolute one, if the working directory is known.
     pub(crate) fn resolve(&self, path: &str) -> Option<Utf8PathBuf> {
         if path.contains(UNKNOWN) || path == "-" || path.is_empty() {
             return None;
@@ -516,7 +517,7 @@ impl<'a> Walk<'a> {
         self.cwd.as_ref().map(|cwd| crate::scope::normal(&cwd.join(path)))
     }
 
-    /// The value of a variable: set in the text, or in the environment.
+    /// Returns the value of a variable, from the text or the environment.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         match name {
             "PPID" => Some(DRIVER_PID.to_owned()),
@@ -531,7 +532,7 @@ impl<'a> Walk<'a> {
         self.outputs.get(number).cloned().flatten()
     }
 
-    /// Expands a word into the fields it becomes. What is substituted is walked on the way.
+    /// Expands a word into fields. Substitutions in it are walked.
     fn expand(&mut self, word: &Word) -> Result<Vec<String>, Refusal> {
         let mut fields = Fields::default();
         for (place, piece) in word.0.iter().enumerate() {
@@ -585,7 +586,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let default = default.map(|word| self.expand(word)).transpose()?;
-        // `$0` is a variable like others.
+        // `$0` is kept as an ordinary variable.
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let value = match number {
             Some(number) => self.positional.get(number).cloned(),
@@ -610,7 +611,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks a substitution in a shell of its own.
+    /// Walks a command substitution in a copy of the state.
     fn substitute(&mut self, script: &str) -> Result<Output, Refusal> {
         let mut child = self.clone();
         let output = child.script(script, None)?;
@@ -619,7 +620,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a process substitution expands to, followed by its number.
+/// The prefix of the path that stands for a process substitution, followed by its number.
 const PROCESS: &str = "/dev/fd/\u{FFFC}";
 
 fn is_operator(token: &Token) -> bool {
@@ -649,7 +650,7 @@ fn closing_parenthesis(tokens: &[Token], open: usize) -> Option<usize> {
     None
 }
 
-/// The place of the reserved word `close` that belongs to the opening one at `open`.
+/// Returns the position of the reserved word `close` that belongs to the opening one at `open`.
 fn closing_word(tokens: &[Token], open: usize, opening: &[&str], close: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at_command = true;
@@ -680,7 +681,7 @@ fn closing_word(tokens: &[Token], open: usize, opening: &[&str], close: &str) ->
     None
 }
 
-/// The name and the value of a word that assigns a variable.
+/// Returns the name and the value of a word that assigns a variable.
 fn assignment(word: &Word) -> Option<(String, Word)> {
     let Some(Piece::Text { text, quoted: false }) = word.0.first() else { return None };
     let (name, value) = text.split_once('=')?;
@@ -696,7 +697,7 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
     Some((name.to_owned(), Word(pieces)))
 }
 
-/// The arguments so that a shell reads them as they are.
+/// Quotes arguments so that a shell reads them back unchanged.
 fn quoted(args: &[String]) -> String {
     let quote = |arg: &String| format!("'{}'", arg.replace('\'', "'\\''"));
     args.iter().map(quote).collect::<Vec<_>>().join(" ")

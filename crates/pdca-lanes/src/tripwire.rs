@@ -44,7 +44,7 @@ pub enum ArmError {
     Io(#[from] io::Error),
 }
 
-/// Facts by name: `HEAD`, `ref refs/heads/main`, `index src/a.rs`, `file notes.txt`.
+/// Facts by name: `HEAD`, `ref refs/heads/main`, `config`, `hook pre-commit`, `the index`, `file notes.txt`.
 type State = BTreeMap<BString, BString>;
 
 /// The serialized form of an armed tripwire. Names and values may be any bytes, so they are escaped.

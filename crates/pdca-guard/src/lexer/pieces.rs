@@ -1,8 +1,8 @@
-//! Puts a word together from pieces.
+//! Assembles a word from pieces.
 
 use super::{Piece, Word};
 
-/// Pieces of a word that is being read.
+/// The pieces of a word that is being read.
 #[derive(Default)]
 pub(super) struct Pieces(pub(super) Vec<Piece>);
 

@@ -8,7 +8,7 @@ pub(crate) enum Token {
     Redirect(Redirect),
 }
 
-/// What ends a simple command.
+/// An operator that ends a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     /// `;`, `;;`, `&`, `&&`, `||` or a newline.
@@ -41,7 +41,7 @@ pub(crate) enum RedirectKind {
     Text,
 }
 
-/// A word as pieces that are expanded one after another.
+/// A word as a sequence of pieces to expand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) Vec<Piece>);
 
@@ -55,7 +55,7 @@ pub(crate) enum Piece {
         name: String,
         /// The word behind `:-`, `-`, `:=` or `=`.
         default: Option<Word>,
-        /// The expansion is more than the value, such as `${x%y}`.
+        /// True if the expansion modifies the value, as in `${x%y}`.
         altered: bool,
         quoted: bool,
     },
@@ -68,12 +68,12 @@ pub(crate) enum Piece {
     Process {
         script: String,
     },
-    /// Arithmetic and the like: its value is not computed, but what is in it is looked at.
+    /// Arithmetic and the like: the value is not computed, but the commands in it are walked.
     Opaque(Word),
 }
 
 impl Word {
-    /// The text of a word that is nothing but unquoted text.
+    /// Returns the text of a word that consists of unquoted text only.
     pub(crate) fn bare(&self) -> Option<&str> {
         match self.0.as_slice() {
             [Piece::Text { text, quoted: false }] => Some(text),

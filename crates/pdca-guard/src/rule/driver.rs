@@ -1,4 +1,4 @@
-//! The driver itself: a builder may ask it and never drives it.
+//! `pdca` itself: a builder may query it but not run it.
 
 use super::line;
 use crate::answer::Refusal;

@@ -1,4 +1,4 @@
-//! Files: a builder writes its own checkout, its notes and temporary directories.
+//! Files: a builder writes to its own checkout, its notes and temporary directories.
 
 use super::{is_unknown, line};
 use crate::answer::Refusal;
@@ -8,9 +8,9 @@ use crate::walk::Walk;
 const INSTEAD: &str =
     "write in your own checkout ($PDCA_WORKTREE), your notes ($PDCA_OUTPUT) or $TMPDIR";
 
-/// Which arguments of a program name what it writes.
+/// The arguments of a program that name written files.
 enum Written {
-    /// All that are no options.
+    /// All that are not options.
     All,
     /// All but the first.
     AllButFirst,
@@ -109,7 +109,7 @@ fn paths<'a>(written: &Written, args: &'a [String]) -> Vec<&'a str> {
     }
 }
 
-/// Judges writing `path`, as a part of `whole`.
+/// Judges a write to `path` by the command `whole`.
 pub(crate) fn write(path: &str, whole: &str, walk: &mut Walk<'_>) -> Result<(), Refusal> {
     if is_unknown(path) {
         walk.not_seen(format!("which file `{whole}` writes is not known"));

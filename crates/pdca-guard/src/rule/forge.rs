@@ -1,4 +1,4 @@
-//! Forge clients: a builder may look, and speaks for nobody.
+//! Forge clients: a builder may read from a forge but not change it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::walk::Walk;
 
 const INSTEAD: &str = "leave the change in the checkout and write what is to be said into build-notes.md; `pdca publish` speaks with the forge";
 
-/// Commands that only read, as `noun verb`; a verb of `*` is all of them.
+/// Read-only commands, as `noun verb`; `*` means every verb.
 const GH: &[(&str, &[&str])] = &[
     ("pr", &["list", "ls", "view", "diff", "checks", "status", "checkout", "co"]),
     ("issue", &["list", "ls", "view", "status"]),
@@ -85,7 +85,7 @@ const TEA: &[(&str, &[&str])] = &[
     ("whoami", &["*"]),
 ];
 
-/// Commands of hub that are its own and no git command.
+/// Commands of hub itself; it passes all others to git.
 const HUB_OWN: &[&str] = &[
     "pull-request",
     "fork",
@@ -146,7 +146,7 @@ pub(crate) fn judge(
     ))
 }
 
-/// `gh api` and `glab api`: a request that only reads is allowed.
+/// Judges `gh api` and `glab api`: a request that only reads is allowed.
 fn api(whole: &str, args: &[String]) -> Result<(), Refusal> {
     let method = option_value(args, &["-X", "--method"]).map(str::to_ascii_uppercase);
     let has_fields = args.iter().any(|arg| {
@@ -188,14 +188,14 @@ fn api(whole: &str, args: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a GraphQL document has a mutation outside of its comments.
+/// Returns true if a GraphQL document contains a mutation outside of comments.
 fn mutates(query: &str) -> bool {
     query.lines().filter(|line| !line.trim_start().starts_with('#')).any(|line| {
         line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == "mutation")
     })
 }
 
-/// `curl` and its like, spoken to a forge's interface.
+/// Judges `curl` and the like: a request to the API of a forge may only read.
 pub(crate) fn request(program: &str, args: &[String]) -> Result<(), Refusal> {
     let is_forge = |arg: &String| {
         let arg = arg.trim_start_matches("https://").trim_start_matches("http://");

@@ -1,7 +1,7 @@
-//! What of git a builder leaves alone: everything that leaves the checkout or unties it from the driver.
+//! git: a builder must not use commands that reach beyond its checkout or bypass the driver's configuration.
 //!
-//! `git fetch` is allowed. It only reads from a remote, and a lane is a repository of its own, so that no branch of
-//! the user's moves by it; builders need it to look at history.
+//! `git fetch` is allowed. It only reads from a remote, and a lane is a repository of its own, so no branch of the
+//! user's moves; builders need it to read history.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const COMMIT: &str = "commit in this checkout and stop there; the driver takes t
 const OWN: &str = "work in your own checkout ($PDCA_WORKTREE) only";
 const CONFIG: &str = "leave git's configuration and hooks as they are; pass what you need with `git -c` for one command";
 
-/// Subcommands that only look, wherever they are used.
+/// Subcommands that only read, in any repository.
 const READING: &[&str] = &[
     "annotate",
     "blame",
@@ -83,7 +83,7 @@ const READING: &[&str] = &[
     "symbolic-ref",
 ];
 
-/// Subcommands that only look unless they are given something to change.
+/// Subcommands that only read with these arguments or none.
 const ONLY_BARE: &[(&str, &[&str])] = &[
     (
         "branch",
@@ -115,7 +115,7 @@ const ONLY_BARE: &[(&str, &[&str])] = &[
     ("reflog", &["show"]),
 ];
 
-/// What stands before the subcommand.
+/// The options before the subcommand.
 #[derive(Default)]
 struct Before<'a> {
     /// Directories named with `-C`, `--git-dir` and `--work-tree`.
@@ -205,7 +205,7 @@ fn split(args: &[String]) -> (Before<'_>, &[String]) {
     (before, args.get(at..).unwrap_or_default())
 }
 
-/// What an alias of this name stands for: set on the command line, in the environment, or in the configuration.
+/// Returns the expansion of an alias, from the command line, the environment or the configuration.
 fn alias(
     subcommand: &str,
     before: &Before<'_>,
@@ -232,7 +232,7 @@ fn alias(
     set.or_else(from_env).or_else(|| if is_builtin { None } else { (walk.git_alias)(subcommand) })
 }
 
-/// Whether git has a subcommand of this name, which no alias can replace.
+/// Returns true if git has a subcommand of this name, which no alias can replace.
 fn is_known(subcommand: &str) -> bool {
     const CHANGING: &[&str] = &[
         "add",
@@ -271,7 +271,7 @@ fn is_known(subcommand: &str) -> bool {
     READING.contains(&subcommand) || CHANGING.contains(&subcommand)
 }
 
-/// Judges what an alias stands for, with the arguments behind it.
+/// Judges the expansion of an alias, with the arguments after it.
 fn follow(
     alias: &str,
     rest: &[String],
@@ -293,11 +293,11 @@ fn follow(
         child.cwd = child.resolve(dir);
     }
     child.assign(assigned);
-    // An alias may name an alias; the depth of scripts ends what goes round in circles.
+    // An alias may expand to an alias; the limit on nested scripts ends a cycle.
     child.script(&text, None).map(drop)
 }
 
-/// Settings that make git run other programs or other hooks than the driver expects.
+/// Refuses settings with which git would run other programs or hooks than the driver expects.
 fn judge_setting(setting: &str, whole: &str) -> Result<(), Refusal> {
     let key = setting.split('=').next().unwrap_or_default().to_ascii_lowercase();
     if key == "core.hookspath" || key.starts_with("credential.") || key.starts_with("include") {
@@ -386,7 +386,7 @@ fn judge_worktree(
                 .skip_while(|arg| *arg != action)
                 .skip(1)
                 .filter(|arg| !arg.starts_with('-'));
-            // `-b name` takes a value that looks like a path.
+            // The value of `-b` looks like a path.
             let named = option_value(rest, &["-b", "-B", "--reason"]);
             let path = paths.find(|arg| Some(arg.as_str()) != named);
             match path.and_then(|path| walk.resolve(path)) {
@@ -415,7 +415,7 @@ fn is_reading(subcommand: &str, rest: &[String]) -> bool {
     }
 }
 
-/// A repository elsewhere may be read and not changed.
+/// Judges the directory of a command: another repository may be read but not changed.
 fn judge_place(
     subcommand: &str,
     rest: &[String],

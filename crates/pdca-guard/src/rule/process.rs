@@ -1,4 +1,4 @@
-//! Signals: what runs the builder is not the builder's to end.
+//! Signals: a builder must not end the processes that run it.
 
 use super::{line, names_driver};
 use crate::answer::Refusal;
@@ -31,7 +31,7 @@ pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The arguments that say who gets the signal.
+/// Returns the arguments that name the receivers of a signal.
 fn targets<'a>(program: &str, args: &'a [String]) -> Vec<&'a str> {
     let mut targets = Vec::new();
     let mut at = 0;
@@ -41,7 +41,7 @@ fn targets<'a>(program: &str, args: &'a [String]) -> Vec<&'a str> {
         match arg.as_str() {
             "--" if options => options = false,
             "-s" | "-n" | "--signal" | "-u" | "-t" | "-g" | "-P" if options => at += 1,
-            // The first is a signal, and `kill -9 -1` is everybody.
+            // The first argument is a signal; a later `-1`, as in `kill -9 -1`, means every process.
             "-1" if program == "kill" && at > 1 => targets.push("-1"),
             _ if options && arg.starts_with('-') => {}
             _ => targets.push(arg),

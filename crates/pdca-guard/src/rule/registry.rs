@@ -1,4 +1,4 @@
-//! Publishing: nothing that a builder makes goes to a registry.
+//! Registries: a builder must not publish packages or images.
 
 use super::{asks_for_help, line};
 use crate::answer::Refusal;
@@ -6,7 +6,7 @@ use crate::nested::{behind_options, option_value};
 
 const INSTEAD: &str = "build and test the package here; a person publishes it after sign-off";
 
-/// What of a program publishes: a path of subcommands each.
+/// The subcommands of each program that publish.
 const PUBLISHING: &[(&[&str], &[&[&str]])] = &[
     (
         &["npm", "pnpm", "bun", "cnpm"],
@@ -74,7 +74,7 @@ const PUBLISHING: &[(&[&str], &[&[&str]])] = &[
     (&["snapcraft", "charmcraft"], &[&["upload"], &["push"], &["release"]]),
 ];
 
-/// Options that take a value as an argument of its own, before a subcommand.
+/// Options before a subcommand that take their value as the next argument.
 const WITH_VALUE: &[&str] = &[
     "--prefix",
     "-C",
@@ -135,7 +135,7 @@ pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
     };
     let words = subcommands(program, args);
     let publishes = paths.iter().any(|path| match program {
-        // The goals of maven stand anywhere.
+        // Maven accepts its goals in any position.
         "mvn" | "mvnw" => path.iter().all(|goal| words.contains(goal)),
         _ => words.starts_with(path),
     });
@@ -145,7 +145,7 @@ pub(crate) fn judge(program: &str, args: &[String]) -> Result<(), Refusal> {
     refuse()
 }
 
-/// The arguments that are no options, toolchains or values of options.
+/// Returns the arguments that are neither options nor their values, nor toolchains.
 fn subcommands<'a>(program: &str, args: &'a [String]) -> Vec<&'a str> {
     let mut words = Vec::new();
     let mut rest = args;
@@ -163,7 +163,7 @@ fn subcommands<'a>(program: &str, args: &'a [String]) -> Vec<&'a str> {
     }
 }
 
-/// Whether the command only says what it would do.
+/// Returns true if the command is a dry run.
 fn is_rehearsal(args: &[String]) -> bool {
     args.iter().any(|arg| {
         matches!(
@@ -178,7 +178,8 @@ fn is_rehearsal(args: &[String]) -> bool {
     })
 }
 
-/// Whether it stays on this machine: `cargo release` without `--execute`, `cargo owner --list`, a copy to a directory.
+/// Returns true if the command stays on this machine: `cargo release` without `--execute`, `cargo owner --list`, a copy
+/// to a directory.
 fn is_local(program: &str, words: &[&str], args: &[String]) -> bool {
     let has = |option: &str| args.iter().any(|arg| arg == option);
     match (program, words) {

@@ -1,9 +1,9 @@
-//! What words and commands turn into: fields of a word, and output that is certain.
+//! Expansion of words into fields, and the known output of commands.
 
 use super::{DRIVER_PID, Output};
 use crate::rule;
 
-/// What a command surely prints.
+/// Returns the output of a command, if it is known.
 pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {
     let args = &cmdline[1..];
     let plain = || args.iter().filter(|arg| !arg.starts_with('-'));
@@ -27,7 +27,7 @@ pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {
         "pgrep" | "pidof" | "grep" | "egrep" | "rg" if names_driver() => {
             Some(DRIVER_PID.to_owned())
         }
-        // These pass on what matters about a process id, whatever else they do to the text.
+        // These may pass on a process id, whatever else they do to the text.
         "awk" | "cut" | "head" | "tail" | "sort" | "uniq" | "sed" | "tr" | "grep" | "xargs" => {
             stdin.filter(|text| text.contains(DRIVER_PID))
         }
@@ -36,7 +36,7 @@ pub(super) fn output_of(cmdline: &[String], stdin: Output) -> Output {
     }
 }
 
-/// What `printf` makes of a format and its values: the values in place of the directives, or behind it.
+/// Applies a `printf` format: values replace the directives, and further ones are appended.
 fn printed(format: &str, values: &[String]) -> String {
     let mut text = String::new();
     let mut values = values.iter();
@@ -64,7 +64,7 @@ fn printed(format: &str, values: &[String]) -> String {
     text
 }
 
-/// The words that a word with brace lists becomes.
+/// Expands the brace lists in a word.
 pub(super) fn braces(text: &str, depth: usize) -> Vec<String> {
     const MOST_WORDS: usize = 64;
     let whole = || vec![text.to_owned()];
@@ -99,7 +99,7 @@ pub(super) fn braces(text: &str, depth: usize) -> Vec<String> {
     whole()
 }
 
-/// The fields of a word that is being expanded.
+/// The fields of a word during its expansion.
 #[derive(Default)]
 pub(super) struct Fields {
     done: Vec<String>,
@@ -115,7 +115,7 @@ impl Fields {
         self.done.extend(self.current.take());
     }
 
-    /// Appends text that is split at blanks.
+    /// Appends text, split at blanks.
     pub(super) fn split(&mut self, text: &str) {
         if text.starts_with(char::is_whitespace) {
             self.next();
