@@ -1,0 +1,111 @@
+//! A request, whatever protocol it came in.
+
+use serde_json::Value;
+
+/// The protocols that are spoken here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Anthropic,
+    Responses,
+    Chat,
+    Gemini,
+}
+
+impl Protocol {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Protocol::Anthropic => "anthropic",
+            Protocol::Responses => "responses",
+            Protocol::Chat => "chat",
+            Protocol::Gemini => "gemini",
+        }
+    }
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) protocol: Protocol,
+    pub(crate) model: String,
+    pub(crate) stream: bool,
+    pub(crate) tools: Vec<Tool>,
+    /// All text of the request, one string a line.
+    pub(crate) text: String,
+    /// How many tool results it carries.
+    pub(crate) answered: usize,
+    /// The JSON Schema that the answer must have, where it asks for one.
+    pub(crate) form: Option<Value>,
+}
+
+/// Where each protocol has the schema of an answer.
+const FORMS: [&str; 4] = [
+    "/output_config/format/schema",
+    "/text/format/schema",
+    "/response_format/json_schema/schema",
+    "/generationConfig/responseJsonSchema",
+];
+
+/// A tool that the agent offers.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    /// The JSON Schema of its input; none where the input is free text.
+    pub(crate) schema: Option<Value>,
+}
+
+impl Ask {
+    pub(crate) fn new(
+        protocol: Protocol,
+        body: &Value,
+        stream: bool,
+        tools: Vec<Tool>,
+        is_result: fn(&Value) -> bool,
+    ) -> Self {
+        let model = body["model"].as_str().unwrap_or_default().to_owned();
+        let form = FORMS.iter().find_map(|pointer| body.pointer(pointer)).cloned();
+        let (text, answered) = (String::new(), 0);
+        let mut ask = Self { protocol, model, stream, tools, text, answered, form };
+        for part in ["system", "instructions", "systemInstruction", "messages", "input", "contents"]
+        {
+            ask.walk(&body[part], is_result);
+        }
+        ask
+    }
+
+    fn walk(&mut self, value: &Value, is_result: fn(&Value) -> bool) {
+        if is_result(value) {
+            self.answered += 1;
+        }
+        match value {
+            Value::String(text) => {
+                self.text.push_str(text);
+                self.text.push('\n');
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item, is_result)),
+            Value::Object(fields) => fields.values().for_each(|item| self.walk(item, is_result)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Puts the first absolute path of the request that ends in `/NAME` in the place of each `${NAME}`.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            let Some((name, tail)) = after.split_once('}') else { break };
+            filled.push_str(before);
+            filled.push_str(self.path(name).unwrap_or(name));
+            rest = tail;
+        }
+        filled + rest
+    }
+
+    fn path(&self, name: &str) -> Option<&str> {
+        let outside = |letter: char| letter.is_whitespace() || "`'\"<>()".contains(letter);
+        let ending = format!("/{name}");
+        self.text
+            .split(outside)
+            .map(|word| word.trim_end_matches([',', '.', ':', ';']))
+            .find(|word| word.starts_with('/') && word.ends_with(&ending))
+    }
+}

@@ -1,0 +1,190 @@
+//! `cargo xtask agents`: the real coding agents, in every role and with every fault, against a scripted model.
+//!
+//! 1. Pinned versions are installed below `target/agents/`. What cannot be installed is skipped, by name.
+//! 2. For each agent and each wall of the host a batch of two bundles is built and reviewed on two lanes, accepted, and a conflict is resolved.
+//! 3. For each agent and each fault of a provider one bundle is built, and the class of the ending is compared.
+//! 4. The table is printed, and with `--write` put into the page.
+//!
+//! The model is `fake-model` of the testkit: no account, no key, no network beyond the registries. The agents have a fresh home
+//! directory, and run as an ordinary user where this program is root and can become one.
+
+mod cell;
+mod fault;
+mod install;
+mod scene;
+mod work;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cell::{Cell, Verdict};
+use clap::ValueEnum;
+use fault::Fault;
+use install::Installed;
+use scene::Surroundings;
+
+use crate::{Outcome, Stopped, program};
+
+const PAGE: &str = "docs/reference/agents.md";
+const BEGIN: &str = "<!-- made by `cargo xtask agents --all --write`: begin -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Run the real coding agents against a scripted model
+///
+/// Installs pinned versions below `target/agents/` and needs the registries of npm and Python for that once.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Run all agents; claude and codex if not given
+    #[arg(long, conflicts_with = "agent")]
+    all: bool,
+    /// Run this agent (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    agent: Vec<Agent>,
+    /// Run this part alone
+    #[arg(long)]
+    only: Option<Part>,
+    /// Run this fault alone (may be repeated)
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
+    /// Put the table into the page
+    #[arg(long)]
+    write: bool,
+    /// Keep the directories of cells that differ
+    #[arg(long)]
+    keep: bool,
+    /// The directory that has `pdca` and `fake-model`; they are built if not given
+    #[arg(long, value_name = "DIR")]
+    bin_dir: Option<Utf8PathBuf>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Roles,
+    Faults,
+}
+
+/// An agent that has a preset.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Agent {
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+    Aider,
+}
+
+impl Agent {
+    /// The name of the preset and of the program.
+    fn name(self) -> &'static str {
+        match self {
+            Agent::Claude => "claude",
+            Agent::Codex => "codex",
+            Agent::Opencode => "opencode",
+            Agent::Gemini => "gemini",
+            Agent::Aider => "aider",
+        }
+    }
+
+    /// The version that is installed.
+    fn version(self) -> &'static str {
+        match self {
+            Agent::Claude => "2.1.325",
+            Agent::Codex => "0.166.0",
+            Agent::Opencode => "1.18.33",
+            Agent::Gemini => "0.61.0",
+            Agent::Aider => "0.86.2",
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
+    let chosen: Vec<Agent> = match (args.all, args.agent.as_slice()) {
+        (true, _) => Agent::value_variants().to_vec(),
+        (false, []) => vec![Agent::Claude, Agent::Codex],
+        (false, named) => named.to_vec(),
+    };
+    let bin_dir = match &args.bin_dir {
+        Some(dir) => dir.canonicalize_utf8()?,
+        None => build(root)?,
+    };
+    let mut skipped = Vec::new();
+    let mut installed = Vec::new();
+    for agent in chosen {
+        match install::install(agent, root)? {
+            Ok(program) => installed.push(program),
+            Err(why) => skipped.push(format!("{} is skipped: {why}", agent.name())),
+        }
+    }
+    let surroundings = Surroundings::find(bin_dir, &installed)?;
+    println!("agents run as {}", surroundings.user());
+    let mut cells = Vec::new();
+    for program in &installed {
+        cells.extend(tried(args, program, &surroundings)?);
+    }
+    println!("\n{}", cell::table(&cells));
+    skipped.iter().for_each(|line| println!("{line}"));
+    if args.write {
+        write(root, &cell::table(&cells))?;
+    }
+    let wrong = cells.iter().filter(|cell| cell.verdict() == Verdict::Differs).count();
+    println!("agents: {} cells, {wrong} differ, {} agents skipped", cells.len(), skipped.len());
+    Ok(if wrong == 0 { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Tries one agent in all cells that were asked for.
+fn tried(
+    args: &Args,
+    program: &Installed,
+    surroundings: &Surroundings,
+) -> Result<Vec<Cell>, Stopped> {
+    let mut cells = Vec::new();
+    if args.only != Some(Part::Faults) {
+        for wall in scene::walls() {
+            cells.extend(work::try_roles(program, wall, surroundings, args.keep)?);
+        }
+    }
+    if args.only != Some(Part::Roles) {
+        for fault in Fault::value_variants() {
+            if args.fault.is_empty() || args.fault.contains(fault) {
+                cells.push(fault::try_fault(program, *fault, surroundings, args.keep)?);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Builds the programs of this workspace and returns their directory.
+fn build(root: &Utf8Path) -> Result<Utf8PathBuf, Stopped> {
+    let words = ["build", "--workspace", "--bin", "pdca", "--bin", "fake-model"];
+    if !program::succeeds("cargo", &words, &[], root)? {
+        return Err("pdca and fake-model cannot be built".into());
+    }
+    Ok(root.join("target/debug"))
+}
+
+/// Replaces what is between the marks of the page.
+fn write(root: &Utf8Path, table: &str) -> Result<(), Stopped> {
+    let path = root.join(PAGE);
+    let text = fs_err::read_to_string(&path)?;
+    fs_err::write(&path, replaced(&text, table).ok_or("the page has no marks for the table")?)?;
+    println!("{PAGE} is written");
+    Ok(())
+}
+
+fn replaced(text: &str, table: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_takes_the_place_of_the_one_before() {
+        let page = format!("# Agents\n\n{BEGIN}old\n{END}\nmore\n");
+        let once = replaced(&page, "| a |\n").unwrap();
+        assert_eq!(once, format!("# Agents\n\n{BEGIN}\n| a |\n\n{END}\nmore\n"));
+        assert_eq!(replaced(&once, "| a |\n").unwrap(), once);
+        assert_eq!(replaced("# Agents\n", "| a |\n"), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! An agent whose provider fails it.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::{
+    cell::{Cell, Verdict},
+    install::Installed,
+    scene::{self, Scene, Surroundings},
+    work::ROLES,
+};
+use crate::Stopped;
+
+/// What goes wrong at the provider, for as long as the agent asks.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Unauthorized,
+    RateLimit,
+    RetryAfter,
+    Overloaded,
+    UsageLimit,
+    Context,
+    Cut,
+    Stall,
+    Refused,
+}
+
+impl Fault {
+    fn name(self) -> &'static str {
+        match self {
+            Fault::Unauthorized => "401",
+            Fault::RateLimit => "429",
+            Fault::RetryAfter => "429 with retry-after",
+            Fault::Overloaded => "overloaded",
+            Fault::UsageLimit => "usage limit until a time",
+            Fault::Context => "context too long",
+            Fault::Cut => "cut stream",
+            Fault::Stall => "stalled stream",
+            Fault::Refused => "refused connection",
+        }
+    }
+
+    /// The class that the ending has to have.
+    fn class(self) -> &'static str {
+        match self {
+            Fault::Unauthorized => "auth",
+            Fault::RateLimit | Fault::RetryAfter | Fault::Overloaded | Fault::UsageLimit => {
+                "throttled"
+            }
+            Fault::Context => "context-too-long",
+            Fault::Stall => "stalled",
+            Fault::Cut | Fault::Refused => "crashed",
+        }
+    }
+
+    /// The part of the model's script; none where there is no model.
+    fn script(self) -> Option<&'static str> {
+        match self {
+            Fault::Unauthorized => Some("kind = \"unauthorized\"\n"),
+            Fault::RateLimit => Some("kind = \"rate-limit\"\n"),
+            Fault::RetryAfter => Some("kind = \"rate-limit\"\nretry_after = 1\n"),
+            Fault::Overloaded => Some("kind = \"overloaded\"\n"),
+            Fault::UsageLimit => Some("kind = \"usage-limit\"\n"),
+            Fault::Context => Some("kind = \"context\"\n"),
+            Fault::Cut => Some("kind = \"cut\"\n"),
+            Fault::Stall => Some("kind = \"stall\"\n"),
+            Fault::Refused => None,
+        }
+    }
+}
+
+/// Has one bundle built while the fault lasts.
+pub(super) fn try_fault(
+    program: &Installed,
+    fault: Fault,
+    surroundings: &Surroundings,
+    keep: bool,
+) -> Result<Cell, Stopped> {
+    let agent = program.agent;
+    let script = fault.script().map(|fault| format!("{ROLES}\n[[fault]]\n{fault}"));
+    let scene = Scene::new(surroundings, agent, script.as_deref())?;
+    let wall = scene::walls()[0];
+    let leaf = format!(
+        "[leaves.builder]\nagent = \"{}\"\nsandbox = \"{wall}\"\ntimeout_secs = 120\nstall_secs = 30\n\
+         throttled = {{ backoff_secs = 1, max_wait_secs = 1 }}\n",
+        agent.name()
+    );
+    scene.workspace(&leaf, &["7"])?;
+    let started = Instant::now();
+    let ran = scene.pdca(&["run", "7"])?;
+    let cell = Cell {
+        agent,
+        what: fault.name().to_owned(),
+        expected: fault.class(),
+        observed: class(&scene.events()?),
+        requests: scene.requests(None),
+        seconds: started.elapsed().as_secs(),
+    };
+    println!("{} {}: {}", agent.name(), cell.what, cell.observed);
+    if cell.verdict() == Verdict::Differs {
+        println!("exit code {}\n{}", ran.code, ran.text);
+        if keep {
+            println!("kept: {}", scene.keep());
+        }
+    }
+    Ok(cell)
+}
+
+/// How the builder ended by the events of its run.
+fn class(events: &[Value]) -> String {
+    let of = |kind: &str| {
+        let builder = |event: &&Value| event["event"] == kind && event["role"] == "builder";
+        events.iter().rfind(builder)
+    };
+    if of("leaf_throttled").is_some() {
+        return "throttled".to_owned();
+    }
+    match of("leaf_ended") {
+        Some(event) => match event["class"].as_str() {
+            Some(class) => class.to_owned(),
+            None => format!("no class, {}", event["ending"].as_str().unwrap_or("no ending")),
+        },
+        None => "no ending".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_ending_of_the_builder_says_the_class() {
+        let ended =
+            |role: &str, class: &str| json!({"event": "leaf_ended", "role": role, "class": class});
+        assert_eq!(
+            class(&[
+                ended("builder", "crashed"),
+                ended("builder", "auth"),
+                ended("reviewer", "done")
+            ]),
+            "auth"
+        );
+        assert_eq!(
+            class(&[
+                json!({"event": "leaf_throttled", "role": "builder"}),
+                ended("builder", "crashed")
+            ]),
+            "throttled"
+        );
+        assert_eq!(class(&[]), "no ending");
+    }
+}
