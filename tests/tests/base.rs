@@ -127,7 +127,7 @@ fn a_base_that_cannot_be_decided_is_told_and_stops_nobody() {
     scene.brief("1", &[]);
     let told = scene.pdca(&["run", "1", "--json"]).expect(0);
     assert_eq!(told.json()["bases"][0]["verdict"], "undecided", "{}", told.out);
-    assert!(told.err.contains("could not be found out"), "{}", told.err);
+    assert!(told.err.contains("alone came to no verdict"), "{}", told.err);
     assert_eq!(scene.state("1"), "AWAITING_SIGNOFF");
 }
 

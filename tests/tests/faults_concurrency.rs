@@ -183,7 +183,7 @@ fn c12_a_checkout_that_is_removed_while_it_is_worked_in_stops_its_bundle_until_a
     assert_eq!(driver.wait(), 104);
     assert_eq!((scene.state("7"), scene.state("8")), ("PLANNED".into(), "AWAITING_SIGNOFF".into()));
     let again = scene.pdca(&["run", "7"]).expect(104);
-    assert!(again.err.contains("removed while it was worked in"), "{}", again.err);
+    assert!(again.err.contains("removed while in use"), "{}", again.err);
     assert!(again.err.contains("pdca unblock 7"), "{}", again.err);
     assert_eq!(scene.calls().iter().filter(|call| *call == "builder 7").count(), 1);
     scene.check_oracles(&before);

@@ -37,7 +37,7 @@ fn code_of_the_patch_that_a_gate_runs_cannot_sign_the_bundle() {
         } else {
             let ran = ran.expect(1);
             assert!(
-                ran.err.contains("written where it must not be while the gates ran"),
+                ran.err.contains("files outside the checkout changed while the gates ran"),
                 "{}",
                 ran.err
             );
@@ -88,7 +88,7 @@ fn a_breach_that_a_dead_driver_saw_begin_is_found_by_the_next_one() {
     scene.brief("7", &[]);
     scene.pdca_with(&[("PDCA_CRASH_AT", "guard-done")], &["run", "7"]).expect(137);
     let ran = scene.pdca(&["run", "7"]).expect(1);
-    assert!(ran.err.contains("written where it must not be"), "{}", ran.err);
+    assert!(ran.err.contains("files outside the checkout changed"), "{}", ran.err);
     assert_eq!(scene.ended(), ["builder 7"]);
 }
 

@@ -44,7 +44,7 @@ pub enum AdmissionError {
         path: Utf8PathBuf,
     },
     /// A child of an earlier driver is still alive.
-    #[error("what an earlier driver started is still running")]
+    #[error("a child of an earlier driver is still running")]
     StillRunning(#[source] LivenessLockError),
     /// The lock file cannot be used, or the filesystem does not support locks.
     #[error("cannot lock `{path}`")]

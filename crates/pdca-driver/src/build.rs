@@ -163,7 +163,8 @@ fn call_builder(
         // without failing the bundle.
         tell_of_primary(cx, bundle, Role::Builder.as_str(), &written);
         for one in &planted {
-            let text = format!("somebody wrote into the bundle, and it does not count: {one}");
+            let text =
+                format!("another process wrote into the bundle; the file does not count: {one}");
             cx.warn(bundle, text);
         }
         return Ok(outcome);

@@ -68,14 +68,14 @@ pub enum CheckoutError {
     #[error("the private checkout fails")]
     Lane(#[from] LaneError),
     /// The checkout was removed while in use. Uncommitted work in it is lost.
-    #[error("the private checkout {path} was removed while it was worked in")]
+    #[error("the private checkout {path} was removed while in use")]
     Lost { path: Utf8PathBuf },
     #[error("the target's objects cannot be used")]
     Objects(#[source] StoreError),
     #[error("the ref that keeps the work cannot be moved")]
     Ref(#[source] RefError),
     /// The record of the attempt names a target that is no longer configured.
-    #[error("the target `{name}` is not configured any more")]
+    #[error("the target `{name}` is no longer configured")]
     Unconfigured { name: String },
     /// The record of the attempt names something that is no commit id.
     #[error("the record of the attempt names {given:?}, which is no commit id")]
@@ -197,7 +197,7 @@ pub(crate) fn claim_checkout(
         cx.effects.perform("claim", claim)?;
     }
     if let Some(aside) = bench.lane.moved_aside() {
-        cx.warn(bundle, format!("the checkout was no repository any more; it was kept as {aside}"));
+        cx.warn(bundle, format!("the checkout was no longer a repository; it is kept as {aside}"));
     }
     // A single lane shares its names with nothing.
     let lane_env = cx.slot().map(|_| take_names(cx, &mut bench)).transpose()?;

@@ -172,7 +172,7 @@ fn blamed(error: &BeatError) -> Option<(&'static str, String, Option<Utf8PathBuf
             Some(("builder", why, Some(log.clone())))
         }
         BeatError::Breach { role, log, .. } => {
-            Some((role, "something was written outside the checkout".to_owned(), Some(log.clone())))
+            Some((role, "files outside the checkout changed".to_owned(), Some(log.clone())))
         }
         BeatError::EmptyPatch => Some(("patch", "patch.diff changes nothing".to_owned(), None)),
         BeatError::Stale { base, .. } => {

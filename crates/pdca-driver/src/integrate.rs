@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The contents of a branch are read from git each time. A driver that follows one that died folds to the
-//! same ids, finds the verdicts that were paid for, and lands nothing twice.
+//! same ids, reuses the cached verdicts, and lands nothing twice.
 
 mod base;
 mod conflict;
@@ -54,17 +54,17 @@ pub use reopen::{
 pub use sealing::{Hand, Sealing, SealingError, seal};
 pub(crate) use shared::{Shared, share, shared};
 
-/// The id that stands for all bundles together in events. It looks like no id that people give.
+/// The id that stands for all bundles together in events. It cannot be an id that a person gives.
 const SCOPE: &str = "integrate+";
 
-/// A bundle that stands for something else in events.
+/// Returns a bundle that stands for a combination or a base in events.
 fn stand_in(bundles: &BundleRoot, name: &str) -> Bundle {
     let id = name.parse().expect("because it is letters and a sign that ids may have");
     bundles.bundle(&id)
 }
 
 impl WorkspaceConfig {
-    /// The part of the workspace that the merge queue works on.
+    /// Returns the part of the workspace that the merge queue works on.
     pub fn queue(&self) -> QueueWorkspace {
         QueueWorkspace {
             dirs: self.dirs.clone(),
@@ -74,7 +74,7 @@ impl WorkspaceConfig {
     }
 }
 
-/// Says what an integration of this branch would do.
+/// Predicts an integration of this branch. Changes nothing.
 pub fn dry_run(
     config: &WorkspaceConfig,
     branch: &TargetBranch,
@@ -89,7 +89,7 @@ pub fn dry_run(
     )
 }
 
-/// Every integration that is not over, the newest first, each with what follows for it.
+/// Returns the active integrations, the newest first, each with the next action.
 pub fn unfinished_integrations(
     config: &WorkspaceConfig,
     branches: &TargetBranches,
@@ -103,7 +103,7 @@ pub fn unfinished_integrations(
 }
 
 impl Driver<'_> {
-    /// Integrates what is sealed for a branch. The caller is admitted to the workspace.
+    /// Integrates the sealed changes of a branch. The caller must be admitted to the workspace.
     pub fn integrate(
         &self,
         branch: &TargetBranch,

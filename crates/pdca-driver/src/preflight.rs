@@ -225,7 +225,7 @@ fn at_least_one(number: u32) -> NonZeroU32 {
 fn uncapped(cap: Option<u64>, support: Result<(), String>) -> Option<String> {
     let (cap, why) = (cap?, support.err()?);
     Some(format!(
-        "the memory of leaves and gates is to be capped at {} MiB, and cannot be seen here ({why}): nothing holds it",
+        "the memory limit of {} MiB for leaves and gates cannot be enforced here ({why})",
         cap >> 20
     ))
 }
@@ -242,9 +242,9 @@ fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU
     match &room.disk {
         _ if min_free == 0 => {}
         Ok(free) => fit.short = below(*free, min_free),
-        Err(error) => fit.remarks.push(format!(
-            "how much is free on the disk cannot be measured ({error}): nothing watches it"
-        )),
+        Err(error) => fit
+            .remarks
+            .push(format!("free disk space cannot be measured ({error}): it is not checked")),
     }
     match &room.memory {
         _ if lane_memory == 0 => {}
@@ -263,7 +263,7 @@ fn fit(wanted: NonZeroU32, room: &Room, limits: (u64, u64), processors: NonZeroU
         Err(error) => {
             fit.lanes = wanted.min(processors);
             fit.remarks.push(format!(
-                "how much memory is available cannot be measured ({error}): {} of {wanted} lanes, as many as processors at most",
+                "available memory cannot be measured ({error}): {} of {wanted} lanes, at most one per processor",
                 fit.lanes
             ));
         }

@@ -1,14 +1,14 @@
-//! An accepted change becomes known outside: a branch, a draft pull request, a comment.
+//! Publishes an accepted change: a branch, a draft pull request, a comment.
 //!
 //! ```text
-//! WorkspaceConfig::dossier ─► what is published, where, under which key; nothing is changed yet
-//! Driver::publish ─► look outside ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark
-//! WorkspaceConfig::rehearse_publishing ─► the same as far as looking goes
+//! inputs ─► the change, its destination and its key; nothing is changed yet
+//! publish_accepted ─► look at the forge ─ texts ─ gates ─ push ─ pull request ─ comment ─ ready mark
+//! rehearse_publishing ─► the same, up to looking
 //! ```
 //!
-//! Each thing outside is looked up by its key before it is asked for, and written into `publish.json`
-//! before and after. So a driver that died anywhere is followed by one that finds what is there and
-//! goes on, and nothing is there twice. The user's checkout plays no part: the commit is made in the
+//! Each thing on the forge is looked up by its key before it is created, and recorded in `publish.json`
+//! before and after. So after a crash at any point the next driver finds what exists and
+//! continues, and nothing is created twice. The user's checkout is not used: the commit is made in the
 //! object store, and the gates run in a lane.
 
 mod forge;
@@ -35,75 +35,68 @@ pub use rehearsal::{Rehearsal, Would, rehearse_publishing};
 use forge::Forge;
 use messages::Messages;
 
-/// What is asked of publishing.
+/// Settings and options of one publication.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
-    /// What `[publish]` says.
+    /// The `[publish]` table.
     pub settings: &'a PublishSettings,
-    /// Whether the pull request is to be marked as ready.
+    /// Marks the pull request as ready for review.
     pub ready: bool,
 }
 
-/// What is out.
+/// The result of publishing a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// The bundle.
     pub id: BundleId,
-    /// The key under which everything is found.
+    /// The key that marks everything on the forge.
     pub key: String,
-    /// Where the branch is.
     pub remote: String,
-    /// The branch.
     pub branch: String,
-    /// The commit that is offered.
+    /// The pushed commit.
     pub commit: String,
-    /// The number of the pull request.
     pub number: u64,
-    /// The address of the pull request.
     pub url: String,
-    /// Where the pull request stands.
     pub state: PullState,
-    /// What became of the comment.
     pub comment: Told,
-    /// What was done just now, in order; nothing where all was out already.
+    /// The steps of this call, in order; empty if everything was published before.
     pub news: Vec<News>,
 }
 
-/// What became of the comment.
+/// The state of the comment on the issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// It is there.
+    /// The comment exists.
     Posted {
-        /// Its address, where the tracker tells it.
+        /// Its address, if the tracker gives one.
         url: Option<String>,
     },
-    /// Nobody wants one.
+    /// Comments are turned off.
     Off,
-    /// The bundle's id is no number of an issue of the forge.
+    /// The bundle's id is not the number of an issue of the forge.
     NoIssue,
 }
 
-/// Something that publishing did.
+/// A step of publishing that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// Texts were written that were not there.
+    /// Missing texts were written.
     Messages,
     /// The gates ran again, and passed.
     Gated,
     /// The branch was pushed.
     Pushed,
-    /// The pull request was opened, or found to be open before anybody had heard of it.
+    /// The pull request was opened, or one that an earlier driver opened was found.
     Opened,
-    /// The pull request was opened again, after its branch had gone away.
+    /// The pull request was opened again, after its branch had disappeared.
     Reopened,
-    /// The comment was posted, or found to be posted before anybody had heard of it.
+    /// The comment was posted, or one that an earlier driver posted was found.
     Commented,
     /// The pull request was marked as ready.
     Ready,
 }
 
 impl News {
-    /// In one word.
+    /// Returns the word for `--json`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Messages => "texts",
@@ -117,165 +110,110 @@ impl News {
     }
 }
 
-/// Why a bundle is not published, or not to the end. What went out before is out, and is found again.
+/// The reason a bundle is not published, or not completely. Whatever was published stays, and is found again.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// It was told to stop.
+    /// Cancellation was requested.
     #[error("interrupted")]
     Interrupted,
-    /// Nobody has accepted it.
+    /// The bundle is not accepted.
     #[error("{id} is {state}, and only what was accepted is published")]
-    NotAccepted {
-        /// The bundle.
-        id: BundleId,
-        /// Where it stands.
-        state: State,
-    },
-    /// It was closed without a change.
+    NotAccepted { id: BundleId, state: State },
+    /// The bundle was closed without a change.
     #[error("{id} was closed without a change: there is nothing to publish")]
-    NoChange {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// It was accepted without a seal.
+    NoChange { id: BundleId },
+    /// The bundle was accepted without a seal.
     #[error("{id} was accepted without a seal")]
-    Unsealed {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// What is there is not what was sealed.
+    Unsealed { id: BundleId },
+    /// The change differs from the sealed one.
     #[error("{id} is not what was sealed: {why}")]
     Drifted {
-        /// The bundle.
         id: BundleId,
-        /// In what.
+        /// The difference.
         why: String,
     },
-    /// It is in the branch already that it is meant for.
+    /// The change is already in its target branch.
     #[error("{id} is in {branch} already, as {commit}")]
     Landed {
-        /// The bundle.
         id: BundleId,
-        /// The branch.
         branch: String,
         /// The commit that brought it.
         commit: String,
     },
-    /// It is not known where the change belongs, or where it stands.
+    /// The target branch of the change, or its state there, cannot be determined.
     #[error(transparent)]
     TargetBranch(#[from] TargetBranchError),
-    /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// No repository is under change.
     #[error("no target is configured that {id} could be published to")]
-    NoTarget {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// It is not known where the forge has the repository.
+    NoTarget { id: BundleId },
+    /// The repository on the forge is not configured.
     #[error("the target `{target}` has no `repo` of the form owner/repo")]
-    NoRepository {
-        /// The target.
-        target: String,
-    },
-    /// There is no name for the branch.
+    NoRepository { target: String },
+    /// The name of the branch is invalid.
     #[error("the branch of {id} has no name")]
-    Branch {
-        /// The bundle.
-        id: BundleId,
-        /// Why not.
-        source: BranchFlaw,
-    },
-    /// The branch would be the one that the change is meant for.
+    Branch { id: BundleId, source: BranchFlaw },
+    /// The branch would be the target branch itself.
     #[error("{id} would be pushed to `{branch}`, the branch that it is meant for")]
-    OwnTarget {
-        /// The bundle.
-        id: BundleId,
-        /// The branch.
-        branch: String,
-    },
-    /// A text cannot be used.
+    OwnTarget { id: BundleId, branch: String },
     #[error("{file} of {id} cannot be used: it {flaw}")]
     Text {
-        /// The bundle.
         id: BundleId,
-        /// The file.
         file: &'static str,
-        /// What is wrong with it.
+        /// Completes "it …".
         flaw: &'static str,
     },
-    /// Rows that block are red.
+    /// Gating rows are red.
     #[error("gates are red: {}", rows.join("; "))]
     Red {
-        /// The rows, with what they said.
+        /// The rows with their reasons.
         rows: Vec<String>,
     },
-    /// Rows that block came to no verdict.
+    /// Gating rows came to no verdict.
     #[error("gates came to no verdict: {}", rows.join("; "))]
     Undecided {
-        /// The rows, with what they said.
+        /// The rows with their reasons.
         rows: Vec<String>,
     },
-    /// The branch is at a commit that we did not put there.
+    /// The branch is at a commit that was not pushed by this bundle.
     #[error("{branch} of {remote} is at {at}, which was not pushed from here")]
-    Foreign {
-        /// The remote.
-        remote: String,
-        /// The branch.
-        branch: String,
-        /// Where it is.
-        at: String,
-    },
-    /// The branch has a pull request that is not ours.
+    Foreign { remote: String, branch: String, at: String },
+    /// The branch has a pull request without this bundle's key.
     #[error("{branch} has a pull request that was not opened from here: {url}")]
-    ForeignPull {
-        /// The branch.
-        branch: String,
-        /// The pull request.
-        url: String,
-    },
-    /// Somebody closed the pull request.
+    ForeignPull { branch: String, url: String },
+    /// The pull request was closed by a person.
     #[error("{url} was closed")]
-    Closed {
-        /// The pull request.
-        url: String,
-    },
-    /// The remote did not take the branch.
+    Closed { url: String },
+    /// The remote refused the branch, or did not answer.
     #[error("{remote} did not take {branch}: {said}")]
     Remote {
-        /// The remote.
         remote: String,
-        /// The branch.
         branch: String,
-        /// What was said.
+        /// The output of git.
         said: String,
     },
-    /// The forge was not reached, or would not.
+    /// The forge was not reached, or refused.
     #[error(transparent)]
     Outside(ForgeError),
-    /// The tracker was not reached, or would not.
+    /// The tracker was not reached, or refused.
     #[error(transparent)]
     Tracker(ForgeError),
-    /// There is no commit to offer.
+    /// The commit for the branch cannot be made.
     #[error(transparent)]
     Offer(#[from] OfferError),
-    /// git could not be asked to push.
+    /// git could not be started for the push.
     #[error(transparent)]
     Push(#[from] PushError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody else has the bundle or the workspace.
+    /// Another process holds the bundle or the workspace.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The bundle cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A leaf or a gate could not be run.
+    /// A leaf or a gate failed.
     #[error(transparent)]
     Beat(Box<BeatError>),
 }
@@ -298,7 +236,7 @@ impl From<ForgeError> for PublishError {
     }
 }
 
-/// Publishes an accepted bundle, or finds what of it is out already.
+/// Publishes an accepted bundle, reusing what is already on the forge.
 pub fn publish_accepted(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -310,7 +248,7 @@ pub fn publish_accepted(
     if let Some(kept) = inputs.set_foreign_record_aside(bundle, cx.effects)? {
         cx.warn(bundle, format!("publish.json was not written here; it was kept as {kept}"));
     }
-    // Whatever can be found out is found out before anything is changed, here or there.
+    // Everything is looked up before anything is changed, here or on the forge.
     let forge = Forge::look(cx, bundle, &inputs, order)?;
     forge.require_free_way(&inputs)?;
     let mut news = Vec::new();
@@ -339,7 +277,7 @@ pub fn publish_accepted(
     })
 }
 
-/// A driver before this one may have died while a gate ran: compare before anything is believed.
+/// Compares the bundle with the guard of an earlier driver that may have died while a gate ran.
 fn require_untouched(cx: &Driver<'_>, bundle: &Bundle) -> Result<(), PublishError> {
     let written = relieve_guard(cx, bundle)?;
     if written.is_empty() {

@@ -61,7 +61,7 @@ pub struct Run {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The journal refused the record, or could not be written.
-    #[error("the run's journal cannot go on")]
+    #[error("the run's journal cannot be written")]
     Append(#[from] AppendError),
     /// The base is no commit id.
     #[error(transparent)]
@@ -69,7 +69,7 @@ pub enum RecordError {
     #[error("the run's inbox cannot be used")]
     Inbox(#[from] InboxError),
     /// Another driver took the run over. Nothing this driver does counts any longer.
-    #[error("somebody took run {run} over")]
+    #[error("run {run} was taken over by another driver")]
     TakenOver { run: RunId },
     /// The status files cannot be written.
     #[error(transparent)]

@@ -129,7 +129,7 @@ pub enum BeatError {
     #[error("the builder's patch cannot be taken; see {log}")]
     Patch { log: camino::Utf8PathBuf, source: pdca_lanes::ApplyError },
     /// Files outside the checkout changed while a leaf ran. They are not restored.
-    #[error("something was written where it must not be while the {role} ran; see {log}")]
+    #[error("files outside the checkout changed while the {role} ran; see {log}")]
     Breach { role: &'static str, log: camino::Utf8PathBuf, written: Vec<String> },
     /// The patch on disk is empty or missing.
     #[error("patch.diff changes nothing")]
@@ -188,11 +188,11 @@ impl Driver<'_> {
                 if drive.steps > 0
                     && let Err(error) = self.config.pace().store(bundle.id(), begun.elapsed())
                 {
-                    let text = format!("how long bundles take cannot be noted: {error}");
+                    let text = format!("its duration cannot be recorded: {error}");
                     self.tell(bundle, What::notice(text));
                 }
                 if let Err(error) = BeatFailures::of(self.config).forget(bundle.id()) {
-                    let text = format!("that it failed before cannot be forgotten: {error}");
+                    let text = format!("the record of earlier failures cannot be removed: {error}");
                     self.tell(bundle, What::notice(text));
                 }
                 self.tell(bundle, What::Halted { halt: drive.halt });
@@ -201,7 +201,7 @@ impl Driver<'_> {
             Err(error) => {
                 let note = || BeatFailures::of(self.config).note(bundle, error);
                 if let Err(error) = self.effects.perform("failure-noted", note) {
-                    self.warn(bundle, format!("that it failed cannot be noted: {error}"));
+                    self.warn(bundle, format!("the failure cannot be recorded: {error}"));
                 }
                 self.tell(bundle, What::Failed { error: chain(error) });
             }

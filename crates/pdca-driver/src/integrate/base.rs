@@ -1,15 +1,15 @@
-//! The branch by itself, gated once before a batch pays anybody.
+//! Gates the branch alone, once, before a batch calls any leaf.
 //!
 //! # Protocol
-//! 1. *Which*: the tip of every branch that a bundle of the plan is to be built on, and that may start now.
-//! 2. *Known*: the verdict about that tree is looked up where integrations keep theirs, so one pays for the
-//!    other. A green one that is known costs nothing.
-//! 3. *Gate*: the rows that judge a combination, in a checkout of an integration. Until the verdict is kept
-//!    the jobs of the rows stay: a driver that was killed is followed by one that does not pay twice.
-//! 4. *Confirm*: a red, known or new, is asked about once more. Only what is red twice stops a batch.
+//! 1. *Find* the tip of every branch that a bundle of the plan is built on and that may start now.
+//! 2. *Look up* the verdict about that tree in the cache of integrations, so that each profits from the
+//!    other. A known green costs nothing.
+//! 3. *Gate* with the rows that judge a combination, in a checkout of an integration. The jobs of the rows stay until
+//!    the verdict is stored: after a kill, the next driver runs no row twice.
+//! 4. *Confirm*: a red verdict, known or new, is repeated once. Only a base that is red twice stops a batch.
 //!
-//! Gates that nothing confines and that write the user's checkout stop a batch too: a bundle whose gates
-//! write the same once more would not be caught. What cannot be decided stops nobody: it is told, and the bundles' own gates say the same.
+//! An undecided base stops nothing: it is reported, and the
+//! bundles' own gates will say the same.
 
 use std::collections::BTreeMap;
 
@@ -31,12 +31,12 @@ use crate::step::{Step, step};
 use super::gate::gate_combination;
 use super::stand_in;
 
-/// What stands for the branch by itself in what is told. It looks like no id that people give.
+/// The id that stands for the branch alone in events. It cannot be an id that a person gives.
 const BASE_SCOPE: &str = "base+";
-/// How often a base must be red to stop a batch.
+/// The number of red verdicts that stop a batch.
 const REDS: u32 = 2;
 
-/// When the branch by itself is gated.
+/// The condition under which the branch alone is gated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateBase {
@@ -49,38 +49,31 @@ pub enum GateBase {
     Off,
 }
 
-/// What is known about a branch by itself.
+/// The verdict over a branch alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Base {
-    /// The name of the target.
     pub target: String,
-    /// The branch.
     pub branch: String,
-    /// Where it is.
     pub commit: String,
-    /// What the gates say.
     pub verdict: BaseVerdict,
-    /// How often gates ran for that.
+    /// The number of gate runs that this took; 0 if the verdict was cached.
     pub gate_runs: u32,
-    /// The rows that are red.
     pub rows: Vec<String>,
-    /// What they said, or why there is no verdict, one line each.
+    /// The reasons of the red rows, or of a missing verdict, one line each.
     pub evidence: Vec<String>,
-    /// Their logs.
     pub logs: Vec<Utf8PathBuf>,
-    /// The same rows with failing tests and a command that shows it again.
+    /// The red rows with failing tests and a command that reproduces each.
     pub red: Vec<RedRow>,
 }
 
-/// What the gates say about a branch by itself.
+/// The verdict of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseVerdict {
-    /// It is green.
     Green,
-    /// It is red, and was so twice.
+    /// Red twice.
     Red,
-    /// It could not be decided.
+    /// The gates came to no verdict.
     Undecided,
 }
 
@@ -99,7 +92,7 @@ impl Base {
         }
     }
 
-    /// Whether nothing is to be built on it: it is red.
+    /// Returns whether nothing may be built on it, because it is red.
     pub fn stops(&self) -> bool {
         match self.verdict {
             BaseVerdict::Red => true,
@@ -108,7 +101,7 @@ impl Base {
     }
 }
 
-/// Gates every branch that a bundle of the plan is about to be built on. An error is an interruption.
+/// Gates every branch that a bundle of the plan is about to be built on. Fails only if interrupted or on a panic.
 pub(crate) fn gate_bases(
     cx: &Driver<'_>,
     batch: &Batch,
@@ -129,7 +122,7 @@ pub(crate) fn gate_bases(
     })
 }
 
-/// The branches, each once. What cannot be found is told by whoever builds on it.
+/// Returns the branches, each once. One that cannot be found is reported when a bundle is built on it.
 fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBranch> {
     let frontier = Frontier::new(schedule);
     let mut places = BTreeMap::new();
@@ -156,7 +149,7 @@ fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBr
         let Ok(front) = TargetBranch::load(&queue, target, branch.as_deref(), Vec::new()) else {
             continue;
         };
-        // One brief may name the branch that another means by saying nothing.
+        // One brief may name the branch that is the default of another.
         let is_known =
             |other: &TargetBranch| (&other.target.name, &other.branch) == (&name, &front.branch);
         if !fronts.iter().any(is_known) {
@@ -166,7 +159,7 @@ fn bases_of(cx: &Driver<'_>, batch: &Batch, schedule: &Schedule) -> Vec<TargetBr
     fronts
 }
 
-/// What is known about one branch, after asking where it is not known.
+/// Returns the verdict over one branch, from the cache or from its gates, and emits it.
 fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, BeatError> {
     let (target, branch) = (front.target.name.clone(), front.branch.clone());
     let scope = Scope::Base { target, branch };
@@ -174,7 +167,7 @@ fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, B
     let base = match ask_about_base(&driver, front, slot) {
         Ok(base) => base,
         Err(IntegrateError::Interrupted) => return Err(BeatError::Interrupted),
-        // A checkout that cannot be had or the like is no fault of the branch.
+        // A checkout that cannot be claimed, or the like, says nothing about the branch.
         Err(error) => {
             let evidence = vec![chain(&error)];
             Base { evidence, ..Base::of(front, BaseVerdict::Undecided) }
@@ -192,7 +185,7 @@ fn gate_base(cx: &Driver<'_>, front: &TargetBranch, slot: u32) -> Result<Base, B
         }
         BaseVerdict::Undecided => What::Warning {
             text: format!(
-                "whether {at} is green by itself could not be found out: {}",
+                "the gates over {at} alone came to no verdict: {}",
                 base.evidence.join("; ")
             ),
         },
@@ -267,8 +260,8 @@ fn ask_about_base(
     Ok(base)
 }
 
-/// Where the rows over a branch leave their verdicts until that about the branch is kept. What was
-/// left there about another commit is of no use any more.
+/// Returns the directory for the verdicts of single rows until the verdict over the branch is stored. Leftovers
+/// about other commits are removed.
 fn base_jobs(cx: &Driver<'_>, front: &TargetBranch) -> Result<Utf8PathBuf, IntegrateError> {
     let place = format!("{}\0{}", front.target.name, front.branch);
     let name = &sha256_hex(place.as_bytes())[..16];
@@ -282,8 +275,8 @@ fn base_jobs(cx: &Driver<'_>, front: &TargetBranch) -> Result<Utf8PathBuf, Integ
     Ok(dir)
 }
 
-/// Forgets where attempts began that have no result yet and stand on a red base, so that they begin
-/// anew once it is mended.
+/// Discards the records of attempts without a result on a red base, so that they start
+/// over once it is repaired.
 pub(crate) fn leave_red_bases(
     cx: &Driver<'_>,
     batch: &Batch,

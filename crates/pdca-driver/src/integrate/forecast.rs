@@ -1,7 +1,7 @@
-//! Which changes will not go together, told while there is time to do something about it.
+//! Predicts merge conflicts between pending changes.
 //!
-//! Each pair is looked at on the highest level that both have: a seal, a patch that was built, or what
-//! the briefs declare. What two commits come to does not change, so it is remembered; the memory
+//! Each pair is compared at the highest level that both have: seals, built patches, or
+//! declared paths. The merge of two commits never changes, so results are cached; the cache
 //! decides nothing and may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,45 +20,40 @@ use crate::config::{TargetSpec, WorkspaceConfig};
 
 use super::patch_scope::PatchScope;
 
-/// The memory is not larger than this.
+/// The largest size of the cache, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// In passing, git is asked about so many pairs that nobody asked about before. What is left is asked about the next time,
-/// or by `pdca forecast`, which takes its time.
+/// The most new pairs that a quick forecast asks git about. The rest is left to the next one,
+/// or to `pdca forecast`, which has no limit.
 const IN_PASSING: usize = 2_000;
-/// More pairs than this are not remembered.
+/// The most pairs in the cache.
 const MOST: usize = 100_000;
 
 /// The pairs of one branch of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchForecast {
-    /// The target.
     pub target: String,
-    /// The branch.
     pub branch: String,
-    /// The bundles, each with what is known of it.
+    /// The bundles, with the level of each.
     pub bundles: Vec<(BundleId, Level)>,
-    /// The pairs that do not go together, or may not.
+    /// The pairs that conflict, overlap or could not be compared.
     pub pairs: Vec<PairForecast>,
-    /// What goes together, by places in `bundles`.
+    /// Groups without conflicts inside, as indexes into `bundles`.
     pub grouping: Grouping,
 }
 
-/// Two bundles that do not go together, or may not.
+/// Two bundles that conflict, overlap or could not be compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PairForecast {
-    /// One.
     pub first: BundleId,
-    /// The other.
     pub second: BundleId,
-    /// What it was found out from.
+    /// The lower level of the two.
     pub level: Level,
-    /// How they get along.
     #[serde(flatten)]
     pub outlook: Outlook,
 }
 
 impl PairForecast {
-    /// One sentence for a person.
+    /// Describes the pair in one sentence.
     pub fn sentence(&self) -> String {
         let (first, second) = (&self.first, &self.second);
         match &self.outlook {
@@ -72,7 +67,7 @@ impl PairForecast {
         }
     }
 
-    /// The same, from the side of one of them.
+    /// Describes a conflict from the point of view of one of the two.
     pub fn sentence_for(&self, id: &BundleId) -> Option<String> {
         let other = self.other(id)?;
         let Outlook::Conflict { conflicts } = &self.outlook else { return None };
@@ -80,7 +75,6 @@ impl PairForecast {
         Some(format!("forecast: it does not merge with {other}, in {}", places.join(", ")))
     }
 
-    /// The other of the two.
     pub fn other(&self, id: &BundleId) -> Option<&BundleId> {
         match (*id == self.first, *id == self.second) {
             (true, _) => Some(&self.second),
@@ -90,18 +84,18 @@ impl PairForecast {
     }
 }
 
-/// A target, and the bundles that are meant for one of its branches.
+/// A target, with the bundles that are meant for one of its branches.
 struct Place {
     target: TargetSpec,
     bundles: Vec<(Bundle, Snapshot)>,
 }
 
-/// What is known of one bundle.
+/// The facts about one bundle that its pairs are compared by.
 struct ForecastItem {
     id: BundleId,
     level: Level,
     head: Option<ObjectId>,
-    /// What its patch reaches, where it has one.
+    /// The paths that its patch may affect, if it has one.
     scope: Option<PatchScope>,
     touches: Vec<Pattern>,
     needs: Vec<BundleId>,
@@ -120,23 +114,23 @@ impl ForecastItem {
     }
 }
 
-/// Which pairs are looked at.
+/// The pairs to compare.
 #[derive(Clone, Copy)]
 struct Scope<'s> {
-    /// Only those of this one.
+    /// Only pairs with this bundle.
     about: Option<&'s BundleId>,
-    /// How many git is asked about at most, beside those that are known.
+    /// The most pairs to ask git about, in addition to cached ones.
     most: usize,
 }
 
-/// What is remembered: the commit that a base and a patch make, and what two commits come to.
+/// The cache: commits by base and patch, and conflicts by pair of commits.
 #[derive(Default, Serialize, Deserialize)]
 struct Memory {
     heads: BTreeMap<String, String>,
     pairs: BTreeMap<String, Vec<Conflict>>,
 }
 
-/// The outlook for every branch. Bundles that have landed or will not be built are left out.
+/// Compares all pairs of every branch. Bundles that have landed or will not be built are left out.
 pub fn forecast(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
@@ -144,7 +138,7 @@ pub fn forecast(
     forecast_among(config, only, Scope { about: None, most: usize::MAX })
 }
 
-/// The same, in passing: where very many pairs are new, only some of them are looked at.
+/// Like [`forecast`], but limits the number of new pairs.
 pub fn quick_forecast(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
@@ -152,13 +146,13 @@ pub fn quick_forecast(
     forecast_among(config, only, Scope { about: None, most: IN_PASSING })
 }
 
-/// What a bundle that was just checked does not go together with, among all that are built.
+/// Returns the pairs of a bundle that was just checked with other built ones.
 pub fn forecast_of(
     config: &WorkspaceConfig,
     bundle: &BundleId,
 ) -> Result<Vec<PairForecast>, TargetBranchError> {
-    // Without a target nothing merges with anything, and to look through all the others would make each
-    // bundle of a batch cost more than the one before it.
+    // Without a target nothing is merged, and reading all the other bundles would make each
+    // bundle of a batch slower than the one before it.
     if config.targets.is_empty() {
         return Ok(Vec::new());
     }
@@ -171,7 +165,7 @@ pub fn forecast_of(
         .collect();
     let own = built.iter().find(|other| other.id() == bundle).map(scope);
     let Some(own) = own else { return Ok(Vec::new()) };
-    // Most of them are apart, which is seen without asking git.
+    // Most patches affect disjoint paths, which is known without asking git.
     let near = built.iter().filter(|other| scope(other).may_overlap(&own));
     let near: BTreeSet<BundleId> = near.map(|other| other.id().clone()).collect();
     if !near.iter().any(|other| other != bundle) {
@@ -183,11 +177,11 @@ pub fn forecast_of(
 }
 
 fn scope(bundle: &Bundle) -> PatchScope {
-    // One that cannot be read is told about by whoever reads it next.
+    // An unreadable patch is reported when the bundle is run.
     PatchScope::of(&bundle.read(Artifact::Patch).ok().flatten().unwrap_or_default())
 }
 
-/// The outlook among these bundles, or only for one of them with each other one.
+/// Compares these bundles with each other, or one of them with each other one.
 fn forecast_among(
     config: &WorkspaceConfig,
     only: &BTreeSet<BundleId>,
@@ -206,7 +200,7 @@ fn forecast_among(
         let Some(brief) = snapshot.authored_brief().filter(|_| is_wanted && !is_over) else {
             continue;
         };
-        // Where a bundle belongs that names no known target is told by whoever builds it.
+        // A brief with an unknown target is reported when the bundle is built.
         let Ok(Some(target)) = config.target_of(brief) else { continue };
         let branch = config.branch_of(brief, &target).unwrap_or_default();
         let key = (target.name.clone(), branch);
@@ -271,7 +265,7 @@ fn item(
     ForecastItem { id: bundle.id().clone(), level, head, scope, touches, needs, stands_on }
 }
 
-/// The commit that a bundle's patch makes, where it has one that applies.
+/// Returns the commit of a bundle's patch, if it has one that applies.
 fn head_of(
     config: &WorkspaceConfig,
     store: &Store,
@@ -279,7 +273,7 @@ fn head_of(
     snapshot: &Snapshot,
     memory: &mut Memory,
 ) -> Option<ObjectId> {
-    // The very commit that Do left, where it is known.
+    // Prefer the commit that Do left.
     if let Ok(Some((_, head, _))) = checked_change(config, store, bundle, snapshot) {
         return Some(head);
     }
@@ -289,7 +283,7 @@ fn head_of(
     let base = ObjectId::from_hex(checked.or_else(begun)?.as_bytes()).ok()?;
     let key = format!("{} {base} {}", bundle.id(), sha256_hex(&patch));
     let known = memory.heads.get(&key).and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
-    // What nothing refers to may have been collected; then it is made again.
+    // Nothing refers to the commit, so gc may have removed it; then it is made again.
     if let Some(known) = known.filter(|known| store.tree_of(*known).is_ok()) {
         return Some(known);
     }
@@ -315,7 +309,7 @@ fn load_memory(config: &WorkspaceConfig) -> Memory {
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Remembers, if that can be done: what is lost is time.
+/// Writes the cache if possible; losing it only costs time.
 fn store_memory(config: &WorkspaceConfig, memory: &Memory) {
     let Ok(text) = serde_json::to_vec(memory) else { return };
     let path = memory_file(config);
@@ -337,7 +331,7 @@ fn unclear_pairs(
     let mut found = Vec::new();
     for (first, second) in pairs(items, scope) {
         let outlook = match first.head.zip(second.head) {
-            // Those that are apart are not among the merged ones.
+            // Pairs with disjoint paths are not in `merged`.
             Some(heads) => merged.get(&heads).cloned(),
             None => declared(first, second),
         };
@@ -350,7 +344,7 @@ fn unclear_pairs(
     found
 }
 
-/// Every two that are looked at, the earlier one first.
+/// Returns the pairs to compare, the earlier bundle first.
 fn pairs<'c>(
     items: &'c [ForecastItem],
     scope: Scope<'c>,
@@ -365,13 +359,13 @@ fn pairs<'c>(
     items.iter().enumerate().flat_map(with_later).filter(is_about).filter(is_apart)
 }
 
-/// What two come to by what their briefs declare.
+/// Compares two bundles by their declared paths.
 fn declared(first: &ForecastItem, second: &ForecastItem) -> Option<Outlook> {
     let items = [first, second].map(|item| (item.id.clone(), item.touches.clone()));
     Forecast::of_touches(&items).pairs.pop().map(|pair| pair.outlook)
 }
 
-/// What goes together, as far as it is known to conflict.
+/// Groups bundles that are not known to conflict.
 fn grouping(items: &[ForecastItem], pairs: &[PairForecast]) -> Grouping {
     let places: BTreeMap<&BundleId, usize> =
         items.iter().enumerate().map(|(place, item)| (&item.id, place)).collect();
@@ -384,8 +378,8 @@ fn grouping(items: &[ForecastItem], pairs: &[PairForecast]) -> Grouping {
     Grouping::new(&needs, &conflicts)
 }
 
-/// What every two commits come to whose patches may meet: as remembered, or as git says. In passing, those about which
-/// git was not asked are left out.
+/// Returns the outlook for pairs of commits whose patches may overlap, from the cache or from git. Pairs beyond the limit
+/// are left out.
 fn merged(
     store: &Store,
     settings: &QueueSettings,
@@ -408,7 +402,7 @@ fn merged(
         pairs.iter().copied().filter(is_new).take(scope.most).collect();
     let asked: BTreeSet<(ObjectId, ObjectId)> = news.iter().copied().collect();
     pairs.retain(|pair| !is_new(pair) || asked.contains(pair));
-    // One question after the other of a process that answers them all; none where all is known.
+    // One engine process answers all questions; none is started if everything is cached.
     let base = news.first().map(|(one, _)| *one);
     if let (Some(base), Ok(drivers)) = (base, settings.drivers()) {
         let mut engine = Engine::new(store, drivers);

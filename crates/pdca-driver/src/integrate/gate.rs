@@ -1,4 +1,4 @@
-//! The gates over a combination, in a checkout that no bundle has.
+//! Gates a combination, in a checkout that no bundle uses.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) struct Combination<'c> {
     pub(crate) commit: &'c str,
     pub(crate) tree: &'c str,
     pub(crate) slot: u32,
-    /// Where the rows leave their verdicts. A run that is asked anew has another one.
+    /// The directory for the verdicts of the rows. A repeated run has another one.
     pub(crate) dir: &'c Utf8Path,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct QueueGate<'g> {
     pub(super) driver: Driver<'g>,
     /// The bundle that stands for all of them in events.
     pub(super) all: &'g Bundle,
-    /// Whether several checkouts are at work.
+    /// Several checkouts are in use.
     pub(super) several: bool,
 }
 
@@ -62,28 +62,28 @@ impl CombinationGate for QueueGate<'_> {
 }
 
 impl WorkspaceConfig {
-    /// The identity of the gates, in their form and environment.
+    /// Returns the identity of the gates and their environment.
     pub fn gate_set(&self) -> GateSetId {
         GateSetId { gate_digest: self.rows.digest(), environment_digest: self.fingerprint() }
     }
 
-    /// The gates that decide about combinations.
+    /// Returns the gates that decide about combinations.
     pub fn combination_gates(&self) -> CombinationGates {
         let rows = self.rows.combined().map(|row| row.id.clone()).collect();
         CombinationGates { id: self.gate_set(), rows, policies: flake_policies(&self.rows) }
     }
 
-    /// The policies of the rows and the history that they are applied to.
+    /// Returns the flake policies of the rows with their history.
     pub(super) fn flake_rules(&self) -> FlakeRules {
         FlakeRules::load(&self.queue(), flake_policies(&self.rows))
     }
 
-    /// The identity of what judges here: rows, programs, surroundings.
+    /// Returns a digest of rows, programs and surroundings.
     pub(crate) fn fingerprint(&self) -> String {
         self.rows.fingerprint(&self.surroundings())
     }
 
-    /// What rows run in, as far as it can decide what they say.
+    /// Returns the part of the surroundings that can decide a verdict.
     pub(crate) fn surroundings(&self) -> Surroundings {
         Surroundings {
             workspace: self.dirs.root.clone(),
@@ -93,7 +93,7 @@ impl WorkspaceConfig {
         }
     }
 
-    /// Sandbox, hydration, reset and caches, in canonical form.
+    /// Returns sandbox, hydration, reset and caches in canonical form.
     pub(crate) fn gate_facts(&self) -> BTreeMap<&'static str, Vec<u8>> {
         let hydrate = serde_json::to_vec(&self.lanes.hydrate);
         let cache: Vec<&str> = self.lanes.cache.iter().map(pdca_dag::Pattern::as_str).collect();
@@ -107,14 +107,14 @@ impl WorkspaceConfig {
         ])
     }
 
-    /// The primary checkouts and the lanes: their files are judged as part of a tree.
+    /// Returns the primary checkouts and the lanes. Their files count as part of a tree, not of the surroundings.
     pub(crate) fn trees(&self) -> Vec<Utf8PathBuf> {
         let primaries = self.targets.iter().map(|target| target.path.clone());
         primaries.chain([self.lanes.root.clone()]).collect()
     }
 }
 
-/// What becomes of the red of rows that may be flaky, where the configuration says.
+/// Returns the configured flake policy of each row; rows without one are left out.
 fn flake_policies(rows: &Checks) -> BTreeMap<String, FlakePolicy> {
     let policy = |flaky| match flaky {
         Flaky::Confirm => None,
@@ -125,7 +125,7 @@ fn flake_policies(rows: &Checks) -> BTreeMap<String, FlakePolicy> {
     rows.filter_map(|row| Some((row.id.clone(), policy(row.flaky)?))).collect()
 }
 
-/// Asks the executor for the rows about the repository over a combination. `told` stands for it in events.
+/// Has the executor run the rows of scope `repo` over a combination. `told` stands for it in events.
 pub(super) fn gate_combination(
     cx: &Driver<'_>,
     told: &Bundle,
@@ -153,14 +153,14 @@ pub(super) fn gate_combination(
         Some(reproduce(cx.config, branch, &commit, row))
     };
     let ruling = Ruling::of(&report, &command);
-    // Evidence decides nothing, so that it cannot be kept is no reason to stop.
+    // Evidence decides nothing, so failing to keep it must not fail the gate.
     if let Err(error) = Evidence::of(&cx.config.queue()).keep(&tree, &ruling.red) {
-        cx.warn(told, format!("what red rows said cannot be kept: {error}"));
+        cx.warn(told, format!("the evidence of red rows cannot be stored: {error}"));
     }
     Ok(ruling)
 }
 
-/// Runs the rows about the repository over a combination, in a checkout of this workspace.
+/// Runs the rows of scope `repo` over a combination, in a checkout of this workspace.
 pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateReport, BeatError> {
     let told = &stand_in(&cx.config.dirs.bundles, SCOPE);
     let checkout = cx.claim_for_combination(at.target, at.branch, at.commit, at.slot)?;
@@ -181,7 +181,7 @@ pub(crate) fn gate_rows(cx: &Driver<'_>, at: &Combination<'_>) -> Result<GateRep
     Ok(outcome.report)
 }
 
-/// Where gates run over what is in a checkout that no bundle has.
+/// Returns the gate context for a checkout that no bundle uses.
 pub(crate) fn common_scene<'s>(
     cx: &'s Driver<'_>,
     purpose: Purpose,
@@ -206,7 +206,8 @@ pub(crate) fn common_scene<'s>(
     scene
 }
 
-/// Tells what changed in the primary checkout meanwhile; the branch that is landed on and branches of ours apart.
+/// Warns about changes in the primary checkout, except for the target branch and branches of ours, which
+/// another integration may move.
 fn tell_of_combination(cx: &Driver<'_>, told: &Bundle, branch: &str, breaches: &[String]) {
     let own = [
         format!("ref refs/heads/{branch} "),
@@ -218,7 +219,7 @@ fn tell_of_combination(cx: &Driver<'_>, told: &Bundle, branch: &str, breaches: &
     tell_of_checkout(cx, told, &others);
 }
 
-/// The same report in which rows in quarantine do not block. Each says so, and so does the driver.
+/// Makes rows in quarantine not block, with a note in each and a warning.
 pub(crate) fn with_quarantine(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -239,12 +240,11 @@ pub(crate) fn with_quarantine(
     GatesOutcome { report, ..outcome }
 }
 
-/// The checkout of a combination, or of another commit that is not to be changed.
+/// The checkout of a combination, or of another commit that must not be changed.
 pub(crate) struct CombinationTree<'g> {
     driver: &'g Driver<'g>,
     told: &'g Bundle,
     checkout: &'g Checkout,
-    /// Whose the checkout is.
     name: String,
     commit: String,
     tree: String,
@@ -252,7 +252,7 @@ pub(crate) struct CombinationTree<'g> {
 }
 
 impl<'g> CombinationTree<'g> {
-    /// Brings the checkout to the commit, or finds it as a driver that was killed there left it.
+    /// Resets the checkout to the commit, unless a driver that was killed left it there.
     pub(crate) fn stand(
         driver: &'g Driver<'g>,
         told: &'g Bundle,
@@ -287,7 +287,7 @@ impl Tree for CombinationTree<'_> {
         self.as_left = false;
         let stood = self.checkout.lane.reset(&self.commit).and_then(|()| self.checkout.lane.tree());
         match stood {
-            // What the row before it left; that row was told apart already.
+            // The previous row broke the checkout, and that was already reported for that row.
             Err(error) if error.is_of_the_lane() => {
                 self.driver.clear(self.told, self.checkout, &self.name)?;
                 let head = Some(self.commit.clone());

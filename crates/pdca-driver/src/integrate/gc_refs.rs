@@ -1,10 +1,10 @@
-//! The refs that kept tips from a collection of garbage while they were gated, and when they may go.
+//! The refs that protect gated tips from gc, and the rules for removing them.
 //!
-//! `refs/pdca/<run>/int/<n>` is needed while its integration is under way. Afterwards it goes as soon
-//! as a branch has its commit. One whose commit no branch has, because the combination was red or was
-//! superseded, is evidence for as long as the record of its integration is kept; then it goes too, if
-//! every change in it still has its seal: a fold of the same seals onto the same base gives the same
-//! ids again. Anything else stays, with the reason.
+//! `refs/pdca/<run>/int/<n>` is needed while its integration is active. Afterwards it is removed as soon
+//! as a branch contains its commit. If no branch does, because the combination was red or
+//! superseded, it is evidence for as long as the record of its integration is kept. Then it is removed too, if
+//! every change in it still has its seal: folding the same seals onto the same base gives the same
+//! ids again. Any other ref stays, with the reason.
 
 use std::time::Duration;
 
@@ -19,36 +19,33 @@ use pdca_state::State;
 use crate::config::{TargetSpec, WorkspaceConfig};
 use crate::run::is_past;
 
-/// A ref that kept the tip of a combination.
+/// A ref that protects a commit from gc.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcRef {
     /// The target whose repository has it.
     pub target: String,
-    /// The ref.
     pub name: String,
-    /// The commit.
     pub commit: ObjectId,
-    /// The reason why it may go, or why it stays.
+    /// The reason to remove it, or to keep it.
     pub fate: Result<String, KeepReason>,
 }
 
-/// Why an anchor stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepReason {
-    /// Its integration is not over, or that is not known.
+    /// Its integration is active, or its record cannot be read.
     Active,
-    /// No branch has its commit, and the record of its integration is kept still.
+    /// No branch contains its commit, and the record of its integration is still kept.
     Evidence,
-    /// No branch has its commit, and it is not known to be made again from seals.
+    /// No branch contains its commit, and it cannot be made again from seals.
     Only,
     /// It is a staging branch that is not merged.
     Staged,
-    /// It keeps work that is not accepted yet.
+    /// It protects work that is not accepted yet.
     Work,
 }
 
 impl KeepReason {
-    /// The reason, for people.
+    /// Returns the reason as a sentence.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "its integration is not over",
@@ -60,27 +57,21 @@ impl KeepReason {
     }
 }
 
-/// Why anchors could not be looked at or removed.
+/// The reason refs could not be listed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum GcRefError {
-    /// A driver is at work on the target.
+    /// A driver is working on the target.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// The ref could not be removed.
     #[error(transparent)]
     Ref(#[from] RefError),
-    /// The repository cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The target of the anchor is not configured.
     #[error("the target `{target}` is not configured")]
-    NoTarget {
-        /// The target.
-        target: String,
-    },
+    NoTarget { target: String },
 }
 
-/// Every anchor in the targets, each with what becomes of it; the integrations `ending` count as
+/// Returns every ref of ours in the targets, each with its fate; the integrations in `ending` count as
 /// over. Changes nothing.
 pub fn gc_refs(
     config: &WorkspaceConfig,
@@ -97,7 +88,7 @@ pub fn gc_refs(
         if !all.iter().any(|(name, _)| Run::of_fold_ref(name).is_some()) {
             continue;
         }
-        // What a remote was last seen at is as good as a branch here.
+        // The last seen tip of a remote branch protects a commit like a local branch.
         let seen = all.iter().filter(|(name, _)| Destination::is_sighting(name)).cloned();
         let mut branches = refs_below(&store, "refs/heads/")?;
         branches.extend(seen);
@@ -112,7 +103,7 @@ pub fn gc_refs(
     Ok(anchors)
 }
 
-/// The staging branches: each goes once the branch that it is for has its commit.
+/// Returns the staging branches. Each may go once its target branch contains its commit.
 fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, StoreError> {
     let mut anchors = Vec::new();
     for (name, commit) in refs_below(store, "refs/heads/")? {
@@ -128,7 +119,7 @@ fn staging_anchors(target: &TargetSpec, store: &Store) -> Result<Vec<GcRef>, Sto
     Ok(anchors)
 }
 
-/// The refs that keep work of this workspace: each goes once a seal keeps the work, or nobody wants it.
+/// Returns the refs that protect work of this workspace. Each may go once a seal protects the work, or it was discontinued.
 fn work_anchors(
     config: &WorkspaceConfig,
     target: &TargetSpec,
@@ -196,7 +187,7 @@ fn fate(
     })
 }
 
-/// Removes an anchor that may go, if it is where it was. No driver may be at work on the target.
+/// Removes a ref, if it is still at the same commit. No driver may be working on the target.
 pub fn drop_gc_ref(
     config: &WorkspaceConfig,
     anchor: &GcRef,
@@ -209,19 +200,19 @@ pub fn drop_gc_ref(
     let store = config.store(target)?;
     let locks = [pdca_journal::lock_path(store.common_dir()), store.common_dir().join(LOCK)];
     let _admission = Admission::take(locks)?;
-    // Nobody drives, so the fence is ours to change refs by as it is.
+    // The locks are held, so no driver is fenced out by using the present fence.
     let Some(fence) = Fence::current(&store)? else { return Ok(()) };
     let log = Log { message: "pdca: what was gated is over", seconds };
     drop_own_ref(&store, &fence, &anchor.name, anchor.commit, log)?;
     Ok(())
 }
 
-/// What decides whether an integration ended long enough ago.
+/// The minimum age of an integration whose refs are removed.
 #[derive(Clone, Copy)]
 struct Age {
     now: Moment,
     keep: Duration,
-    /// It ends now.
+    /// The integration ends now, so it has no age yet.
     is_ending: bool,
 }
 
@@ -231,7 +222,7 @@ impl Age {
     }
 }
 
-/// Whether every change of an integration still has exactly the seal that it had then.
+/// Returns whether every change of an integration still has the seal that it had then.
 fn all_sealed(store: &Store, state: &RunState) -> Result<bool, StoreError> {
     let known: Vec<Sealed> = Sealed::all(store)?.into_iter().flatten().collect();
     let heads: Vec<String> = known.iter().map(|sealed| sealed.record().head.to_string()).collect();

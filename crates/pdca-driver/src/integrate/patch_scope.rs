@@ -1,26 +1,25 @@
-//! How far a patch reaches: enough to know, without git, that two cannot get into each other's way.
+//! The paths that a patch may affect, to tell without git that two patches cannot conflict.
 
 use std::collections::BTreeSet;
 
 use pdca_lanes::footprint;
 
-/// How far a patch reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PatchScope {
     paths: BTreeSet<String>,
-    /// It takes files away or moves them, or says how files are merged: then what it reaches is not only
-    /// what it names. A directory that was moved takes along what others put into it.
+    /// It deletes or moves files, or changes merge attributes, so it may affect more than the paths it
+    /// names: a directory that was moved takes along the files that others add to it.
     beyond: bool,
 }
 
 impl PatchScope {
-    /// The reach of a patch. One that cannot be read may reach anything.
+    /// Reads the paths of a patch. An unreadable patch may affect any path.
     pub(super) fn of(patch: &[u8]) -> Self {
         let Ok(paths) = footprint(patch) else {
             return Self { paths: BTreeSet::new(), beyond: true };
         };
         let moves: [&[u8]; 3] = [b"deleted file mode ", b"rename from ", b"copy from "];
-        // The lines of a change begin with a sign, so these are of a header.
+        // Content lines begin with a sign or a space, so a match can only be in a header.
         let mut lines = patch.split(|byte| *byte == b'\n');
         let takes_away = lines.any(|line| moves.iter().any(|words| line.starts_with(words)));
         let attributes = |path: &String| path.rsplit('/').next() == Some(".gitattributes");
@@ -28,12 +27,12 @@ impl PatchScope {
         Self { paths: paths.into_iter().collect(), beyond }
     }
 
-    /// Whether the two may not merge. Where this says no, they do.
+    /// Returns whether the two may conflict. `false` is certain.
     pub(super) fn may_overlap(&self, other: &Self) -> bool {
         self.beyond || other.beyond || self.is_in_way_of(other) || other.is_in_way_of(self)
     }
 
-    /// Whether a path of this one is a path of the other, or a directory of one.
+    /// Returns whether a path of this one is a path of the other, or a parent directory of one.
     fn is_in_way_of(&self, other: &Self) -> bool {
         other.paths.iter().any(|path| {
             self.paths.contains(path)

@@ -1,15 +1,15 @@
-//! An accepted change that has not landed goes back into the cycle.
+//! Sends an accepted change that has not landed back into the cycle.
 //!
 //! # Protocol
-//! 1. Whoever sends it back holds the bundle and [`WorkspaceLocks::hold_landings`](crate::WorkspaceLocks::hold_landings), which an integration holds from
-//!    before it looks at the bundles until it is over: what is looked at here cannot land meanwhile.
-//! 2. Where the change stands is read from git. What has landed stays.
-//! 3. The archive begins, by one rename, with the record of the return in it. Until then the bundle is
-//!    accepted as before; from then on it is sent back, and whoever drives it next finishes the archive.
+//! 1. The caller holds the bundle and [`WorkspaceLocks::hold_landings`](crate::WorkspaceLocks::hold_landings), which an integration holds from
+//!    before it reads the bundles until its end: a change cannot land between the steps below.
+//! 2. The state of the change is read from git. A landed change stays.
+//! 3. The archive begins, by one rename, with the record of the return in it. Before it the bundle is
+//!    accepted; after it the bundle is sent back, and the next driver finishes the archive.
 //!
-//! The seal goes into the archive with the attempt, so nothing of the old acceptance lands any more. Its
-//! ref stays for the record. A staging branch that has the change is none that the next integration goes
-//! on from.
+//! The seal is archived with the attempt, so the old acceptance cannot land any more. Its
+//! ref stays as a record. The next integration does not continue from a staging branch that contains the
+//! change.
 
 use pdca_integrate::{
     Accepted, ChangeState, Held, HeldBack, HeldReason, ObjectId, StoreError, TargetBranchError,
@@ -25,92 +25,64 @@ use pdca_state::{
 use crate::config::WorkspaceConfig;
 use crate::integrate::reproduce::{portable, relative};
 
-/// How often a bundle is sent back without a person.
+/// The number of times that a bundle is sent back without a person.
 pub const MOST_AUTOMATIC_RETURNS: usize = 2;
-/// How much of a partner's goal is told.
+/// The most characters of a partner's goal that are quoted.
 const GOAL: usize = 200;
 
-/// An accepted change that has not landed, and what is known about it.
+/// An accepted change that has not landed, with the facts about it.
 #[derive(Debug)]
 pub struct Withdrawal {
-    /// Why the last integration held it, where it did.
+    /// The reason the last integration held it, if it did.
     pub held: Option<Held>,
-    /// The staging branches that have it, without `refs/heads/`, each with the commit that brought it.
+    /// The staging branches that contain it, without `refs/heads/`, each with the commit that brought it.
     pub staged: Vec<(String, ObjectId)>,
-    /// What the next attempt is told, one sentence each.
+    /// The facts for the next attempt, one sentence each.
     pub facts: Vec<String>,
-    /// The changes it did not go together with.
+    /// The changes that it conflicted or failed with.
     partners: Vec<(BundleId, Vec<u8>)>,
 }
 
-/// Who sends a change back, where to, and why.
+/// The decision to send a change back.
 #[derive(Debug, Clone, Copy)]
 pub struct Return<'a> {
-    /// Where it goes on.
+    /// The beat to continue with.
     pub reentry: Reentry,
-    /// Who decided.
     pub by: &'a str,
-    /// When, as it is written in the summary.
+    /// In the form of the summary.
     pub date: &'a str,
-    /// Why. May be missing where an integration has said why.
+    /// May be missing if an integration gave the reason.
     pub note: Option<&'a str>,
-    /// Whether no person decided.
+    /// Decided by the driver, not by a person.
     pub automatic: bool,
 }
 
-/// Why a change was not sent back. Nothing was changed.
+/// The reason a change was not sent back. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnError {
-    /// It is not accepted.
     #[error("{id} is {state}, so there is nothing to take back")]
-    NotAccepted {
-        /// The bundle.
-        id: BundleId,
-        /// Its state.
-        state: State,
-    },
-    /// It has landed.
+    NotAccepted { id: BundleId, state: State },
     #[error("{id} has landed in {branch} as {commit:.12}")]
-    Landed {
-        /// The bundle.
-        id: BundleId,
-        /// The branch.
-        branch: String,
-        /// The commit.
-        commit: String,
-    },
-    /// Its pull request was merged.
+    Landed { id: BundleId, branch: String, commit: String },
     #[error("the pull request of {id} was merged: {url}")]
-    Merged {
-        /// The bundle.
-        id: BundleId,
-        /// The pull request.
-        url: String,
-    },
-    /// Nobody says why.
+    Merged { id: BundleId, url: String },
+    /// Neither an integration nor the person gives a reason.
     #[error("{id} was not held, so it needs a note")]
-    NoReason {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// It is not known whether it has landed.
+    NoReason { id: BundleId },
+    /// The target branch cannot be determined.
     #[error(transparent)]
     TargetBranch(#[from] TargetBranchError),
-    /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The staging branches cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The attempt cannot be archived.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
 }
 
-/// Looks whether an accepted change may go back, and what is known about it. Whoever calls this holds
+/// Checks that an accepted change may go back, and collects the facts about it. The caller holds
 /// the bundle and the landings.
 pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawal, ReturnError> {
     let id = bundle.id();
@@ -130,7 +102,7 @@ pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawa
     });
     let mut withdrawal =
         Withdrawal { held: None, staged: Vec::new(), facts: Vec::new(), partners: Vec::new() };
-    // A close has no change, and without a target nothing lands: a person may take both back.
+    // A close has no change, and without a target nothing lands: both may go back.
     let Some((front, change)) = found else { return Ok(withdrawal) };
     if let ChangeState::Landed { commit, .. } = &change.standing {
         let (branch, commit) = (front.branch.clone(), commit.to_string());
@@ -147,7 +119,7 @@ pub fn withdrawal(config: &WorkspaceConfig, bundle: &Bundle) -> Result<Withdrawa
     Ok(withdrawal)
 }
 
-/// What is remembered about a change that was held, or follows from how it stands.
+/// Returns the recorded reason why a change was held, or derives it from its state.
 fn held_of(config: &WorkspaceConfig, change: &Accepted) -> Option<Held> {
     let id = change.bundle.id();
     let head = change.sealed().map(|sealed| sealed.record().head.to_string());
@@ -167,7 +139,7 @@ fn held_of(config: &WorkspaceConfig, change: &Accepted) -> Option<Held> {
     }
 }
 
-/// Puts into words what the next attempt is told, and brings the partners' changes.
+/// Adds the facts for the next attempt, and the changes of the partners.
 fn say(config: &WorkspaceConfig, change: &Accepted, to: &mut Withdrawal) {
     for (branch, _) in &to.staged {
         to.facts.push(format!("it was gated green with others and waited in {branch}"));
@@ -205,13 +177,13 @@ fn say(config: &WorkspaceConfig, change: &Accepted, to: &mut Withdrawal) {
     }
 }
 
-/// A bundle, also one that was put away.
+/// Returns a bundle, also a completed one.
 fn bundle_of(config: &WorkspaceConfig, id: &BundleId) -> Bundle {
     let bundle = config.dirs.bundles.bundle(id);
     if bundle.exists() { bundle } else { config.dirs.bundles.completed().bundle(id) }
 }
 
-/// Sends an accepted change back, and gives the number of its archive.
+/// Sends an accepted change back, and returns the number of its archive.
 pub fn send_back(
     bundle: &Bundle,
     withdrawal: &Withdrawal,
@@ -237,13 +209,13 @@ pub fn send_back(
     Ok(plan.number)
 }
 
-/// Whether a bundle may be sent back once more without a person.
+/// Returns whether a bundle may be sent back once more without a person.
 pub fn may_return_by_itself(bundle: &Bundle) -> Result<bool, LoadError> {
     let returns = bundle.returns()?;
     Ok(returns.iter().filter(|one| one.automatic).count() < MOST_AUTOMATIC_RETURNS)
 }
 
-/// What was merged elsewhere has landed, whatever the branch here says.
+/// Returns an error if the pull request was merged: the change has landed even if the branch here does not have it.
 fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
     let record = bundle.read(Artifact::Publish)?.and_then(|text| PublishRecord::parse(&text).ok());
     let pull = record.and_then(|record| record.pull_request);
@@ -255,7 +227,7 @@ fn require_not_merged(bundle: &Bundle) -> Result<(), ReturnError> {
     }
 }
 
-/// What a bundle is about, to be put after its id.
+/// Returns slug and goal of a bundle, to follow its id.
 fn titled(bundle: &Bundle) -> String {
     let Ok(snapshot) = bundle.load() else { return String::new() };
     let Some(brief) = snapshot.brief.as_ref() else { return String::new() };

@@ -1,4 +1,4 @@
-//! Commands that show a red row again.
+//! Commands that reproduce a red row.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_gates::{Check, Cwd, quoted};
@@ -6,8 +6,8 @@ use pdca_integrate::TargetBranch;
 
 use crate::config::WorkspaceConfig;
 
-/// The command that shows a red row again: a checkout of that very commit, and the row's command in
-/// it, with the variables that say what it is about.
+/// Returns a shell command that reproduces a red row: a checkout of that very commit, and the row's command in
+/// it, with the row's variables.
 pub(super) fn reproduce(
     config: &WorkspaceConfig,
     front: &TargetBranch,
@@ -28,18 +28,18 @@ pub(super) fn reproduce(
     ];
     let variables = variables.map(|(name, value)| format!("{name}={value}")).join(" ");
     let run = row.command.typed();
-    // The brackets keep the variable and the directory from the shell that it is pasted into.
+    // The subshell keeps the variable and the directory from the shell that the command is pasted into.
     format!(
         "(d=$(mktemp -d) && {git} worktree add -q --detach \"$d\" {commit} && cd {there} && {variables} {run})"
     )
 }
 
-/// A path as files that are kept name it: from the workspace, wherever that is.
+/// Returns a path relative to the workspace, for files that are kept.
 pub(super) fn relative<'a>(config: &WorkspaceConfig, path: &'a Utf8Path) -> &'a Utf8Path {
     path.strip_prefix(&config.dirs.root).unwrap_or(path)
 }
 
-/// A command of [`reproduce`] for files that are kept: to be pasted in the workspace, wherever that is, so
+/// Rewrites a command of [`reproduce`] to run in the workspace, wherever that is, so
 /// that the same bundle has the same bytes on every machine.
 pub(super) fn portable(config: &WorkspaceConfig, command: &str) -> String {
     let mut text = command.to_owned();
@@ -58,7 +58,7 @@ pub(super) fn portable(config: &WorkspaceConfig, command: &str) -> String {
     text.replacen("(d=$(mktemp -d)", "(w=$PWD d=$(mktemp -d)", 1)
 }
 
-/// The way from one directory to another.
+/// Returns the relative path from one directory to another.
 fn up_and_down(from: &Utf8Path, to: &Utf8Path) -> Utf8PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(shared).map(|_| "..");

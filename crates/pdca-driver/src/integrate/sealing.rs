@@ -1,9 +1,9 @@
-//! Accept seals what was reviewed.
+//! Seals the reviewed change on acceptance.
 //!
-//! What is sealed are the commits that Do left and Check saw. Where those are not to be had any more, one
-//! commit is made from the base and the patch, in the target's object store and without a working tree.
-//! Then the ref, then `seal.json`, and only then may the decision be recorded: whoever dies between
-//! finds the same seal again.
+//! 1. Take the commits that Do left and Check saw. If they no longer exist, make one
+//!    commit from the base and the patch, in the target's object store and without a working tree.
+//! 2. Create the ref of the seal, then write `seal.json`.
+//! 3. Only then may the caller record the decision. After a crash in between, the same inputs give the same seal.
 //!
 //! A result that stands on others can be accepted only after them, and not at all while it is stale.
 
@@ -28,118 +28,101 @@ use crate::commits::{author_for, message_for};
 use crate::config::{TargetChoiceError, TargetSpec, WorkspaceConfig};
 use crate::protected::protected_paths;
 
-/// How long another acceptance may take.
+/// The longest wait for another acceptance.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often sealing is tried while others take the fence.
+/// The number of tries while other processes take the fence.
 const TRIES: u32 = 5;
 
-/// What became of an acceptance.
+/// The outcome of sealing.
 #[derive(Debug)]
 pub enum Sealing {
     /// There is nothing to seal: no patch, or no target.
     NotNeeded,
-    /// The report does not say what was checked, as those of other tools do not.
+    /// The gate report does not say what was checked, for example because another tool wrote it.
     Unknown {
-        /// What it does not say.
+        /// The missing fact.
         what: &'static str,
     },
-    /// It is sealed.
     Sealed {
-        /// The seal.
         sealed: Box<Sealed>,
-        /// Whether it was there already.
+        /// Tells whether the seal already existed.
         effect: Effect,
     },
 }
 
-/// The decision that something is sealed by.
+/// The decision behind a seal.
 #[derive(Debug, Clone, Copy)]
 pub struct Hand<'a> {
-    /// The summary that records the acceptance. Who signed is read from it, and nothing is sealed
-    /// that accepting would refuse.
+    /// The summary that records the acceptance. The signer is read from it, and a summary that does not pass the
+    /// rules of acceptance is not sealed.
     pub summary: &'a str,
 }
 
-/// Why nothing was sealed.
+/// The reason nothing was sealed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealingError {
-    /// It is not known where the change belongs.
+    /// The target of the change cannot be determined.
     #[error(transparent)]
     Target(#[from] TargetChoiceError),
-    /// The summary records no acceptance that the rules of accepting allow.
-    #[error("it was not accepted as the rules of sign-off ask")]
+    /// The summary records no acceptance that passes the rules.
+    #[error("the sign-off does not pass the rules of acceptance")]
     NotAccepted(#[source] SignoffError),
-    /// The change writes protected paths, and no settled item of §6 says so.
+    /// The change writes protected paths that no settled item of §6 names.
     #[error("no settled item of §6 names the protected path `{}`", .paths.join("`, `"))]
-    Protected {
-        /// The paths.
-        paths: Vec<String>,
-    },
-    /// `patch.diff` is not what Check saw.
+    Protected { paths: Vec<String> },
+    /// `patch.diff` was changed after Check.
     #[error("patch.diff is not what Check saw")]
     PatchChanged {
-        /// SHA-256 of what Check saw.
+        /// SHA-256 of the checked patch.
         checked: String,
-        /// SHA-256 of what is there.
+        /// SHA-256 of the present patch.
         found: String,
     },
-    /// The base that Check saw is no commit of the target.
+    /// The base in the gate report is no commit id.
     #[error("the report names the base {given:?}, which is no commit id")]
-    Base {
-        /// What it says.
-        given: String,
-    },
-    /// The commit that comes of base and patch is not the one in the checkout that Check saw.
+    Base { given: String },
+    /// Base and patch give another commit than the one that Check saw in its checkout.
     #[error("base and patch make {made}, and Check saw {checked}")]
     OtherCommit {
-        /// What they make.
         made: ObjectId,
-        /// What the checkout was at.
+        /// The head of the checkout.
         checked: String,
     },
     /// It stands on results that are not accepted.
     #[error("it stands on {}, which must be accepted first", names(on))]
     AcceptFirst {
-        /// Those, in the order in which to accept them.
+        /// The results, in the order in which to accept them.
         on: Vec<BundleId>,
     },
-    /// What it stands on changed since it was checked.
+    /// A result that it stands on changed after Check.
     #[error("it is stale: {}", stale_sentence(stale))]
-    Stale {
-        /// What changed.
-        stale: Stale,
-    },
-    /// What it stands on cannot be looked at.
+    Stale { stale: Stale },
+    /// The results that it stands on cannot be read.
     #[error(transparent)]
     Foundation(#[from] BaseError),
-    /// The patch does not apply to the base that Check saw.
+    /// The patch does not apply to its base.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
-    /// It could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The repository cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody else is sealing.
+    /// Another acceptance is in progress.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The bundle cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 impl WorkspaceConfig {
-    /// The object store of a target.
     pub fn store(&self, target: &TargetSpec) -> Result<Store, StoreError> {
         self.queue().store(target)
     }
 }
 
-/// Seals a bundle that is about to be accepted. Whoever calls this holds the bundle.
+/// Seals a bundle that is about to be accepted. The caller holds the bundle.
 pub fn seal(
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -236,7 +219,7 @@ pub fn seal(
     Ok(Sealing::Sealed { sealed: Box::new(sealed), effect })
 }
 
-/// Every protected path of the change must be named by an item of §6 that a person settled.
+/// Returns an error unless a settled item of §6 names every protected path of the change.
 fn require_seen(config: &WorkspaceConfig, summary: &str, patch: &[u8]) -> Result<(), SealingError> {
     let summary = Summary::parse(summary);
     let is_named = |path: &String| {
@@ -248,7 +231,7 @@ fn require_seen(config: &WorkspaceConfig, summary: &str, patch: &[u8]) -> Result
     if paths.is_empty() { Ok(()) } else { Err(SealingError::Protected { paths }) }
 }
 
-/// One commit of base and patch, for a change whose own commits are not to be had.
+/// Makes one commit from base and patch, for a change whose own commits no longer exist.
 fn rebuilt(
     config: &WorkspaceConfig,
     store: &Store,
@@ -260,7 +243,7 @@ fn rebuilt(
     let user = user.map_or_else(Author::nobody, |target| author_for(config, &target));
     let made = config.attempts().load(bundle.id()).map_err(BaseError::Attempt)?;
     let made = made.and_then(|known| known.made);
-    // Without a record of when the work ended, the base is as close as can be told.
+    // Without a recorded time, the base's is the best available one that is deterministic.
     let seconds = made.as_ref().map(|made| made.seconds);
     let seconds = seconds.map_or_else(|| store.committed_at(base), Ok)?;
     Ok(store.rebuild(&Ingredients {
@@ -273,7 +256,7 @@ fn rebuilt(
     })?)
 }
 
-/// What a change stands on, each with the digest of its seal.
+/// Returns the results that a change stands on, each with the digest of its seal.
 fn supports(
     config: &WorkspaceConfig,
     store: &Store,
@@ -299,7 +282,7 @@ fn supports(
     Ok(attempt.stands_on.iter().map(seal).collect())
 }
 
-/// Who is named as committer of what lands: the person who accepts, with the address that is known.
+/// Returns the committer of the landed commits: the person who accepts, with a known address.
 fn signer_for(config: &WorkspaceConfig, by: &str, user: Option<(String, String)>) -> Signer {
     let seconds = config.dates.now();
     let known = config.author.clone().into_iter();
@@ -312,8 +295,8 @@ fn signer_for(config: &WorkspaceConfig, by: &str, user: Option<(String, String)>
     Signer { name, email, seconds }
 }
 
-/// The checkout that Check left, where it is still there, must have the same tree. Its commit may be
-/// another: a fix is a commit of its own there.
+/// Compares with the tree in the checkout that Check left, if it still exists. The commit may
+/// differ, because a fix is a commit of its own there.
 fn require_checked(
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -339,8 +322,8 @@ fn require_checked(
     if store.tree_of(head)? == store.tree_of(made)? { Ok(()) } else { Err(other()) }
 }
 
-/// The name that a seal's ref goes by. It follows from what is sealed, so that the same acceptance is the
-/// same seal everywhere, and what lands has the same ids.
+/// Derives the name of a seal's ref from its contents, so that the same acceptance gives the
+/// same seal everywhere, and landed commits have the same ids.
 fn name_of(
     id: &BundleId,
     (base, head): (ObjectId, ObjectId),
@@ -357,7 +340,7 @@ fn names(ids: &[BundleId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Seals under the fence as it is: a new ref takes nothing from a driver that is at work.
+/// Seals under the present fence. Taking a new one would fence out a running driver, and a new ref takes nothing from it.
 fn seal_under_fence(
     store: &Store,
     accepted: &Acceptance<'_>,

@@ -1,13 +1,13 @@
-//! One verdict about a tree, whoever asked for it: the Check of a bundle, or an integration.
+//! Shares verdicts about a tree between the Check of a bundle and integrations.
 //!
-//! 1. *Check, then integration.* What the rows about the repository said at Check is kept where integrations keep
-//!    theirs. A change that is folded onto exactly the base it was checked on gives the same tree, and is not gated
+//! 1. *Check, then integration.* The verdict of the rows of scope `repo` at Check is stored in the cache of
+//!    integrations. A change that is folded onto exactly the base it was checked on gives the same tree, and is not gated
 //!    again.
-//! 2. *Integration, then Check.* Rows that were green over the tree that Check is about are not run again.
+//! 2. *Integration, then Check.* Rows that were green over the tree under Check are not run again.
 //!
-//! Not shared is what would be another question or a weaker answer: where a lane keeps ignored files
-//! (`reset = "tracked"`), where a checkout was found as an earlier driver left it, and where a row that gates reads
-//! which bundle it is about. Where a row was not run at Check, or came to no verdict, there is none to share.
+//! A verdict is not shared if it would answer another question or answer it less well: if a lane keeps ignored files
+//! (`reset = "tracked"`), if the checkout was left by an earlier driver, or if a gating row reads
+//! which bundle it is about. A row that was not run at Check, or came to no verdict, has none to share.
 
 use pdca_gates::Scope;
 use pdca_integrate::{Light, Lookup, ObjectId, Origin, Trust, Verdict, VerdictCache, VerdictKey};
@@ -19,13 +19,13 @@ use crate::config::WorkspaceConfig;
 use crate::run_bundle::{BeatError, Driver};
 
 impl WorkspaceConfig {
-    /// Now, in seconds since 1970.
+    /// Returns the time in seconds since 1970.
     pub(super) fn now(&self) -> i64 {
         (self.clock)()
     }
 }
 
-/// What a verdict about the tree under Check is kept or found under.
+/// The cache key of the tree under Check.
 #[derive(Debug)]
 pub(crate) struct Shared {
     key: VerdictKey,
@@ -33,16 +33,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The tree, where its gates are known to be green.
+    /// Returns the tree, if its gates are known to be green.
     pub(crate) fn green_tree(&self) -> Option<String> {
         self.is_known_green.then(|| self.key.tree.to_string())
     }
 }
 
-/// Says how a verdict about this tree is shared with integrations; not at all where it would not mean
-/// the same.
+/// Returns the key for sharing a verdict about this tree; `None` if it would not mean
+/// the same in an integration.
 ///
-/// Asked for before the rows run: what is kept afterwards is about the gates as they were then.
+/// Called before the rows run, so that the key is about the gates as they were then.
 pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option<Shared> {
     let (config, settings) = (cx.config, &cx.config.integrate);
     let mut gates = config.rows.as_slice().iter();
@@ -61,14 +61,14 @@ pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option
         oracle: config.gate_set(),
         drivers: settings.drivers().ok()?.digest(),
     };
-    // A person who asks for the gates of a bundle wants them run.
+    // Outside a run a person asked for the gates, and wants them run.
     let is_asked = cx.run.is_none();
-    // A second attempt that comes to the same tree is checked and has logs of its own.
+    // A verdict of an earlier Check is not reused, so that each attempt has logs of its own.
     let trust = Trust { of_integrations: true, ..settings.trust(config.now()) };
     let kept = settings.verdicts(&config.queue(), config.now()).trusting(trust);
     let found = kept.look_up(&key).ok().filter(|_| !is_asked);
     let is_known_green = match found {
-        // One to which a row did not count says less than Check is asked for.
+        // A verdict with a row in quarantine says less than Check has to establish.
         Some(Lookup::Found(verdict)) => {
             verdict.light == Light::Green && verdict.quarantined.is_empty()
         }
@@ -77,18 +77,18 @@ pub(crate) fn shared(cx: &Driver<'_>, checkout: &Checkout, tree: &str) -> Option
     Some(Shared { key, is_known_green })
 }
 
-/// Keeps what Check said for integrations.
+/// Stores the verdict of Check for integrations.
 pub(crate) fn share(
     cx: &Driver<'_>,
     shared: Shared,
     tree: &str,
     report: &GateReport,
 ) -> Result<(), BeatError> {
-    // A verdict that was only found again does not become younger by that.
+    // A reused verdict keeps its age.
     let Some(light) = light_of(cx.config, report).filter(|_| !shared.is_known_green) else {
         return Ok(());
     };
-    // A fix that became part of the patch made another tree, and all rows ran over that.
+    // An accepted fix changed the tree, and all rows ran over the new one.
     let Ok(tree) = ObjectId::from_hex(tree.as_bytes()) else { return Ok(()) };
     let key = VerdictKey { tree, ..shared.key };
     let origin = Origin { at: Some(cx.config.now()), by: None };
@@ -98,7 +98,7 @@ pub(crate) fn share(
     kept.map_err(|error| BeatError::Own(std::io::Error::other(error)))
 }
 
-/// What a report of Check says about its tree: nothing, where a row that gates combinations was not run
+/// Returns the verdict of Check over its tree; `None` if a row that gates combinations was not run
 /// or is in quarantine.
 fn light_of(config: &WorkspaceConfig, report: &GateReport) -> Option<Light> {
     let rules = config.flake_rules();

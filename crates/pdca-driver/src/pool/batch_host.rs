@@ -49,7 +49,7 @@ pub enum Stop {
     Aborted { why: String },
     /// The disk is nearly full, so nothing more was started. Bundles in flight were finished.
     Room(Short),
-    /// A branch that bundles are built on is red by itself, or its gates write outside their checkout.
+    /// A branch that bundles are built on is red by itself.
     BaseRed { bases: Vec<Base> },
     /// The journal of the run cannot be written.
     Record {
@@ -405,11 +405,11 @@ impl BatchHost<'_> {
             match (self.short, short) {
                 (None, Some(short)) => {
                     let text =
-                        format!("{short}: nothing more is started, what runs comes to its end");
+                        format!("{short}: no more bundles are started, running ones are finished");
                     self.driver.warn(bundle, text);
                 }
                 (Some(_), None) => {
-                    let text = "there is room on the disk again".to_owned();
+                    let text = "enough disk space is free again".to_owned();
                     self.driver.tell(bundle, What::notice(text));
                 }
                 (None, None) | (Some(_), Some(_)) => {}
@@ -444,7 +444,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     fn met(&mut self, id: &BundleId, rivals: &[ClaimHolder]) {
         for rival in rivals.iter().map(hold) {
             let text = format!(
-                "it now writes what {} is at work on ({}): the two may not fit together",
+                "it now writes paths of {}, which is in flight ({}): the two may conflict",
                 rival.id, rival.why
             );
             self.tell(id, None, What::Warning { text });
@@ -452,7 +452,7 @@ impl PoolHost<Result<BandEnd, BeatError>> for BatchHost<'_> {
     }
 
     fn short_of_lanes(&mut self, lanes: usize) {
-        let text = format!("the system gives no more threads: going on with {lanes} lanes");
+        let text = format!("the system refuses more threads: continuing with {lanes} lanes");
         if let Some(bundle) = self.batch.bundles.first() {
             self.driver.tell(bundle, What::notice(text));
         }

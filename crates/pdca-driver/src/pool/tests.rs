@@ -17,14 +17,14 @@ fn place() -> SourceLocation {
     SourceLocation::new("brief.md", 1)
 }
 
-/// What a bundle depends on, conflicts with, and touches.
+/// The dependencies, conflicts and touched paths of a bundle.
 type Brief = (Vec<usize>, Vec<usize>, Vec<usize>);
 
 /// A batch as numbers.
 #[derive(Debug, Clone)]
 struct Graph {
     bundles: Vec<Brief>,
-    /// How each bundle ends.
+    /// The completion of each bundle.
     outcomes: Vec<Completion>,
 }
 
@@ -76,7 +76,7 @@ fn graphs() -> impl Strategy<Value = Graph> {
     })
 }
 
-/// What the workers saw, in the order in which they saw it.
+/// The events that the workers saw, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Begin(usize, Option<u32>),

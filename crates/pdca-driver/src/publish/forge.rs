@@ -1,4 +1,4 @@
-//! What is there outside, and what is put there.
+//! The state of forge, tracker and remote for one bundle, and the calls that change it.
 
 use std::time::Duration;
 
@@ -18,25 +18,25 @@ use super::inputs::PublishInputs;
 use super::messages::Messages;
 use super::{News, Order, PublishError, Told};
 
-/// The forge, the tracker and the remote of one bundle, as they were when they were looked at.
+/// The forge, the tracker and the remote of one bundle, as they were when last looked at.
 pub(super) struct Forge<'d> {
     driver: &'d Driver<'d>,
     bundle: &'d Bundle,
     settings: &'d PublishSettings,
     program: Utf8PathBuf,
     repo: String,
-    /// The bundle's number in the forge, where it has one.
+    /// The number of the bundle's issue on the forge, if it has one.
     issue: Option<u64>,
     pub(super) at: Option<ObjectId>,
-    /// The pull request that is ours: an open one before one that is not.
+    /// The pull request with this bundle's key; an open one if there are several.
     pub(super) pull: Option<Pull>,
-    /// One that is open, and is not.
+    /// An open pull request of the branch without the key.
     rival: Option<Pull>,
-    /// Our comment, where it was looked for.
+    /// Our comment, if it was looked up.
     pub(super) comment: Option<Posted>,
 }
 
-/// What is out in the end.
+/// The pull request and the comment at the end.
 pub(super) struct Done {
     pub(super) number: u64,
     pub(super) url: String,
@@ -54,7 +54,7 @@ impl<'d> Forge<'d> {
     ) -> Result<Self, PublishError> {
         let id = bundle.id();
         let settings = order.settings;
-        // A name is looked for on the path; a path is one of the workspace's.
+        // A bare name is looked up on PATH; a path is relative to the workspace.
         let program = if settings.gh.contains('/') {
             driver.config.dirs.root.join(&settings.gh)
         } else {
@@ -113,15 +113,15 @@ impl<'d> Forge<'d> {
         }
     }
 
-    /// Refuses where the branch has a pull request of somebody else, where somebody closed ours, and
-    /// where there is nothing left to show.
+    /// Returns an error if the branch has a foreign pull request, if a person closed ours, or
+    /// if the change has already landed without a pull request.
     pub(super) fn require_free_way(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
         if let Some(rival) = &self.rival {
             let (branch, url) = (inputs.branch.to_string(), rival.url.clone());
             return Err(PublishError::ForeignPull { branch, url });
         }
         match (&self.pull, inputs.landed) {
-            // A forge closes what lost its branch. What a person closed stays closed.
+            // A forge closes pull requests whose branch is deleted; those are opened again. One that a person closed stays closed.
             (Some(pull), _)
                 if pull.state() == PullState::Closed
                     && self.at.is_some()
@@ -138,7 +138,7 @@ impl<'d> Forge<'d> {
         }
     }
 
-    /// Refuses where the branch is at a commit that we did not put there.
+    /// Returns an error if the branch is at a commit that this bundle did not push.
     pub(super) fn require_branch_is_ours(
         &self,
         inputs: &PublishInputs,
@@ -146,7 +146,7 @@ impl<'d> Forge<'d> {
     ) -> Result<(), PublishError> {
         let ours = self.ours(inputs);
         let is_foreign = |at: &ObjectId| commit != Some(*at) && !ours.contains(at);
-        // Of what was merged nothing is pushed again, so whoever has the name now may have it.
+        // A merged change is not pushed again, so the branch name may be in use by others.
         match self.at.filter(|at| !self.is_merged() && is_foreign(at)) {
             None => Ok(()),
             Some(at) => {
@@ -156,18 +156,17 @@ impl<'d> Forge<'d> {
         }
     }
 
-    /// Whether there is nothing to show any more.
     pub(super) fn is_merged(&self) -> bool {
         self.pull.as_ref().is_some_and(|pull| pull.state() == PullState::Merged)
     }
 
-    /// The commits at the branch that are ours.
+    /// Returns the commits that this bundle pushed to the branch.
     fn ours(&self, inputs: &PublishInputs) -> Vec<ObjectId> {
         let ours = inputs.record.ours(&self.settings.remote, inputs.branch.as_str());
         ours.iter().filter_map(|commit| ObjectId::from_hex(commit.as_bytes()).ok()).collect()
     }
 
-    /// Puts out what is not there.
+    /// Creates on the forge whatever does not exist yet.
     pub(super) fn send(
         &self,
         inputs: &mut PublishInputs,
@@ -179,11 +178,11 @@ impl<'d> Forge<'d> {
         if let Some(pull) = &self.pull
             && pull.state() == PullState::Closed
         {
-            // Written down before its branch is there again: from then on it looks as if a person
-            // had closed it.
+            // Recorded before the branch exists again: from then on it would look as if a person
+            // had closed the pull request.
             self.note(inputs, pull, None)?;
         }
-        // What was merged need not be offered again, and its branch is rightly gone.
+        // A merged change needs no push; its branch may have been deleted.
         if !self.is_merged() && self.push(inputs, made)? {
             news.push(News::Pushed);
         }
@@ -197,7 +196,7 @@ impl<'d> Forge<'d> {
         Ok(Done { number: pull.number, url: pull.url.clone(), state: pull.state(), comment })
     }
 
-    /// Pushes the branch; says whether that was needed.
+    /// Pushes the branch; returns whether that was needed.
     fn push(&self, inputs: &mut PublishInputs, made: &Offer) -> Result<bool, PublishError> {
         let (remote, branch) = (self.settings.remote.clone(), inputs.branch.to_string());
         let commit = made.commit().to_string();
@@ -246,7 +245,7 @@ impl<'d> Forge<'d> {
         }
     }
 
-    /// The pull request, opened where there is none.
+    /// Returns the pull request, opening it if there is none.
     fn open(
         &self,
         inputs: &mut PublishInputs,
@@ -311,7 +310,7 @@ impl<'d> Forge<'d> {
         Ok(once("the ready mark", RetryPolicy::new(self.driver.cancel), look, act)?)
     }
 
-    /// The pull request that is ours and as wanted, as it is now.
+    /// Looks up our pull request that fulfils a condition.
     fn find(
         &self,
         inputs: &PublishInputs,
@@ -321,7 +320,7 @@ impl<'d> Forge<'d> {
         Ok(pulls.into_iter().find(|pull| is_ours(inputs, pull) && is_wanted(pull)))
     }
 
-    /// The comment, posted where there is none.
+    /// Returns the comment, posting it if there is none.
     fn comment(
         &self,
         inputs: &mut PublishInputs,
@@ -335,7 +334,7 @@ impl<'d> Forge<'d> {
                 Comments::Gh | Comments::Command => Told::NoIssue,
             });
         };
-        // Once it was seen there, somebody who takes it away again means it.
+        // Once it was seen, a missing comment was deleted by a person, and stays deleted.
         if let Some(known) = inputs.record.comment.as_ref().filter(|_| is_told(inputs)) {
             return Ok(Told::Posted { url: known.url.clone() });
         }
@@ -360,7 +359,7 @@ impl<'d> Forge<'d> {
         Ok(Told::Posted { url: posted.url })
     }
 
-    /// Who keeps the comments, where there is anybody.
+    /// Returns the tracker for comments, if one is configured.
     pub(super) fn tracker(&self) -> Option<Tracker<'_>> {
         match self.settings.comments {
             Comments::Off => None,
@@ -377,7 +376,7 @@ impl<'d> Forge<'d> {
         }
     }
 
-    /// Writes down the pull request as it was seen, or that it is to be open.
+    /// Records the pull request as seen; `None` as state means that it is to be opened.
     fn note(
         &self,
         inputs: &mut PublishInputs,
@@ -393,7 +392,7 @@ impl<'d> Forge<'d> {
         self.save(inputs)
     }
 
-    /// Keeps the record, unless it is kept already.
+    /// Writes the record, unless it is unchanged.
     fn save(&self, inputs: &PublishInputs) -> Result<(), PublishError> {
         let text = inputs.record.to_json();
         if self.bundle.read(Artifact::Publish)?.as_deref() == Some(&text) {
@@ -404,7 +403,7 @@ impl<'d> Forge<'d> {
     }
 }
 
-/// Whether a pull request carries a key of the bundle, or is the one that we once saw with it.
+/// Returns whether a pull request carries a key of the bundle, or is the recorded one.
 fn is_ours(inputs: &PublishInputs, pull: &Pull) -> bool {
     let known = inputs.record.pull_request.as_ref().and_then(|known| known.url.as_ref());
     known == Some(&pull.url) || inputs.record.is_marked(&pull.body)
@@ -418,19 +417,19 @@ fn silent(remote: &str, branch: &str, said: &str) -> PublishError {
     }
 }
 
-/// Whether a driver before this one was about to open it again.
+/// Returns whether an earlier driver was about to open it again.
 fn is_to_be_open(inputs: &PublishInputs, pull: &Pull) -> bool {
     let known = inputs.record.pull_request.as_ref();
     known.is_some_and(|known| known.url.as_ref() == Some(&pull.url) && known.state.is_none())
 }
 
-/// Whether our comment was seen.
+/// Returns whether our comment was seen on the tracker.
 pub(super) fn is_told(inputs: &PublishInputs) -> bool {
     let known = inputs.record.comment.as_ref();
     known.is_some_and(|known| known.state == CommentState::Posted)
 }
 
-/// Which of several pull requests counts: one that is open, else one that was merged.
+/// Orders pull requests: open before merged before closed.
 fn rank(state: PullState) -> u8 {
     match state {
         PullState::Draft | PullState::Ready => 0,

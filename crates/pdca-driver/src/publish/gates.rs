@@ -1,4 +1,4 @@
-//! The rows that publishing runs again, over exactly the sealed commit.
+//! Runs the rows for publishing, over exactly the sealed commit.
 
 use pdca_gates::{Checks, Purpose};
 use pdca_publish::GateRecord;
@@ -15,7 +15,7 @@ use super::PublishError;
 use super::inputs::PublishInputs;
 use super::messages::Messages;
 
-/// The rows that publishing runs again: those that say so, and those that put it off until now.
+/// Returns the rows with `at_publish`, and those that were deferred until publishing.
 pub(super) fn rows_at_publishing(config: &WorkspaceConfig, snapshot: &Snapshot) -> Checks {
     let was_deferred = |id: &str| {
         let rows = snapshot.gates.iter().flat_map(|report| &report.rows);
@@ -24,7 +24,7 @@ pub(super) fn rows_at_publishing(config: &WorkspaceConfig, snapshot: &Snapshot) 
     config.rows.only(|row| row.at_publish || (row.may_defer() && was_deferred(&row.id)))
 }
 
-/// Runs those rows, unless they passed exactly this before; says whether any ran.
+/// Runs those rows, unless they passed on exactly these inputs before; returns whether any ran.
 pub(super) fn gate_again(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -36,7 +36,7 @@ pub(super) fn gate_again(
         return Ok(false);
     }
     let sealed = inputs.sealed.record();
-    // Gates may look at the texts as well, so other texts are another question.
+    // Gates may read the texts too, so they are part of the key.
     let parts = [
         rows.fingerprint(&cx.config.surroundings()),
         sealed.tree.to_string(),
@@ -63,7 +63,7 @@ fn ask_gates(
     rows: &Checks,
     digest: &str,
 ) -> Result<GateReport, PublishError> {
-    // Only as long as the gates run: whoever waits for a forge holds up nobody.
+    // Admitted only while the gates run, because waiting for a forge must not block other drivers.
     let _admitted = cx.config.locks().admit()?;
     let (front, sealed) = (&inputs.front, inputs.sealed.record());
     let (commit, base) = (sealed.head.to_string(), sealed.base.to_string());
@@ -88,13 +88,13 @@ fn ask_gates(
     scene.base = Some(&base);
     let wire = cx.watch(&checkout).map_err(BeatError::Checkout)?;
     let outcome = run_rows(cx, rows, bundle, &scene, Some(&mut standing))?;
-    // Asked again, a person wants to hear it again.
+    // Discard the verdicts, so that a repeated publication runs the gates again.
     cx.config.jobs().remove(&jobs).map_err(BeatError::Own)?;
     tell_of_checkout(cx, bundle, &wire.breaches());
     Ok(outcome.report)
 }
 
-/// Refuses where a row that blocks is red, or still says nothing.
+/// Returns an error if a gating row is red or undecided.
 fn require_green(
     cx: &Driver<'_>,
     bundle: &Bundle,

@@ -1,4 +1,4 @@
-//! What is published, where, and under which key: known before anything is changed.
+//! The change to publish, its destination and its key, all known before anything is changed.
 
 use camino::Utf8PathBuf;
 use pdca_integrate::{ObjectId, Sealed};
@@ -11,27 +11,27 @@ use crate::integrate::{Accepted, ChangeState, TargetBranch, TargetBranches};
 
 use super::PublishError;
 
-/// Everything that is known about a change that is to be published.
+/// The facts about a change to be published.
 pub(super) struct PublishInputs {
     pub(super) snapshot: Snapshot,
-    /// The branch that the change is meant for.
+    /// The target branch of the change.
     pub(super) front: TargetBranch,
     pub(super) sealed: Box<Sealed>,
-    /// The commit that brought it, where it is in that branch already.
+    /// The commit that brought it, if it is already in that branch.
     pub(super) landed: Option<ObjectId>,
     pub(super) key: PublishKey,
-    /// Where the forge has the repository.
+    /// The repository on the forge, as `owner/repo`.
     pub(super) repo: String,
-    /// The name, at the forge, of the branch that the change is meant for.
+    /// The name of the target branch on the forge.
     pub(super) base: String,
-    /// The branch of the change.
+    /// The branch that is pushed.
     pub(super) branch: Branch,
     pub(super) record: PublishRecord,
-    /// There is a `publish.json` that was not written here.
+    /// The bundle has a `publish.json` that this program did not write.
     is_foreign: bool,
 }
 
-/// What is known about a bundle that is to be published. Changes nothing.
+/// Collects the facts about a bundle to be published. Changes nothing.
 pub(super) fn inputs(
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -92,7 +92,7 @@ pub(super) fn inputs(
     })
 }
 
-/// Where the change is meant for, with how it stands.
+/// Returns the target branch of the change, and the state of the change.
 fn front_of(
     config: &WorkspaceConfig,
     bundle: &Bundle,
@@ -109,7 +109,7 @@ fn front_of(
 }
 
 impl PublishInputs {
-    /// Moves a `publish.json` that was not written here out of the way; it is what somebody knows.
+    /// Renames a `publish.json` that this program did not write. It is kept, because it may matter to a person.
     pub(super) fn set_foreign_record_aside(
         &self,
         bundle: &Bundle,
@@ -121,7 +121,7 @@ impl PublishInputs {
         effects.perform("set-aside", || bundle.set_aside(Artifact::Publish))
     }
 
-    /// What stands in for a text that nobody wrote.
+    /// Renders the default for a missing text.
     pub(super) fn stand_in(&self, bundle: &Bundle, text: Artifact) -> Result<String, PublishError> {
         let brief = bundle.read(Artifact::Brief)?.unwrap_or_default();
         let words = Templates {
@@ -141,14 +141,14 @@ impl PublishInputs {
     }
 }
 
-/// The name that the forge has for the branch that a change is meant for.
+/// Returns the name of the target branch on the forge.
 fn base_of(front: &TargetBranch, remote: &str) -> String {
     let of_remote = front.reference.strip_prefix("refs/remotes/");
     let bare = of_remote.and_then(|name| name.strip_prefix(remote)?.strip_prefix('/'));
     bare.unwrap_or(&front.branch).to_owned()
 }
 
-/// Whether a text is `owner/repo` or `host/owner/repo`, and nothing that a program takes for more.
+/// Returns whether a text is `owner/repo` or `host/owner/repo`, and cannot be taken for an option or a path.
 fn is_repository(text: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let part =

@@ -1,4 +1,4 @@
-//! The texts that go with a change: a person's, the publisher's, or what stands in for them.
+//! The texts of a publication: written by a person, by the publisher, or from templates.
 
 use pdca_leaves::{Mode, Output, Role};
 use pdca_state::{Artifact, Bundle};
@@ -14,7 +14,6 @@ use super::inputs::PublishInputs;
 pub(super) const TEXTS: [Artifact; 3] =
     [Artifact::CommitMessage, Artifact::PrDescription, Artifact::TrackerComment];
 
-/// The texts that go with a change, as the bundle has them.
 #[derive(Debug, Clone)]
 pub(super) struct Messages {
     pub(super) message: String,
@@ -23,7 +22,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Reads them. Each must be there, and say something.
+    /// Reads the texts. Each must exist and not be empty.
     pub(super) fn load(bundle: &Bundle) -> Result<Self, PublishError> {
         let [message, description, comment] = TEXTS;
         Ok(Self {
@@ -47,7 +46,7 @@ fn text(bundle: &Bundle, artifact: Artifact) -> Result<String, PublishError> {
     if text.trim().is_empty() { Err(bad("is empty")) } else { Ok(text) }
 }
 
-/// The texts that nobody has written yet.
+/// Returns the missing texts.
 pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
     let mut absent = Vec::new();
     for artifact in TEXTS {
@@ -58,7 +57,7 @@ pub(super) fn absent(bundle: &Bundle) -> Result<Vec<Artifact>, PublishError> {
     Ok(absent)
 }
 
-/// Fills the texts that are not there; says whether there were any. What is there stays as it is.
+/// Fills in missing texts; returns whether there were any. Existing ones stay as they are.
 pub(super) fn fill_messages(
     cx: &Driver<'_>,
     bundle: &Bundle,
@@ -81,7 +80,7 @@ pub(super) fn fill_messages(
     Ok(true)
 }
 
-/// Whether a leaf writes the texts that nobody wrote.
+/// Returns whether a leaf writes the missing texts.
 pub(super) fn has_publisher(config: &WorkspaceConfig) -> bool {
     let leaf = config.leaves.of(Role::Publisher);
     !config.force_stubs && leaf.is_some_and(|leaf| leaf.mode == Mode::Command)

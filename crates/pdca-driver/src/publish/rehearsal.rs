@@ -1,4 +1,4 @@
-//! What publishing would do.
+//! Dry run of publishing.
 
 use pdca_integrate::{ObjectId, Offer};
 use pdca_publish::{Pull, PullState};
@@ -13,51 +13,44 @@ use super::forge::{Forge, is_told};
 use super::inputs::PublishInputs;
 use super::{Order, PublishError, messages};
 
-/// What publishing a bundle would do now.
+/// The steps that publishing a bundle would carry out now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rehearsal {
-    /// The key.
     pub key: String,
-    /// Where the branch would be pushed to.
     pub remote: String,
-    /// The branch.
     pub branch: String,
-    /// The commit, where the words are known already.
+    /// The commit; `None` if its message is not known yet.
     pub commit: Option<String>,
     /// The repository of the pull request.
     pub repo: String,
-    /// The branch that the pull request would be for.
+    /// The target branch of the pull request.
     pub base: String,
     /// The texts that would be written.
     pub texts: Vec<&'static str>,
-    /// Whether a leaf would write them.
+    /// A leaf would write them.
     pub by_leaf: bool,
-    /// The rows that would run again.
+    /// The rows that would be run again.
     pub rows: Vec<String>,
-    /// What would be done outside, in order; nothing where all is out.
+    /// The steps on the forge, in order; empty if everything is published.
     pub would: Vec<Would>,
 }
 
-/// Something that would be done outside.
+/// A step on the forge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Would {
-    /// The branch would be pushed.
     Push,
-    /// A draft would be opened.
+    /// A draft pull request would be opened.
     Open,
-    /// A pull request would be opened again.
     Reopen {
-        /// Which.
         url: String,
     },
-    /// A comment would be posted, unless it is there.
     Comment,
-    /// The pull request would be marked as ready.
+    /// The pull request would be marked as ready for review.
     Ready,
 }
 
 impl Would {
-    /// In one word.
+    /// Returns the word for `--json`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -69,7 +62,7 @@ impl Would {
     }
 }
 
-/// Finds out what [`publish_accepted`](super::publish_accepted) would do, and changes nothing.
+/// Predicts the steps of [`publish_accepted`](super::publish_accepted). Changes nothing.
 pub fn rehearse_publishing(
     cx: &Driver<'_>,
     bundle: &Bundle,

@@ -24,13 +24,13 @@ pub struct Salvage {
 #[derive(Debug, thiserror::Error)]
 pub enum AbortError {
     /// The outcome of an intent is unknown.
-    #[error("it is not known what came of record {0}")]
+    #[error("the outcome of record {0} is unknown")]
     Open(Seq),
     #[error("the target `{name}` cannot be used")]
     Target { name: String, source: Box<TargetError> },
-    #[error("lane {slot} cannot be taken")]
+    #[error("lane {slot} cannot be claimed")]
     Claim { slot: u32, source: Box<ClaimError> },
-    #[error("what is in lane {slot} cannot be kept")]
+    #[error("the work in lane {slot} cannot be rescued")]
     Rescue { slot: u32, source: Box<ClaimError> },
     #[error(transparent)]
     Record(#[from] RecordError),

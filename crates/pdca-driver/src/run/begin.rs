@@ -51,14 +51,14 @@ pub enum RunError {
     /// The journal of a run cannot be read, so the run may still be active.
     #[error("the journal of run {run} cannot be read")]
     Unreadable { run: RunId, dir: Utf8PathBuf, source: Option<Box<FindError>> },
-    #[error("run {run} cannot be taken up")]
+    #[error("run {run} cannot be resumed")]
     TakeUp { run: RunId, source: Box<OpenError> },
-    #[error("the run's journal cannot be made")]
+    #[error("the run's journal cannot be created")]
     Create(#[from] CreateError),
-    #[error("the run's journal cannot go on")]
+    #[error("the run's journal cannot be written")]
     Append(#[from] AppendError),
     /// The runs cannot be listed, or this process cannot be identified.
-    #[error("the runs of the workspace cannot be looked at")]
+    #[error("the runs of the workspace cannot be read")]
     Io(#[from] io::Error),
     /// The epoch counter is exhausted.
     #[error("no epoch is left")]

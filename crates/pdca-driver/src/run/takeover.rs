@@ -32,17 +32,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum TakeOverError {
     /// The liveness of the driver cannot be determined from here. Nothing was changed.
-    #[error("it cannot be told from here whether {driver} lives")]
+    #[error("cannot tell from here whether {driver} is alive")]
     Unknown { driver: Process },
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("run {run} cannot be read")]
     Unreadable { run: RunId },
     /// The driver could not be killed. Nothing it writes counts any longer.
-    #[error("{driver} has lost the run, and could not be ended")]
+    #[error("{driver} lost the run, but could not be killed")]
     Alive { driver: Process, source: std::io::Error },
     /// A child of the driver is still running.
-    #[error("what the driver had started is still running")]
+    #[error("a child of the old driver is still running")]
     Children(#[from] LivenessLockError),
 }
 

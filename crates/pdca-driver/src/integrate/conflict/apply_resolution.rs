@@ -1,9 +1,9 @@
-//! A resolution takes the place of the accepted attempt that did not fit any more.
+//! Replaces an accepted attempt that no longer merges by its resolution.
 //!
-//! The accepted attempt is archived as one that a person sent back is. Then the bundle is where Do begins,
-//! and Do finds the resolution under the number of that archive: it takes it in place of calling the
-//! builder. So whoever goes on with the bundle, whenever, comes to the same files; and an attempt after
-//! this one has another number, and is built as any other.
+//! The accepted attempt is archived like one that a person sent back. Then the bundle is at the beginning of Do,
+//! which finds the resolution under the number of that archive and takes it in place of calling the
+//! builder. So every driver that continues the bundle comes to the same files. A later attempt
+//! has another number, and is built like any other.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ use crate::run_bundle::{BeatError, Driver};
 
 use super::resolve::{ResolveError, unusable};
 
-/// Archives an accepted attempt whose conflict is resolved. Says whether it did; what somebody went on
-/// with meanwhile is left alone. Whoever calls this is admitted to the workspace.
+/// Archives an accepted attempt whose conflict is resolved. Returns whether it did; a bundle that was continued
+/// meanwhile is left alone. The caller must be admitted to the workspace.
 pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<bool, ResolveError> {
     let Ok((change, sealed)) = find_sealed(front, id)? else { return Ok(false) };
     let bundle = &change.bundle;
@@ -39,7 +39,7 @@ pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<boo
     if let Some(ConflictEnd::Resolved { iteration, .. }) = &mut case.end {
         *iteration = Some(plan.number);
     }
-    // Before the archive begins: from then on anybody may go on with the bundle.
+    // Recorded before the archive begins, because from then on any driver may continue the bundle.
     keep_conflict(cx, &file, &case, "conflict-adopt")?;
     for step in plan.steps {
         cx.effects.perform(step.name(), || step.apply()).map_err(BeatError::from)?;
@@ -47,7 +47,7 @@ pub fn adopt(cx: &Driver<'_>, front: &TargetBranch, id: &BundleId) -> Result<boo
     Ok(true)
 }
 
-/// Puts a resolution in place as the result of Do, where there is one for this attempt. Says whether
+/// Publishes a resolution as the result of Do, if there is one for this attempt. Returns whether
 /// there was.
 pub(crate) fn take_resolution(
     cx: &Driver<'_>,
@@ -90,7 +90,7 @@ pub(crate) fn take_resolution(
     Ok(true)
 }
 
-/// The resolution that is the attempt after this many archived ones.
+/// Finds the resolution that is the attempt after this many archived ones.
 fn resolution(
     config: &WorkspaceConfig,
     id: &BundleId,
@@ -103,7 +103,7 @@ fn resolution(
     Ok(ConflictDir::all(&config.queue(), id)?.into_iter().find(|(_, case)| is_it(case)))
 }
 
-/// What the attempt after this many archived ones resolved, for the person who signs it off.
+/// Describes the conflict that the attempt after this many archived ones resolved, for the person who signs off.
 pub(crate) fn resolved(
     config: &WorkspaceConfig,
     id: &BundleId,
@@ -113,7 +113,7 @@ pub(crate) fn resolved(
     Ok(found.and_then(|(_, case)| summary_of(&case)))
 }
 
-/// The bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
+/// Returns the bundles, of those named or of all, whose resolution is adopted and not at its sign-off yet. One
 /// that is named may be there already.
 pub fn resolving(
     config: &WorkspaceConfig,
@@ -158,7 +158,7 @@ fn base_of(case: &ConflictRecord) -> Option<&str> {
     }
 }
 
-/// What conflicted with what, and who resolved it.
+/// Describes a conflict and its resolution.
 fn summary_of(case: &ConflictRecord) -> Option<String> {
     let Some(ConflictEnd::Resolved { attempt, base, by, .. }) = &case.end else { return None };
     let (said, branch) = (&case.said, &case.branch);

@@ -1,19 +1,19 @@
-//! What conflicts with its branch is given to a resolver, and what comes of it goes through Check.
+//! Has a resolver work on a change that conflicts with its branch, and sends the resolution through Check.
 //!
 //! # Protocol
-//! 1. *Look*: the sealed change is merged with the branch as it is, in the object store. Only what
-//!    conflicts with the branch itself can be resolved; what conflicts with a change that waits somewhere
-//!    else waits too.
-//! 2. *Attempt*, with no lock but the bundle's and the checkout's: counted in the record before the resolver
-//!    starts, and closed after it. One attempt for each time somebody asks; nobody sleeps until the next
-//!    is due.
-//! 3. *Resolved*: the change and the notes lie beside the record, synced, before the record says so. Until
+//! 1. *Look*: merge the sealed change with the present branch, in the object store. Only a
+//!    conflict with the branch itself can be resolved; a conflict with another pending change
+//!    waits for that one.
+//! 2. *Attempt*, holding only the locks of bundle and checkout: counted in the record before the resolver
+//!    starts, and closed after it. One attempt per call; a call never sleeps until the next
+//!    attempt is due.
+//! 3. *Resolved*: change and notes are written beside the record and synced, before the record says so. Until
 //!    then the bundle is untouched.
-//! 4. *Adopt*, admitted to the workspace: the accepted attempt is archived, and Do takes what the resolver
-//!    left in place of calling the builder ([`super::apply_resolution`]). From there it is an attempt as any other.
+//! 4. *Adopt*, admitted to the workspace: the accepted attempt is archived, and Do takes the
+//!    resolution in place of calling the builder ([`super::apply_resolution`]). From there it is an attempt like any other.
 //!
-//! Whoever dies in 2 finds the record open and goes on under the same number; in 3 and 4 everything is
-//! written before it is relied on, and done again with the same result.
+//! A driver that dies in 2 leaves the record open, and the next one continues under the same number. In 3 and 4 everything is
+//! written before it is relied on, and repeating it gives the same result.
 
 use std::io;
 use std::time::Duration;
@@ -37,50 +37,36 @@ use crate::run_bundle::{BeatError, Driver};
 
 use super::resolver::{Ask, Attempted};
 
-/// How long what an earlier resolver left behind may take to die. Its supervisor gives it less.
+/// The time that children of an earlier resolver get to die. Their supervisor kills them sooner.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a conflict was not looked at to its end. What was counted is counted.
+/// The reason an attempt ended early. Counted attempts stay counted.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// It was told to stop.
+    /// Cancellation was requested.
     #[error("interrupted")]
     Interrupted,
-    /// There is no such accepted change for the branch.
     #[error("{id} is not accepted for this branch")]
-    Unknown {
-        /// The bundle.
-        id: BundleId,
-    },
-    /// It is not known where the branch is.
+    Unknown { id: BundleId },
+    /// The tip of the branch is unknown.
     #[error(transparent)]
     LandingBase(Box<IntegrateError>),
     /// git could not merge.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The bundles cannot be listed.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// The bundle cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A lock cannot be used.
     #[error(transparent)]
     Admission(#[from] AdmissionError),
-    /// The resolver could not be run. That is no attempt.
+    /// The resolver could not be run, which does not count as an attempt.
     #[error(transparent)]
     Beat(Box<BeatError>),
-    /// The record cannot be read or written.
     #[error("the record of the conflict in {dir} cannot be used")]
-    ConflictRecord {
-        /// Where it is.
-        dir: Utf8PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    ConflictRecord { dir: Utf8PathBuf, source: io::Error },
 }
 
 impl From<IntegrateError> for ResolveError {
@@ -119,7 +105,7 @@ pub fn has_resolver(config: &WorkspaceConfig) -> bool {
 }
 
 /// Has the resolver make one attempt at the conflict of an accepted change with its branch, if one is
-/// due. Whoever calls this holds no lock.
+/// due. The caller holds no lock.
 pub fn resolve(
     cx: &Driver<'_>,
     front: &TargetBranch,
@@ -130,7 +116,7 @@ pub fn resolve(
         Ok(found) => found,
         Err(report) => return Ok(report),
     };
-    // A remote may take its time, so it is asked before anything is locked.
+    // A remote may be slow, so it is asked before anything is locked.
     let warn = |text| cx.warn(&change.bundle, text);
     let tip = find_base(front, task.settings, cx.cancel, &warn)?;
     let _taken = match cx.config.locks().take(id) {
@@ -139,14 +125,14 @@ pub fn resolve(
         }
         taken => taken?,
     };
-    // A driver before this one may have died while the resolver ran: compare before anything is derived
+    // An earlier driver may have died while the resolver ran: compare before anything is derived
     // from the bundle.
     let planted = relieve_guard(cx, &change.bundle)?;
     for one in &planted {
         cx.warn(&change.bundle, format!("written into the bundle by a resolver: {one}"));
     }
     if !is_as_it_was(change, sealed)? {
-        let why = "somebody went on with it meanwhile".to_owned();
+        let why = "the bundle was continued meanwhile".to_owned();
         return Ok(report(id, ConflictOutcome::Waits { why }));
     }
     let queue = cx.config.queue();
@@ -182,7 +168,7 @@ pub fn resolve(
     Ok(report)
 }
 
-/// Writes down what an attempt came to: first what there is to keep, then that it is so.
+/// Records the outcome of an attempt: its files first, then the record that relies on them.
 fn conclude(
     cx: &Driver<'_>,
     file: &ConflictDir,
@@ -214,7 +200,7 @@ fn conclude(
             let name = Artifact::BuildNotes.file_name();
             match notes {
                 Some(notes) => write(name, &notes)?,
-                // An attempt that died at this point may have left some.
+                // An attempt that died at this point may have left notes.
                 None => file.remove(name).map_err(|source| unusable(file, source))?,
             }
             record.end = Some(ConflictEnd::Resolved {
@@ -240,7 +226,7 @@ pub(super) fn keep_conflict(
     kept.map_err(|source| unusable(file, source))
 }
 
-/// Who resolves, for people.
+/// Returns the name of the resolver, for people.
 fn resolver_name(cx: &Driver<'_>) -> String {
     let config = &cx.config.leaves.resolver;
     let known = [&config.agent, &config.family, &config.model];
@@ -255,7 +241,7 @@ pub(super) fn unusable(file: &ConflictDir, source: io::Error) -> ResolveError {
     ResolveError::ConflictRecord { dir: file.dir().to_owned(), source }
 }
 
-/// What a record says about itself.
+/// Returns the report of a record.
 fn settled(id: &BundleId, record: &ConflictRecord, new: bool) -> ConflictReport {
     let end = match (&record.end, record.failures.last()) {
         (Some(ConflictEnd::Resolved { by, .. }), _) => ConflictOutcome::Resolved { by: by.clone() },

@@ -1,7 +1,7 @@
-//! One attempt of the resolver: the conflicted tree in a private checkout, and what became of it.
+//! One attempt of the resolver: the conflicted tree in a private checkout, and the outcome.
 //!
-//! No lock of the workspace or of the target is held meanwhile: only the bundle's own, and that of the
-//! checkout. So the user, another integration and any run of other bundles go on.
+//! Only the locks of the bundle and of the checkout are held meanwhile. So the user, other
+//! integrations and runs of other bundles are not blocked.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_integrate::{ConflictDir, FIRST_SLOT, Ingredients, Sides, StoreError, TargetBranch};
@@ -14,45 +14,42 @@ use crate::lane_env::LaneEnv;
 use crate::leaf::{Guarded, speaks_of_the_leaf, without_checkout};
 use crate::run_bundle::{BeatError, Driver};
 
-/// Who commits that never leave the resolver's checkout are by. Fixed, so that the same tree is the same
-/// commit for a driver that takes over.
+/// The signer of commits that never leave the resolver's checkout. Fixed, so that a driver that takes over makes
+/// identical commits.
 const SCRATCH: Signature<'static> =
     Signature { name: "pdca", email: "scratch@pdca.invalid", seconds: 0 };
-/// The first slot that conflicts are resolved in: above those that combinations are gated in.
+/// The first slot for resolvers, above those for combinations.
 const FIRST_RESOLVER_SLOT: u32 = 2 * FIRST_SLOT;
-/// More of a file than anybody resolves by hand.
+/// Larger files are not searched for markers.
 const LARGEST: u64 = 64 << 20;
-/// How many resolvers work at the same time at most.
+/// The most resolvers at the same time.
 const SLOTS: u32 = 64;
 
-/// What the resolver is asked.
+/// The conflict that the resolver is asked about.
 pub(super) struct Ask<'a> {
     pub(super) front: &'a TargetBranch,
     pub(super) bundle: &'a Bundle,
     pub(super) sides: &'a Sides,
-    /// Where the case lies.
     pub(super) file: &'a ConflictDir,
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub(super) attempt: u32,
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attempted {
-    /// It is resolved.
     Resolved {
         /// The change on the new base.
         patch: Vec<u8>,
-        /// What the resolver says about it.
+        /// The resolver's notes.
         notes: Option<Vec<u8>>,
     },
     /// Nothing is left of the change: the branch has its effect.
     Empty,
-    /// It failed, and counts.
+    /// It failed, and counts as an attempt.
     Failed {
-        /// In one sentence.
+        /// One sentence.
         what: String,
-        /// All that is known.
         log: String,
     },
 }
@@ -60,15 +57,15 @@ pub(super) enum Attempted {
 /// A checkout with the conflict in it, and the resolver's job.
 struct Bench<'b> {
     checkout: &'b Checkout,
-    /// The commit with markers in its files.
+    /// The commit with conflict markers in its files.
     marked: String,
     job: Utf8PathBuf,
     owner: String,
 }
 
-/// Has the resolver work on a conflict, and looks at what it left.
+/// Runs the resolver on a conflict, and inspects the result.
 ///
-/// An error is no fault of the resolver's: the attempt has no end, and goes on the next time.
+/// An error is not the resolver's fault: the attempt stays open, and is continued the next time.
 pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attempted, BeatError> {
     let document = ask.sides.document(&ask.front.branch).into_bytes();
     let inputs = match Inputs::for_resolver(ask.bundle, document) {
@@ -89,7 +86,7 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     let job = ask.file.job(&key.to_string());
     let owner = checkout.work_name(ask.bundle, Role::Resolver, &key);
     if !checkout.is_owned_by(&owner).map_err(CheckoutError::from)? {
-        // The end of a resolver whose work is no longer in the checkout is worth nothing.
+        // The recorded end of a resolver counts only while its work is still in the checkout.
         cx.config.jobs().remove(&job).map_err(BeatError::Own)?;
     }
     let marked = mark(ask).map_err(CheckoutError::Objects)?;
@@ -97,7 +94,7 @@ pub(super) fn attempt_resolution(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Attem
     work_on(cx, ask, &request, &bench)
 }
 
-/// The call, all but where it lies.
+/// Describes the call, without its job directory.
 fn resolver_request<'a>(
     cx: &'a Driver<'_>,
     checkout: &'a Checkout,
@@ -118,7 +115,7 @@ fn resolver_request<'a>(
     Call { facts: cx.facts(Some(checkout)), ..Call::new(config, inputs, Utf8Path::new(""), places) }
 }
 
-/// A free checkout at the tip of the branch.
+/// Claims a free checkout at the tip of the branch.
 fn resolver_checkout(cx: &Driver<'_>, ask: &Ask<'_>) -> Result<Checkout, CheckoutError> {
     let (target, branch) = (&ask.front.target, &ask.front.branch);
     let tip = ask.sides.tip.to_string();
@@ -183,8 +180,8 @@ fn lay_out(cx: &Driver<'_>, bench: &Bench<'_>) -> Result<(), CheckoutError> {
     cx.effects.perform("conflict-tree", || lane.apply(&patch)).map_err(CheckoutError::Conflicted)
 }
 
-/// What was written outside. The branch and the branches of integrations may move meanwhile, by
-/// anybody: nothing is locked, and whoever lands compares first.
+/// Filters the writes outside the checkout. The target branch and the branches of integrations may move meanwhile,
+/// because nothing is locked; a landing compares before it moves them.
 fn breaches(cx: &Driver<'_>, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
     let branch = format!("ref {} ", ask.front.reference);
     let (moved, written): (Vec<String>, Vec<String>) = found
@@ -196,7 +193,7 @@ fn breaches(cx: &Driver<'_>, ask: &Ask<'_>, found: Vec<String>) -> Vec<String> {
     written
 }
 
-/// Commits what the resolver left, and finds out what it is.
+/// Commits the resolver's work, and classifies it.
 fn take_resolution_of(
     cx: &Driver<'_>,
     ask: &Ask<'_>,
@@ -238,15 +235,15 @@ fn take_resolution_of(
     Ok(Attempted::Resolved { patch, notes })
 }
 
-/// Notes that a commit holds all that is in the checkout, so that nobody need rescue it.
+/// Records that a commit holds all work in the checkout, so that it needs no rescue.
 fn settle(cx: &Driver<'_>, bench: &Bench<'_>, head: String) -> Result<(), CheckoutError> {
     let owner = OwnerNote { job: bench.owner.clone(), head: Some(head) };
     cx.set_owner(bench.checkout, &owner)
 }
 
-/// What a call without an answer is: a failed attempt, or nothing that the resolver did.
+/// Classifies a call without an answer: a failed attempt, or an error that is not the resolver's.
 fn unanswered(cx: &Driver<'_>, ask: &Ask<'_>, error: LeafError) -> Result<Attempted, BeatError> {
-    // What fails while everything is being stopped was stopped.
+    // A failure during cancellation is a consequence of it.
     if matches!(error, LeafError::Cancelled) || cx.cancel.is_cancelled() {
         return Err(BeatError::Interrupted);
     }
@@ -267,14 +264,14 @@ fn unanswered(cx: &Driver<'_>, ask: &Ask<'_>, error: LeafError) -> Result<Attemp
     Err(BeatError::Leaf { role, log, source: Box::new(error) })
 }
 
-/// The markers of this conflict that are left: in the files that were in conflict, and wherever else the
-/// patch adds them.
+/// Returns the markers of this conflict that are left, in the conflicting files and in the rest of the
+/// patch.
 fn markers_left(ask: &Ask<'_>, bench: &Bench<'_>, patch: &[u8]) -> Vec<String> {
     let sides = (ask.sides.tip.to_string(), ask.sides.sealed.record().head.to_string());
     let mut left = Vec::new();
     for conflict in &ask.sides.conflicts {
         let file = conflict.path.to_string();
-        // What is gone, or no plain file, has no markers.
+        // A file that is gone, or not a plain file, has no markers.
         let root = bench.checkout.lane.path();
         let text = pdca_state::files::read_within(root, Utf8Path::new(&file), LARGEST);
         let text = text.ok().flatten().unwrap_or_default();
@@ -291,7 +288,7 @@ fn markers_left(ask: &Ask<'_>, bench: &Bench<'_>, patch: &[u8]) -> Vec<String> {
     left
 }
 
-/// Whether a line is a marker of this conflict: any number of angle brackets, and the id of a side.
+/// Returns whether a line is a marker of this conflict: any number of angle brackets, and the id of a side.
 fn is_marker(line: &[u8], (ours, theirs): &(String, String)) -> bool {
     let of = |letter: u8, side: &str| {
         let width = line.iter().take_while(|byte| **byte == letter).count();
@@ -301,8 +298,8 @@ fn is_marker(line: &[u8], (ours, theirs): &(String, String)) -> bool {
     of(b'<', ours) || of(b'>', theirs)
 }
 
-/// Makes a commit of the tree with markers, so that a checkout can be brought there. Nothing refers to
-/// it; it is made again where it is missing.
+/// Makes a commit of the tree with markers, so that a checkout can be reset to it. Nothing refers to
+/// it; it is made again if it is missing.
 fn mark(ask: &Ask<'_>) -> Result<String, StoreError> {
     let made = ask.front.store.commit_tree(
         &Ingredients {
