@@ -1,4 +1,4 @@
-//! What a process finds around itself: read once, then passed down as values.
+//! The environment of the process, read once and then passed down as values.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,29 +12,24 @@ use crate::failure::Failure;
 /// One of the three standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard input.
     In,
-    /// Standard output: data.
+    /// For data.
     Out,
-    /// Standard error: progress and errors.
+    /// For progress and errors.
     Err,
 }
 
-/// Which streams are terminals, and how wide.
+/// The terminals among the standard streams, and their width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terminal {
-    /// A person can type.
     pub stdin: bool,
-    /// A person reads the data.
     pub stdout: bool,
-    /// A person reads the progress.
     pub stderr: bool,
-    /// Columns, where a terminal says so.
+    /// In columns, if a terminal tells it.
     pub width: Option<u16>,
 }
 
 impl Terminal {
-    /// Whether this stream is a terminal.
     pub fn is_terminal(self, stream: Stream) -> bool {
         match stream {
             Stream::In => self.stdin,
@@ -44,16 +39,16 @@ impl Terminal {
     }
 }
 
-/// Where "today" comes from. Asked only by commands that write a date, so that no other pays for time zones.
+/// The source of dates. Used only by commands that write a date, so that others do not load time zones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clock {
     /// The system's clock and time zone.
     System,
-    /// A fixed moment, in seconds since the epoch, for tests.
+    /// A fixed time in seconds since the epoch, for tests.
     Fixed(i64),
 }
 
-/// What time it is now: a wall clock for people, and the machine's uptime to measure with.
+/// Returns the current time: wall clock for people, and uptime to measure with.
 pub fn moment() -> pdca_journal::Moment {
     let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let (seconds, nanos) = (uptime.tv_sec, uptime.tv_nsec);
@@ -69,20 +64,17 @@ pub fn moment() -> pdca_journal::Moment {
 /// Environment, current directory, terminal and clock.
 #[derive(Debug, Clone)]
 pub struct Ambient {
-    /// The environment.
     pub env: BTreeMap<OsString, OsString>,
-    /// The current directory, absolute.
+    /// Absolute.
     pub cwd: Utf8PathBuf,
-    /// The terminal.
     pub terminal: Terminal,
-    /// The clock.
     pub clock: Clock,
     /// This program, for scripts that call it again.
     pub program: Option<Utf8PathBuf>,
 }
 
 impl Ambient {
-    /// Reads all of it from the process.
+    /// Reads everything from the process.
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the one place that reads the environment"
@@ -117,17 +109,16 @@ impl Ambient {
         })
     }
 
-    /// One variable.
     pub fn env(&self, name: &str) -> Option<&OsStr> {
         self.env.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// One variable as text; empty counts as unset.
+    /// Returns a variable as text; empty counts as unset.
     pub fn env_text(&self, name: &str) -> Option<&str> {
         self.env(name).and_then(OsStr::to_str).filter(|value| !value.is_empty())
     }
 
-    /// The user's config directory by the XDG rules.
+    /// Returns the user's config directory by the XDG rules.
     pub fn config_home(&self) -> Option<Utf8PathBuf> {
         self.env_text("XDG_CONFIG_HOME")
             .map(Utf8PathBuf::from)
@@ -135,7 +126,7 @@ impl Ambient {
             .or_else(|| self.env_text("HOME").map(|home| Utf8Path::new(home).join(".config")))
     }
 
-    /// Where a program of that name stands on `PATH`.
+    /// Looks up a program on `PATH`.
     pub fn find_program(&self, name: &str) -> Option<Utf8PathBuf> {
         std::env::split_paths(self.env("PATH")?)
             .filter_map(|dir| Utf8PathBuf::from_path_buf(dir).ok())
@@ -143,7 +134,7 @@ impl Ambient {
             .find(|path| is_executable(path))
     }
 
-    /// Now, in seconds since the epoch.
+    /// Returns the current time, in seconds since the epoch.
     pub fn now(&self) -> i64 {
         match self.clock {
             Clock::System => jiff::Timestamp::now().as_second(),
@@ -151,7 +142,7 @@ impl Ambient {
         }
     }
 
-    /// Today's date here, as `2026-11-16`.
+    /// Returns today's local date, as `2026-11-16`.
     pub fn today(&self) -> String {
         match self.clock {
             Clock::System => jiff::Zoned::now().date().to_string(),
@@ -163,7 +154,7 @@ impl Ambient {
         }
     }
 
-    /// Surroundings made of values only: no terminal, 16 November 2026.
+    /// Makes an environment of values only: no terminal, 16 November 2026.
     #[cfg(test)]
     pub(crate) fn for_tests(cwd: &str, env: &[(&str, &str)]) -> Self {
         Ambient {

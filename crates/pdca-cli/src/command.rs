@@ -84,7 +84,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-/// What can be asked for, in the order of the help.
+/// The commands, in the order of the help.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Init(init::Args),
@@ -132,22 +132,21 @@ enum Command {
     Help(help::Args),
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) globals: Globals,
     command: Option<Command>,
 }
 
-/// What the words meant.
+/// The result of parsing.
 pub(crate) enum Parsed {
-    /// A command to carry out.
+    /// A command to run.
     Line(Box<Line>),
-    /// Answered already: help, the version, a completion, or a mistake in the words.
+    /// Already answered: help, the version, a completion, or a usage error.
     Answered(Result<Exit, Failure>),
 }
 
-/// Reads the command line.
 pub(crate) fn parse(
     args: &[OsString],
     ambient: &Ambient,
@@ -166,13 +165,13 @@ pub(crate) fn parse(
     }
 }
 
-/// The commands as clap knows them, as wide as the terminal.
+/// Returns clap's commands, as wide as the terminal.
 fn tree(ambient: &Ambient) -> clap::Command {
     Cli::command()
         .term_width(ambient.terminal.width.map_or(100, |width| usize::from(width).clamp(40, 120)))
 }
 
-/// Prints what clap has to say: help on `out` with exit code 0, a mistake on `err` with 2.
+/// Prints clap's answer: help on `out` with exit code 0, a usage error on `err` with 2.
 fn explain(
     error: &clap::Error,
     args: &[OsString],
@@ -198,7 +197,7 @@ fn explain(
     Ok(exit)
 }
 
-/// A mistake in the words, from clap's page about it: the error first, then tips and the usage.
+/// Parses clap's page about a usage error: the error first, then tips and the usage.
 fn mistake(page: &str) -> Failure {
     let mut parts = page.split("\n\n").map(|part| {
         part.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
@@ -210,7 +209,7 @@ fn mistake(page: &str) -> Failure {
     if hints.is_empty() { failure } else { failure.hint(hints.join("; ")) }
 }
 
-/// The format that a command line asks for, as far as that can be told from words that may be mistaken.
+/// Returns the format that a possibly invalid command line asks for.
 pub(crate) fn format_of(args: &[OsString]) -> Format {
     let words: Vec<&str> =
         args.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
@@ -219,7 +218,7 @@ pub(crate) fn format_of(args: &[OsString]) -> Format {
     if is_json { Format::Json } else { Format::Text }
 }
 
-/// Carries a command out. Only what is endless or a story writes to `out` by itself.
+/// Runs a command. Only endless output and the demo are written to `out` directly.
 pub(crate) fn dispatch(
     line: &Line,
     cx: &Context<'_>,
@@ -270,7 +269,7 @@ pub(crate) fn dispatch(
 }
 
 impl Line {
-    /// Whether the command does something beyond telling: then its exit code matters more than its words.
+    /// Returns whether the command changes something, so that its exit code matters more than its output.
     pub(crate) fn works(&self) -> bool {
         match &self.command {
             Some(
@@ -318,7 +317,7 @@ impl Line {
 }
 
 impl Command {
-    /// Whether it works on a workspace, so that one must be there and its config right.
+    /// Returns whether the command needs a workspace with a valid configuration.
     fn needs_workspace(&self) -> bool {
         match self {
             Command::New(_)
@@ -360,7 +359,7 @@ impl Command {
     }
 }
 
-/// What `--compat` tolerated: one line each, so that it can be grepped.
+/// Prints the warnings of `--compat`, one line each, so that they can be grepped.
 fn tell_warnings(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     for warning in &cx.workspace()?.warnings {
         let place = warning.place.as_ref().map_or_else(String::new, |place| {

@@ -1,8 +1,8 @@
-//! What a workspace is configured to do, and where each value came from.
+//! The configuration of a workspace, with the origin of each value.
 //!
 //! Five layers, later ones win: the defaults in the types below, the user's file, the workspace's `pdca.toml`, `PDCA_*`
-//! variables, flags. Each layer is a TOML document and is checked on its own against [`Config`], so a mistake is
-//! reported with the file and line it stands in, and all mistakes of a file at once. The types of the gates and the
+//! variables, flags. Each layer is a TOML document and is checked on its own against [`Config`], so a problem is
+//! reported with its file and line, and all problems of a file at once. The types of the gates and the
 //! leaves live in the crates that use them.
 
 mod check;
@@ -23,7 +23,7 @@ pub(crate) use rules::hydrate_hint;
 pub use layer::{Layer, Loaded, Origin, Request, Sources, load};
 pub use trust::Trust;
 
-/// Everything `pdca.toml` may say.
+/// The contents of `pdca.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -31,9 +31,9 @@ pub struct Config {
     pub project: Project,
     /// `[paths]`: where things are.
     pub paths: Paths,
-    /// `[driver]`: how bundles are driven.
+    /// `[driver]`: lanes and limits of runs.
     pub driver: Driver,
-    /// `[schedule]`: how declarations become a plan.
+    /// `[schedule]`: from declarations to a plan.
     pub schedule: pdca_driver::Schedule,
     /// `[lanes]`: private checkouts.
     pub lanes: LaneRoot,
@@ -43,9 +43,9 @@ pub struct Config {
     pub targets: Vec<TargetEntry>,
     /// `[gates]`: the deterministic checks.
     pub gates: pdca_gates::GatesConfig,
-    /// `[integrate]`: how accepted changes come together.
+    /// `[integrate]`: integration of accepted changes.
     pub integrate: pdca_driver::integrate::QueueSettings,
-    /// `[publish]`: how accepted changes become known outside.
+    /// `[publish]`: pull requests and comments for accepted changes.
     pub publish: pdca_publish::PublishSettings,
     /// `[leaves]`: the outside commands that fill one artifact each.
     pub leaves: pdca_leaves::Leaves,
@@ -58,10 +58,10 @@ pub struct Project {
     /// The project's name; the workspace's directory name if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The branch changes are based on where neither brief nor target names one; the target's current branch if unset.
+    /// The branch to base changes on if neither brief nor target names one; the target's current branch if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_branch: Option<String>,
-    /// Who signs off where `--by` is not given.
+    /// The person who signs off if `--by` is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
@@ -92,23 +92,23 @@ impl Default for Paths {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Driver {
-    /// How many bundles may be in flight at once: a number, or `auto` for what the machine carries.
+    /// The number of bundles in flight at once, or `auto` for what the machine allows.
     pub lanes: pdca_driver::LaneCount,
-    /// How long drivers may be at work on one run, in seconds.
+    /// The time that drivers may work on one run, in seconds.
     pub max_duration_secs: u64,
-    /// How many leaves one run may call; no limit if unset.
+    /// The number of leaves that one run may call; no limit if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_leaf_calls: Option<u64>,
-    /// How often a beat of a bundle may fail in a row before a batch leaves it alone; 0 is no limit.
+    /// The number of failures in a row before a batch leaves a bundle alone; 0 means no limit.
     pub max_attempts: u32,
-    /// How much has to stay free on the disk for another bundle to start, in GiB; 0 is not looked at.
+    /// The free disk space required to start another bundle, in GiB; 0 disables the check.
     pub min_free_gb: u64,
-    /// How much memory a lane is reckoned with, in MiB: with less there are fewer lanes. 0 is not looked at.
+    /// The memory per lane, in MiB: with less there are fewer lanes. 0 disables the check.
     pub lane_memory_mb: u64,
-    /// How much memory a leaf or a gate with all that it starts may have, in MiB; no cap if unset or 0.
+    /// The memory limit of a leaf or a gate with its children, in MiB; no limit if unset or 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaf_memory_mb: Option<u64>,
-    /// When the branch that bundles are built on is gated by itself: `before` anything starts, `beside` the
+    /// The time at which the branch that bundles are built on is gated alone: `before` anything starts, `beside` the
     /// first builders, or `off`.
     pub gate_base: pdca_driver::integrate::GateBase,
     /// A `Disposition hint` that contains one of these words needs no builder and no reviewer.
@@ -152,22 +152,22 @@ pub struct LaneRoot {
     /// The directory of the private checkouts, relative to the workspace; `../<workspace>.lanes` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Utf8PathBuf>,
-    /// What a lane is to its target: `reference` or `worktree`.
+    /// The relation of a lane to its target: `reference` or `worktree`.
     pub kind: pdca_lanes::LaneKind,
-    /// What a reset between bundles leaves beside the commit: `clean` the caches, `tracked` everything
+    /// The files that a reset between bundles leaves besides the commit: `clean` the caches, `tracked` everything
     /// ignored, `pristine` nothing.
     pub reset: pdca_lanes::Reset,
-    /// Caches that outlive a clean reset, as paths or globs: what they hold is trusted across changes.
+    /// Caches that survive a clean reset, as paths or globs; their contents are trusted across changes.
     pub cache: Vec<String>,
-    /// The ports that lanes may have.
+    /// The port range of lanes.
     pub ports: pdca_lanes::PortRange,
     /// `pdca sweep` removes lanes until this many gibibytes are free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_free_gb: Option<u64>,
-    /// `pdca sweep` removes lanes that nobody used for this many days.
+    /// `pdca sweep` removes lanes that were unused for this many days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_days: Option<u64>,
-    /// `[lanes.hydrate]`: what a lane needs beyond what git tracks.
+    /// `[lanes.hydrate]`: the files a lane needs in addition to tracked ones.
     #[serde(skip_serializing_if = "pdca_lanes::HydrateConfig::is_empty")]
     pub hydrate: pdca_lanes::HydrateConfig,
 }
@@ -193,13 +193,13 @@ pub struct TargetEntry {
     /// `owner/repo`, as briefs name it in `Repo + branch target`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// The branch changes are based on where the brief names none.
+    /// The branch to base changes on if the brief names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
 impl TargetEntry {
-    /// The name in use: the configured one, the last part of `repo`, or the last part of the path.
+    /// Returns the configured name, the last part of `repo`, or the last part of the path.
     pub fn name(&self) -> String {
         let of_repo =
             || self.repo.as_deref().and_then(|repo| repo.rsplit('/').next()).map(str::to_owned);
@@ -209,7 +209,7 @@ impl TargetEntry {
 }
 
 impl Config {
-    /// The config as a flat list, `driver.lanes` → `1`: tables by name, rows in the order of the file.
+    /// Flattens the configuration, `driver.lanes` → `1`: tables by name, rows in the order of the file.
     pub fn flat(&self) -> Result<Vec<(String, toml::Value)>, toml::ser::Error> {
         let mut flat = Vec::new();
         let table = toml::Table::try_from(self)?;

@@ -1,4 +1,4 @@
-//! What every command is given: the surroundings, the global flags, the workspace.
+//! The context of a command: environment, global flags, workspace.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -71,15 +71,14 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// The format that was asked for.
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format.unwrap_or_default() }
     }
 }
 
-/// A bundle id as it was typed: `36`, `#36`, `issue_36`, `PROJ-12`.
+/// A bundle id as typed: `36`, `#36`, `issue_36`, `PROJ-12`.
 ///
-/// It is parsed by the command, not by the command line parser, so that the refusal of a hostile one reads like every
+/// Parsed by the command, not by the command line parser, so that an invalid id is reported like every
 /// other error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdArg(OsString);
@@ -91,7 +90,6 @@ impl From<OsString> for IdArg {
 }
 
 impl IdArg {
-    /// The id, or why it is none.
     pub fn parse(&self) -> Result<BundleId, Failure> {
         const HINT: &str = "ids look like 36, #36, issue_36 or PROJ-12";
         let Some(text) = self.0.to_str() else {
@@ -106,12 +104,11 @@ impl IdArg {
     }
 }
 
-/// What every command is given.
+/// The context of a command.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Environment, directory, terminal, clock.
     pub ambient: &'a Ambient,
-    /// The global flags.
     pub globals: Globals,
     /// Colours of standard output.
     pub out: Palette,
@@ -121,7 +118,6 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A context for one command.
     pub fn new(ambient: &'a Ambient, globals: Globals) -> Self {
         Context {
             out: Palette::decide(globals.color, ambient, Stream::Out),
@@ -132,19 +128,19 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The workspace around the current directory, found and loaded when first asked for.
+    /// Returns the workspace around the current directory, loaded on first use.
     pub fn workspace(&self) -> Result<&Workspace, Failure> {
         let loaded = self.workspace.get_or_init(|| Workspace::load(&self.globals, self.ambient));
         loaded.as_ref().map_err(Clone::clone)
     }
 
-    /// The bundle a person named, which must exist.
+    /// Returns the bundle with this id, which must exist.
     pub fn require_bundle(&self, id: &IdArg) -> Result<Bundle, Failure> {
         let id = id.parse()?;
         self.workspace()?.require_bundle(&id)
     }
 
-    /// The bundles a person named, in that order, each once; all of them must exist.
+    /// Returns the bundles with these ids, in that order, each once; all of them must exist.
     pub fn require_bundles(&self, ids: &[IdArg]) -> Result<Vec<Bundle>, Failure> {
         let mut bundles: Vec<Bundle> = Vec::new();
         for id in ids {
@@ -156,7 +152,7 @@ impl<'a> Context<'a> {
         Ok(bundles)
     }
 
-    /// A path as it is shown: relative to the current directory where it lies below.
+    /// Shows a path relative to the current directory if it is below.
     pub fn show<'p>(&self, path: &'p Utf8Path) -> &'p str {
         match path.strip_prefix(&self.ambient.cwd) {
             Ok(below) if below.as_str().is_empty() => ".",
@@ -165,7 +161,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A command as it is to be typed where this one was: in the same workspace.
+    /// Renders a command for the user to type, with the same `-C`.
     pub fn typed(&self, command: &str) -> String {
         match (&self.globals.directory, command.strip_prefix("pdca ")) {
             (Some(directory), Some(rest)) => {
@@ -175,17 +171,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Columns to fill: those of the terminal, or 100 where there is none.
+    /// Returns the width of the terminal, or 100 without one.
     pub fn width(&self) -> usize {
         self.ambient.terminal.width.map_or(100, |width| usize::from(width).max(40))
     }
 
-    /// Whether a person is there to be asked.
+    /// Returns whether a person can be asked on the terminal.
     pub fn may_ask(&self) -> bool {
         self.ambient.terminal.stdin && self.ambient.terminal.stderr
     }
 
-    /// Asks a person a yes-or-no question on the terminal; a bare Enter is yes.
+    /// Asks a yes-or-no question on the terminal; a bare Enter is yes.
     pub fn ask(&self, question: &str, err: &mut dyn Write) -> Result<bool, Failure> {
         write!(err, "{} [Y/n] ", self.err.strong(question))?;
         err.flush()?;
@@ -194,7 +190,7 @@ impl<'a> Context<'a> {
         Ok(read > 0 && matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
     }
 
-    /// Tells a person something that is not a result; `--quiet` keeps it back.
+    /// Writes a note to standard error, unless `--quiet`.
     pub fn note(&self, err: &mut dyn Write, text: &str) -> Result<(), Failure> {
         if !self.globals.quiet {
             writeln!(err, "{text}")?;

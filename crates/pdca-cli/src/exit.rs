@@ -1,23 +1,22 @@
-//! How a `pdca` process ends: one enum, one number each.
+//! The exit codes of `pdca`.
 
 use std::process::ExitCode;
 
 /// The exit code of every `pdca` command.
 ///
 /// Scripts may rely on these numbers. Commands that only read (`status`, `why`, `queue`, `config show`) end in
-/// [`Exit::Done`] whenever they could print what they were asked for, whatever it says.
+/// [`Exit::Done`] whenever they could print their answer, whatever it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// What was asked for is done.
+    /// The request was carried out.
     Done = 0,
     /// Something that should not happen did: a leaf failed for good, an I/O error, a defect.
     Unexpected = 1,
-    /// The command line, a config file or a bundle file is not as it must be. Nothing was changed.
+    /// The command line, a config file or a bundle file is invalid. Nothing was changed.
     Usage = 2,
-    /// Everything that could be done is done; a person must decide now.
+    /// Everything possible is done; a person has to decide.
     Waiting = 3,
-    /// There was nothing to do.
     NothingToDo = 4,
     /// A gating check failed.
     GateRed = 100,
@@ -54,7 +53,7 @@ impl Exit {
         self as u8
     }
 
-    /// What the number means, as the help text says it.
+    /// Returns the meaning, as in the help text.
     pub const fn meaning(self) -> &'static str {
         match self {
             Exit::Done => "done",

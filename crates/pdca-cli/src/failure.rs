@@ -1,7 +1,7 @@
-//! Why a command did not do what it was asked: what, where, and the remedy.
+//! The error of a command: fact, position and remedy.
 //!
-//! The libraries state facts; here each fact gets a hint and an exit code. A failure may carry several problems, so
-//! that one run of the command shows everything there is to mend in a file.
+//! The libraries state facts; this crate adds a hint and an exit code to each. A failure may carry several problems, so
+//! that one run of the command shows everything that is wrong in a file.
 
 mod from_libraries;
 
@@ -14,29 +14,27 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::exit::Exit;
 use crate::style::{Palette, printable};
 
-/// A place in a file, counted from 1.
+/// A position in a file, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
     pub file: Utf8PathBuf,
-    /// The line, where it is known.
     pub line: Option<usize>,
-    /// The column in characters, where it is known.
+    /// In characters.
     pub column: Option<usize>,
 }
 
 impl Place {
-    /// The whole file.
+    /// Refers to the whole file.
     pub fn file(file: impl Into<Utf8PathBuf>) -> Self {
         Place { file: file.into(), line: None, column: None }
     }
 
-    /// A line of the file.
+    /// Refers to a line.
     pub fn line(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
         Place { line: Some(line), ..Place::file(file) }
     }
 
-    /// `file:line:column`, the file as seen from `base`.
+    /// Renders `file:line:column`, the file relative to `base`.
     pub fn show(&self, base: &Utf8Path) -> String {
         let file = self.file.strip_prefix(base).unwrap_or(&self.file);
         let mut text = printable(file.as_str()).into_owned();
@@ -48,40 +46,35 @@ impl Place {
     }
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong, as a lowercase fragment.
+    /// A lowercase fragment.
     pub what: String,
-    /// Where.
     pub place: Option<Place>,
-    /// Facts that belong to it, one per line.
+    /// Further facts, one per line.
     pub details: Vec<String>,
-    /// The remedy, as a command where there is one.
+    /// The remedy, as a command if there is one.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// A problem that is only a sentence so far.
     pub fn new(what: impl Into<String>) -> Self {
         Problem { what: what.into(), place: None, details: Vec::new(), hint: None }
     }
 
-    /// Says where.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// Says what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds a line of facts.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.details.push(detail.into());
@@ -89,23 +82,21 @@ impl Problem {
     }
 }
 
-/// A [`Failure`] as programs read it.
+/// The JSON form of a [`Failure`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Fault {
-    /// All that is wrong, in one line.
+    /// All problems in one line.
     pub message: String,
-    /// The first place that is named, as `file:line:column`.
+    /// The first position, as `file:line:column`.
     #[serde(rename = "where")]
     pub place: Option<String>,
-    /// The remedies.
     pub hints: Vec<String>,
-    /// The exit code of the process.
     pub exit: u8,
     /// The same, one by one.
     pub problems: Vec<FaultItem>,
 }
 
-/// A [`Problem`] as programs read it.
+/// The JSON form of a [`Problem`].
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FaultItem {
     message: String,
@@ -115,62 +106,59 @@ pub struct FaultItem {
     hint: Option<String>,
 }
 
-/// Why a command failed, and the exit code that tells so.
+/// The error of a command, with its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// At least one problem.
+    /// At least one.
     pub problems: Vec<Problem>,
-    /// How the process ends.
     pub exit: Exit,
-    /// Nothing is printed: nobody reads any more.
+    /// Prints nothing, because the reader of the output is gone.
     silent: bool,
 }
 
 impl Failure {
-    /// A failure with one problem.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
         Failure::of(exit, vec![Problem::new(what)])
     }
 
-    /// The command line, a config file or a bundle is not as it must be.
+    /// The command line, a config file or a bundle is invalid.
     pub fn usage(what: impl Into<String>) -> Self {
         Failure::new(Exit::Usage, what)
     }
 
-    /// Something that should not happen did.
+    /// An error that should not happen.
     pub fn unexpected(what: impl Into<String>) -> Self {
         Failure::new(Exit::Unexpected, what)
     }
 
-    /// A failure with several problems.
     pub fn of(exit: Exit, problems: Vec<Problem>) -> Self {
         Failure { problems, exit, silent: false }
     }
 
-    /// Whoever read the output is gone, which is not worth a word.
+    /// The reader of the output is gone, which is not reported.
     pub(crate) fn nobody_reads() -> Self {
         Failure { silent: true, ..Failure::new(Exit::Done, "the output was closed") }
     }
 
-    /// Says where.
+    /// Sets the position of the last problem.
     #[must_use]
     pub fn at(self, place: Place) -> Self {
         self.change(|problem| problem.at(place))
     }
 
-    /// Says what to do.
+    /// Sets the hint of the last problem.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.change(|problem| problem.hint(hint))
     }
 
-    /// Adds a line of facts.
+    /// Adds a fact to the last problem.
     #[must_use]
     pub fn detail(self, detail: impl Into<String>) -> Self {
         self.change(|problem| problem.detail(detail))
     }
 
-    /// Adds an error and everything behind it as facts.
+    /// Adds an error and its sources as facts.
     #[must_use]
     pub fn cause(mut self, error: &dyn std::error::Error) -> Self {
         let mut next = Some(error);
@@ -181,7 +169,7 @@ impl Failure {
         self
     }
 
-    /// An error of a library with everything behind it; the hint and the place are added by whoever knows them.
+    /// Makes a failure from a library's error and its sources; the caller adds hint and position.
     pub fn from_error(exit: Exit, error: &dyn std::error::Error) -> Self {
         let failure = Failure::new(exit, error.to_string());
         match error.source() {
@@ -197,7 +185,7 @@ impl Failure {
         self
     }
 
-    /// The failure as programs read it.
+    /// Returns the JSON form.
     pub fn fault(&self) -> Fault {
         let item = |problem: &Problem| FaultItem {
             message: problem.what.clone(),
@@ -216,12 +204,12 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of the output went away, which is told to nobody.
+    /// Returns whether nothing is printed, because the reader of the output is gone.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }
 
-    /// Writes it for a person: `error: …`, `  --> file:line`, `hint: …`.
+    /// Writes the text form: `error: …`, `  --> file:line`, `hint: …`.
     pub fn render(&self, palette: Palette, base: &Utf8Path, err: &mut dyn Write) -> io::Result<()> {
         if self.silent {
             return Ok(());
@@ -243,7 +231,7 @@ impl Failure {
     }
 }
 
-/// A text with the paths below `base` as seen from there.
+/// Makes paths below `base` in a text relative.
 pub fn shorter(text: &str, base: &Utf8Path) -> String {
     if base.as_str().is_empty() || base.as_str() == "/" {
         return text.to_owned();

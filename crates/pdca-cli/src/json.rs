@@ -1,4 +1,4 @@
-//! The envelope of everything `--json` prints.
+//! The envelope of all `--json` documents.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Fault;
 
-/// The version of the JSON that scripts rely on. A field may be added under the same number; none is renamed or removed.
+/// The version of the JSON contract. A field may be added under the same number; none is renamed or removed.
 pub const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -19,7 +19,7 @@ struct Envelope<'a, T> {
     error: Option<&'a Fault>,
 }
 
-/// Writes `{"schema": 1, "kind": kind, …body}` and a newline, with `error` where the command failed.
+/// Writes `{"schema": 1, "kind": kind, …body}` and a newline, with `error` if the command failed.
 pub fn write_json<T: Serialize>(
     out: &mut dyn Write,
     kind: &str,
@@ -30,7 +30,7 @@ pub fn write_json<T: Serialize>(
     writeln!(out)
 }
 
-/// Writes the document of a command that failed before it had anything to report.
+/// Writes the document of a command that failed before it had a report.
 pub fn write_error(out: &mut dyn Write, error: &Fault) -> io::Result<()> {
     #[derive(Serialize)]
     struct Empty {}

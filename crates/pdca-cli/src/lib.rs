@@ -1,6 +1,6 @@
-//! The `pdca` command: words in, words out.
+//! The `pdca` command line.
 //!
-//! Everything the command does can be done in-process, against two writers and surroundings made of values, which is
+//! Everything the command does can be done in-process, against two writers and an environment made of values, which is
 //! how the tests run it:
 //!
 //! ```
@@ -49,7 +49,7 @@ use failure::Failure;
 use report::Format;
 use style::{ColorWhen, Palette};
 
-/// The whole of `main`, after the supervisor had its chance: the real streams, the real surroundings.
+/// Runs `main` with the real streams and environment, after the check for a supervisor.
 pub fn main_with(args: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = BufWriter::new(io::stdout());
     let mut err = io::stderr();
@@ -73,7 +73,7 @@ pub fn run(
     let args: Vec<OsString> = args.collect();
     match command::parse(&args, ambient, out, err) {
         command::Parsed::Line(line) => {
-            // The effects and the exit code of a command that works count, whether its output is still read or not.
+            // A command that changes something must finish even if its output is no longer read.
             if line.works() {
                 answer(&line, ambient, &mut Unheard(out), &mut Unheard(err))
             } else {
@@ -87,7 +87,7 @@ pub fn run(
     }
 }
 
-/// Carries a command out and renders its report.
+/// Runs a command and renders its report.
 fn answer(
     line: &command::Line,
     ambient: &Ambient,
@@ -97,7 +97,7 @@ fn answer(
     let cx = Context::new(ambient, line.globals.clone());
     let (result, format) = match command::dispatch(line, &cx, out, err) {
         Ok(response) => match report::render(&response, &cx, out) {
-            // Its document has the failure already.
+            // The report already contains the failure.
             Ok(()) => (response.failure.map_or(Ok(response.exit), Err), Format::Text),
             Err(failure) => (Err(failure), Format::Text),
         },
@@ -106,7 +106,7 @@ fn answer(
     finish(result, format, cx.err, &ambient.cwd, out, err)
 }
 
-/// A writer whose reader may go away: what is written after that goes nowhere.
+/// A writer that ignores a closed pipe.
 struct Unheard<'a>(&'a mut dyn Write);
 
 impl Write for Unheard<'_> {
@@ -125,7 +125,7 @@ impl Write for Unheard<'_> {
     }
 }
 
-/// Says why a command failed: to people on `err`, in the JSON format also as the one document on `out`.
+/// Reports a failure: to people on `err`, with JSON also as the one document on `out`.
 fn finish(
     result: Result<Exit, Failure>,
     format: Format,
@@ -137,11 +137,11 @@ fn finish(
     match result.and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
         Ok(exit) => exit,
         Err(failure) => {
-            // The exit code still says it where the streams are closed.
+            // Errors of the streams are ignored, because the exit code still tells the failure.
             if format == Format::Json && !failure.is_silent() {
                 drop(json::write_error(out, &failure.fault()));
             }
-            // What was printed before the failure comes first.
+            // Output from before the failure comes first.
             drop(out.flush());
             drop(failure.render(palette, base, err));
             failure.exit

@@ -1,5 +1,5 @@
-//! How bundles get on with each other, for whoever lists them: what landed, what is held, and what
-//! will not go together. What keeps that from being told keeps nobody from seeing the rest.
+//! The state of accepted changes for lists of bundles: landed, held, staged, and predicted
+//! conflicts. Errors here never hide the rest of a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::overview::Entry;
 use crate::style::{printable, shell};
 
-/// What is to be said about each bundle besides its state.
+/// The facts about each bundle beyond its state.
 #[derive(Debug, Default)]
 pub struct Meeting {
     marks: BTreeMap<BundleId, Mark>,
@@ -25,16 +25,16 @@ pub struct Meeting {
     stale: BTreeMap<BundleId, Staleness>,
 }
 
-/// Where an accepted change stands.
+/// The state of an accepted change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// `sealed`, `staged`, `landed`, `reverted`, `held`, `blocked_conflict`, `skipped`, `drifted` or `unsealed`.
     pub word: &'static str,
-    /// What else there is to say: a branch, or why it is held.
+    /// A branch, or the reason why it is held.
     pub text: Option<String>,
-    /// What goes on with it, where something does.
+    /// The command that continues it, if there is one.
     pub next: Option<String>,
-    /// What an integration said about it when it held it.
+    /// The record of the integration that held it.
     pub held: Option<Box<Held>>,
 }
 
@@ -44,22 +44,20 @@ impl Mark {
     }
 }
 
-/// A branch of a target, and how its accepted changes stand.
+/// A branch of a target, with the states of its accepted changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// The name of the target.
     pub target: String,
-    /// The branch.
     pub name: String,
-    /// How many changes stand where, those that have landed left out.
+    /// The number of changes per state, without landed ones.
     pub counts: Vec<(&'static str, usize)>,
-    /// What goes on with them, and why that.
+    /// The next command, and the reason for it.
     pub next: Option<(String, String)>,
 }
 
 impl Meeting {
-    /// Looks at the seals and the branches, where any of these bundles was accepted, and at what
-    /// conflicts among those that are built, where they are few enough to look at in passing.
+    /// Reads seals and branches, if any of these bundles was accepted, and predicts
+    /// conflicts among built ones, if they are few enough for a quick forecast.
     pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
         let mut found = Self::default();
         if site.targets.is_empty() {
@@ -108,8 +106,8 @@ impl Meeting {
         found
     }
 
-    /// How the changes of a branch stand, and what goes on with them. `pending` are all branches that have
-    /// changes which have not landed.
+    /// Counts the changes of a branch, and chooses the next command. `pending` are all branches with
+    /// changes that have not landed.
     fn branch(&self, front: &TargetBranch, pending: &[&TargetBranch]) -> Branch {
         let marks = || {
             let changes = front.changes.iter().filter(|change| is_pending(change));
@@ -141,23 +139,23 @@ impl Meeting {
         }
     }
 
-    /// Where an accepted change stands.
+    /// Returns the state of an accepted change.
     pub fn mark(&self, id: &BundleId) -> Option<&Mark> {
         self.marks.get(id)
     }
 
-    /// Why the result of a bundle is stale; none where it is not.
+    /// Returns the reason why a bundle's result is stale, if it is.
     pub fn stale(&self, id: &BundleId) -> Option<&Staleness> {
         self.stale.get(id)
     }
 
-    /// The bundles that a bundle's change conflicts with.
+    /// Returns the bundles that a bundle's change conflicts with.
     pub fn conflicts(&self, id: &BundleId) -> &[BundleId] {
         self.troubles.get(id).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// Whether a bundle in this state has a change that may conflict with others.
+/// Returns whether a bundle in this state has a change that may conflict with others.
 fn has_change(state: Option<State>) -> bool {
     match state {
         Some(State::Built | State::Checked | State::AwaitingSignoff | State::Complete) => true,
@@ -172,12 +170,11 @@ fn has_change(state: Option<State>) -> bool {
     }
 }
 
-/// Whether a change has not landed.
 fn is_pending(change: &Accepted) -> bool {
     !matches!(change.standing, ChangeState::Landed { .. })
 }
 
-/// How `--target` names a branch: by its target alone where that has no other.
+/// Returns the value of `--target` for a branch: the target alone if it has no other branch.
 pub fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
     let target = &front.target.name;
     let of_it = all.iter().filter(|other| other.target.name == *target).count();
@@ -185,7 +182,7 @@ pub fn selector(front: &TargetBranch, all: &[&TargetBranch]) -> String {
     shell(&name).into_owned()
 }
 
-/// The staging branch that has changes of a branch.
+/// Returns the staging branch that contains changes of a branch.
 fn staged(front: &TargetBranch) -> Option<&str> {
     front.changes.iter().find_map(|change| match &change.standing {
         ChangeState::Staged { branch, .. } => Some(branch.as_str()),
@@ -197,8 +194,8 @@ fn staged(front: &TargetBranch) -> Option<&str> {
     })
 }
 
-/// The command that brings a staging branch into the branch it is for. Only where a checkout has that
-/// branch is it a merge: elsewhere that would merge into whatever the checkout is on.
+/// Returns the command that merges a staging branch into its branch. It is `git merge` only if a checkout has that
+/// branch; elsewhere it would merge into whatever is checked out.
 pub fn merge(front: &TargetBranch, staging: &str) -> String {
     let (branch, staging) = (&front.branch, shell(staging));
     let git = |path: &camino::Utf8Path| format!("git -C {}", shell(path.as_str()));
@@ -218,8 +215,8 @@ pub fn merge(front: &TargetBranch, staging: &str) -> String {
     }
 }
 
-/// Whether what was said about a change still holds: with what it needs landed, or one that it is red or
-/// in conflict with sent back, only the next integration can tell.
+/// Returns whether the reason for holding a change still applies. Once a prerequisite has landed, or a partner
+/// was sent back, only the next integration can tell.
 fn still_holds(held: &Held, all: &BTreeMap<&BundleId, &ChangeState>) -> bool {
     let has_landed = |id: &BundleId| matches!(all.get(id), Some(ChangeState::Landed { .. }));
     match held.reason {
@@ -265,7 +262,7 @@ fn mark(
         ChangeState::Drifted { why } => Mark::new("drifted", Some(why.clone()), reopen),
         ChangeState::Unsealed => Mark::new("unsealed", None, Some(after_unsealed(&change.bundle))),
         ChangeState::Landed { places, .. } => {
-            // The farthest place says most: what a remote has, others have.
+            // The last place is the farthest: a change on a remote is visible to others.
             let text = places.last().cloned();
             Mark::new("landed", text, Some("pdca verify".to_owned()))
         }
@@ -276,8 +273,8 @@ fn mark(
     }
 }
 
-/// What the red rows of a held change left, one line each: more failing tests than its sentence
-/// names, the logs, and the commands that show it again.
+/// Returns the evidence of a held change, one line each: further failing tests,
+/// the logs, and the commands that reproduce them.
 pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for row in &held.red {
@@ -297,7 +294,7 @@ pub fn evidence(cx: &Context<'_>, held: &Held) -> Vec<String> {
     lines
 }
 
-/// What goes on with a change that an integration held.
+/// Returns the command that continues a held change.
 pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     let id = &held.id;
     match (held.reason, held.partners.first()) {
@@ -322,8 +319,8 @@ pub fn after_held(site: &WorkspaceConfig, held: &Held) -> String {
     }
 }
 
-/// What goes on with a change that was accepted without a seal: it is sealed, where accepting it would be
-/// allowed and its report says what was checked.
+/// Returns the command for a change that was accepted without a seal: seal it, if accepting would be
+/// allowed and the report says what was checked.
 pub fn after_unsealed(bundle: &Bundle) -> String {
     let id = bundle.id();
     let snapshot = bundle.load().ok();
@@ -336,7 +333,7 @@ pub fn after_unsealed(bundle: &Bundle) -> String {
     if is_sealable { format!("pdca integrate --seal {id}") } else { format!("pdca reopen {id}") }
 }
 
-/// What a resolver was asked about, and how often.
+/// Describes the state of a conflict that a resolver was asked about.
 fn of_case(id: &BundleId, case: &ConflictRecord, held: Option<String>) -> Mark {
     let progress = case.progress();
     let (word, text, next) = match &case.end {

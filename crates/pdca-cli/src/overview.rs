@@ -1,4 +1,4 @@
-//! All bundles of a workspace side by side: what each is, and what it waits for.
+//! All bundles of a workspace, with their states and blockers.
 
 pub(crate) mod runs;
 mod work;
@@ -23,54 +23,48 @@ pub use work::{HeldBy, Work, ago, timestamp};
 /// Every active bundle of a workspace.
 #[derive(Debug)]
 pub struct Overview {
-    /// The bundles: the unreadable ones first, then by state, those that need a person before the others, then by id.
+    /// Unreadable ones first, then by state, those that need a person before the others, then by id.
     pub entries: Vec<Entry>,
-    /// What is named like a bundle and is none.
+    /// Entries that are named like a bundle and are none.
     pub strangers: Vec<Stranger>,
-    /// Who is at work, where that was looked for.
+    /// The running drivers; empty unless loaded with [`Self::load_at_work`].
     pub work: Work,
-    /// How they get on with each other, where that was looked for.
+    /// The states of accepted changes; empty unless loaded with [`Self::load_at_work`].
     pub meeting: Meeting,
-    /// The bundles that wait in a run until a person unblocks them, where that was looked for.
+    /// The bundles that wait to be unblocked, with name and evidence; empty unless loaded with [`Self::load_at_work`].
     pub blocked: BTreeMap<BundleId, (String, String)>,
 }
 
-/// One bundle among the others.
+/// One bundle of the list.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its id.
     pub id: BundleId,
-    /// Its directory.
     pub dir: Utf8PathBuf,
-    /// What it is, or why that cannot be told.
+    /// Its state and key facts, or the error of reading them.
     pub glance: Result<Glance, LoadError>,
-    /// What it waits for because its brief says that it depends on it.
+    /// The unmet dependencies.
     pub blocked_by: Vec<Blocker>,
-    /// The bundles that its brief says it conflicts with.
+    /// The declared conflicts.
     pub conflicts_with: Vec<BundleId>,
-    /// What is odd about these declarations, one line each.
+    /// Oddities in these declarations, one line each.
     pub warnings: Vec<String>,
-    /// The failure that it has not got over yet.
+    /// The failure that still counts.
     pub failed: Option<BeatFailure>,
 }
 
-/// A bundle that must be further than it is.
+/// A dependency that has not reached the required state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
-    /// Its id.
     pub id: BundleId,
-    /// How far it is.
     pub standing: Standing,
-    /// How far it must be.
+    /// The required state.
     pub awaits: Awaits,
 }
 
-/// How far a bundle is that others wait for.
+/// The state of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// In this state.
     In(State),
-    /// It cannot be read.
     Unreadable,
     /// There is no such bundle.
     Missing,
@@ -87,17 +81,17 @@ impl std::fmt::Display for Standing {
 }
 
 impl Entry {
-    /// Its state; `None` where it cannot be read.
+    /// Returns the state; `None` if unreadable.
     pub fn state(&self) -> Option<State> {
         self.glance.as_ref().ok().map(|glance| glance.state)
     }
 
-    /// Whether the driver has something to do for it now.
+    /// Returns whether a driver can continue it now.
     pub fn can_go_on(&self) -> bool {
         self.blocked_by.is_empty() && self.has_work()
     }
 
-    /// Whether the driver has something to do for it, now or once others are done.
+    /// Returns whether a driver has work to do for it, now or after its dependencies.
     pub fn has_work(&self) -> bool {
         self.state().is_some_and(|state| match state {
             State::Planned | State::Built | State::Checked | State::Iterate(_) => true,
@@ -111,7 +105,7 @@ impl Entry {
 }
 
 impl Overview {
-    /// Looks at every bundle. One bad bundle is one bad entry; a bundle root that is not there yet is empty.
+    /// Loads every bundle. An unreadable bundle is an entry with an error; a missing bundle root is empty.
     pub fn load(cx: &Context<'_>) -> Result<Self, Failure> {
         let workspace = cx.workspace()?;
         let root = &workspace.bundle_root;
@@ -203,8 +197,8 @@ impl Overview {
         Ok(Overview { entries, strangers, work, meeting, blocked: BTreeMap::new() })
     }
 
-    /// As [`Self::load`], and who is at work. What keeps that from being told keeps nobody from
-    /// seeing the rest.
+    /// Like [`Self::load`], with running drivers, accepted changes and blocks. An invalid configuration leaves those
+    /// out.
     pub fn load_at_work(cx: &Context<'_>) -> Result<Self, Failure> {
         let mut overview = Self::load(cx)?;
         if let Ok(site) = session::site(cx) {
@@ -215,16 +209,15 @@ impl Overview {
         Ok(overview)
     }
 
-    /// The bundle of that id.
     pub fn get(&self, id: &BundleId) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.id == *id)
     }
 
-    /// The shortest way from a bundle over what it depends on back to itself, if there is one.
+    /// Returns the shortest dependency cycle through a bundle, if there is one.
     pub fn cycle(&self, start: &BundleId) -> Option<Vec<BundleId>> {
         let entries: BTreeMap<&BundleId, &Entry> =
             self.entries.iter().map(|entry| (&entry.id, entry)).collect();
-        // Each bundle that was reached, and from where.
+        // Maps each reached bundle to its predecessor.
         let mut reached: BTreeMap<&BundleId, &BundleId> = BTreeMap::new();
         let mut waiting = VecDeque::from([entries.get(start)?.id.clone()]);
         while let Some(at) = waiting.pop_front() {
@@ -247,7 +240,7 @@ impl Overview {
         None
     }
 
-    /// How many bundles are in each state, in the order they are shown.
+    /// Returns the number of bundles in each state, in display order.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         let mut counts: Vec<(&'static str, usize)> = Vec::new();
         for entry in &self.entries {
@@ -261,7 +254,7 @@ impl Overview {
     }
 }
 
-/// What an open bundle's brief declares about others.
+/// The declarations of an open bundle about others.
 #[derive(Default)]
 struct Declared {
     depends_on: Vec<BundleId>,
@@ -287,14 +280,14 @@ impl Declared {
     }
 }
 
-/// Whether a bundle is green and waits for its sign-off.
+/// Returns whether a bundle is green and waits for its sign-off.
 fn is_green(glance: &Glance) -> bool {
     glance.state == State::AwaitingSignoff
         && glance.overall == Some(Overall::Pass)
         && glance.coverage != Coverage::Changed
 }
 
-/// Takes those out of what bundles wait for that have landed. Git is asked only where somebody waits for
+/// Removes blockers that have landed. Git is asked only if something waits for
 /// a landing.
 fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
     let is_accepted = |blocker: &&Blocker| blocker.standing == Standing::In(State::Complete);
@@ -313,7 +306,7 @@ fn take_out_landed(cx: &Context<'_>, entries: &mut [Entry]) {
     }
 }
 
-/// What stands in place of a state where a bundle cannot be read.
+/// Shown in place of the state of an unreadable bundle.
 pub const UNREADABLE: &str = "UNREADABLE";
 
 fn rank(state: Option<State>) -> u8 {

@@ -1,6 +1,6 @@
-//! What a run shows while it goes on: one line per fact, and on a terminal one live line per bundle at work.
+//! Shows the progress of a run: one line per event, and on a terminal one live line per lane.
 //!
-//! The driver works on its own thread and sends events; this thread owns the writer, so output of
+//! The driver works on its own thread and sends events; this thread owns the writer, so the output of
 //! several lanes never mixes. Off a terminal there is no live line and no escape sequence.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use pdca_state::Reentry;
 
 use crate::style::{Palette, one_line, printable};
 
-/// How often the live line is drawn again.
+/// The interval at which live lines are redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// How much a person asked to see.
+/// The requested amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Failures and warnings only.
     Quiet,
     /// One line per step and gate.
     Usual,
-    /// Also what leaves and gates print as they go.
+    /// Also the output of leaves and gates while they run.
     More,
 }
 
@@ -37,14 +37,14 @@ pub(crate) struct Progress {
     width: usize,
 }
 
-/// The lines that are drawn again and again on a terminal, one per lane at work.
+/// The live lines on a terminal, one per lane in use.
 #[derive(Debug, Default)]
 struct Screen {
     lines: BTreeMap<(Option<u32>, String), Live>,
     drawn: usize,
 }
 
-/// What one bundle does right now.
+/// The present activity of one bundle.
 #[derive(Debug)]
 struct Live {
     text: String,
@@ -53,14 +53,14 @@ struct Live {
 }
 
 impl Progress {
-    /// A renderer; `terminal` says whether a live line may be drawn.
+    /// `terminal` allows live lines.
     pub(crate) fn new(palette: Palette, detail: Detail, terminal: bool, width: usize) -> Self {
         let live = terminal && detail != Detail::Quiet;
         let live = live.then(Screen::default);
         Self { palette, detail, live, width }
     }
 
-    /// Shows events until nobody is left who could send one; `record` sees each of them first.
+    /// Shows events until all senders are gone; `record` sees each of them first.
     pub(crate) fn follow(
         &mut self,
         events: &Receiver<Event>,
@@ -71,7 +71,7 @@ impl Progress {
         loop {
             match events.recv_timeout(REDRAW) {
                 Ok(event) => {
-                    // After a line that was written in part, nothing more is readable.
+                    // After a partly written line the file is unreadable, so stop recording.
                     let failed = if is_recorded { record(&event).err() } else { None };
                     is_recorded &= failed.is_none();
                     shown = shown.and_then(|()| self.show_recorded(&event, failed.as_ref(), err));
@@ -108,7 +108,7 @@ impl Progress {
         self.draw(err)
     }
 
-    /// Keeps the live lines in step with what is going on.
+    /// Updates the live lines.
     fn note(&mut self, event: &Event) {
         let Some(screen) = &mut self.live else { return };
         let at = (event.lane, name(&event.scope));
@@ -148,7 +148,7 @@ impl Progress {
         screen.lines.insert(at, live);
     }
 
-    /// The line that stays, if the event is worth one.
+    /// Returns the permanent line for an event, if it gets one.
     pub(crate) fn line(&self, event: &Event) -> Option<String> {
         let p = self.palette;
         if let EventKind::Notice { text, repeated } = &event.kind {
@@ -162,7 +162,7 @@ impl Progress {
         })
     }
 
-    /// The words for a fact, if it is worth a line.
+    /// Returns the text for an event, if it gets a line.
     fn words(&self, event: &Event) -> Option<String> {
         if self.detail == Detail::Quiet && !is_grave(&event.kind) {
             return None;
@@ -192,7 +192,7 @@ impl Progress {
                 format!("{} {}", p.warn("held by  "), by.join(", "))
             }
             EventKind::Recovered { was, action } => {
-                // Only a driver that died leaves something running behind.
+                // Only a driver that died leaves a bundle in this phase.
                 let ended = if was == "running" { "died" } else { "stopped" };
                 format!(
                     "{} was {was} when its driver {ended}: {}",
@@ -203,7 +203,7 @@ impl Progress {
             EventKind::Freed { by } => format!("{} {by} is complete", p.good("freed    ")),
             EventKind::Reopened => format!("{} a person sent it back to Do", p.warn("reopened ")),
             EventKind::Finished { step, duration_ms, .. } => match step {
-                // Its rows have been told one by one.
+                // Each row has a line of its own.
                 Step::Gate | Step::Halt(_) => return None,
                 Step::Close | Step::Build | Step::Review | Step::Assemble | Step::Archive(_) => {
                     format!(
@@ -306,7 +306,7 @@ impl Progress {
     }
 }
 
-/// The name at the head of a line.
+/// Returns the name at the beginning of a line.
 fn name(scope: &Scope) -> String {
     match scope {
         Scope::Workspace => "workspace".to_owned(),
@@ -316,7 +316,7 @@ fn name(scope: &Scope) -> String {
     }
 }
 
-/// Whether a fact is shown however little was asked for.
+/// Returns whether an event is shown even with `--quiet`.
 fn is_grave(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -327,12 +327,12 @@ fn is_grave(kind: &EventKind) -> bool {
     )
 }
 
-/// A text that others had a hand in, on one line: a file's name could hold a line that looks like one of ours.
+/// Escapes a text from outside onto one line, because a file name could contain a line that looks like ours.
 fn shown(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// Why it is this bundle's turn.
+/// Describes why this bundle is started now.
 fn dispatched(chain: u64, resumed: bool) -> String {
     match (resumed, chain) {
         (true, _) => "where its work lies".to_owned(),
@@ -341,7 +341,7 @@ fn dispatched(chain: u64, resumed: bool) -> String {
     }
 }
 
-/// The first paths of a change that its brief does not declare.
+/// Lists the first undeclared paths of a change.
 fn drifted(outside: &[String]) -> String {
     let first: Vec<String> = outside.iter().take(3).map(|path| shown(path)).collect();
     let more = outside.len().saturating_sub(first.len());
@@ -374,19 +374,19 @@ fn done_word(step: Step) -> &'static str {
     }
 }
 
-/// The fact that a bundle of a driver that ended was taken up.
+/// Makes the event for a bundle that was taken over from a driver that ended.
 pub(crate) fn recovered(was: &str, action: RecoveryAction) -> EventKind {
     let action = serde_json::to_value(action).unwrap_or_default();
     let action = action.as_str().unwrap_or_default().to_owned();
     EventKind::Recovered { was: was.to_owned(), action }
 }
 
-/// The action of a recorded event; none where a newer version wrote it.
+/// Parses the action of a recorded event; `None` if a newer version wrote it.
 fn known_action(name: &str) -> Option<RecoveryAction> {
     serde_json::from_value(name.into()).ok()
 }
 
-/// What was decided about a bundle whose driver died.
+/// Describes the action for a bundle whose driver died.
 pub(crate) fn decided(action: RecoveryAction) -> &'static str {
     match action {
         RecoveryAction::Noop => "nothing to do",
@@ -413,7 +413,7 @@ fn took(millis: u64) -> String {
     format!("({})", span(Duration::from_millis(millis)))
 }
 
-/// A span of time, short.
+/// Formats a duration.
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -1,4 +1,4 @@
-//! Reports: each command returns one value, and this is the one place that renders it.
+//! Reports: each command returns one value, and this module renders it.
 //!
 //! A format is a variant of [`Format`] and an arm of `render`.
 
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Fault};
 use crate::json::write_json;
 use crate::style::one_line;
 
-/// How a report is rendered.
+/// The output format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Lines for people
@@ -59,7 +59,7 @@ impl<T: Report> AnyReport for T {
     }
 }
 
-/// A report with the exit code it leads to, and the failure that ended the command after it, if any.
+/// A report with its exit code, and the failure that ended the command after it, if any.
 pub(crate) struct Response {
     report: Box<dyn AnyReport>,
     pub(crate) exit: Exit,
@@ -75,13 +75,13 @@ impl Response {
         Self::new(report, Exit::Done)
     }
 
-    /// Adds the failure that ended the command after there was something to report.
+    /// Adds a failure that ended the command after the report was complete.
     pub(crate) fn failed(self, failure: impl Into<Option<Failure>>) -> Self {
         Self { failure: failure.into(), ..self }
     }
 }
 
-/// Renders a response in the format that was asked for.
+/// Renders a response in the requested format.
 pub(crate) fn render(
     response: &Response,
     cx: &Context<'_>,
@@ -107,7 +107,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Collects what `write` writes.
+    /// Collects the output of `write`.
     pub(crate) fn of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<Self, Failure> {
         let mut text = Vec::new();
         write(&mut text)?;
@@ -123,14 +123,14 @@ impl Report for Page {
     }
 }
 
-/// A report that says why there was nothing to do; people read it on standard error.
+/// A report that there was nothing to do; people read it on standard error.
 #[derive(Serialize)]
 pub(crate) struct Nothing {
     pub(crate) message: String,
 }
 
 impl Nothing {
-    /// Says why there is nothing to do. The exit code is 4.
+    /// Makes the response, with exit code 4.
     pub(crate) fn to_do(message: &str, err: &mut dyn Write) -> Result<Response, Failure> {
         writeln!(err, "{message}")?;
         Ok(Response::new(Self { message: message.to_owned() }, Exit::NothingToDo))
@@ -151,10 +151,10 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
 
-/// A column is not cut below this.
+/// The minimum width of a column.
 const NARROWEST: usize = 6;
 
 impl Table {
@@ -168,7 +168,7 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// Writes the columns, the widest ones cut so that a row fits into `width` where that is possible.
+    /// Writes the columns, cutting the widest so that a row fits into `width` if possible.
     fn write(&self, width: usize, out: &mut dyn Write) -> Result<(), Failure> {
         let lines = || std::iter::once(&self.head).chain(&self.rows);
         let length = |line: &Vec<String>, at: usize| line.get(at).map_or(0, |c| c.chars().count());

@@ -1,4 +1,4 @@
-//! A driver at work: the workspace turned into a site, signals into a cancellation, events into lines.
+//! Runs a driver for a command: configuration from the workspace, cancellation from signals, lines from events.
 
 mod explain;
 mod programs;
@@ -37,7 +37,7 @@ use crate::workspace::Workspace;
 pub(crate) use explain::{explain, no_room, no_run, not_taken_over, refused};
 pub(crate) use programs::tell_changes;
 
-/// The site that a workspace describes.
+/// Builds the driver's configuration from a workspace.
 pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     let workspace: &Workspace = cx.workspace()?;
     let config = &workspace.config;
@@ -107,7 +107,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
     Ok(site)
 }
 
-/// Refuses `may_write` of what stays closed: silently left out, it would look as if it were open.
+/// Refuses a closed path in `may_write`: if it were silently ignored, it would look open.
 fn require_open(site: &WorkspaceConfig, workspace: &Workspace) -> Result<(), Failure> {
     let Some(path) = site.closed_to_gates() else { return Ok(()) };
     let failure =
@@ -119,20 +119,20 @@ fn require_open(site: &WorkspaceConfig, workspace: &Workspace) -> Result<(), Fai
     })
 }
 
-/// Our own configuration that lies outside the workspace, which is closed as a whole.
+/// Returns our configuration outside the workspace, which the sandbox has to close separately.
 fn configuration(cx: &Context<'_>, workspace: &Workspace) -> Vec<Utf8PathBuf> {
     let user = cx.ambient.config_home().map(|home| home.join("pdca"));
     let places = [user, Some(workspace.templates_dir.clone()), Some(workspace.process_dir.clone())];
     places.into_iter().flatten().filter(|path| !path.starts_with(&workspace.root)).collect()
 }
 
-/// A cache of [lanes], as the lanes take it.
+/// Parses an entry of `cache` in `[lanes]`.
 pub(crate) fn cache_pattern(glob: &str) -> Result<pdca_dag::Pattern, pdca_dag::PatternError> {
     pdca_dag::Pattern::parse(glob, pdca_dag::Case::Sensitive)
 }
 
-/// Who the commits that the driver makes are by: `author` of [leaves.builder], else of [project], where it
-/// has an address. A name alone is for sign-offs; then git knows the user.
+/// Returns the author of the driver's commits: `author` of `[leaves.builder]`, else of `[project]` if it
+/// has an address. A name alone is for sign-offs; then git's user is the author.
 fn author(cx: &Context<'_>) -> Result<Option<Author>, Failure> {
     let workspace = cx.workspace()?;
     let config = &workspace.config;
@@ -151,7 +151,7 @@ fn author(cx: &Context<'_>) -> Result<Option<Author>, Failure> {
     Ok(config.project.author.as_deref().and_then(|text| text.parse().ok()))
 }
 
-/// Where the dates of commits come from: the clock, or `SOURCE_DATE_EPOCH`, as reproducible builds set it.
+/// Returns the source of commit dates: the clock, or `SOURCE_DATE_EPOCH`, as reproducible builds set it.
 fn dates(cx: &Context<'_>) -> Result<Dates, Failure> {
     match (cx.ambient.env_text("SOURCE_DATE_EPOCH"), &cx.ambient.clock) {
         (None, ambient::Clock::System) => Ok(Dates::Clock(|| ambient::moment().wall.as_second())),
@@ -163,8 +163,8 @@ fn dates(cx: &Context<'_>) -> Result<Dates, Failure> {
     }
 }
 
-/// Refuses to start where a gate's or a leaf's program is not there: that would surface in the middle of
-/// the run, bundle by bundle.
+/// Refuses to start if the program of a gate or a leaf is missing, because each bundle would fail on it in the middle of
+/// the run.
 pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     let workspace = cx.workspace()?;
     let at = |problem: Problem, key: &str| match workspace.sources.place(key) {
@@ -185,7 +185,7 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
     for RoleSpec { role, name, .. } in
         ROLES.iter().filter(|spec| spec.called == Called::InEveryCycle)
     {
-        // Advisers are looked at by `pdca doctor`: a run does without one that is missing.
+        // A missing adviser does not stop a run; `pdca doctor` reports it.
         let Some(leaf) = leaves.of(*role) else { continue };
         let program = leaf.argv.first().filter(|_| leaf.mode == Mode::Command);
         let Some(program) = program else { continue };
@@ -198,8 +198,8 @@ pub(crate) fn require_programs(cx: &Context<'_>, site: &WorkspaceConfig) -> Resu
     if problems.is_empty() { Ok(()) } else { Err(Failure::of(Exit::Usage, problems)) }
 }
 
-/// Whether a program is there: on `PATH`, or in the workspace where it is a path. One that a
-/// placeholder names is not known yet, and counts as there.
+/// Returns whether a program exists: on `PATH`, or in the workspace if it is a path. A
+/// placeholder is not known yet, and counts as existing.
 pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str) -> bool {
     if program.contains('{') {
         return true;
@@ -210,7 +210,7 @@ pub(crate) fn has_program(cx: &Context<'_>, workspace: &Utf8Path, program: &str)
     cx.ambient.find_program(program).is_some()
 }
 
-/// Refuses where no program is configured for a role that a person asked for by name.
+/// Returns an error if no program is configured for a role that a person asked for by name.
 pub(crate) fn require_leaf(cx: &Context<'_>, role: Role) -> Result<(), Failure> {
     let leaf = cx.workspace()?.config.leaves.of(role);
     if leaf.is_some_and(|leaf| leaf.mode == Mode::Command) && !force_stubs(cx)? {
@@ -229,7 +229,7 @@ fn force_stubs(cx: &Context<'_>) -> Result<bool, Failure> {
     }
 }
 
-/// The bundles that the machine failed a moment ago. What cannot be read is told when a run begins.
+/// Returns the bundles that wait after faults of the machine. An unreadable run is reported when a run begins.
 pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     let Ok(place) = pdca_journal::HostScope::here() else { return BTreeMap::new() };
     let now = pdca_journal::Now { at: ambient::moment(), boot: &place.boot };
@@ -238,16 +238,16 @@ pub(crate) fn pauses(site: &WorkspaceConfig) -> BTreeMap<BundleId, Pause> {
     states.flat_map(|state| pdca_driver::pauses(state, now)).collect()
 }
 
-/// What is to be driven, and how.
+/// A batch to run, with its plan and lanes.
 pub(crate) struct Todo<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) plan: &'a Plan,
-    /// The planning groups, where somebody plans by them.
+    /// The planning groups of `lanes.json`, if there is one.
     pub(crate) groups: &'a [Vec<BundleId>],
     pub(crate) lanes: NonZeroU32,
 }
 
-/// Drives a batch in a run, with progress on `err`.
+/// Runs a batch in a run, with progress on `err`.
 pub(crate) fn run_bundles(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -274,8 +274,8 @@ pub(crate) fn run_bundles(
     })
 }
 
-/// How many lanes are asked for: behind the flag, else by the configuration under `key`. What was not
-/// written as a number from 1 on is said, with what it stands for.
+/// Returns the number of lanes: from the flag, else from the configuration under `key`. The meaning of 0 and
+/// `auto` is printed.
 pub(crate) fn lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -302,7 +302,7 @@ pub(crate) fn lanes(
     Ok(number)
 }
 
-/// As [`lanes`], of `[driver]`.
+/// Like [`lanes`], for `[driver]`.
 pub(crate) fn driver_lanes(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -312,7 +312,7 @@ pub(crate) fn driver_lanes(
     lanes(cx, site, flag, ("driver.lanes", cx.workspace()?.config.driver.lanes), err)
 }
 
-/// How many lanes fit, where a disk that is short stops nothing. Fewer than were asked for are said aloud.
+/// Returns the number of lanes that fit, and prints the remarks. A full disk stops nothing here.
 pub(crate) fn told_fit(
     cx: &Context<'_>,
     fit: &Fit,
@@ -324,8 +324,8 @@ pub(crate) fn told_fit(
     Ok(fit.lanes)
 }
 
-/// How many of the lanes that were asked for there is room for. Fewer are said aloud, and a disk that is
-/// short already stops everything before it begins.
+/// Returns how many of the requested lanes fit, and prints the remarks. A full disk is
+/// an error before anything starts.
 fn fitting(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -340,7 +340,7 @@ fn fitting(
     }
 }
 
-/// Says what was cut off the end of a journal that was taken up.
+/// Reports the unfinished end of a journal that was cut off.
 pub(crate) fn tell_torn(
     begun: &Begun,
     cx: &Context<'_>,
@@ -354,7 +354,7 @@ pub(crate) fn tell_torn(
     Ok(())
 }
 
-/// Has `job` done with a driver on a thread of its own, while this one shows what happens.
+/// Runs `job` with a driver on a thread of its own, while this one shows the events.
 pub(crate) fn work<T: Send>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -372,12 +372,12 @@ pub(crate) fn work<T: Send>(
     let done = thread::scope(|scope| {
         let cancel = &cancel;
         let worker = scope.spawn(move || {
-            // The work goes on also where the terminal is gone.
+            // The work continues even if the terminal is gone.
             let events = Stream::new(|| ambient::moment().wall, move |event| drop(to.send(event)));
             let effects = effects.as_ref();
             job(&Driver { effects, ..Driver::new(site, &events, cancel) })
         });
-        // Where the terminal is gone there is nobody to tell; what came of the work is told by the exit code.
+        // With the terminal gone nothing can be shown; the exit code still tells the result.
         drop(progress.follow(&from, err, &mut |event| record.write(event)));
         worker.join()
     });
@@ -388,7 +388,7 @@ pub(crate) fn work<T: Send>(
     })
 }
 
-/// How much a person asked to see.
+/// Returns the requested amount of output.
 pub(crate) fn detail(cx: &Context<'_>) -> Detail {
     match (cx.globals.quiet, cx.globals.verbose) {
         (true, _) => Detail::Quiet,
@@ -397,7 +397,7 @@ pub(crate) fn detail(cx: &Context<'_>) -> Detail {
     }
 }
 
-/// First INT, TERM or HUP: an orderly stop. Second: at once.
+/// Handles signals: the first INT, TERM or HUP stops in order, the second at once.
 pub(crate) struct Interrupts {
     handle: signal_hook::iterator::Handle,
     thread: thread::JoinHandle<()>,
@@ -422,12 +422,12 @@ impl Interrupts {
 
     pub(crate) fn close(self) {
         self.handle.close();
-        // The thread does nothing but forward; that it panicked would change nothing.
+        // The thread only forwards signals, so a panic in it changes nothing.
         drop(self.thread.join());
     }
 }
 
-/// The events of a run as JSON lines, where a person asked for them.
+/// The events of a run as JSON lines, for `--events`.
 struct Record(Option<fs_err::File>);
 
 impl Record {
@@ -436,7 +436,7 @@ impl Record {
             use std::os::unix::fs::OpenOptionsExt as _;
             let mut options = fs_err::OpenOptions::new();
             options.append(true).create(true);
-            // A pipe that nobody reads would block for ever; this way it is an error.
+            // Opening a pipe without a reader would block forever; this way it fails.
             options.options_mut().custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
             options.open(path)
         };
@@ -453,7 +453,7 @@ impl Record {
     }
 }
 
-/// `--events FILE`, for the commands that drive.
+/// `--events FILE`, for commands that run a driver.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct EventsArg {
     /// Append what happens to FILE, one JSON object per line
@@ -462,7 +462,7 @@ pub(crate) struct EventsArg {
 }
 
 impl EventsArg {
-    /// The file, as seen from where the command works.
+    /// Returns the file, relative to the working directory.
     pub(crate) fn path(&self, cx: &Context<'_>) -> Option<Utf8PathBuf> {
         self.events.as_ref().map(|path| cx.ambient.cwd.join(path))
     }

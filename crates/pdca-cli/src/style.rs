@@ -19,14 +19,13 @@ pub enum ColorWhen {
     Never,
 }
 
-/// Paints text, or leaves it alone: decided once per stream.
+/// Colours text, or not: decided once per stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Palette {
     colours: bool,
 }
 
 impl Palette {
-    /// No colours at all.
     pub const PLAIN: Palette = Palette { colours: false };
 
     /// Decides for one stream: the flag wins, then `NO_COLOR`, then `CLICOLOR_FORCE`, then whether it is a terminal.
@@ -51,37 +50,36 @@ impl Palette {
         Palette { colours }
     }
 
-    /// Whether colours are used.
     pub fn has_colours(self) -> bool {
         self.colours
     }
 
-    /// Something that went well.
+    /// For success.
     pub fn good<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().fg_color(Some(AnsiColor::Green.into())), text)
     }
 
-    /// Something that went wrong.
+    /// For errors.
     pub fn bad<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().fg_color(Some(AnsiColor::Red.into())).bold(), text)
     }
 
-    /// Something a person should look at.
+    /// For warnings.
     pub fn warn<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
     }
 
-    /// Something to type, or a name to notice.
+    /// For commands to type and names to notice.
     pub fn accent<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().fg_color(Some(AnsiColor::Cyan.into())), text)
     }
 
-    /// A heading.
+    /// For headings.
     pub fn strong<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().bold(), text)
     }
 
-    /// What may be skipped.
+    /// For text that may be skipped.
     pub fn faint<T: fmt::Display>(self, text: T) -> Painted<T> {
         self.paint(Style::new().dimmed(), text)
     }
@@ -106,7 +104,7 @@ impl<T: fmt::Display> fmt::Display for Painted<T> {
     }
 }
 
-/// Text from a file, made safe for a terminal: control characters (escape sequences among them) are shown, not sent.
+/// Escapes control characters, including escape sequences, so that text from a file is safe to print.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_unsafe) {
         Cow::Owned(
@@ -119,7 +117,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first line of `text`, printable, cut to `max` characters with an ellipsis.
+/// Returns the first line of `text`, printable, cut to `max` characters with an ellipsis.
 pub fn one_line(text: &str, max: usize) -> String {
     let line = printable(text.lines().next().unwrap_or_default().trim()).into_owned();
     if line.chars().count() <= max {
@@ -131,7 +129,7 @@ pub fn one_line(text: &str, max: usize) -> String {
     cut
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell, if needed.
 pub fn shell(word: &str) -> Cow<'_, str> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -141,7 +139,7 @@ pub fn shell(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Control characters, and the invisible ones that turn the reading direction of what follows.
+/// Returns whether a character is a control character, or an invisible one that changes the reading direction.
 fn is_unsafe(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! The command line run in-process, for the tests of every command.
+//! Runs the command line in-process, for the tests of every command.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,13 +11,13 @@ use pdca_testkit::Workspace;
 use crate::ambient::Ambient;
 use crate::exit::Exit;
 
-/// A workspace and somebody who types in it.
+/// A workspace, with a person who types in it.
 pub(crate) struct Desk {
     pub(crate) workspace: Workspace,
     pub(crate) ambient: Ambient,
 }
 
-/// What a command line printed, and how it ended.
+/// Output and exit code of a command line.
 pub(crate) struct Run {
     pub(crate) exit: Exit,
     pub(crate) out: String,
@@ -25,30 +25,29 @@ pub(crate) struct Run {
 }
 
 impl Desk {
-    /// Somebody named Ada in an empty workspace, with no terminal.
+    /// An empty workspace with a user named Ada and no terminal.
     pub(crate) fn new() -> Self {
         let workspace = Workspace::new();
         let ambient = Ambient::for_tests(workspace.path().as_str(), &[("USER", "ada")]);
         Desk { workspace, ambient }
     }
 
-    /// The same with a variable set.
     pub(crate) fn with_env(mut self, name: &str, value: &str) -> Self {
         self.ambient.env.insert(name.into(), value.into());
         self
     }
 
-    /// Types one line.
+    /// Runs one command line.
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         self.run_os(&args.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
-    /// Types one line that need not be UTF-8.
+    /// Runs one command line that need not be UTF-8.
     pub(crate) fn run_os(&self, args: &[OsString]) -> Run {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let args = std::iter::once(OsString::from("pdca")).chain(args.iter().cloned());
         let exit = crate::run(args, &self.ambient, &mut out, &mut err);
-        // Paths of temporary directories differ from run to run.
+        // Temporary directories differ from run to run.
         let plain = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).expect("what is printed is UTF-8");
             text.replace(self.workspace.around().as_str(), "[TMP]")
@@ -56,7 +55,7 @@ impl Desk {
         Run { exit, out: plain(out), err: plain(err) }
     }
 
-    /// A bundle that waits for sign-off, with these boxes open in §6 and this verdict of its only gate.
+    /// Makes a bundle that waits for sign-off, with these open items in §6 and this verdict of its only gate.
     pub(crate) fn awaiting(&self, id: &str, open: &[&str], gate: &str) {
         self.workspace.brief(id, &[]);
         let file = |name: &str| format!("results/issue_{id}/{name}");
@@ -81,7 +80,7 @@ impl Desk {
         self.workspace.write(file("SUMMARY.md"), summary);
     }
 
-    /// A bundle that was accepted.
+    /// Makes an accepted bundle.
     pub(crate) fn complete(&self, id: &str) {
         self.awaiting(id, &[], "pass");
         let file = format!("results/issue_{id}/SUMMARY.md");
@@ -90,7 +89,7 @@ impl Desk {
             .write(&file, signed.replace("- By / date:", "- By / date: Ada / 2026-11-15"));
     }
 
-    /// Somebody else holds a lock of the driver, since so many minutes, as long as this lives.
+    /// Holds a lock of the driver in another name, as if since so many minutes, for as long as the file lives.
     pub(crate) fn held(&self, lock: &str, holder: &str, minutes: u64) -> File {
         let path = self.workspace.path().join(".pdca").join(lock);
         fs_err::create_dir_all(path.parent().expect("a lock lies in a directory"))
@@ -104,7 +103,7 @@ impl Desk {
         file
     }
 
-    /// A driver is at work, and has these bundles, each in a lane since so many minutes.
+    /// Simulates a driver that holds these bundles, each in a lane since so many minutes.
     pub(crate) fn at_work(&self, bundles: &[(&str, u32, u64)]) -> Vec<File> {
         let lock = |(id, lane, minutes): &(&str, u32, u64)| {
             let holder = format!("process 7, lane {lane}");
@@ -114,8 +113,8 @@ impl Desk {
         bundles.iter().map(lock).chain([driver]).collect()
     }
 
-    /// Every file of the workspace with its bytes, to see that nothing changed. The locks of the
-    /// driver below `.pdca` stay behind on purpose: only who holds them means anything.
+    /// Returns every file of the workspace with its bytes, to show that nothing changed. The driver's locks
+    /// below `.pdca` are left out, because their files stay on purpose.
     pub(crate) fn all_files(&self) -> Vec<(String, Vec<u8>)> {
         fn walk(dir: &camino::Utf8Path, found: &mut Vec<(String, Vec<u8>)>) {
             for entry in dir.read_dir_utf8().expect("a directory can be listed") {
@@ -128,7 +127,7 @@ impl Desk {
                     found.push((path.to_string(), Vec::new()));
                     walk(&path, found);
                 } else if meta.is_file() {
-                    // A large file is known by its size.
+                    // A large file is compared by its size.
                     let bytes = if meta.len() > 1 << 20 {
                         meta.len().to_string().into_bytes()
                     } else {

@@ -1,4 +1,4 @@
-//! The directory that holds `pdca.toml`, and what it says.
+//! Finds and loads the workspace, the directory that holds `pdca.toml`.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_state::{Bundle, BundleId, BundleRoot, Strangeness};
@@ -14,11 +14,9 @@ pub const FILE: &str = "pdca.toml";
 /// A workspace: paths made absolute, config loaded and checked.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// The workspace's directory, absolute.
     pub root: Utf8PathBuf,
-    /// Its config file; none where only `PDCA_BUNDLE_ROOT` says where the bundles are.
+    /// Its config file; `None` if only `PDCA_BUNDLE_ROOT` is set.
     pub file: Option<Utf8PathBuf>,
-    /// The bundles.
     pub bundle_root: BundleRoot,
     /// The directory of the Act log.
     pub process_dir: Utf8PathBuf,
@@ -28,11 +26,10 @@ pub struct Workspace {
     pub lanes_root: Utf8PathBuf,
     /// The targets, paths made absolute.
     pub targets: Vec<Target>,
-    /// The config.
     pub config: Config,
-    /// Where each value came from.
+    /// The origin of each value.
     pub sources: Sources,
-    /// What was tolerated under `--compat`.
+    /// Problems that were tolerated under `--compat`.
     pub warnings: Vec<Problem>,
     /// The user's file, if one was read.
     pub user_file: Option<Utf8PathBuf>,
@@ -45,9 +42,9 @@ pub struct Target {
     pub name: String,
     /// The user's checkout, absolute. Never written.
     pub path: Utf8PathBuf,
-    /// `owner/repo`, where configured.
+    /// `owner/repo`, if configured.
     pub repo: Option<String>,
-    /// The branch changes are based on where the brief names none.
+    /// The branch to base changes on if the brief names none.
     pub branch: Option<String>,
 }
 
@@ -70,7 +67,7 @@ impl Workspace {
         };
         let Loaded { mut config, sources, warnings, user_file } = config::load(request, ambient)?;
         if globals.compat && config.gates.cwd == pdca_gates::Cwd::Auto {
-            // Instances of old run their gates where `pdca.toml` is.
+            // Older instances run their gates in the directory of `pdca.toml`.
             config.gates.cwd = pdca_gates::Cwd::Workspace;
         }
         let lanes_root = if let Some(path) = &config.lanes.root {
@@ -109,7 +106,7 @@ impl Workspace {
         self.config.project.name.as_deref().or_else(|| self.root.file_name()).unwrap_or("workspace")
     }
 
-    /// The bundle of that id, which must exist.
+    /// Returns the bundle with this id, which must exist.
     pub fn require_bundle(&self, id: &BundleId) -> Result<Bundle, Failure> {
         let bundle = self.bundle_root.bundle(id);
         if bundle.exists() {
@@ -126,7 +123,7 @@ impl Workspace {
         })
     }
 
-    /// Refuses a new id that differs from that of another bundle, archived or not, only in case.
+    /// Returns an error if a new id differs from that of another bundle, completed or not, only in case.
     pub fn require_distinct(&self, id: &BundleId) -> Result<(), Failure> {
         for root in [&self.bundle_root, &self.bundle_root.completed()] {
             if let Some(twin) = root.twin_of(id) {
@@ -136,7 +133,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Refuses a bundle root in which two ids differ only in case.
+    /// Returns an error if two ids in the bundle root differ only in case.
     pub fn require_all_distinct(&self) -> Result<(), Failure> {
         let Ok(listing) = self.bundle_root.scan() else { return Ok(()) };
         let twins = listing.strangers.iter().find_map(|stranger| match &stranger.why {
@@ -167,7 +164,7 @@ fn only_case(name: &str, other: &str, root: &Utf8Path) -> Failure {
         .hint(format!("use another id, or rename one of the two: `{rename}`"))
 }
 
-/// The directory the command works in: the current one, or `-C DIR`.
+/// Returns the directory to work in: the current one, or `-C DIR`.
 pub fn start_dir(globals: &Globals, ambient: &Ambient) -> Result<Utf8PathBuf, Failure> {
     let Some(given) = &globals.directory else { return Ok(ambient.cwd.clone()) };
     let dir = tidy(&ambient.cwd.join(given));
@@ -182,7 +179,6 @@ pub fn start_dir(globals: &Globals, ambient: &Ambient) -> Result<Utf8PathBuf, Fa
 /// A config file and the workspace it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFile {
-    /// The workspace.
     pub root: Utf8PathBuf,
     /// The file: `pdca.toml`, or `.config/pdca.toml`.
     pub file: Utf8PathBuf,
@@ -198,7 +194,7 @@ pub fn find(start: &Utf8Path) -> Option<FoundFile> {
     })
 }
 
-/// The outermost repository around the workspace, which the lanes must not lie in; else the workspace.
+/// Returns the outermost repository around the workspace, which must not contain the lanes; else the workspace.
 fn enclosing(root: &Utf8Path) -> &Utf8Path {
     root.ancestors().filter(|dir| dir.join(".git").exists()).last().unwrap_or(root)
 }
@@ -207,7 +203,7 @@ fn sibling(root: &Utf8Path, name: &str) -> Utf8PathBuf {
     root.parent().unwrap_or(root).join(name)
 }
 
-/// The checkouts beside a workspace: instances of old need not name them, a brief's `owner/repo` means the sibling
+/// Returns the checkouts beside a workspace. Older instances need not configure them: a brief's `owner/repo` means the sibling
 /// directory `repo`.
 fn siblings(root: &Utf8Path) -> Vec<Target> {
     let listed = root.parent().and_then(|parent| parent.read_dir_utf8().ok());
@@ -227,7 +223,7 @@ fn siblings(root: &Utf8Path) -> Vec<Target> {
     targets
 }
 
-/// The path without `.` and, where nothing is a symbolic link's business, without `..`.
+/// Removes `.` from a path, and `..` where no symbolic link could change its meaning.
 fn tidy(path: &Utf8Path) -> Utf8PathBuf {
     use camino::Utf8Component;
     let mut tidy = Utf8PathBuf::new();

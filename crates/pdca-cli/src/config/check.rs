@@ -1,7 +1,7 @@
-//! Checks one document against the config types, and finds all that is wrong with it.
+//! Checks one document against the config types, and finds all problems in it.
 //!
-//! A deserializer stops at its first complaint. So the document is read into [`Config`], the part that was complained
-//! about is taken out, and it is read again, until there is no complaint left. That keeps the types the only list of
+//! A deserializer stops at its first error. So the document is read into [`Config`], the node with the error
+//! is removed, and it is read again, until no error is left. That keeps the types the only list of
 //! legal keys.
 
 use std::collections::BTreeMap;
@@ -14,31 +14,29 @@ use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 use super::{Config, Document, compat};
 use crate::failure::{Place, Problem};
 
-/// After this many, the file is not a config file and more of them help nobody.
+/// The most problems that are reported; a file with more is no config file.
 const MAX_PROBLEMS: usize = 50;
 
 /// A document after the check.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// What is legal in it.
+    /// The valid part.
     pub(super) table: toml::Table,
-    /// Where each key and item stands, by its path.
+    /// The node of each key and item, by its path.
     pub(super) places: BTreeMap<String, Node>,
-    /// What is wrong with it.
     pub(super) problems: Vec<Problem>,
-    /// What is tolerated.
     pub(super) warnings: Vec<Problem>,
 }
 
-/// A key or an item of a list, and where it stands.
+/// A key or an item of a list, with its position.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) place: Place,
-    /// It holds a value and not further keys.
+    /// It holds a value rather than further keys.
     pub(super) is_value: bool,
 }
 
-/// Checks `document`; with `tolerant`, keys that are not known are warnings and older spellings are understood.
+/// Checks `document`; with `tolerant`, unknown keys are warnings and older spellings are translated.
 pub(super) fn check(document: &Document, tolerant: bool) -> Checked {
     let mut checked = Checked::default();
     let (mut root, errors) = DeTable::parse_recoverable(&document.text);
@@ -87,24 +85,24 @@ fn syntax(document: &Document, error: &toml::de::Error) -> Problem {
         .hint("mend the line; https://toml.io/en/v1.1.0 has the rules")
 }
 
-/// One step from a table or array to what is in it.
+/// One step from a table or array into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Key(String),
     Item(usize),
 }
 
-/// The node an error speaks of.
+/// The node that an error is about.
 #[derive(Debug)]
 struct Found {
     path: Vec<Step>,
     span: Range<usize>,
-    /// The error speaks of the key, not of what stands behind it.
+    /// The error is about the key, not its value.
     is_key: bool,
 }
 
 impl Found {
-    /// The last key on the way: `timeout_secs`.
+    /// Returns the last key on the path: `timeout_secs`.
     fn key(&self) -> &str {
         self.path
             .iter()
@@ -113,7 +111,7 @@ impl Found {
             .unwrap_or("")
     }
 
-    /// The table it stands in, as its header is written: `[[gates.checks]]`.
+    /// Returns the table of the key, as its header is written: `[[gates.checks]]`.
     fn table(&self) -> String {
         let last_key = self.path.iter().rposition(|step| matches!(step, Step::Key(_))).unwrap_or(0);
         header(&self.path[..last_key])
@@ -132,7 +130,7 @@ fn header(path: &[Step]) -> String {
     }
 }
 
-/// What a deserializer complains about. Its words are the only thing it gives; serde keeps them stable.
+/// An error of the deserializer, parsed from its message, which serde keeps stable.
 enum Complaint<'a> {
     Unknown { known: Vec<&'a str> },
     Variant { given: &'a str, known: Vec<&'a str> },
@@ -213,7 +211,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The known word that was probably meant.
+/// Returns the known word that was probably meant.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
@@ -236,7 +234,7 @@ fn in_words(expected: &str) -> &str {
     }
 }
 
-/// The node at exactly this span, the deepest one if several share it.
+/// Finds the node at exactly this span, the deepest one if several share it.
 fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
     fn in_value(
         value: &Spanned<DeValue<'_>>,
@@ -275,7 +273,7 @@ fn find(table: &DeTable<'_>, span: &Range<usize>) -> Option<Found> {
     in_table(table, span, &mut Vec::new())
 }
 
-/// Takes one node out; false where it is not there.
+/// Removes one node; returns whether it existed.
 fn take_out(table: &mut DeTable<'_>, path: &[Step]) -> bool {
     match path {
         [Step::Key(key)] => table.remove(key.as_str()).is_some(),
@@ -307,7 +305,7 @@ fn take_out_of_value(value: &mut DeValue<'_>, path: &[Step]) -> bool {
     }
 }
 
-/// Tells the path and the place of every key and item.
+/// Calls `note` with path and position of every key and item.
 fn note_places(table: &DeTable<'_>, prefix: &str, note: &mut dyn FnMut(&str, Range<usize>, bool)) {
     for (key, value) in table {
         let path = super::layer::join(prefix, key.get_ref());
@@ -316,7 +314,7 @@ fn note_places(table: &DeTable<'_>, prefix: &str, note: &mut dyn FnMut(&str, Ran
     }
 }
 
-/// A table, or a list of tables: what is configured is what stands in it.
+/// Returns whether a value is a table or a list of tables, whose keys are the values.
 fn holds_keys(value: &DeValue<'_>) -> bool {
     let is_table = |item: &Spanned<DeValue<'_>>| item.get_ref().is_table();
     value.is_table() || value.as_array().is_some_and(|items| items.iter().any(is_table))

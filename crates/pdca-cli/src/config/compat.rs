@@ -1,4 +1,4 @@
-//! What instances of this process wrote before, where it means the same as a key of ours.
+//! Translates keys of older instances that mean the same as a key of ours.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// Rewrites older spellings in place and tells each of them.
+/// Rewrites older spellings in place, and calls `tell` for each.
 ///
 /// - `[publisher.checkouts] "owner/repo" = "../path"` is a `[[targets]]` with that `repo` and `path`;
-/// - `timeout_secs = 0` of a gate, "no bound", becomes the bound that holds for every gate.
+/// - `timeout_secs = 0` of a gate, "no limit", becomes the limit that applies to every gate.
 ///
-/// Everything else that is not known is left for the check to report.
+/// Other unknown keys are left for the check to report.
 pub(super) fn translate(
     root: &mut Spanned<DeTable<'_>>,
     tell: &mut dyn FnMut(String, Range<usize>),

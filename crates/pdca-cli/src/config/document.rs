@@ -1,4 +1,4 @@
-//! One TOML text and the places in it.
+//! A TOML text with positions.
 
 use std::io::Read as _;
 use std::ops::Range;
@@ -7,25 +7,24 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::failure::{Place, Problem};
 
-/// The largest config file that is read.
+/// The largest config file that is read, in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// A config file, or a variable or flag that stands for a line of one.
+/// A config file, or a variable or flag that stands for one line of it.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The file, or the name of the variable or flag.
     pub name: Utf8PathBuf,
-    /// Its text.
     pub text: String,
 }
 
 impl Document {
-    /// Text that came from elsewhere than a file.
+    /// Makes a document from text that is not from a file.
     pub fn new(name: impl Into<Utf8PathBuf>, text: impl Into<String>) -> Self {
         Document { name: name.into(), text: text.into() }
     }
 
-    /// Reads a config file; `None` where there is none.
+    /// Reads a config file; `None` if there is none.
     pub fn load(path: &Utf8Path) -> Result<Option<Self>, Box<Problem>> {
         let refuse = |what: String, hint: &str| {
             Err(Box::new(Problem::new(what).at(Place::file(path)).hint(hint)))
@@ -72,7 +71,7 @@ impl Document {
         }
     }
 
-    /// Where a range of the text begins.
+    /// Returns the position at which a range of the text begins.
     pub fn place(&self, span: &Range<usize>) -> Place {
         let start =
             (0..=span.start.min(self.text.len())).rev().find(|at| self.text.is_char_boundary(*at));

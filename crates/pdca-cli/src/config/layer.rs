@@ -1,4 +1,4 @@
-//! The layers of the config, laid over each other.
+//! Merges the layers of the configuration.
 
 use std::collections::BTreeMap;
 
@@ -13,32 +13,26 @@ use crate::ambient::Ambient;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
 
-/// Which layer a value came from; later ones win.
+/// The layer that a value comes from; later ones win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
-    /// Built in.
     Default,
-    /// The user's file.
     User,
-    /// The workspace's `pdca.toml`.
     Workspace,
-    /// A `PDCA_*` variable.
     Env,
-    /// A flag.
     Flag,
 }
 
-/// Where one value came from.
+/// The origin of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The layer.
     pub layer: Layer,
     /// The file and line, or the name of the variable or flag.
     pub place: Option<Place>,
 }
 
-/// Where each value came from, by its path (`gates.checks[0].id`).
+/// The origin of each value, by its path (`gates.checks[0].id`).
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     values: BTreeMap<String, Origin>,
@@ -46,13 +40,13 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What set a value.
+    /// Returns the origin of a value.
     pub fn of(&self, path: &str) -> Origin {
         let origin = self.values.get(path).cloned();
         origin.unwrap_or(Origin { layer: Layer::Default, place: None })
     }
 
-    /// Where a key stands, or the nearest table or list it would stand in.
+    /// Returns the position of a key, or of the nearest table or list that would contain it.
     pub fn place(&self, path: &str) -> Option<Place> {
         let mut path = path;
         loop {
@@ -63,7 +57,7 @@ impl Sources {
         }
     }
 
-    /// Forgets everything at a path and below it.
+    /// Removes a path and everything below it.
     fn forget(&mut self, path: &str) {
         let is_inside = |other: &str| {
             let rest = other.strip_prefix(path);
@@ -76,27 +70,25 @@ impl Sources {
     }
 }
 
-/// What is to be loaded.
+/// The sources to load.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The workspace's file, if there is one.
     pub file: Option<&'a Utf8Path>,
     /// `--config KEY=VALUE`, in order.
     pub flags: &'a [String],
-    /// Unknown keys are warnings.
+    /// Treats unknown keys as warnings.
     pub compat: bool,
-    /// How far the user's file is trusted.
+    /// The trust in the user's file.
     pub trust: &'a Trust,
 }
 
-/// The config in force, and how it came about.
+/// The effective configuration with its origins.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The config.
     pub config: Config,
-    /// Where each value came from.
     pub sources: Sources,
-    /// What was tolerated, for a person to read.
+    /// Problems that were tolerated.
     pub warnings: Vec<Problem>,
     /// The user's file, if one was read.
     pub user_file: Option<Utf8PathBuf>,
@@ -140,7 +132,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// Adds a file; false where there is none.
+    /// Adds a file; returns whether it exists.
     fn add_file(&mut self, layer: Layer, path: &Utf8Path) -> bool {
         match Document::load(path) {
             Ok(Some(document)) => {
@@ -174,7 +166,7 @@ impl Stack {
             |problem: &Problem| problem.place.as_ref().map(|place| (place.line, place.column));
         problems.sort_by_key(line);
         warnings.sort_by_key(line);
-        // A variable or flag is one value: a line number in it says nothing.
+        // A variable or flag is a single value, so a line number in it is meaningless.
         let seen = |place: Place| match layer {
             Layer::Env | Layer::Flag => Place::file(place.file),
             Layer::Default | Layer::User | Layer::Workspace => place,
@@ -216,7 +208,7 @@ impl Stack {
     }
 }
 
-/// Lays `over` on `base`: tables are merged, everything else is replaced and what stood there forgotten.
+/// Merges `over` into `base`: tables are merged, everything else is replaced.
 fn overlay(base: &mut Table, over: &Table, prefix: &str, replaced: &mut dyn FnMut(&str)) {
     for (key, value) in over {
         let path = join(prefix, key);
@@ -232,7 +224,7 @@ fn overlay(base: &mut Table, over: &Table, prefix: &str, replaced: &mut dyn FnMu
     }
 }
 
-/// The path of `key` below `prefix`; a key that is not a bare word is quoted.
+/// Joins a path and a key; a key that is not a bare word is quoted.
 pub(super) fn join(prefix: &str, key: &str) -> String {
     let bare = !key.is_empty()
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
@@ -240,7 +232,7 @@ pub(super) fn join(prefix: &str, key: &str) -> String {
     if prefix.is_empty() { key } else { format!("{prefix}.{key}") }
 }
 
-/// Tells every value that is not a table, with its path; lists of tables are gone into, other lists are one value.
+/// Calls `tell` with every value that is not a table; lists of tables are entered, other lists are one value.
 pub(super) fn flatten(value: &Value, path: &str, tell: &mut dyn FnMut(&str, &Value)) {
     match value {
         Value::Table(table) => {
@@ -264,7 +256,7 @@ pub(super) fn flatten(value: &Value, path: &str, tell: &mut dyn FnMut(&str, &Val
     }
 }
 
-/// The variables that stand for a key. Others that begin with `PDCA_` are what gates and leaves are told.
+/// Returns the variables that stand for a key. Other `PDCA_*` variables are meant for gates and leaves.
 fn variables(ambient: &Ambient) -> Vec<(&'static str, Result<String, Problem>)> {
     let text = |name| ambient.env_text(name);
     let mut found = Vec::new();
@@ -294,7 +286,7 @@ fn line(key: &str, value: &str) -> String {
     format!("{key} = {}", Value::String(value.to_owned()))
 }
 
-/// `KEY=VALUE` as a line of TOML; a value that is not TOML by itself is taken for text.
+/// Converts `KEY=VALUE` to a line of TOML; a value that is not valid TOML is taken as a string.
 fn flag_line(flag: &str) -> Option<String> {
     let (key, value) = flag.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());

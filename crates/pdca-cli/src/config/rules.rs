@@ -1,4 +1,4 @@
-//! What must hold between values that are each legal by themselves.
+//! Rules between values that are each valid by themselves.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use pdca_publish::SettingsFault;
 use super::{Config, Sources};
 use crate::failure::Problem;
 
-/// Everything that does not hold, each with its place.
+/// Returns every broken rule, with its position.
 pub(super) fn broken(config: &Config, sources: &Sources) -> Vec<Problem> {
     let mut problems = Vec::new();
     if config.driver.max_duration_secs == 0 {
@@ -59,7 +59,7 @@ fn at(sources: &Sources, path: &str, problem: Problem) -> Problem {
     }
 }
 
-/// What mends a fault of `[lanes.hydrate]`.
+/// Returns the remedy for a fault of `[lanes.hydrate]`.
 pub(crate) fn hydrate_hint(fault: &HydrateFault) -> &'static str {
     match fault {
         HydrateFault::Path { .. } => "write a path relative to the root of the checkout",
@@ -155,7 +155,7 @@ fn gate(problem: &ConfigProblem, sources: &Sources) -> Problem {
     at(sources, &path, told)
 }
 
-/// A target's name becomes a directory of the lanes, so it must be one and no other may have it.
+/// Checks the names of targets: each becomes a directory of the lanes, so it must be a file name and unique.
 fn targets(config: &Config, sources: &Sources, problems: &mut Vec<Problem>) {
     let mut seen = BTreeMap::new();
     for (index, target) in config.targets.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! What the user's file may say without being trusted.
+//! Restricts the user's config file to keys that need no trust.
 //!
-//! A builder may run without a wall that keeps it from the user's home. Whatever it leaves in the user's
-//! file must not decide what runs next, or behind which wall. So a key of that file counts only where it
-//! is known to be harmless, where its value makes a wall stronger, or where a person trusts exactly this
-//! text: for one command with `--trust-user-config`, or on record with `pdca config trust`. The record lies
+//! A builder may run without a sandbox that protects the user's home. A change that it leaves in the user's
+//! file must not decide which programs run next, or in which sandbox. So a key of that file counts only if it
+//! is known to be harmless, if its value makes a sandbox stronger, or if a person trusts exactly this
+//! text: for one command with `--trust-user-config`, or on record with `pdca config trust`. The record is
 //! in the workspace's `.pdca`, which no child can write.
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,19 +14,19 @@ use toml::{Table, Value};
 use super::layer::join;
 use crate::failure::{Failure, Problem};
 
-/// Whether the user's file is trusted.
+/// The trust in the user's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Only what is harmless counts.
+    /// Only harmless keys count.
     #[default]
     Harmless,
     /// The text with this digest is trusted.
     Text(String),
-    /// Whatever it says counts, for this command.
+    /// Every key counts, for this command.
     Everything,
 }
 
-/// Keys that decide neither what runs nor behind which wall. One that ends in a dot stands for all below it.
+/// Keys that decide neither which programs run nor their sandbox. One that ends in a dot stands for all below it.
 const HARMLESS: [&str; 3] = ["project.", "tracker.", "driver.lanes"];
 
 /// Values that are no weaker than the default, by the last part of their key.
@@ -36,23 +36,22 @@ const STRONG: [(&str, &[&str]); 3] = [
     ("reset", &["clean", "pristine"]),
 ];
 
-/// The record of what is trusted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Record {
-    /// SHA-256 of the user's file as it was trusted.
+    /// SHA-256 of the trusted text of the user's file.
     user_config: Option<String>,
 }
 
 impl Trust {
-    /// What is on record in a workspace. A record that cannot be read trusts nothing.
+    /// Loads the record of a workspace. An unreadable record trusts nothing.
     pub fn load(workspace: &Utf8Path) -> Self {
         let bytes = fs_err::read(file(workspace)).unwrap_or_default();
         let record: Record = serde_json::from_slice(&bytes).unwrap_or_default();
         record.user_config.map_or(Self::Harmless, Self::Text)
     }
 
-    /// Puts a text of the user's file on record as trusted.
+    /// Records a text of the user's file as trusted.
     pub fn record(workspace: &Utf8Path, text: &str) -> Result<Utf8PathBuf, Failure> {
         let file = file(workspace);
         let record = Record { user_config: Some(sha256_hex(text.as_bytes())) };
@@ -63,7 +62,7 @@ impl Trust {
         Ok(file)
     }
 
-    /// Whether this text counts as it is.
+    /// Returns whether this text counts unrestricted.
     fn covers(&self, text: &str) -> bool {
         match self {
             Self::Harmless => false,
@@ -72,7 +71,7 @@ impl Trust {
         }
     }
 
-    /// Takes out what does not count, and gives the paths of that.
+    /// Removes keys that do not count, and returns their paths.
     pub(super) fn restrict(&self, text: &str, table: &mut Table) -> Vec<String> {
         let mut removed = Vec::new();
         if !self.covers(text) {
@@ -82,7 +81,7 @@ impl Trust {
     }
 }
 
-/// What a person is told about a key that does not count.
+/// Returns the warning about a key that does not count.
 pub(super) fn ignored(path: &str) -> Problem {
     Problem::new(format!(
         "`{path}` does not count: in the user's file it needs trust; read the file, then `pdca config trust`, or add `--trust-user-config`"

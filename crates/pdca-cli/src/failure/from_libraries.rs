@@ -1,4 +1,4 @@
-//! Each error of a library, with the remedy and the exit code it deserves.
+//! Converts library errors, adding remedy and exit code.
 
 use pdca_process::{GitError, OLDEST_GIT};
 use pdca_state::files::ReadError;
@@ -25,7 +25,7 @@ impl From<GitError> for Failure {
     }
 }
 
-/// The remedy where git is missing or too old.
+/// Returns the remedy for a missing or too old git.
 pub(crate) fn install_git() -> String {
     format!("install git {OLDEST_GIT} or newer and put it first on PATH, then `pdca doctor`")
 }

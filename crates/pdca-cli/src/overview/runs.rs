@@ -1,4 +1,4 @@
-//! Runs that are not over, as people and scripts are shown them.
+//! Active runs, as rows for people and for `--json`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,50 +14,50 @@ use crate::style::printable;
 
 use super::ago;
 
-/// One run that is not over.
+/// One active run.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunRow {
     pub(crate) id: String,
     /// `batch` or `integration`.
     pub(crate) kind: &'static str,
     pub(crate) dir: Utf8PathBuf,
-    /// The part of its work it is in, or `unreadable`.
+    /// The phase of the run, or `unreadable`.
     pub(crate) phase: String,
-    /// Since when. In UTC.
+    /// The start of the phase, in UTC.
     pub(crate) since: Option<String>,
     pub(crate) driver: Option<DriverRow>,
-    /// Why the run itself waits for a person.
+    /// The block of the run itself.
     pub(crate) block: Option<BlockRow>,
-    /// The bundles of it that wait until a person unblocks them.
+    /// The blocks of its bundles.
     pub(crate) blocked: Vec<BlockRow>,
-    /// Why its journal cannot be read.
+    /// The error of reading its journal.
     pub(crate) error: Option<String>,
     #[serde(skip)]
     at: Option<Moment>,
 }
 
-/// Who drives a run, or did.
+/// The present or last driver of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct DriverRow {
     pub(crate) pid: u32,
     pub(crate) host: String,
     pub(crate) epoch: u64,
-    /// `alive`, `dead`, or `unknown` where that cannot be told from here.
+    /// `alive`, `dead`, or `unknown` if it cannot be determined from here.
     pub(crate) liveness: &'static str,
-    /// Whether it ended in the middle of something; one that was stopped in an orderly way did not.
+    /// It died in the middle of something, rather than stopping in order.
     pub(crate) cut_short: bool,
 }
 
-/// Something that waits for a person.
+/// A block that a person has to lift.
 #[derive(Debug, Serialize)]
 pub(crate) struct BlockRow {
-    /// The bundle, where it is not the run.
+    /// The bundle; `None` for the run itself.
     pub(crate) bundle: Option<String>,
     pub(crate) reason: &'static str,
-    /// What it is called: `blocked_recovery`, `blocked_conflict`, `blocked_validation`.
+    /// `blocked_recovery`, `blocked_conflict` or `blocked_validation`.
     pub(crate) name: String,
     pub(crate) evidence: String,
-    /// Since when. In UTC.
+    /// In UTC.
     pub(crate) since: String,
 }
 
@@ -99,18 +99,18 @@ impl RunRow {
         }
     }
 
-    /// An integration, which has a record of its own.
+    /// Makes the row of an integration, whose record is in another directory.
     pub(crate) fn of_integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Self {
         let dir = site.dirs.integrations().dir(&sighting.id);
         Self { kind: "integration", dir, ..Self::of(sighting, site) }
     }
 
-    /// What goes on with it.
+    /// Returns the command that continues it.
     fn command(&self) -> &'static str {
         if self.kind == "integration" { "pdca integrate" } else { "pdca batch" }
     }
 
-    /// A line for people, and one for each thing that waits.
+    /// Renders the run, with a line for each block.
     pub(crate) fn lines(&self, cx: &Context<'_>) -> Vec<String> {
         let p = cx.out;
         let long = self.at.map(|at| {
@@ -131,7 +131,7 @@ impl RunRow {
                 "dead" if driver.cut_short => {
                     format!("its driver died (process {pid}), `{}` goes on with it", self.command())
                 }
-                // Its bundles wait for people; nothing is left for a driver.
+                // Nothing is left for a driver: its bundles wait for people.
                 "dead" if !self.blocked.is_empty() => format!("stopped by process {pid}"),
                 "dead" => format!("stopped by process {pid}, `{}` goes on with it", self.command()),
                 _ => format!("driven from {} by process {pid}, if it lives", driver.host),
@@ -181,8 +181,8 @@ impl DriverRow {
     }
 }
 
-/// The bundles of a run that wait until a person unblocks them. One that waits for its sign-off is
-/// the queue's business.
+/// Returns the blocks of a run's bundles. Those that wait for their sign-off are listed by
+/// `queue`.
 fn blocked(state: &RunState) -> Vec<BlockRow> {
     let of = |(id, work): (&pdca_state::BundleId, &pdca_journal::Workstream)| {
         let (why, evidence) = work.status.block().filter(|(why, _)| *why != Reason::SignOff)?;
@@ -197,8 +197,8 @@ fn blocked(state: &RunState) -> Vec<BlockRow> {
     state.bundles.iter().filter_map(of).collect()
 }
 
-/// The bundles of runs that are not over which wait until a person unblocks them, each with the name of its
-/// block and the evidence. What cannot be read is told elsewhere.
+/// Returns the blocked bundles of active runs, each with the name of its
+/// block and the evidence. Unreadable runs are reported elsewhere.
 pub(crate) fn blocked_bundles(
     site: &WorkspaceConfig,
 ) -> BTreeMap<pdca_state::BundleId, (String, String)> {
@@ -226,7 +226,7 @@ pub(crate) fn liveness(liveness: Liveness) -> &'static str {
     }
 }
 
-/// One bundle of a run: where the record has it, what was found, what follows.
+/// One bundle of a run: its phase in the journal, the facts found, the action.
 #[derive(Debug, Serialize)]
 pub(crate) struct FoundRow {
     pub(crate) id: String,
@@ -255,7 +255,7 @@ impl FoundRow {
         }
     }
 
-    /// Proposes nothing.
+    /// Removes the proposed action.
     pub(crate) fn leave(&mut self) {
         self.action = serde_json::to_value(pdca_journal::RecoveryAction::Noop).unwrap_or_default();
     }

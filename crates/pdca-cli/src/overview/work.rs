@@ -1,6 +1,6 @@
-//! Who is at work right now, and whom that keeps waiting.
+//! The running drivers, and the bundles that they keep waiting.
 //!
-//! The kernel's locks say who is alive. While no driver is, not one bundle is looked at.
+//! The kernel's locks tell who is alive. Without a driver, no bundle's lock is tested.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,32 +11,31 @@ use pdca_state::{Artifact, Brief, Bundle, BundleId};
 
 use super::Entry;
 
-/// What is going on in a workspace.
+/// The activity in a workspace.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// The driver, by its own word, while one is at work.
+    /// The name of the driver, while one is running.
     pub driver: Option<String>,
-    /// Who integrates, by its own word, while somebody does.
+    /// The name of the integration, while one is running.
     pub integration: Option<String>,
-    /// The bundles that somebody has.
+    /// The bundles that a process holds.
     at: BTreeMap<BundleId, AtWork>,
-    /// The bundles that may not start because of those.
+    /// The bundles that may not start because of rivals.
     held: BTreeMap<BundleId, Vec<HeldBy>>,
 }
 
-/// A rival at work.
+/// A rival that keeps a bundle from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBy {
-    /// The rival.
     pub id: BundleId,
-    /// A path that both can write; none where one names the other.
+    /// A path that both can write; `None` if one declares a conflict with the other.
     pub witness: Option<String>,
-    /// How far its result must come; none while it is at work.
+    /// The state its result must reach; `None` while it is in flight.
     pub until: Option<Awaits>,
 }
 
 impl Work {
-    /// Looks who is at work on these bundles. What cannot be told is as nothing: it only adds to
+    /// Tests the locks of these bundles. Errors count as no activity, because this only adds to
     /// what is known without it.
     pub fn load(site: &WorkspaceConfig, entries: &[Entry]) -> Self {
         let waiting = results_waited_for(site);
@@ -62,18 +61,18 @@ impl Work {
         Self { driver: Some(driver), integration, at, held }
     }
 
-    /// Who has a bundle, if somebody has.
+    /// Returns the process that holds a bundle, if any.
     pub fn on(&self, id: &BundleId) -> Option<&AtWork> {
         self.at.get(id)
     }
 
-    /// The rivals at work that keep a bundle from starting.
+    /// Returns the rivals that keep a bundle from starting.
     pub fn holding(&self, id: &BundleId) -> &[HeldBy] {
         self.held.get(id).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The bundles that may not start before the result of a rival is signed off or has landed, where
+/// Returns the bundles that may not start before the result of a rival is signed off or has landed, if
 /// `[schedule] rivals` asks for that.
 fn results_waited_for(site: &WorkspaceConfig) -> BTreeMap<BundleId, Vec<HeldBy>> {
     let mut held: BTreeMap<BundleId, Vec<HeldBy>> = BTreeMap::new();
@@ -98,7 +97,7 @@ fn results_waited_for(site: &WorkspaceConfig) -> BTreeMap<BundleId, Vec<HeldBy>>
     held
 }
 
-/// What one bundle declares, ready to be compared.
+/// The claims of one bundle, parsed for comparison.
 struct Claims<'a> {
     entry: &'a Entry,
     patterns: Vec<Pattern>,
@@ -129,7 +128,7 @@ impl<'a> Claims<'a> {
         self.entry.conflicts_with.contains(&other.entry.id)
     }
 
-    /// Whether both are about one repository: paths of different ones never meet.
+    /// Returns whether both are about the same repository; paths of different ones never overlap.
     fn is_beside(&self, other: &Claims<'_>, site: &WorkspaceConfig) -> bool {
         if site.targets.len() < 2 {
             return true;
@@ -142,13 +141,13 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// How long ago something was, as seen at `now`, in seconds since the epoch.
+/// Returns the time from `since` to `now`, which is in seconds since the epoch.
 pub fn ago(since: SystemTime, now: i64) -> Duration {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     Duration::from_secs(u64::try_from(now).unwrap_or(0)).saturating_sub(since)
 }
 
-/// A time as scripts get it, in UTC.
+/// Formats a time for `--json`, in UTC.
 pub fn timestamp(time: SystemTime) -> Option<String> {
     let seconds = i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
     Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())

@@ -1,4 +1,4 @@
-//! What a driver's failure means for a person: where, and the remedy.
+//! Adds position and remedy to the errors of a driver.
 
 use pdca_driver::{
     AdmissionError, BaseError, BeatError, CheckoutError, RunError, TakeOverError, TargetChoiceError,
@@ -9,7 +9,7 @@ use pdca_state::{Artifact, Bundle};
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 
-/// Somebody else drives.
+/// Explains a refused lock.
 pub(crate) fn refused(error: &AdmissionError) -> Failure {
     let failure = Failure::from_error(Exit::Usage, error);
     match error {
@@ -25,14 +25,14 @@ pub(crate) fn refused(error: &AdmissionError) -> Failure {
     }
 }
 
-/// Nothing more is started, for want of room.
+/// Explains a full disk.
 pub(crate) fn no_room(short: pdca_driver::Short) -> Failure {
     Failure::new(Exit::Capped, short.to_string()).hint(
         "make room (`pdca cleanup`, `pdca sweep`) or lower `min_free_gb` in [driver]; the same command goes on",
     )
 }
 
-/// Why a run was not taken from its driver.
+/// Explains a refused takeover.
 pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
@@ -49,7 +49,7 @@ pub(crate) fn not_taken_over(error: &TakeOverError) -> Failure {
     }
 }
 
-/// Why no run may be driven.
+/// Explains why no run can begin.
 pub(crate) fn no_run(error: &RunError) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {
@@ -76,7 +76,7 @@ pub(crate) fn no_run(error: &RunError) -> Failure {
     }
 }
 
-/// What to do about a base that cannot be made now.
+/// Returns exit code and remedy for a base that cannot be computed.
 fn baseless(error: &BaseError, again: String) -> (Exit, String) {
     match error {
         BaseError::Lacks { lacks } => {
@@ -102,7 +102,7 @@ fn baseless(error: &BaseError, again: String) -> (Exit, String) {
     }
 }
 
-/// Why a bundle could not go on.
+/// Explains the error of a bundle.
 pub(crate) fn explain(bundle: &Bundle, error: BeatError) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca run {id}` goes on from here");

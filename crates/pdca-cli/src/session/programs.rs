@@ -1,7 +1,7 @@
-//! What a workspace runs, and behind which walls, compared with the run before.
+//! Compares the programs and sandboxes of a workspace with those of the previous run.
 //!
-//! `pdca.toml` comes with a repository, a pull or a colleague. That it names other programs or weaker
-//! walls than last time is no reason to refuse, and none to be silent about.
+//! `pdca.toml` may change with a pull. Other programs or weaker
+//! sandboxes are no reason to refuse, but the user has to hear about them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::failure::{Failure, Place};
 use crate::style::printable;
 
-/// The tables that decide what runs and what it may do.
+/// The tables that decide which programs run, and their sandboxes.
 const TABLES: [&str; 3] = ["gates.", "leaves.", "lanes."];
-/// How many changes are told one by one.
+/// The most changes that are listed one by one.
 const TOLD: usize = 10;
 
-/// Tells what changed since the last run, and keeps what is now. Whoever calls this holds the workspace.
+/// Reports changes since the last run, and stores the present values. The caller holds the workspace.
 pub(crate) fn tell_changes(cx: &Context<'_>, err: &mut dyn Write) -> Result<(), Failure> {
     let workspace = cx.workspace()?;
     let flat = workspace.config.flat().unwrap_or_default();

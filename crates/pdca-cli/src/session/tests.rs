@@ -1,4 +1,4 @@
-//! How many lanes are taken, by what was asked for and where.
+//! The number of lanes, by flag, variable and file.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::testing::{Desk, Run};
 
 pdca_process::supervisor_entry!();
 
-/// What a dry run of a batch says, with these words behind it.
+/// Runs a dry run of a batch with these arguments.
 fn batch(config: &str, env: Option<&str>, words: &[&str]) -> Run {
     let mut desk = Desk::new();
     if let Some(lanes) = env {
@@ -22,7 +22,7 @@ fn lanes(run: &Run) -> u64 {
     document["lanes"].as_u64().unwrap_or_else(|| panic!("{run}"))
 }
 
-/// The file, the variable, the words behind the command; how many lanes, and what is said first.
+/// File, variable and arguments; the number of lanes, and the first message.
 type Row<'a> = (&'a str, Option<&'a str>, &'a [&'a str], u64, &'a str);
 
 #[test]
@@ -39,7 +39,7 @@ fn a_number_is_taken_as_it_is_and_zero_is_one_and_said() {
         ("[driver]\nlanes = 3\n", None, &["--config", "driver.lanes=0"], 1, "note: --config: "),
         ("[driver]\nlanes = 3\n", Some("2"), &["--lanes", "0"], 1, "note: --lanes 0: "),
         ("[driver]\nlanes = 3\n", Some("2"), &["-l0"], 1, "note: --lanes 0: "),
-        // Whoever wins says what he said, nobody else.
+        // Only the winning layer is reported.
         ("[driver]\nlanes = 0\n", Some("0"), &["--lanes", "2"], 2, ""),
     ];
     for (config, env, words, number, said) in table {
