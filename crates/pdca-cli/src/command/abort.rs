@@ -1,4 +1,4 @@
-//! `pdca abort`: a run given up, with what is unfinished kept.
+//! `pdca abort`: aborts a run, and rescues its unfinished work.
 
 use std::io::Write;
 use std::time::Duration;
@@ -38,16 +38,16 @@ pub(crate) struct Args {
     wait: u64,
 }
 
-/// How often the journal is looked at while a driver is waited for.
+/// The interval at which the journal is polled while waiting for a driver.
 const PERIOD: Duration = Duration::from_millis(20);
 
 #[derive(Serialize)]
 struct AbortReport {
     dry_run: bool,
     run: String,
-    /// `here`, or `driver` where one that is at work was asked.
+    /// `here`, or `driver` if a running one was asked.
     by: &'static str,
-    /// Where the run stands afterwards.
+    /// The phase of the run afterwards.
     phase: String,
     kept: Vec<Kept>,
 }
@@ -56,9 +56,9 @@ struct AbortReport {
 struct Kept {
     bundle: String,
     lane: u32,
-    /// The commit; none with `--dry-run`, and where a driver that was asked keeps it.
+    /// The commit; `None` with `--dry-run`, and if a running driver rescues it.
     commit: Option<String>,
-    /// How to get it back.
+    /// The command that fetches it.
     fetch: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
             Some(RunPhase::Completed | RunPhase::Failed) => {
                 return Err(Failure::new(Exit::NothingToDo, "the run ended before it heard of it"));
             }
-            // It stopped without ending the run: that is done here.
+            // It stopped without ending the run, so the run is ended here.
             Some(_) => {}
             None => {
                 let text = format!("its driver was asked, and has not ended after {} s", args.wait);
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::done(AbortReport { dry_run: false, run, by: "here", phase, kept }))
 }
 
-/// The state of a run about which enough is known to change it.
+/// Returns the state of a run, if enough is known to change it.
 pub(super) fn require_known<'s>(
     sighting: &'s RunStatus,
     site: &WorkspaceConfig,
@@ -135,7 +135,7 @@ pub(super) fn require_known<'s>(
     Ok(state)
 }
 
-/// Drops a request for the driver of a run. Gives its name.
+/// Puts a request into the inbox of a run. Returns its name.
 pub(super) fn ask(
     site: &WorkspaceConfig,
     sighting: &RunStatus,
@@ -147,7 +147,7 @@ pub(super) fn ask(
     Ok(name)
 }
 
-/// Waits until a run's journal says so, for a while: the part of its work the run is in then.
+/// Polls a run's journal for a limited time until `done`; returns the phase then.
 pub(super) fn wait(
     site: &WorkspaceConfig,
     run: &RunId,
@@ -168,7 +168,7 @@ pub(super) fn wait(
     }
 }
 
-/// Whether the driver of a run may be alive.
+/// Returns whether the driver of a run may be alive.
 fn lives(state: &pdca_journal::RunState) -> bool {
     pdca_journal::HostScope::here()
         .map_or(true, |here| state.driver.liveness(&here) != Liveness::Dead)

@@ -1,4 +1,4 @@
-//! `pdca act`: what the cycles that ended have in common, and what the process learns from it.
+//! `pdca act`: patterns across finished cycles, and the log of what the process learns from them.
 //!
 //! Also spelled `act-index`, `act-log` and `act-diff`.
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
 }
 
-/// Every bundle there is, put away or not.
+/// Returns every bundle, completed ones included.
 fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
     let root = &workspace.bundle_root;
     let mut bundles = match root.list() {
@@ -61,8 +61,8 @@ fn bundles(workspace: &Workspace) -> Result<Vec<Bundle>, Failure> {
     Ok(bundles)
 }
 
-/// What the process is made of: the templates, the process directory, the prompts, and of `pdca.toml` the tables that
-/// say how cycles are run. Comments and the order of keys in them do not count.
+/// Collects the parts of the process: the templates, the process directory, the prompts, and the tables of `pdca.toml` that
+/// decide how cycles run. Comments and the order of keys do not count.
 fn baseline(workspace: &Workspace) -> Result<(Baseline, Vec<String>), Failure> {
     let paths = &workspace.config.paths;
     let mut sources = vec![
@@ -95,7 +95,7 @@ fn baseline(workspace: &Workspace) -> Result<(Baseline, Vec<String>), Failure> {
     Ok(Baseline::collect(&sources))
 }
 
-/// The files with the prompts of leaves, as configured.
+/// Returns the prompt files of leaves, as configured.
 fn prompts(workspace: &Workspace) -> Vec<String> {
     let leaves = workspace.config.leaves.all();
     let mut files: Vec<String> = leaves

@@ -1,4 +1,4 @@
-//! `pdca batch`, also known as `pdca flow`: the same as `run`, over all bundles that are not finished.
+//! `pdca batch`, also known as `pdca flow`: like `run`, over all unfinished bundles.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `pdca cleanup`: what runs left behind and nobody needs any more.
+//! `pdca cleanup`: removes leftovers of runs that are no longer needed.
 
 mod left;
 
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     keep_days: u64,
 }
 
-/// One thing that goes or stays.
+/// One removal, or the reason against it.
 #[derive(Debug, Serialize)]
 struct Step {
     /// `end-run`, `end-integration`, `checkout`, `anchor`, `record` or `evidence`.
@@ -56,13 +56,13 @@ struct Step {
     /// `remove`, `end` or `keep`.
     decision: &'static str,
     reason: String,
-    /// Whether it was done; never with `--dry-run`.
+    /// It was done; never with `--dry-run`.
     done: bool,
-    /// The file that holds what was in a checkout and is nowhere else.
+    /// The file with the rescued contents of a checkout.
     kept: Option<Utf8PathBuf>,
-    /// How to get it back.
+    /// The command that fetches them.
     fetch: Option<String>,
-    /// Why it could not be done.
+    /// The reason it could not be done.
     error: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let keep = Duration::from_secs(args.keep_days.saturating_mul(DAY));
     steps.extend(left::anchors(cx, &site, keep, &ending, watched)?);
     for one in to_prune(&site, ambient::moment(), keep)? {
-        // What is ended only now is looked at the next time, as `-n` says.
+        // A run that ends only now is left to the next call, as `-n` announces it.
         if one.run.as_ref().is_none_or(|(run, _)| !ending.contains(run)) {
             steps.push(record(&one, args.keep_days, watched));
         }
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::new(report, exit))
 }
 
-/// Ends runs in which nothing is left to do, and says which one is not over.
+/// Ends runs in which nothing is left to do; also returns an active one, if any.
 fn runs(
     site: &WorkspaceConfig,
     effects: &dyn Effects,
@@ -197,7 +197,7 @@ fn removed(
     Step { done: row.removed, kept: row.bundle, fetch: row.fetch, error: row.kept_because, ..step }
 }
 
-/// Why a checkout stays.
+/// Returns the reason to keep a checkout.
 fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Option<String> {
     if lane.holder.is_some() {
         return Some("it is in use".to_owned());
@@ -206,14 +206,14 @@ fn stays(lane: &LaneReport, site: &WorkspaceConfig, active: Option<&str>) -> Opt
         return Some(format!("run {run} is not over"));
     }
     match LaneOwners::in_lanes_of(site).of(lane.slot, &lane.target) {
-        // A combination is made again from the seals, where an integration is not over.
+        // A combination can be made again from the seals.
         LaneOwner::Nobody | LaneOwner::Combination => None,
         LaneOwner::Stranger => Some("work of another workspace lies in it".to_owned()),
         LaneOwner::Bundle(id) => unfinished(site, &id).map(|state| format!("{id} is {state}")),
     }
 }
 
-/// The state of a bundle that may go on; `None` where it is finished, or gone.
+/// Returns the state of a bundle that may continue; `None` if it is finished or gone.
 fn unfinished(site: &WorkspaceConfig, id: &BundleId) -> Option<&'static str> {
     let state = match site.dirs.bundles.bundle(id).glance() {
         Ok(glance) => glance.state,
@@ -253,7 +253,7 @@ fn record(one: &Prune, days: u64, effects: Option<&dyn Effects>) -> Step {
 }
 
 impl CleanupReport {
-    /// Whether anything goes, or would go.
+    /// Returns whether anything is removed or would be.
     fn has_work(&self) -> bool {
         self.steps.iter().any(|step| step.decision != "keep")
     }
@@ -273,7 +273,7 @@ impl Report for CleanupReport {
     }
 }
 
-/// The same line with and without `--dry-run`, but for the tense.
+/// Prints the same line with and without `--dry-run`, except for the tense.
 fn print(step: &Step, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let Step { name, reason, decision, .. } = step;
     let said = match (*decision, step.done, &step.error) {

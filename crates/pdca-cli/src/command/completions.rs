@@ -1,7 +1,7 @@
-//! `pdca completions`: a script for the shell, and the answers to its questions.
+//! `pdca completions`: a completion script for the shell, and the answers to its calls.
 //!
-//! The script asks `pdca` itself at every Tab, with `PDCA_COMPLETE=<shell>` in the environment, so that the ids of the
-//! bundles that exist right now complete like everything else.
+//! The script calls `pdca` at every Tab, with `PDCA_COMPLETE=<shell>` in the environment, so that the ids of
+//! existing bundles complete like everything else.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::report::{Page, Response};
 use crate::workspace::Workspace;
 
-/// The variable by which the script asks.
+/// The variable that the script sets.
 const ASKED_BY: &str = "PDCA_COMPLETE";
 
 /// Print a completion script for a shell
@@ -51,14 +51,14 @@ fn unknown(shell: &str) -> Failure {
         .hint(format!("one of: {}", known.join(", ")))
 }
 
-/// Answers a script's question, if this is one.
+/// Answers a call of the script, if this is one.
 pub(crate) fn answer(
     args: &[OsString],
     ambient: &Ambient,
     out: &mut dyn Write,
 ) -> Option<Result<Exit, Failure>> {
     let shell = ambient.env_text(ASKED_BY)?;
-    // The script calls `pdca -- pdca run 3`: what follows the first `--` is the line being typed.
+    // The script calls `pdca -- pdca run 3`: the line being typed follows the first `--`.
     let words = args.iter().skip(1).skip_while(|word| *word != "--").skip(1).cloned().collect();
     Some(complete(shell, words, ambient, out))
 }
@@ -76,7 +76,7 @@ fn complete(
     Ok(Exit::Done)
 }
 
-/// Every argument that is a bundle id completes to the ids there are, and every slot to the lanes.
+/// Makes arguments that are bundle ids complete to existing ids, and slots to existing lanes.
 fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
     let is = |arg: &clap::Arg, what: &str| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == what))
@@ -97,7 +97,7 @@ fn with_ids(command: clap::Command, ids: &Ids) -> clap::Command {
         .mut_subcommands(|command| with_ids(command, ids))
 }
 
-/// Where the ids are to be looked for: the surroundings and the `-C` typed so far.
+/// The place to look for ids: the environment, and the `-C` typed so far.
 #[derive(Clone)]
 struct Ids {
     ambient: Ambient,
@@ -110,14 +110,13 @@ impl Ids {
         Ids { ambient: ambient.clone(), directory: after.map(Utf8PathBuf::from) }
     }
 
-    /// The workspace. Whatever is wrong with it, Tab is not the place to say so.
+    /// Loads the workspace. Errors are not reported here, because Tab has no place for them.
     fn workspace(&self) -> Option<Workspace> {
         let globals =
             Globals { directory: self.directory.clone(), compat: true, ..Globals::default() };
         Workspace::load(&globals, &self.ambient).ok()
     }
 
-    /// The lanes there are.
     fn slots(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
         let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
             return Vec::new();
@@ -127,7 +126,6 @@ impl Ids {
         names.filter(|slot| slot.starts_with(typed)).map(CompletionCandidate::new).collect()
     }
 
-    /// The runs and integrations that are recorded.
     fn runs(&self, typed: &OsStr) -> Vec<CompletionCandidate> {
         let (Some(typed), Some(workspace)) = (typed.to_str(), self.workspace()) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! `pdca config show`: each value in force, and where it came from.
+//! `pdca config show`: each effective value and its origin.
 
 use std::io::Write;
 
@@ -42,7 +42,7 @@ enum Action {
 struct ConfigReport {
     workspace: String,
     values: Vec<Entry>,
-    /// All of them, also those that say nothing.
+    /// Includes values of unused leaves.
     #[serde(skip)]
     whole: bool,
 }
@@ -108,7 +108,7 @@ struct Trusted {
     recorded: bool,
 }
 
-/// Records that a person read the user's file and trusts it.
+/// Records that a person trusts the present text of the user's file.
 fn trust(cx: &Context<'_>) -> Result<Response, Failure> {
     let workspace = cx.workspace()?;
     let Some(file) = &workspace.user_file else {
@@ -137,7 +137,7 @@ impl Report for Trusted {
     }
 }
 
-/// Of a leaf nobody configured, that it is a stub says all; `-v` shows the rest.
+/// Returns whether a value is shown without `-v`. For a leaf that is not configured, its mode is enough.
 fn is_worth_a_line(entry: &Entry, all: &[Entry]) -> bool {
     let Some(role) = entry.key.strip_prefix("leaves.").and_then(|rest| rest.split('.').next())
     else {

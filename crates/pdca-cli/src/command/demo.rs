@@ -35,15 +35,15 @@ pub(crate) struct Args {
     crash: bool,
 }
 
-/// The issue whose builder reaches for the user's checkout. Where no kernel keeps it out its attempt is
-/// rejected, which is another story.
+/// The issue whose builder writes to the user's checkout. Without a sandbox its attempt is
+/// rejected, so the demo leaves it out.
 const REACHES_OUT: &str = "42";
 
-/// Whether the kernel keeps leaves to their places here.
+/// Returns whether the kernel confines leaves here.
 fn is_confined() -> bool {
     match wall_support() {
         SandboxKind::Bwrap { .. } => true,
-        // Signals are kept inside from the sixth version of the interface on.
+        // Signals are confined from ABI version 6 on.
         SandboxKind::Landlock { abi } => abi >= 6,
         SandboxKind::NotAvailable { .. } | SandboxKind::Off => false,
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(
     let workspace = dir.join("workspace");
     scenery::lay_out(&workspace)?;
     let ambient = Ambient { cwd: workspace.clone(), ..cx.ambient.clone() };
-    // The story is told while it happens; a program gets the document alone.
+    // The story is printed as it happens; with JSON only the document is.
     let untold = &mut std::io::sink();
     let out = if cx.globals.format() == Format::Json { untold } else { out };
     let mut stage = Stage { ambient, cx, out, err, commands: Vec::new() };
@@ -81,10 +81,10 @@ pub(crate) fn run(
     Ok(Response::done(DemoReport { kept: kept.cloned(), commands: stage.commands }))
 }
 
-/// The commands of the demo, each ended as the story says.
+/// The commands of the demo, each with its exit code.
 #[derive(Serialize)]
 struct DemoReport {
-    /// The workspace, where it was to be kept.
+    /// The workspace, with `--keep`.
     kept: Option<Utf8PathBuf>,
     commands: Vec<Typed>,
 }
@@ -103,7 +103,7 @@ impl Report for DemoReport {
     }
 }
 
-/// A directory that did not exist.
+/// Creates a directory that must not exist.
 fn fresh(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     if dir.symlink_metadata().is_ok() {
         return Err(Failure::usage(format!("{dir} exists already"))
@@ -114,14 +114,14 @@ fn fresh(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     Ok(dir.to_owned())
 }
 
-/// The six issues, told with the commands a person would type.
+/// Plays the six issues, with the commands a person would type.
 fn play(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     build(stage, crash)?;
     decide(stage)?;
     combine(stage, crash)
 }
 
-/// Plan, Do and Check.
+/// Plays Plan, Do and Check.
 fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.say(
         "Six issues, each a directory with a brief. `pdca` reads where they stand from the files.",
@@ -148,7 +148,7 @@ fn build(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.pdca(&["guard", "--explain", "make && gh pr merge 12"], Exit::Done)
 }
 
-/// Sign-off.
+/// Plays the sign-off.
 fn decide(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say("People decide. The queue has the cheap decisions first.")?;
     stage.pdca(&["queue"], Exit::Done)?;
@@ -173,7 +173,7 @@ fn decide(stage: &mut Stage<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was accepted meets.
+/// Plays the integration.
 fn combine(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     stage.say(
         "Each is right by itself, and git merges any two of them. But 20 made it a rule that no script asks the \
@@ -197,7 +197,7 @@ fn combine(stage: &mut Stage<'_>, crash: bool) -> Result<(), Failure> {
     mend(stage)
 }
 
-/// Held is the middle of the story.
+/// Plays the second attempt at the held issue.
 fn mend(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say("15 is held, not lost. It goes back with the evidence in its brief, and the next attempt reads it.")?;
     stage.pdca(&["why", "15"], Exit::Done)?;
@@ -233,7 +233,7 @@ fn farewell(kept: Option<&Utf8PathBuf>, stage: &mut Stage<'_>) -> Result<(), Fai
     stage.line("  pdca doctor                 # what is enforced on this machine")
 }
 
-/// Where the demo plays: commands run in-process, as if typed in the workspace.
+/// Runs commands in-process, as if typed in the workspace.
 struct Stage<'a> {
     ambient: Ambient,
     cx: &'a Context<'a>,
@@ -250,11 +250,11 @@ impl Stage<'_> {
 
     fn line(&mut self, text: &str) -> Result<(), Failure> {
         writeln!(self.out, "{text}")?;
-        // Progress goes to the other stream; keep the two in step.
+        // Progress goes to the other stream; flushing keeps the two in order.
         Ok(self.out.flush()?)
     }
 
-    /// Types a command and checks that it ends as the story says.
+    /// Types a command and checks its exit code.
     fn pdca(&mut self, words: &[&str], expected: Exit) -> Result<(), Failure> {
         let typed = words
             .iter()
@@ -272,14 +272,14 @@ impl Stage<'_> {
             .hint("`pdca doctor` tells what this machine lacks; `pdca demo --keep DIR` leaves the evidence"))
     }
 
-    /// Shows the lines of a file that hold a word.
+    /// Shows the lines of a file that contain a word.
     fn look(&mut self, file: &str, word: &str) -> Result<(), Failure> {
         self.line(&format!("{} grep {word} {file}", self.cx.out.accent("$")))?;
         let text = fs_err::read_to_string(self.ambient.cwd.join(file))?;
         text.lines().filter(|line| line.contains(word)).try_for_each(|line| self.line(line))
     }
 
-    /// Runs a command as a process of its own that kills itself on the way.
+    /// Runs a command as a separate process that kills itself on the way.
     fn crash(&mut self, words: &[&str], at: &str) -> Result<(), Failure> {
         let Some(program) = self.ambient.program.clone() else {
             return Err(Failure::unexpected(
@@ -315,7 +315,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Shows that the user's own checkout is as it was.
+    /// Shows that the user's own checkout is unchanged.
     fn untouched(&mut self) -> Result<(), Failure> {
         let changed = self.git(&["status", "--short"])?;
         if !changed.is_empty() {
@@ -326,7 +326,7 @@ impl Stage<'_> {
         self.line(&format!("{}", self.cx.out.faint("(nothing: clean)")))
     }
 
-    /// Merges what the integration left, as its user would.
+    /// Merges the result of the integration, as a user would.
     fn merge(&mut self) -> Result<(), Failure> {
         let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/pdca/"];
         let branch = scenery::git(&self.ambient.cwd.join("greeter"), &list)?.trim().to_owned();

@@ -1,4 +1,4 @@
-//! `pdca doctor`: what works here, what does not, and the remedy.
+//! `pdca doctor`: checks host and workspace, with the remedy for each problem.
 
 mod runs;
 mod stale;
@@ -33,7 +33,6 @@ Examples:
   pdca doctor --json")]
 pub(crate) struct Args {}
 
-/// How one thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Health {
@@ -42,7 +41,7 @@ enum Health {
     Broken,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Row {
     what: String,
@@ -127,7 +126,7 @@ impl Report for Examination {
     }
 }
 
-/// What the machine offers.
+/// Checks the machine.
 fn host(cx: &Context<'_>) -> Vec<Row> {
     vec![git(), sandbox(), supervision(&cx.ambient.cwd)]
 }
@@ -147,7 +146,7 @@ fn git() -> Row {
 fn sandbox() -> Row {
     match wall_support() {
         SandboxKind::Landlock { abi } => {
-            // What only the strong wall holds is said where there is none.
+            // Name what only the stronger sandbox confines.
             let why = bwrap_support().err().unwrap_or_default();
             Row::ok(
                 "sandbox",
@@ -198,7 +197,7 @@ fn supervision(cwd: &Utf8Path) -> Row {
     }
 }
 
-/// What the workspace needs.
+/// Checks the workspace.
 fn of_workspace(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
     let mut rows = vec![bundles(workspace)];
     rows.extend(
@@ -277,7 +276,7 @@ fn target(name: &str, path: &Utf8Path, branch: Option<&str>) -> Row {
     }
 }
 
-/// What is free, against what a run has to leave.
+/// Compares free disk and memory with what a run needs.
 fn room(site: &WorkspaceConfig) -> Row {
     let room = pdca_driver::room(site);
     let (Ok(disk), Ok(memory)) = (&room.disk, &room.memory) else {
@@ -294,7 +293,7 @@ fn room(site: &WorkspaceConfig) -> Row {
     Row::ok("room", found)
 }
 
-/// How many bundles may be in flight at once, and what `auto` comes to.
+/// Shows the number of bundles in flight at once, and the value of `auto`.
 fn lanes(workspace: &Workspace, site: &WorkspaceConfig) -> Row {
     let what = "lanes";
     match workspace.config.driver.lanes {
@@ -308,7 +307,7 @@ fn lanes(workspace: &Workspace, site: &WorkspaceConfig) -> Row {
     }
 }
 
-/// Whether what a leaf or a gate has of the memory is held, and by what.
+/// Shows whether the memory limit of leaves and gates is enforced.
 fn leaf_memory(site: &WorkspaceConfig) -> Row {
     let what = "leaf memory";
     match (site.limits.leaf_memory, pdca_process::memory_support()) {
@@ -372,7 +371,7 @@ fn gates(site: &WorkspaceConfig) -> Vec<Row> {
 }
 
 fn leaves(workspace: &Workspace, site: &WorkspaceConfig, cx: &Context<'_>) -> Vec<Row> {
-    // A role that is called on demand may be left out: that is nothing to warn of.
+    // A role that is called on demand may be missing without a warning.
     let is_used = |called: Called, leaf: &LeafConfig| {
         called == Called::InEveryCycle || leaf.mode == Mode::Command && !site.force_stubs
     };

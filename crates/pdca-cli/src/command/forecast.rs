@@ -1,4 +1,4 @@
-//! `pdca forecast`: what goes together, and what cannot.
+//! `pdca forecast`: predicts merge conflicts between pending changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -43,9 +43,9 @@ struct OneBranch<'a> {
     target: &'a str,
     branch: &'a str,
     bundles: Vec<Item<'a>>,
-    /// The most that can land, in order.
+    /// The largest set that can land, in order.
     order: Vec<&'a str>,
-    /// Every bundle once: those of a group merge with each other.
+    /// Every bundle once; those of a group merge with each other.
     groups: Vec<Vec<&'a str>>,
     clusters: Vec<ClusterItem<'a>>,
     troubles: Vec<Pair<'a>>,
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::done(Forecast { branches }))
 }
 
-/// One forecast for each branch.
+/// The forecast of each branch.
 struct Forecast {
     branches: Vec<BranchForecast>,
 }
@@ -139,7 +139,7 @@ fn id(sky: &BranchForecast, place: usize) -> &BundleId {
     &sky.bundles[place].0
 }
 
-/// The conflicts between the bundles of a cluster.
+/// Returns the conflicts between the bundles of a cluster.
 fn conflicts_of<'s>(sky: &'s BranchForecast, cluster: &Cluster) -> Vec<&'s PairForecast> {
     let members: BTreeSet<&BundleId> = cluster.places.iter().map(|place| id(sky, *place)).collect();
     let is_of = |trouble: &&PairForecast| {
@@ -148,7 +148,7 @@ fn conflicts_of<'s>(sky: &'s BranchForecast, cluster: &Cluster) -> Vec<&'s PairF
     sky.pairs.iter().filter(is_of).collect()
 }
 
-/// The files that troubles are about.
+/// Returns the files that the pairs are about.
 fn paths<'t>(troubles: impl IntoIterator<Item = &'t PairForecast>) -> BTreeSet<String> {
     let of = |trouble: &PairForecast| match &trouble.outlook {
         Outlook::Conflict { conflicts } => {
@@ -160,7 +160,7 @@ fn paths<'t>(troubles: impl IntoIterator<Item = &'t PairForecast>) -> BTreeSet<S
     troubles.into_iter().flat_map(of).collect()
 }
 
-/// The matrix where it fits, what goes together, and a line for each group that does not.
+/// Prints the matrix if it fits, what goes together, and a line for each conflicting group.
 fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     let branch = if sky.branch.is_empty() { "its branch" } else { &sky.branch };
@@ -233,10 +233,10 @@ fn show(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// How many names a line has before the rest is counted.
+/// The most names on a line.
 const MOST_NAMED: usize = 12;
 
-/// Says what goes together, and how to land it where it is accepted.
+/// Prints the largest group without conflicts, and the command to land it if it is accepted.
 fn together(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Result<(), Failure> {
     let Some(first) = sky.grouping.groups.first().filter(|_| !sky.grouping.clusters.is_empty())
     else {
@@ -248,7 +248,7 @@ fn together(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Resu
         .filter(|place| sky.bundles[**place].1 == Level::Seals)
         .map(|place| id(sky, *place).as_str())
         .collect();
-    // All of them, however many: the line is there to be pasted.
+    // All of them, however many, because the line is meant to be pasted.
     let how = if accepted.len() > 1 {
         format!("most land with `pdca integrate {}`", accepted.join(" "))
     } else {
@@ -259,7 +259,7 @@ fn together(cx: &Context<'_>, sky: &BranchForecast, out: &mut dyn Write) -> Resu
     Ok(())
 }
 
-/// Overlaps, by the path that both declare.
+/// Groups overlaps by the path that both declare.
 fn by_path<'t>(
     overlaps: impl Iterator<Item = &'t PairForecast>,
 ) -> BTreeMap<String, Vec<&'t PairForecast>> {
@@ -272,7 +272,7 @@ fn by_path<'t>(
     found
 }
 
-/// The first of many names, and how many more there are.
+/// Lists the first names, and counts the rest.
 fn some<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.len().checked_sub(MOST_NAMED) {

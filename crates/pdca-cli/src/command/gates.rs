@@ -1,4 +1,4 @@
-//! `pdca gates`: the configured checks over a bundle, or over a tree.
+//! `pdca gates`: runs the configured checks over a bundle or a working tree.
 
 use std::io::Write;
 
@@ -56,14 +56,14 @@ pub(crate) struct Args {
     row: Option<String>,
 }
 
-/// The report, and the tree it is about where that is not a bundle's.
+/// The report, with the tree it is about if it is not a bundle's.
 #[derive(Debug, Serialize)]
 struct Gated {
     #[serde(flatten)]
     report: GateReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<Utf8PathBuf>,
-    /// Whether what red rows printed is shown.
+    /// Shows the output of red rows.
     #[serde(skip)]
     with_output: bool,
 }
@@ -94,7 +94,7 @@ impl Report for Gated {
     }
 }
 
-/// Runs the rows over a bundle, and keeps the report where Check is open.
+/// Runs the rows over a bundle, and publishes the report if Check is open.
 fn over_bundle(
     bundle: &Bundle,
     row: Option<&str>,
@@ -106,7 +106,7 @@ fn over_bundle(
     let _taken = site.locks().take(bundle.id()).map_err(|error| session::refused(&error))?;
     let snapshot = bundle.load()?;
     let open = match snapshot.state {
-        // A report of some of the rows is no report of Check.
+        // A report of single rows is no report of Check.
         State::Built | State::Checked => !cx.globals.dry_run && row.is_none(),
         State::Unplanned
         | State::Resolved
@@ -125,12 +125,12 @@ fn over_bundle(
         cx.note(err, &format!("{why}: nothing is written"))?;
     }
     if !snapshot.artifacts.contains(Artifact::Patch) {
-        // There is no change that a gate could be about.
+        // A close has no change to gate.
         return Ok(GateReport::for_close(name));
     }
     let jobs = site.jobs().of(bundle.id());
     if snapshot.state != State::Built || row.is_some() {
-        // Asked for by a person: a verdict of before is not an answer.
+        // The person wants the rows run, not an earlier verdict.
         pdca_gates::forget(&jobs)?;
     }
     let report = session::work(cx, &site, None, err, |driver: &Driver<'_>| {
@@ -145,8 +145,8 @@ fn over_bundle(
     Ok(report)
 }
 
-/// The tree to gate: that of a target around the directory the command works in, whichever checkout it
-/// is; elsewhere the target's own.
+/// Chooses the tree: the checkout of a target around the working directory, else
+/// the target's own.
 fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
     let workspace = cx.workspace()?;
     let here = Toplevel::around(&crate::workspace::start_dir(&cx.globals, cx.ambient)?);
@@ -171,7 +171,7 @@ fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Fa
             Err(Failure::usage("the workspace has several targets, and this is in none of them")
                 .hint(name_one(targets)))
         }
-        // Without a target, the repository that the workspace is in is what there is to gate.
+        // Without a target, gate the repository that contains the workspace.
         (None, _) => {
             let top = Toplevel::around(&workspace.root);
             let root = top.and_then(|top| top.root().map(Utf8Path::to_owned));
@@ -180,7 +180,7 @@ fn working_tree(named: Option<&str>, cx: &Context<'_>) -> Result<Utf8PathBuf, Fa
     }
 }
 
-/// Whether a working tree is a checkout, a linked worktree or a lane of a target.
+/// Returns whether a working tree is a checkout, a linked worktree or a lane of a target.
 fn is_checkout_of(top: &Toplevel, root: &Utf8Path, target: &Target, workspace: &Workspace) -> bool {
     let own = Toplevel::at(&target.path);
     let lanes = workspace.lanes_root.canonicalize_utf8();
@@ -193,7 +193,7 @@ fn is_checkout_of(top: &Toplevel, root: &Utf8Path, target: &Target, workspace: &
     own.is_some_and(|own| own.is_of_repository_of(top)) || is_lane()
 }
 
-/// The top of a target's own checkout.
+/// Returns the top of a target's own checkout.
 fn tree_of(target: &Target) -> Result<Utf8PathBuf, Failure> {
     let Some(own) = Toplevel::at(&target.path) else {
         return Err(Failure::usage(format!("target `{}` is no git repository", target.name))
@@ -218,7 +218,7 @@ fn name_one(targets: &[Target]) -> String {
     format!("name one: {}", names.join(" or "))
 }
 
-/// Runs the rows about the repository over a tree.
+/// Runs the rows of scope `repo` over a tree.
 fn over_tree(
     tree: &Utf8Path,
     row: Option<&str>,
@@ -231,7 +231,7 @@ fn over_tree(
     scene.worktree = Some(tree);
     scene.search_path = site.search_path.as_deref();
     let logs = Evidence::of(&site.queue()).by_hand("working-tree");
-    // Continuous integration keeps what rows print by itself.
+    // CI keeps the output of rows itself.
     scene.logs = row.is_some().then_some(&logs);
     let mut told = Ok(());
     let outcome = run_checks(&site.rows, &scene, None, &Cancel::new(), &mut |event| {
@@ -250,7 +250,7 @@ fn over_tree(
     Ok(outcome.report)
 }
 
-/// The workspace with all rows, or with the one that is wanted.
+/// Returns the configuration with all rows, or with the requested one.
 fn site(cx: &Context<'_>, row: Option<&str>) -> Result<WorkspaceConfig, Failure> {
     let mut site = session::site(cx)?;
     if let Some(wanted) = row {
@@ -268,7 +268,7 @@ fn site(cx: &Context<'_>, row: Option<&str>) -> Result<WorkspaceConfig, Failure>
     Ok(site)
 }
 
-/// Shows what red rows printed.
+/// Prints the output of red rows.
 fn show_output(report: &GateReport, out: &mut dyn Write) -> Result<(), Failure> {
     for row in report.rows.iter().filter(|row| row.result == GateResult::Fail) {
         let log = row.log.as_ref().and_then(|log| fs_err::read(log).ok()).unwrap_or_default();

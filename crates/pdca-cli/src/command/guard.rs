@@ -1,4 +1,4 @@
-//! `pdca guard`: the hook that an agent asks before a builder's tool call.
+//! `pdca guard`: the hook that an agent calls before a builder's tool call.
 
 mod aliases;
 
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 
-/// No tool call is longer than this; a file that an agent writes is in it whole.
+/// The largest tool call, which contains whole files that an agent writes.
 const LARGEST: u64 = 256 << 20;
 
 /// Judge a builder's tool call, as a pre-tool hook of its agent
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         instead: "have the hook call `pdca guard builder` with the agent's JSON on standard input"
             .to_owned(),
     };
-    // An agent takes any exit code but 2 for a broken hook and goes on, so every way out of here is 0 or 2.
+    // Agents take any exit code but 2 for a broken hook and continue, so every path ends in 0 or 2.
     let refusal = match (read, String::from_utf8(input)) {
         (Err(error), _) => Some(refused("standard input", error.to_string())),
         (Ok(_), Err(error)) => Some(refused("standard input", error.to_string())),
@@ -123,18 +123,18 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::new(judgement, Exit::Usage))
 }
 
-/// A tool call, judged.
+/// The judgement of a tool call.
 #[derive(Default, Serialize)]
 struct Judgement {
     refusal: Option<RefusalRow>,
-    /// Parts of a command line that cannot be seen through.
+    /// Parts of a command line that could not be analysed.
     unseen: Vec<String>,
-    /// Whether the environment is a builder's; elsewhere the hook allows everything.
+    /// The environment is a builder's; elsewhere the hook allows everything.
     is_builder: bool,
-    /// The answer in the words of the agent that asked.
+    /// The answer in the format of the calling agent.
     #[serde(skip)]
     decision: Option<String>,
-    /// Whether a person asked.
+    /// A person asked with `--explain`.
     #[serde(skip)]
     is_explained: bool,
 }
@@ -184,7 +184,7 @@ impl Report for Judgement {
     }
 }
 
-/// The answer; a defect of the guard itself is a refusal.
+/// Runs the judgement; a panic of the guard itself is a refusal.
 fn judged(judge: impl FnOnce() -> Answer) -> Answer {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| Answer {
         refusal: Some(Refusal {
@@ -204,7 +204,7 @@ fn explain(
     let here = GuardScope::from_env(env.clone());
     let is_builder = here.is_some();
     let scope = here.or_else(|| {
-        // What a builder would be told whose checkout is this directory.
+        // Simulates a builder whose checkout is this directory.
         env.retain(|name, _| !name.starts_with("PDCA_"));
         env.insert("PDCA_WORKTREE".to_owned(), cx.ambient.cwd.to_string());
         GuardScope::from_env(env)

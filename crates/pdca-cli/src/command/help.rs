@@ -1,4 +1,4 @@
-//! `pdca help`: a command's help, or one of the topics that belong to no command.
+//! `pdca help`: the help of a command or of a topic.
 
 use crate::context::Context;
 use crate::exit::Exit;

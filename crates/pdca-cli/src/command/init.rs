@@ -1,4 +1,4 @@
-//! `pdca init`: a workspace in a directory that has none.
+//! `pdca init`: creates a workspace.
 
 mod detect;
 mod guard;
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
 use crate::workspace::{FILE, start_dir};
 
-/// The brief that `new` fills where the workspace has no template.
+/// The brief that `new` fills in if the workspace has no template.
 pub(crate) const BRIEF_TEMPLATE: &str = include_str!("init/brief.md.tpl");
 const CONFIG_TEMPLATE: &str = include_str!("init/pdca.toml.tpl");
 const ACT_LOG: &str = include_str!("init/act-log.md");
@@ -52,7 +52,7 @@ fn parse_agent(name: &str) -> Result<pdca_guard::Agent, String> {
 struct Item {
     path: Utf8PathBuf,
     text: String,
-    /// The file is there and gets a line more.
+    /// The file exists and gets another line.
     appends: bool,
 }
 
@@ -109,31 +109,31 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::done(report))
 }
 
-/// A workspace that was made, or would be.
+/// A workspace that was created, or would be.
 #[derive(Serialize)]
 struct InitReport {
     dry_run: bool,
     workspace: Utf8PathBuf,
-    /// The build tools that were found.
+    /// The build tools found.
     tools: Vec<&'static str>,
-    /// The gate rows that are proposed.
+    /// The proposed gate rows.
     gates: Vec<&'static str>,
-    /// The agents that were found.
+    /// The agents found.
     agents: Vec<&'static str>,
-    /// The repository that is proposed as target.
+    /// The repository proposed as target.
     target: Option<Utf8PathBuf>,
     files: Vec<File>,
     written: bool,
-    /// Whether the proposal was shown with the question already.
+    /// The proposal was already shown with the question.
     #[serde(skip)]
     is_proposed: bool,
 }
 
-/// A file that is, or would be, written.
+/// A file that was written, or would be.
 #[derive(Serialize)]
 struct File {
     path: Utf8PathBuf,
-    /// Whether it is there and gets a line more.
+    /// It exists and gets another line.
     appends: bool,
 }
 
@@ -181,7 +181,7 @@ impl Report for InitReport {
     }
 }
 
-/// Everything that is not there yet.
+/// Returns the files that do not exist yet.
 fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<Item>, Failure> {
     for config in [dir.join(FILE), dir.join(".config").join(FILE)] {
         if exists(&config) && !config.is_file() {
@@ -194,7 +194,7 @@ fn plan(dir: &Utf8Path, found: &Found, notes: &mut Vec<String>) -> Result<Vec<It
         ("templates/brief.md.tpl", BRIEF_TEMPLATE.to_owned()),
         ("process/act-log.md", ACT_LOG.to_owned()),
     ];
-    // In .config it counts too.
+    // The config may also be in .config.
     if !exists(&dir.join(".config").join(FILE)) {
         files.insert(0, (FILE, config_text(dir, found)));
     }
@@ -217,7 +217,7 @@ fn exists(path: &Utf8Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// `.pdca/` holds the driver's own files, which are nobody else's business.
+/// Returns the `.gitignore` with `.pdca/`, which holds the driver's own files.
 fn ignore_item(path: &Utf8Path) -> Result<Option<Item>, Failure> {
     const LINE: &str = ".pdca/";
     if !exists(path) {
@@ -250,7 +250,7 @@ fn write_item(item: &Item) -> Result<(), Failure> {
 
 fn config_text(dir: &Utf8Path, found: &Found) -> String {
     let name = dir.file_name().unwrap_or("workspace");
-    // The directory's name comes last: it is the only text here that could look like a place to fill.
+    // The directory's name comes last, because it is the only text here that could contain a placeholder.
     CONFIG_TEMPLATE
         .replace("{targets}\n", &targets_text(found.repository.as_deref()))
         .replace("{gates}\n", &gates_text(&found.gates))
@@ -290,20 +290,20 @@ fn gates_text(rows: &[GateRow]) -> String {
     rows.iter().map(row).collect::<String>() + "\n"
 }
 
-/// The caches that are proposed; a comment where there are none.
+/// Renders the proposed caches; a comment if there are none.
 fn cache_text(caches: &[&str]) -> String {
     let list: Vec<String> = caches.iter().map(|cache| quoted(cache)).collect();
     let comment = if caches.is_empty() { "#" } else { "" };
     format!("{comment}cache = [{}]\n", list.join(", "))
 }
 
-/// The roles that have a table of their own.
+/// Lists the roles that have a table of their own.
 fn roles_text() -> String {
     let single = ROLES.iter().filter(|spec| spec.role != Role::Adviser);
     single.map(|spec| spec.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Agents are proposed, never switched on: that is a decision about money and trust.
+/// Renders agents as comments: using one is a decision about money and trust.
 fn leaves_text(agents: &[&str]) -> String {
     match agents {
         [] => "\n".to_owned(),

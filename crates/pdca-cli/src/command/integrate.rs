@@ -1,4 +1,4 @@
-//! `pdca integrate`: what was accepted meets, is gated together, and lands.
+//! `pdca integrate`: gates accepted changes together, and lands them.
 
 mod explain;
 mod order;
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     events: session::EventsArg,
 }
 
-/// What moves.
+/// The landing mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum LandArg {
     /// The branch
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     let only: BTreeSet<BundleId> =
         cx.require_bundles(&args.ids)?.iter().map(|bundle| bundle.id().clone()).collect();
     let building = session::site(cx)?;
-    // A batch may build meanwhile: it moves no branch, and has lanes and children of its own.
+    // A batch may run meanwhile: it moves no branch, and has its own lanes and children.
     let site = building.clone().for_integration();
     let dry_run = cx.globals.dry_run;
     let admitted = if dry_run {
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     } else {
         Some(site.locks().admit().map_err(|error| session::refused(&error))?)
     };
-    // Before anybody looks where the changes stand: none of them is sent back while it lands.
+    // Taken before the changes are read, so that none is sent back while it lands.
     let kept = if dry_run { None } else { Some(hold_landings(&site)?) };
     let unsealed =
         if args.seal && !dry_run { seal_old(cx, &site, &only, err)? } else { Vec::new() };
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     if !dry_run && !came.is_interrupted() {
         end_left(cx, &site, err)?;
     }
-    // Nobody is kept waiting while a resolver works.
+    // A resolver may take long, so others must not wait for it.
     drop((admitted, kept));
     let (mut resolving, mut returned) = (Resolving::default(), Vec::new());
     if !came.is_interrupted() {
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::new(report, exit).failed(failure))
 }
 
-/// What was asked for.
+/// The request, with everything it needs.
 struct Asked<'a> {
     args: &'a Args,
     cx: &'a Context<'a>,
@@ -188,13 +188,13 @@ struct Asked<'a> {
     certificates: Utf8PathBuf,
 }
 
-/// What came of the branches, one after the other.
+/// The results per branch.
 #[derive(Default)]
 struct Came<'f> {
     landed: Vec<(&'f TargetBranch, Integrated)>,
-    /// What scripts are told of branches that were not integrated to the end.
+    /// The JSON of branches that were not integrated to the end.
     told: Vec<serde_json::Value>,
-    /// What people are told of the branches.
+    /// The text about the branches.
     page: Vec<u8>,
     failures: Vec<Failure>,
     ended: Vec<Exit>,
@@ -212,7 +212,7 @@ impl<'f> Came<'f> {
 }
 
 impl Asked<'_> {
-    /// Finishes what drivers left that died between a landing and its certificate.
+    /// Completes certificates of drivers that died between a landing and its certificate.
     fn finish_certificates(
         &self,
         fronts: &[TargetBranch],
@@ -231,7 +231,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// Integrates branch by branch. One that fails keeps no other from landing.
+    /// Integrates branch by branch. A failure of one does not keep the others from landing.
     fn integrate<'f>(
         &self,
         fronts: &'f [TargetBranch],
@@ -296,15 +296,15 @@ impl Asked<'_> {
     }
 }
 
-/// How long a decision about an accepted change may take.
+/// The longest wait for a decision about an accepted change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Keeps everybody from sending back what is about to land.
+/// Keeps other processes from sending back what is about to land.
 fn hold_landings(site: &WorkspaceConfig) -> Result<pdca_driver::Held, Failure> {
     site.locks().hold_landings(PATIENCE).map_err(|error| session::refused(&error))
 }
 
-/// The branches of the target that was asked for, or all.
+/// Returns the branches of the requested target, or all.
 fn of_target(
     args: &Args,
     cx: &Context<'_>,
@@ -313,7 +313,7 @@ fn of_target(
     let Some(wanted) = &args.target else { return Ok(fronts) };
     let names: Vec<&str> =
         cx.workspace()?.targets.iter().map(|target| target.name.as_str()).collect();
-    // A target's name may have an `@` in it.
+    // A target's name may contain an `@`.
     let (target, branch) = match wanted.split_once('@') {
         Some((target, branch)) if !names.contains(&wanted.as_str()) => (target, Some(branch)),
         Some(_) | None => (wanted.as_str(), None),
@@ -328,7 +328,7 @@ fn of_target(
     Ok(fronts)
 }
 
-/// Sends what is red or conflicts back to Do. A conflict that a resolver is still at is left to it.
+/// Sends red and conflicting changes back to Do. A conflict that a resolver still works on is left to it.
 fn send_back(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -349,7 +349,7 @@ fn send_back(
     return_culprits(cx, site, held.into_iter(), err)
 }
 
-/// One failure that tells of all: an interruption first, then in order.
+/// Combines failures into one: an interruption first, then in order.
 fn worst(mut failures: Vec<Failure>) -> Option<Failure> {
     failures.sort_by_key(|failure| failure.exit != Exit::Interrupted);
     let mut failures = failures.into_iter();
@@ -358,7 +358,7 @@ fn worst(mut failures: Vec<Failure>) -> Option<Failure> {
     Some(first)
 }
 
-/// Ends integrations that were cut short after the last of their changes had landed.
+/// Ends integrations that were interrupted after the last of their changes had landed.
 fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Result<(), Failure> {
     if integrations(site)?.is_empty() {
         return Ok(());
@@ -378,13 +378,13 @@ fn end_left(cx: &Context<'_>, site: &WorkspaceConfig, err: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// Why an integration that was left could not be ended.
+/// Explains why an interrupted integration could not be ended.
 pub(crate) fn ending(error: &JournalError) -> Failure {
     Failure::from_error(Exit::RecoveryBlocked, error)
         .hint("`pdca doctor` says more; nothing was landed or lost")
 }
 
-/// Has the resolver work on what conflicts, where one is configured.
+/// Runs the resolver on conflicts, if one is configured.
 fn resolve_conflicts(
     args: &Args,
     cx: &Context<'_>,
@@ -400,19 +400,19 @@ fn resolve_conflicts(
         return Ok(Resolving::default());
     }
     if !resolve::has_program(cx, site) {
-        // What landed has landed: this is no reason to end as if nothing had been done.
+        // Changes have landed, so a missing resolver is only a warning.
         let text = "resolver program not found; conflicts stay open, see `pdca doctor`";
         cx.note(err, &format!("{} {text}", cx.err.warn("warning:")))?;
         return Ok(Resolving::default());
     }
-    // The branches are where they are now: what landed just now is the other side.
+    // Loaded again, because what just landed is the other side of a conflict.
     let now = TargetBranches::load(&site.queue())?;
     let work = resolve::Work { cx, site, settings, now: &now };
     work.carry_out(&ids, Vec::new(), args.events.path(cx).as_deref(), err)
 }
 
-/// Tells about changes that nobody knows where to put. They stop the others only where they were asked
-/// for by name.
+/// Reports changes without a known branch. They are an error only if they were asked for
+/// by name.
 fn tell_unplaceable(
     cx: &Context<'_>,
     unplaceable: &[Unplaceable],
@@ -442,12 +442,12 @@ fn settings(args: &Args, cx: &Context<'_>) -> Result<QueueSettings, Failure> {
     Ok(settings)
 }
 
-/// Whether something accepted for the branch has not landed.
+/// Returns whether an accepted change of the branch has not landed.
 fn has_work(front: &TargetBranch, only: &BTreeSet<BundleId>) -> bool {
     wanted(front, only).any(|standing| !matches!(standing, ChangeState::Landed { .. }))
 }
 
-/// Whether all that could land waits in a branch for a person already.
+/// Returns whether everything that could land already waits in a staging branch.
 fn waits(front: &TargetBranch, only: &BTreeSet<BundleId>, land: Land) -> bool {
     land.stages()
         && wanted(front, only)
@@ -486,8 +486,8 @@ fn exit_of(done: &Integrated, resolving: &Resolving) -> Exit {
     }
 }
 
-/// Seals what was accepted without a seal. What accepting would refuse is told and left alone, and keeps
-/// nobody else; gives how each such refusal counts.
+/// Seals changes that were accepted without a seal. A change that acceptance would refuse is reported and skipped;
+/// returns the exit code of each.
 fn seal_old(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -546,7 +546,7 @@ fn seal_old(
     Ok(ended)
 }
 
-/// Why an integration did not come to its end, in one word for scripts.
+/// Returns the exit code of an error.
 fn word(error: &IntegrateError) -> Exit {
     match error {
         IntegrateError::Interrupted => Exit::Interrupted,

@@ -1,4 +1,4 @@
-//! `pdca lanes`: the private checkouts, made, looked at, put in order and removed.
+//! `pdca lanes`: provisions, lists, resets and removes private checkouts.
 
 mod doctor;
 mod env;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
 }
 
-/// The lanes of the workspace, and what they are called.
+/// The lanes of the workspace, with their names.
 pub(super) struct Place<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) lanes: Lanes,
@@ -80,7 +80,6 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The lanes of the workspace around the current directory.
     pub(super) fn of(cx: &'a Context<'_>) -> Result<Self, Failure> {
         let workspace = cx.workspace()?;
         let root = workspace.root.canonicalize_utf8()?;
@@ -88,12 +87,12 @@ impl<'a> Place<'a> {
         Ok(Self { workspace, lanes, id: WorkspaceId::of(&root) })
     }
 
-    /// The names of a slot for a target.
+    /// Returns the private names of a slot for a target.
     fn names(&self, target: &str, slot: u32) -> PrivateNames {
         self.lanes.names(&self.id, target, slot, self.workspace.config.lanes.ports)
     }
 
-    /// The configured targets, each looked at; with a name, only that one.
+    /// Opens the configured targets, or the named one.
     pub(super) fn targets(&self, only: &TargetArg) -> Result<Vec<Target>, Failure> {
         let configured = &self.workspace.targets;
         let wanted = |name: &str| only.target.as_deref().is_none_or(|only| only == name);
@@ -119,7 +118,7 @@ impl<'a> Place<'a> {
         if problems.is_empty() { Ok(targets) } else { Err(Failure::of(Exit::Usage, problems)) }
     }
 
-    /// Why there is no such target, or none at all.
+    /// Explains that there is no such target, or none at all.
     fn no_target(&self, only: &TargetArg) -> Failure {
         let names: Vec<&str> = self.workspace.targets.iter().map(|target| &*target.name).collect();
         match &only.target {
@@ -132,7 +131,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The commit that a target's lanes start from.
+    /// Returns the base commit of a target's lanes.
     fn base(&self, target: &Target) -> Result<pdca_lanes::Base, Failure> {
         let entry = self.workspace.targets.iter().find(|entry| entry.name == target.name());
         let branch = entry.and_then(|entry| entry.branch.as_deref());
@@ -145,12 +144,12 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Keeps drivers away from the lanes while they are changed, or says who is at work.
+/// Locks drivers out while lanes are changed, or reports the running one.
 pub(super) fn without_driver(cx: &Context<'_>) -> Result<(Held, Held), Failure> {
     session::site(cx)?.locks().admit_alone().map_err(|error| session::refused(&error))
 }
 
-/// Refuses while a driver is at work, which makes and takes lanes as it needs them.
+/// Returns an error while a driver is running, which creates and claims lanes itself.
 fn refuse_driver(cx: &Context<'_>) -> Result<(), Failure> {
     let site = session::site(cx)?;
     let at_work = site
@@ -165,7 +164,7 @@ fn refuse_driver(cx: &Context<'_>) -> Result<(), Failure> {
     }
 }
 
-/// The slots a person named, each once; all of them must have a lane of one of the targets.
+/// Returns the named slots, sorted and unique; each must have a lane of one of the targets.
 fn require_slots(slots: &[u32], there: &[pdca_lanes::LaneReport]) -> Result<Vec<u32>, Failure> {
     let mut wanted: Vec<u32> = slots.to_vec();
     wanted.sort_unstable();
@@ -189,17 +188,17 @@ fn no_lane(slot: u32, there: &[pdca_lanes::LaneReport]) -> Failure {
     }
 }
 
-/// A text as one word of a POSIX shell.
+/// Quotes a text for a POSIX shell.
 pub(super) fn sh_word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {
         return text.to_owned();
     }
-    // A quote ends the text, stands for itself, and begins the text again.
+    // A quote inside single quotes has to end the text, be escaped, and begin it again.
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A size for people.
+/// Formats a size.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
@@ -215,7 +214,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A time span for people, to one unit.
+/// Formats a duration in one unit.
 pub(super) fn span(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

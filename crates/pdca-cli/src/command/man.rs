@@ -1,4 +1,4 @@
-//! `pdca man`: the manual pages.
+//! `pdca man`: prints the manual pages.
 
 use camino::Utf8PathBuf;
 

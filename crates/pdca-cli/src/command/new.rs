@@ -1,4 +1,4 @@
-//! `pdca new`: a bundle with a brief to fill in.
+//! `pdca new`: creates a bundle with a brief to fill in.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
 use crate::session;
 
-/// The largest template that is read.
+/// The largest template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// Make a bundle with a brief to fill in
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     }
     if exists && bundle.read(Artifact::Brief)?.is_some() {
         let filled = bundle.load()?.authored_brief().is_some();
-        // The draft that an attempt sent back to Plan left, or a template, is the planner's to fill.
+        // The planner fills in a template, or the draft of an attempt that was sent back to Plan.
         if !filled && args.plan && args.from_brief.is_none() && !cx.globals.dry_run {
             return plan(&bundle, cx, false, false, err);
         }
@@ -126,31 +126,28 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::done(NewReport { written: true, carried, ..report }))
 }
 
-/// A bundle and its brief.
 #[derive(Serialize)]
 struct NewReport {
     dry_run: bool,
     id: BundleId,
-    /// The brief.
     file: Utf8PathBuf,
-    /// Whether it was written just now.
+    /// It was written by this call.
     written: bool,
-    /// Whether it has what an earlier attempt handed on.
+    /// It contains the carry-forward of an earlier attempt.
     carried: bool,
     brief: Brief,
 }
 
-/// What a brief is now.
+/// The state of a brief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Brief {
-    /// To be filled in.
+    /// Has to be filled in.
     Template,
-    /// That of an attempt that was sent back to Plan, to be edited.
+    /// From an attempt that was sent back to Plan; has to be edited.
     Draft,
-    /// Filled in by the planner.
     Planned,
-    /// The planner was asked, and left it as it was.
+    /// The planner left it unchanged.
     Unplanned,
 }
 
@@ -189,7 +186,7 @@ impl Report for NewReport {
     }
 }
 
-/// Has the planner fill in the brief.
+/// Runs the planner on the brief.
 fn plan(
     bundle: &Bundle,
     cx: &Context<'_>,
@@ -216,7 +213,7 @@ fn text_of(path: &camino::Utf8Path) -> Result<Option<String>, Failure> {
     })
 }
 
-/// Fills a template. A title is a person's text: it is put in as it is, on one line.
+/// Fills a template. The title is inserted as it is, on one line.
 fn fill(template: &str, id: &str, title: Option<&str>) -> String {
     let title = title
         .map(|title| title.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -227,7 +224,7 @@ fn fill(template: &str, id: &str, title: Option<&str>) -> String {
         [("{id}", id), ("{title}", &heading), ("{slug}", slug.as_deref().unwrap_or("short-name"))];
     let mut filled = String::with_capacity(template.len() + heading.len());
     let mut rest = template;
-    // One pass, so that braces in the title are never taken for a place to fill.
+    // One pass, so that braces in the title are not taken for placeholders.
     while let Some((at, (key, value))) = values
         .iter()
         .filter_map(|pair| rest.find(pair.0).map(|at| (at, *pair)))

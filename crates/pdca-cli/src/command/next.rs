@@ -1,4 +1,4 @@
-//! Bare `pdca`: where everything stands, and the one next command.
+//! Bare `pdca`: the status, and the next command.
 
 use camino::Utf8Path;
 use pdca_driver::Staleness;
@@ -13,12 +13,10 @@ use crate::style::shell;
 
 use super::status::StatusReport;
 
-/// What to type next, and why.
+/// The next command, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Next {
-    /// The command.
     pub(crate) command: String,
-    /// Why this one.
     pub(crate) why: String,
 }
 
@@ -26,7 +24,7 @@ pub(crate) fn run(cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::done(StatusReport::load(cx, true)?))
 }
 
-/// The one command that helps most: what runs by itself first, then what waits for a person.
+/// Chooses the most useful command: work that runs by itself first, then decisions.
 pub(crate) fn next(cx: &Context<'_>, overview: &Overview) -> Next {
     let next = choose(overview, &cx.ambient.cwd);
     Next { command: cx.typed(&next.command), ..next }
@@ -49,7 +47,7 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
         .collect();
     match going.as_slice() {
         [] => {}
-        // Another one would be refused.
+        // A second driver would be refused.
         [..] if overview.work.driver.is_some() => {}
         [one] => return tell(format!("pdca run {}", one.id), format!("{} can go on", one.id)),
         many => return tell("pdca batch".to_owned(), format!("{} bundles can go on", many.len())),
@@ -82,7 +80,7 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
             );
         }
     }
-    // What is accepted may land while a batch builds.
+    // Accepted changes may land while a batch runs.
     if let Some(next) = land(overview).filter(|_| overview.work.integration.is_none()) {
         return next;
     }
@@ -111,8 +109,8 @@ fn choose(overview: &Overview, cwd: &Utf8Path) -> Next {
     tell("pdca new <id> --title \"…\"".to_owned(), why.to_owned())
 }
 
-/// What is accepted and has not landed is put together, waits in a branch, or is held: what goes on by
-/// itself first.
+/// Chooses the next command for accepted changes that have not landed: those that need no person
+/// first.
 fn land(overview: &Overview) -> Option<Next> {
     let branches = &overview.meeting.branches;
     let has = |word: &'static str| {
@@ -126,7 +124,7 @@ fn land(overview: &Overview) -> Option<Next> {
     Some(Next { command, why: crate::style::one_line(&why, 80) })
 }
 
-/// What goes on with one bundle; none where nothing does, or somebody is at it.
+/// Returns the next command for one bundle; `None` if there is none, or a process works on it.
 pub(crate) fn of_bundle(cx: &Context<'_>, overview: &Overview, entry: &Entry) -> Option<String> {
     let id = &entry.id;
     if let Some(stale) = overview.meeting.stale(id)
@@ -154,7 +152,7 @@ pub(crate) fn of_bundle(cx: &Context<'_>, overview: &Overview, entry: &Entry) ->
     Some(cx.typed(&command))
 }
 
-/// What goes on with a stale result: it is mended, or what it needs comes first.
+/// Returns the next command for a stale result: refold it, or continue its prerequisite first.
 pub(crate) fn after_stale(id: &BundleId, stale: &Staleness) -> String {
     match &stale.waits_for {
         Some(on) => format!("pdca why {on}"),
@@ -162,7 +160,7 @@ pub(crate) fn after_stale(id: &BundleId, stale: &Staleness) -> String {
     }
 }
 
-/// What brings a bundle on that waits for others: what goes on with the first of those.
+/// Returns the next command for the first unmet dependency of a bundle, followed transitively.
 pub(crate) fn unblocking(overview: &Overview, entry: &Entry, cwd: &Utf8Path) -> String {
     let mut seen = vec![&entry.id];
     let mut at = entry;
@@ -183,9 +181,9 @@ pub(crate) fn unblocking(overview: &Overview, entry: &Entry, cwd: &Utf8Path) -> 
                 seen.push(&other.id);
                 at = other;
             }
-            // Accepted, and waited for until it has landed.
+            // Accepted, but it has to land first.
             (Standing::In(State::Complete), _) => return "pdca integrate".to_owned(),
-            // It was given up, or the way leads back: only another declaration helps.
+            // Discontinued, or a dependency cycle: only an edit of the brief helps.
             (Standing::In(_), _) => return edit(at, cwd),
         }
     }

@@ -60,7 +60,7 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("unblock", &[&[], &["36"]]),
     ("abort", &[&[], &["-n"]]),
     ("cleanup", &[&[], &["-n"]]),
-    // The whole story runs in a suite of its own; where it cannot begin it is a failure like any other.
+    // The whole demo runs in a suite of its own; here only its failure to start is tested.
     ("demo", &[&["--keep", "."]]),
     ("doctor", &[&[]]),
     ("guard", &[&["builder"], &["--explain", "git push"]]),
@@ -71,7 +71,7 @@ const COMMANDS: &[(&str, &[&[&str]])] = &[
     ("help", &[&[], &["status"], &["nothing"]]),
 ];
 
-/// The names of all commands that do something, those below others with a space between.
+/// Returns the names of all commands, subcommands after a space.
 fn commands() -> Vec<String> {
     fn collect(command: &clap::Command, before: &str, names: &mut Vec<String>) {
         for below in command.get_subcommands() {
@@ -96,7 +96,7 @@ fn desk() -> Desk {
     desk
 }
 
-/// Runs a line with `--json` and returns its document; what fails says why under `error`.
+/// Runs a line with `--json` and returns its document.
 fn document(desk: &Desk, line: &[&str]) -> (Run, Value) {
     let words: Vec<&str> = line.iter().copied().chain(["--json"]).collect();
     let run = desk.run(&words);

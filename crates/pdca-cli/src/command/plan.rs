@@ -1,4 +1,4 @@
-//! `pdca plan`, also known as `pdca waves`: the order in which bundles may be built, and why.
+//! `pdca plan`, also known as `pdca waves`: shows the order in which bundles may be built.
 
 mod document;
 mod lanes_file;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     join_dependencies: bool,
 }
 
-/// The numbers of lanes that are simulated.
+/// The simulated numbers of lanes.
 const LANES: std::ops::RangeInclusive<usize> = 1..=16;
 
 pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let site = session::site(cx)?;
     let batch = load(args, cx, &site)?;
     let planned = if args.join_dependencies { batch.plan_joined() } else { batch.plan() };
-    // Whatever is wrong is told at once, the file included.
+    // Report all problems at once, including those of the file.
     let (plan, kept) = match (planned, Kept::load(cx)) {
         (Ok(plan), Ok(kept)) => (plan, kept),
         (Ok(_), Err(failure)) => return Err(failure),
@@ -113,13 +113,13 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let report = PlanReport { document, shown: Some(shown) };
     Ok(match fate {
         Fate::Is(Currency::Stale) if args.check => Response::new(report, Exit::Waiting),
-        // What is shown is what would be planned now, and no driver follows it before it is written.
+        // What is shown would be planned now, but drivers do not follow it before it is written.
         Fate::Is(Currency::Stale) => Response::done(report).failed(lanes_file::outdated(cx)?),
         Fate::Is(_) | Fate::Would(_) | Fate::Written => Response::done(report),
     })
 }
 
-/// A plan, or why there is none.
+/// A plan, or the reasons against it.
 #[derive(serde::Serialize)]
 struct PlanReport {
     #[serde(flatten)]
@@ -160,11 +160,11 @@ impl Report for PlanReport {
     }
 }
 
-/// Everything that is shown of a plan.
+/// The parts of a plan to show.
 struct Shown {
     batch: Batch,
     plan: Plan,
-    /// The results that each bundle would be built on if it started now, where there are any.
+    /// The results that each bundle would be built on if it started now; those without any are left out.
     stands_on: BTreeMap<BundleId, Vec<BundleId>>,
     file: LanesFile,
     fate: Fate,
@@ -172,14 +172,13 @@ struct Shown {
     workstreams: Option<Vec<Vec<BundleId>>>,
 }
 
-/// What becomes of `lanes.json`.
+/// The fate of `lanes.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It stays as it is.
+    /// Unchanged.
     Is(Currency),
     /// `--write` would change it.
     Would(Currency),
-    /// It was written.
     Written,
 }
 
@@ -192,7 +191,7 @@ fn load(args: &Args, cx: &Context<'_>, site: &WorkspaceConfig) -> Result<Batch, 
     Ok(Batch::of(site, &ids)?)
 }
 
-/// What the bundles that are to be built would stand on beyond their branches.
+/// Returns the results that bundles would stand on beyond their branches.
 fn foundations(
     plan: &Plan,
     cx: &Context<'_>,
@@ -201,12 +200,12 @@ fn foundations(
     let workspace = cx.workspace()?;
     let bundles = plan.order().into_iter().map(|id| workspace.require_bundle(id));
     let all = pdca_driver::would_all_stand_on(site, &bundles.collect::<Result<Vec<_>, _>>()?);
-    // Whoever waits for a prerequisite is among the dependencies, and `why` says more.
+    // A bundle that waits for a prerequisite is shown with its dependencies, and `why` says more.
     let known = all.into_iter().filter_map(|(id, on)| Some((id, on.ok()?)));
     Ok(known.filter(|(_, on)| !on.is_empty()).collect())
 }
 
-/// Writes `lanes.json` where that was asked for.
+/// Writes `lanes.json` with `--write`.
 fn write(
     args: &Args,
     cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! `pdca publish`: accepted changes become known outside.
+//! `pdca publish`: publishes accepted changes on a forge.
 
 mod explain;
 mod told;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     events: session::EventsArg,
 }
 
-/// What came of one bundle.
+/// The result of one bundle.
 struct Ended {
     id: BundleId,
     came: Came,
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::new(told::PublishReport { dry_run, ended }, exit))
 }
 
-/// The gravest of what came.
+/// Returns the most severe exit code.
 fn exit_of(ended: &[Ended]) -> Exit {
     let exits: Vec<Exit> = ended
         .iter()

@@ -1,4 +1,4 @@
-//! `pdca queue`: what waits for sign-off, cheapest first.
+//! `pdca queue`: bundles that wait for sign-off, cheapest first.
 
 use std::io::Write;
 
@@ -24,24 +24,24 @@ Examples:
   pdca queue --json | jq -r '.items[] | select(.cheap) | .id'")]
 pub(crate) struct Args {}
 
-/// One bundle that waits.
+/// One waiting bundle.
 #[derive(Debug, Serialize)]
 struct Item {
     id: BundleId,
-    /// Nothing is open: one look confirms it.
+    /// Nothing is open, so one look is enough.
     cheap: bool,
-    /// Open decisions, the standing one included.
+    /// The number of open decisions, the standing question included.
     needs_human: usize,
     disposition: Option<String>,
     overall: Option<Overall>,
-    /// How many of the open decisions are the standing one.
+    /// 1 if the standing question is open.
     standing: usize,
     /// It closes without a change.
     closes: bool,
     patch_changed: bool,
     open_items: Vec<String>,
     slug: Option<String>,
-    /// The bundles that its change does not merge with.
+    /// The bundles that its change conflicts with.
     forecast_conflicts: Vec<BundleId>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let overview = Overview::load_at_work(cx)?;
     let waiting =
         overview.entries.iter().filter(|entry| entry.state() == Some(State::AwaitingSignoff));
-    // One that became unreadable since the survey is shown by `status`; here it can wait for nobody.
+    // `status` reports a bundle that became unreadable since the survey.
     let mut items: Vec<Item> =
         waiting.filter_map(|entry| item(&Bundle::at(&*entry.dir).ok()?).ok().flatten()).collect();
     for item in &mut items {
@@ -115,7 +115,7 @@ fn item(bundle: &Bundle) -> Result<Option<Item>, LoadError> {
     }))
 }
 
-/// The open items without their boxes.
+/// Returns the open items without their checkboxes.
 pub(super) fn open_texts(summary: &Summary) -> Vec<String> {
     summary
         .open_items()
@@ -124,7 +124,7 @@ pub(super) fn open_texts(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// Which of the open items is the standing question, where it is told apart.
+/// Returns the index of the standing question among the open items, if it can be told apart.
 pub(super) fn standing_index(summary: &Summary) -> Option<usize> {
     let title =
         |text: &str| text.strip_prefix("V ").unwrap_or(text).starts_with(Element::V.title());

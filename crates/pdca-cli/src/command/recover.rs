@@ -1,4 +1,4 @@
-//! `pdca recover`: what a run left behind, set right or shown.
+//! `pdca recover`: repairs interrupted runs, or shows them.
 
 pub(super) mod unfinished;
 
@@ -43,22 +43,22 @@ struct RecoverReport {
     runs: Vec<Recovery>,
 }
 
-/// One run, and what became of it.
+/// One run, with the action taken.
 #[derive(Serialize)]
 struct Recovery {
     #[serde(flatten)]
     run: RunRow,
     bundles: Vec<FoundRow>,
-    /// What is done, or, with `--dry-run`, would be: `take-up`, `take-over` or `leave`; of an integration
+    /// `take-up`, `take-over` or `leave`; for an integration
     /// `end`, `integrate` (by that command) or `leave`.
     action: &'static str,
-    /// What `pdca integrate` will do with an integration.
+    /// The next step of `pdca integrate` with an integration.
     follows: Option<String>,
-    /// Whether it was done.
+    /// The action was carried out.
     done: bool,
-    /// Whether the run is over now.
+    /// The run is over now.
     over: bool,
-    /// What a person must decide before it can go on.
+    /// The decisions that a person must make before it can continue.
     decide: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl Recovery {
             (Ok(state), Liveness::Dead) => ("take-up", decisions(state, sighting)),
         };
         if sighting.driver == Liveness::Alive && action == "leave" {
-            // Whatever a bundle lacks, its driver is about to do: there is nothing to recover.
+            // A live driver is about to do whatever a bundle lacks, so there is nothing to recover.
             bundles.iter_mut().for_each(FoundRow::leave);
         }
         Self { run, bundles, action, follows: None, done: false, over: false, decide }
@@ -130,7 +130,7 @@ impl Recovery {
         cx: &Context<'_>,
         err: &mut dyn Write,
     ) -> Result<(), Failure> {
-        // What a dead driver's supervisors are ending is waited for before any lock is taken.
+        // Wait for children that a dead driver's supervisors are still killing, before any lock is taken.
         let (begun, _admitted) = if self.action == "take-over" {
             let begun = Run::take_over(site, &sighting.id, ambient::moment)
                 .map_err(|error| session::not_taken_over(&error))?;
@@ -184,7 +184,7 @@ impl Recovery {
     }
 }
 
-/// Takes a run up whose driver is dead, and keeps every other driver out of the workspace.
+/// Resumes a run whose driver is dead, and locks other drivers out of the workspace.
 pub(super) fn take_up(
     sighting: &RunStatus,
     site: &WorkspaceConfig,
@@ -200,7 +200,7 @@ pub(super) fn unexpected(error: &dyn std::error::Error) -> Failure {
     Failure::from_error(Exit::Unexpected, error).hint("`pdca recover` shows where the run stands")
 }
 
-/// What a person must decide before a run can go on by itself.
+/// Returns the decisions that a person must make before a run can continue.
 fn decisions(state: &RunState, sighting: &RunStatus) -> Vec<String> {
     let mut decisions = Vec::new();
     if let Some(block) = &state.block {

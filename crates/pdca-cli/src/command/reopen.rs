@@ -1,4 +1,4 @@
-//! `pdca reopen`: an accepted change that has not landed is built again.
+//! `pdca reopen`: sends an accepted change that has not landed back to Do.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `pdca replay`: the lines of a run again, from its recorded events.
+//! `pdca replay`: prints the lines of a run again, from its recorded events.
 
 use std::io::Write;
 use std::time::Duration;
@@ -41,17 +41,16 @@ pub(crate) struct Args {
     follow: bool,
 }
 
-/// How often a log that grows is looked at.
+/// The interval at which a growing log is polled.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A record, read to its end.
+/// A fully read record.
 #[derive(Serialize)]
 struct ReplayReport {
     run: String,
     events: Vec<Event>,
-    /// The numbers of the lines that cannot be read.
+    /// The numbers of unreadable lines.
     unreadable: Vec<u64>,
-    /// The lines for people.
     #[serde(skip)]
     shown: Vec<String>,
 }
@@ -88,7 +87,7 @@ pub(crate) fn run(
         shown: Vec::new(),
     };
     loop {
-        // Asked before the log is read: what a driver wrote before it ended is then read for certain.
+        // Asked before the log is read, so that the last read comes after the driver's last write.
         let is_alive = args.follow && is_driven(&id, &config)?;
         for line in reader.read()? {
             report.take(line, args.raw, &progress, cx, err)?;
@@ -133,14 +132,14 @@ impl ReplayReport {
     }
 }
 
-/// The record that was asked for; `None` where there is none at all.
+/// Finds the requested record; `None` if there are no records.
 fn find(wanted: &str, config: &WorkspaceConfig) -> Result<Option<(Runs, RunId)>, Failure> {
     let mut found = Vec::new();
     for runs in [config.dirs.runs(), config.dirs.integrations()] {
         found.extend(runs.list()?.into_iter().map(|id| (id, runs.clone())));
     }
     if wanted == "latest" {
-        // The ids begin with the time.
+        // Ids begin with the time.
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         return Ok(found.pop().map(|(id, runs)| (runs, id)));
     }
@@ -152,13 +151,13 @@ fn find(wanted: &str, config: &WorkspaceConfig) -> Result<Option<(Runs, RunId)>,
     }
 }
 
-/// Whether a driver works on the run.
+/// Returns whether a driver works on the run.
 fn is_driven(id: &RunId, config: &WorkspaceConfig) -> Result<bool, Failure> {
     let active = run_statuses(config)?.into_iter().chain(integrations(config)?);
     Ok(active.into_iter().any(|run| run.id == *id && run.driver == Liveness::Alive))
 }
 
-/// The ids of every record, for completion.
+/// Returns the ids of all records, for completion.
 pub(crate) fn recorded(workspace: &Workspace) -> Vec<String> {
     let below =
         |name: &str| Runs::new(workspace.root.join(".pdca").join(name)).list().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `pdca resolve`: what conflicts with its branch is given to the resolver.
+//! `pdca resolve`: runs the resolver on changes that conflict with their branch.
 
 mod told;
 
@@ -53,19 +53,19 @@ pub(crate) struct Args {
     events: session::EventsArg,
 }
 
-/// What became of one conflict.
+/// The outcome of one conflict.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) told: ConflictReport,
-    /// Where the bundle is after Check, where it came so far.
+    /// The state of the bundle after Check, if it got that far.
     pub(super) state: Option<State>,
 }
 
-/// What became of all of them.
+/// The outcomes of all conflicts.
 #[derive(Debug, Default)]
 pub(super) struct Resolving {
     pub(super) items: Vec<Item>,
-    /// Why one of them is not at its sign-off, though it is resolved.
+    /// The reason why a resolved one is not at its sign-off.
     pub(super) failure: Option<Failure>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::new(report, exit).failed(failure))
 }
 
-/// Refuses a bundle that was named and about which it is not known where it stands.
+/// Returns an error for a named bundle whose branch is unknown.
 fn tell_unplaceable(
     unplaceable: &[Unplaceable],
     named: &BTreeSet<BundleId>,
@@ -120,7 +120,7 @@ fn tell_unplaceable(
     found.map_or(Ok(()), |unplaceable| Err(unknown(&unplaceable.error)))
 }
 
-/// The sealed changes among those named, or all of them.
+/// Returns the sealed changes among those named, or all.
 fn candidates(fronts: &[TargetBranch], named: &BTreeSet<BundleId>) -> BTreeSet<BundleId> {
     let changes = fronts.iter().flat_map(|front| &front.changes);
     let ids = changes.filter(|change| {
@@ -133,13 +133,13 @@ fn candidates(fronts: &[TargetBranch], named: &BTreeSet<BundleId>) -> BTreeSet<B
     ids.map(|change| change.bundle.id().clone()).collect()
 }
 
-/// Whether the resolver's program is there, as far as that can be known before it is started.
+/// Returns whether the resolver's program exists, as far as known before it is started.
 pub(super) fn has_program(cx: &Context<'_>, site: &WorkspaceConfig) -> bool {
     let program = site.leaves.resolver.argv.first();
     program.is_none_or(|program| session::has_program(cx, &site.dirs.root, program))
 }
 
-/// Refuses where the resolver's program is not found: that would be no attempt.
+/// Returns an error if the resolver's program is missing, because that would count as no attempt.
 fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failure> {
     if has_program(cx, site) {
         return Ok(());
@@ -155,12 +155,12 @@ fn require_program(cx: &Context<'_>, site: &WorkspaceConfig) -> Result<(), Failu
     Err(Failure::of(Exit::Usage, vec![problem]))
 }
 
-/// What conflicts are resolved with.
+/// The context of resolving.
 pub(super) struct Work<'a> {
     pub(super) cx: &'a Context<'a>,
     pub(super) site: &'a WorkspaceConfig,
     pub(super) settings: &'a QueueSettings,
-    /// The branches as they are now.
+    /// The present branches.
     pub(super) now: &'a TargetBranches,
 }
 
@@ -169,7 +169,7 @@ impl Work<'_> {
         ResolveRequest { settings: self.settings, open: &self.now.open, clock: ambient::moment }
     }
 
-    /// The branch that each bundle is accepted for.
+    /// Returns the branch of each bundle.
     fn places<'w>(&'w self, ids: &'w BTreeSet<BundleId>) -> Vec<(&'w TargetBranch, &'w BundleId)> {
         let of = |front: &'w TargetBranch| {
             let changes = front.changes.iter().map(|change| change.bundle.id());
@@ -188,8 +188,8 @@ impl Work<'_> {
         Ok(Resolving { items, failure: None })
     }
 
-    /// One attempt at each that is due, and then Check of what was resolved, now or before. Whoever calls
-    /// this holds no lock: a resolver may take its time.
+    /// Makes one attempt at each conflict that is due, then checks the resolutions. The caller
+    /// holds no lock, because a resolver may take long.
     pub(super) fn carry_out(
         &self,
         ids: &BTreeSet<BundleId>,
@@ -219,7 +219,7 @@ impl Work<'_> {
         let mut resolving = Resolving { items, failure };
         let stopped = matches!(failed, Some(ResolveError::Interrupted));
         if !stopped && resolving.ready().next().is_some() {
-            // What was resolved is told all the same.
+            // Resolutions are reported even if their Check fails.
             if let Err(failure) = self.check(&mut resolving, events, err) {
                 resolving.failure = Some(failure);
             }
@@ -227,7 +227,7 @@ impl Work<'_> {
         Ok(resolving)
     }
 
-    /// Archives what was resolved and has it checked, in a run of its own.
+    /// Archives the resolved attempts and checks the resolutions, in a run of its own.
     fn check(
         &self,
         resolving: &mut Resolving,
@@ -272,13 +272,13 @@ impl Work<'_> {
 }
 
 impl Resolving {
-    /// What is resolved and not at its sign-off yet.
+    /// Returns the resolved bundles that are not at their sign-off yet.
     fn ready(&self) -> impl Iterator<Item = &BundleId> {
         let is_ready = |item: &&Item| matches!(item.told.came, ConflictOutcome::Resolved { .. });
         self.items.iter().filter(is_ready).map(|item| &item.told.id)
     }
 
-    /// Whether the resolver was asked often enough about the conflict of a bundle.
+    /// Returns whether the attempts at a bundle's conflict are used up.
     pub(super) fn is_blocked(&self, id: &BundleId) -> bool {
         let is_it = |item: &Item| {
             item.told.id == *id && matches!(item.told.came, ConflictOutcome::Blocked { .. })
@@ -286,7 +286,7 @@ impl Resolving {
         self.items.iter().any(is_it)
     }
 
-    /// Whether the conflict of a bundle is not one any more.
+    /// Returns whether the conflict of a bundle is settled.
     pub(super) fn has_settled(&self, id: &BundleId) -> bool {
         let of_it = |item: &&Item| item.told.id == *id;
         self.items.iter().filter(of_it).any(|item| match item.told.came {
@@ -302,7 +302,7 @@ impl Resolving {
     }
 }
 
-/// Why a conflict was not looked at to its end.
+/// Explains why an attempt ended early.
 pub(super) fn explain(error: &ResolveError) -> Failure {
     let exit = match error {
         ResolveError::Interrupted => Exit::Interrupted,

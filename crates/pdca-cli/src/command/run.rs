@@ -1,4 +1,4 @@
-//! `pdca run`: Do, Check, assemble, stop, for the bundles named.
+//! `pdca run`: runs the named bundles until a person has to decide.
 
 use std::io::Write;
 use std::num::NonZeroU32;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     drive: DriveArgs,
 }
 
-/// How bundles are driven, for the commands that drive.
+/// Options of the commands that run bundles.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct DriveArgs {
     /// How many bundles may be in flight at once, or `auto` for what the machine carries [default: `lanes` in [driver], 1]
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     drive_all(&site, Some(&bundles), &args.drive, cx, err)
 }
 
-/// Drives these bundles, or all that are not finished, and says what became of each.
+/// Runs these bundles, or all unfinished ones, and reports the outcome of each.
 pub(super) fn drive_all(
     site: &WorkspaceConfig,
     bundles: Option<&[Bundle]>,
@@ -82,7 +82,7 @@ pub(super) fn drive_all(
             None => Batch::of_all(site)?,
         };
         batch.postpone(&session::pauses(site));
-        // Whatever is wrong is told at once, the file included.
+        // Report all problems at once, including those of the file.
         match (batch.plan(), Kept::require_groups(cx, site)) {
             (Ok(plan), Ok(groups)) => Ok((batch, plan, groups)),
             (Ok(_), Err(failure)) => Err(failure),
@@ -115,7 +115,7 @@ pub(super) fn drive_all(
     }
     let _admitted = site.locks().admit().map_err(|error| session::refused(&error))?;
     session::tell_changes(cx, err)?;
-    // Whoever drove until now may have changed what there is to do.
+    // Loaded again under the lock: the driver before this one may have changed what there is to do.
     let (batch, plan, groups) = load()?;
     let todo = session::Todo { batch: &batch, plan: &plan, groups: &groups, lanes };
     let batched = session::run_bundles(cx, site, &todo, args.events.path(cx).as_deref(), err)?;
@@ -124,7 +124,7 @@ pub(super) fn drive_all(
         Some(stopped) => Some(stopped),
         None => first_failure(batched),
     };
-    // Stopped while the branch was gated, before any bundle had begun.
+    // Interrupted while the branch was gated, before any bundle started.
     let failure = failure.or_else(|| {
         report.has(Fate::Interrupted).then(|| {
             Failure::new(Exit::Interrupted, "interrupted")
@@ -135,10 +135,10 @@ pub(super) fn drive_all(
     Ok(Response::new(report, exit).failed(failure))
 }
 
-/// What there is to drive: the bundles, in which order, and the planning groups to follow.
+/// The bundles, their plan, and the planning groups.
 type Loaded = (Batch, Plan, Vec<Vec<BundleId>>);
 
-/// What would be started, in order, and what would not.
+/// The bundles that would be started, in order, and the others.
 #[derive(Debug, Serialize)]
 struct DryRun {
     lanes: u32,
@@ -167,7 +167,7 @@ struct LeftAlone {
 }
 
 impl LeftAlone {
-    /// Each bundle once, with all that is wrong with it.
+    /// Returns each bundle once, with all its problems.
     fn all(batch: &Batch, plan: &Plan, cx: &Context<'_>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for one in &batch.exhausted {
@@ -258,11 +258,11 @@ fn waiting(ids: &[BundleId]) -> String {
     format!("[blocked-by: {}]", ids.join(", "))
 }
 
-/// What became of each bundle.
+/// The outcome of each bundle.
 #[derive(Debug, Serialize)]
 struct RunReport {
     bundles: Vec<Line>,
-    /// What was found out about the branches by themselves.
+    /// The verdicts over the branches alone.
     bases: Vec<Base>,
 }
 
@@ -381,19 +381,19 @@ impl Line {
         Self { id, outcome, halt: None, steps: 0, blocked_by: Vec::new(), error: None }
     }
 
-    /// One that was not started.
+    /// Makes the line of a bundle that was not started.
     fn left(bundle: &Bundle, why: &Why) -> Self {
         match why {
             Why::Waits { on } => Self {
                 blocked_by: on.iter().map(|unmet| unmet.id.clone()).collect(),
                 ..Self::empty(bundle, Fate::Blocked)
             },
-            // A result that has to be signed off or to land first.
+            // It waits for the sign-off or the landing of a result.
             Why::Held { by, .. } if by.iter().any(|holder| holder.until.is_some()) => Self {
                 blocked_by: by.iter().map(|holder| holder.id.clone()).collect(),
                 ..Self::empty(bundle, Fate::Blocked)
             },
-            // Only a pool that was stopped leaves one that may start.
+            // Only a stopped pool leaves a bundle that may start.
             Why::Ready { .. } | Why::Held { .. } | Why::Yields { .. } | Why::InFlight => {
                 Self::empty(bundle, Fate::Interrupted)
             }
@@ -421,7 +421,7 @@ impl Line {
     }
 }
 
-/// What stopped the run, where it was no signal.
+/// Explains why the run was stopped, if not by a signal.
 pub(super) fn stopped(stop: &Stop) -> Failure {
     match stop {
         Stop::Duration(longest) => {
@@ -445,7 +445,7 @@ pub(super) fn stopped(stop: &Stop) -> Failure {
     }
 }
 
-/// Nothing is built on a branch that is red by itself.
+/// Explains a red branch, on which nothing is built.
 fn base_red(bases: &[Base]) -> Failure {
     let problems = bases.iter().map(|base| {
         let Base { target, branch, commit, rows, .. } = base;
@@ -469,7 +469,7 @@ fn base_red(bases: &[Base]) -> Failure {
     Failure::of(Exit::GateRed, problems.collect())
 }
 
-/// The worst failure among the bundles, if any failed: an interruption first, and then faults of the host.
+/// Returns the worst failure among the bundles, if any failed: an interruption first, then faults of the host.
 pub(super) fn first_failure(batched: Batched) -> Option<Failure> {
     let mut failures: Vec<Failure> = batched
         .driven

@@ -1,4 +1,4 @@
-//! `pdca signoff`: a person's decision, into §9; and the boxes of §6, one by one.
+//! `pdca signoff`: records a person's decision in §9, and ticks items of §6.
 
 mod back;
 mod boxes;
@@ -25,7 +25,7 @@ use crate::failure::{Failure, Place};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 
-/// How long a driver may take to put its things away after a bundle is ready for sign-off.
+/// The time that a driver gets to release a bundle that became ready for sign-off.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Record your decision about a bundle
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     older: Older,
 }
 
-/// How older instances spell the actions.
+/// The actions as older instances spell them.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 #[expect(
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
         );
     }
     let bundle = cx.require_bundle(&args.id)?;
-    // A driver that has the bundle must not find it changed meanwhile.
+    // A driver that holds the bundle must not see it change.
     let _taken = match verb {
         Verb::Show => None,
         Verb::Accept
@@ -216,7 +216,7 @@ impl Report for Decided {
     }
 }
 
-/// A bundle on the desk of the person who decides.
+/// A bundle to decide about.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     args: &'a Args,
@@ -226,10 +226,10 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Has the sign-off leaf talk it through with the person, and records what came of it.
+    /// Runs the sign-off leaf with the person, and records the resulting decision.
     ///
-    /// The leaf may tick nothing and sign nothing: what it leaves is a proposal, and the same rules hold
-    /// for it as for a decision that was typed.
+    /// The leaf cannot tick or sign anything: it leaves a proposal, which has to pass the same rules
+    /// as a typed decision.
     fn ask(&self, err: &mut dyn Write) -> Result<Response, Failure> {
         let Case { args, cx, bundle, snapshot } = *self;
         require_awaiting(bundle, snapshot)?;
@@ -275,7 +275,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Records a decision, and archives the attempt where it is sent back.
+    /// Records a decision, and archives the attempt if it is sent back.
     fn decide(
         &self,
         action: SignoffAction,
@@ -285,7 +285,7 @@ impl Case<'_> {
         let Case { args, cx, bundle, snapshot } = *self;
         let is_taken_back = snapshot.state == State::Complete && action != SignoffAction::Accept;
         if is_taken_back {
-            // It was decided, and may be decided again until it has landed.
+            // Already decided, but the decision may change until the change has landed.
         } else if action == SignoffAction::Discontinue {
             require_unfinished(bundle, snapshot)?;
         } else {
@@ -315,16 +315,16 @@ impl Case<'_> {
         if action == SignoffAction::Accept {
             self.seal(&signed, effects, err)?;
         }
-        // What was sent back is put away first, or the decision would go into the archive with it.
+        // Archived first, or the decision would go into the archive with the attempt.
         if let State::Iterate(reentry) = snapshot.state {
             archive(bundle, reentry, effects)?;
         }
         if snapshot.state != State::AwaitingSignoff {
-            // One that is there is about something else, and is kept.
+            // An existing summary is about something else, and is kept.
             effects.perform("set-aside", || bundle.set_aside(Artifact::Summary))?;
         }
         effects.perform("sign-off", || bundle.publish(Artifact::Summary, signed.as_bytes()))?;
-        // From here on the decision stands; if the archive is cut short, `pdca run` finishes it.
+        // The decision is recorded now; an interrupted archive is finished by `pdca run`.
         let archived = match action {
             SignoffAction::Accept | SignoffAction::Discontinue => None,
             SignoffAction::IterateDo => Some(archive(bundle, Reentry::Do, effects)?),
@@ -365,7 +365,7 @@ fn require_awaiting(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure>
     Err(Failure::new(exit, what).at(Place::file(bundle.dir())).hint(hint))
 }
 
-/// A bundle can be given up wherever it stands, as long as nothing was decided for good.
+/// Returns an error for a bundle with a final decision; any other can be discontinued.
 fn require_unfinished(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
     match snapshot.state {
         State::Unplanned
@@ -380,7 +380,7 @@ fn require_unfinished(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failur
     }
 }
 
-/// Says who waits in vain from now on.
+/// Warns about bundles whose dependency can no longer be met.
 fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Result<(), Failure> {
     let overview = crate::overview::Overview::load(cx)?;
     let needs = |entry: &&crate::overview::Entry| {
@@ -398,7 +398,7 @@ fn tell_dependants(cx: &Context<'_>, bundle: &Bundle, err: &mut dyn Write) -> Re
     Ok(())
 }
 
-/// The rows that are to be accepted in spite of their failure.
+/// Returns the failed rows to accept nevertheless.
 fn overrides(args: &Args, action: SignoffAction) -> Result<Vec<Override>, Failure> {
     if action != SignoffAction::Accept && !args.overridden.is_empty() {
         return Err(Failure::usage(format!("{action} overrides nothing"))
@@ -429,7 +429,7 @@ fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
     }
 }
 
-/// What was checked must be what is accepted.
+/// Returns an error if the patch was edited after Check.
 fn require_same_patch(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failure> {
     if snapshot.coverage()? != Coverage::Changed {
         return Ok(());
@@ -449,14 +449,14 @@ fn require_same_patch(bundle: &Bundle, snapshot: &Snapshot) -> Result<(), Failur
         )))
 }
 
-/// The summary to sign; a bundle that is given up before it has one gets one that claims nothing.
+/// Returns the summary to sign; a bundle that is discontinued before it has one gets one that claims nothing.
 fn summary_text(bundle: &Bundle, snapshot: &Snapshot) -> Result<String, Failure> {
     let is_of_attempt = matches!(snapshot.state, State::AwaitingSignoff | State::Complete);
     let bytes = bundle.read(Artifact::Summary)?.filter(|_| is_of_attempt);
     let Some(bytes) = bytes else {
         return Ok(given_up(bundle.id(), snapshot.authored_brief(), snapshot.state));
     };
-    // `load` has read it as text before; between the two it can only have been edited.
+    // `load` has read it as text, so it must have been edited in between.
     String::from_utf8(bytes).map_err(|_| {
         Failure::usage("the summary is not UTF-8")
             .at(Place::file(bundle.path(Artifact::Summary)))

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     watch: bool,
 }
 
-/// How often `--watch` looks.
+/// The polling interval of `--watch`.
 const PERIOD: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(
@@ -83,22 +83,21 @@ fn look(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     }
 }
 
-/// What scripts get of one bundle.
+/// The JSON of one bundle.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     id: BundleId,
     dir: Utf8PathBuf,
     state: &'static str,
     blocked_by: Vec<BundleId>,
-    /// Rivals at work right now.
+    /// Rivals in flight.
     held_by: Vec<BundleId>,
     conflicts_with: Vec<BundleId>,
     touches: Vec<String>,
-    /// The slot it is in work in.
     lane: Option<u32>,
-    /// Who is at work on it, by their own word.
+    /// The process that holds it, as it says.
     holder: Option<String>,
-    /// Since when it is in work; where it is not, when its directory last changed. In UTC.
+    /// In UTC: the start of the work on it, or the last change of its directory.
     since: Option<String>,
     slug: Option<String>,
     open_items: usize,
@@ -106,19 +105,19 @@ pub(super) struct Row {
     overall: Option<Overall>,
     patch_changed: bool,
     iterations: u32,
-    /// The beat that failed, how often in a row, why, and its log; null where none did.
+    /// The failure that still counts, or null.
     failed: Option<BeatFailure>,
-    /// The name of the block that a person must lift: `blocked_recovery`; null where there is none.
+    /// The name of the block that a person must lift, such as `blocked_recovery`, or null.
     blocked: Option<String>,
-    /// Where an accepted change stands: `sealed`, `staged`, `landed`, `held`, `drifted`, `unsealed`.
+    /// The state of an accepted change: `sealed`, `staged`, `landed`, `held`, `drifted`, `unsealed`.
     integration: Option<&'static str>,
-    /// The branch it is staged in, or why it is held.
+    /// The staging branch, or the reason why it is held.
     integration_detail: Option<String>,
-    /// Why its result is stale: what it was built on changed.
+    /// The reason why its result is stale: something it was built on changed.
     stale: Option<String>,
-    /// The bundles that its change does not merge with.
+    /// The bundles that its change conflicts with.
     forecast_conflicts: Vec<BundleId>,
-    /// What to type to go on with it.
+    /// The command that continues it.
     next: Option<String>,
     error: Option<BadRow>,
 }
@@ -180,7 +179,6 @@ impl Row {
 }
 
 impl Row {
-    /// What to type to go on with it.
     pub(super) fn next(&self) -> Option<&str> {
         self.next.as_deref()
     }
@@ -207,12 +205,12 @@ fn since(dir: &Utf8Path) -> Option<String> {
     timestamp(fs_err::metadata(dir).ok()?.modified().ok()?)
 }
 
-/// Where everything stands.
+/// The report about all bundles.
 #[derive(Serialize)]
 pub(super) struct StatusReport {
-    /// The runs that are not over.
+    /// The active runs.
     runs: Vec<RunRow>,
-    /// The records of runs that cannot be read: why not, one line each.
+    /// The errors of reading runs, one line each.
     unread: Vec<String>,
     /// The branches with accepted changes that have not landed.
     targets: Vec<BranchRow>,
@@ -221,7 +219,7 @@ pub(super) struct StatusReport {
     next: super::next::Next,
     #[serde(skip)]
     overview: Overview,
-    /// Whether people are told what to type next.
+    /// Prints the next command for people.
     #[serde(skip)]
     with_next: bool,
 }
@@ -264,7 +262,7 @@ impl StatusReport {
         };
         let branches = overview.meeting.branches.iter();
         let row = |entry: &Entry| Row::of(cx, entry, &overview);
-        // The command that goes on with a bundle is searched over all it waits for: only programs get that of each.
+        // The next command of a bundle is searched over all its dependencies, which is slow, so only JSON has it.
         let is_json = cx.globals.format() == Format::Json;
         let bundles = overview.entries.iter().filter(|_| is_json).map(row).collect();
         let (runs, unread) = runs(cx);
@@ -316,7 +314,6 @@ impl Report for StatusReport {
     }
 }
 
-/// One line for each bundle.
 fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Result<(), Failure> {
     if overview.entries.is_empty() {
         writeln!(out, "no bundles in {}", cx.show(cx.workspace()?.bundle_root.path()))?;
@@ -384,7 +381,7 @@ fn show_all(cx: &Context<'_>, overview: &Overview, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// The runs that are not over, and why some cannot be told. That keeps nobody from seeing the bundles.
+/// Returns the active runs, and errors of reading some. Errors never hide the bundles.
 fn runs(cx: &Context<'_>) -> (Vec<RunRow>, Vec<String>) {
     let Ok(site) = session::site(cx) else { return Default::default() };
     let (mut rows, mut unread) = (Vec::new(), Vec::new());
@@ -399,7 +396,7 @@ fn runs(cx: &Context<'_>) -> (Vec<RunRow>, Vec<String>) {
     (rows, unread)
 }
 
-/// What a person should know about a bundle besides its state.
+/// Returns the remarks about a bundle besides its state.
 fn remarks(cx: &Context<'_>, entry: &Entry, overview: &Overview) -> String {
     let work = &overview.work;
     let palette = cx.out;
@@ -479,14 +476,14 @@ fn held_by(by: &HeldBy) -> String {
     }
 }
 
-/// `[builder failed ×2: timed out]`.
+/// Renders `[builder failed ×2: timed out]`.
 fn failed(failure: &BeatFailure) -> String {
     let BeatFailure { beat, times, why, .. } = failure;
     let times = if *times > 1 { format!(" ×{times}") } else { String::new() };
     format!("[{beat} failed{times}: {}]", one_line(why, 60))
 }
 
-/// What a bundle waits for, with what is awaited where its state alone does not say it.
+/// Names a blocker, with what is awaited if its state alone does not tell.
 fn blocked_by(blocker: &Blocker) -> String {
     match blocker.awaits {
         Awaits::Landed => format!("{} until it has landed", blocker.id),
@@ -494,7 +491,7 @@ fn blocked_by(blocker: &Blocker) -> String {
     }
 }
 
-/// A state in the colour of who must act.
+/// Colours a state by who has to act.
 pub(super) fn paint<T: std::fmt::Display>(
     palette: crate::style::Palette,
     state: Option<State>,

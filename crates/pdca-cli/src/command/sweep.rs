@@ -1,4 +1,4 @@
-//! `pdca sweep`: lanes that go by age and for room on the disk.
+//! `pdca sweep`: removes lanes by age and for free disk space.
 
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
@@ -35,14 +35,14 @@ pub(crate) struct Args {
     min_free_gb: Option<u64>,
 }
 
-/// What became, or would become, of one lane.
+/// The fate of one lane, actual or predicted.
 #[derive(Serialize)]
 struct Row {
     /// `remove` or `keep`.
     decision: &'static str,
     reason: String,
     size: u64,
-    /// Seconds since it was last taken.
+    /// Seconds since the last claim.
     age: Option<u64>,
     #[serde(flatten)]
     lane: remove::Row,
@@ -51,7 +51,7 @@ struct Row {
 #[derive(Serialize)]
 struct SweepReport {
     dry_run: bool,
-    /// Bytes that were free before.
+    /// Free bytes before the sweep.
     free: u64,
     lanes: Vec<Row>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::new(report, exit))
 }
 
-/// The target of a lane that goes.
+/// Returns the target of a lane to remove.
 fn target_to_sweep<'a>(item: &SweepItem, targets: &'a [Target]) -> Option<&'a Target> {
     match item.decision {
         SweepDecision::Remove(_) => targets.iter().find(|target| target.name() == item.lane.target),

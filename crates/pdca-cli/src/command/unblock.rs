@@ -1,4 +1,4 @@
-//! `pdca unblock`: what waits for a person goes on where it was blocked.
+//! `pdca unblock`: lifts blocks.
 
 use std::io::Write;
 use std::time::Duration;
@@ -41,17 +41,17 @@ pub(crate) struct Args {
     note: Option<String>,
 }
 
-/// How long a driver that was told is waited for.
+/// The longest wait for a running driver.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Serialize)]
 struct UnblockReport {
     dry_run: bool,
-    /// The run; none where the conflict of an accepted change was blocked.
+    /// The run; `None` for the conflict of an accepted change.
     run: Option<String>,
-    /// `here`, or `driver` where one that is at work was told.
+    /// `here`, or `driver` if a running one was told.
     by: &'static str,
-    /// What goes on; the run itself is `null`.
+    /// The unblocked bundles; the run itself is `null`.
     unblocked: Vec<Option<BundleId>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
                 let name = RunId::generate(ambient::moment().wall)?;
                 let unblocked = begun.run.unblock(&name, one.as_ref(), args.note.clone());
                 unblocked.map_err(|error| unexpected(&error))?;
-                // Where its checkout was lost, it begins in one that is made anew.
+                // A bundle whose checkout was lost starts in a new one.
                 if let Some(id) = one {
                     pdca_driver::forget_lost_checkout(&site, id)?;
                 }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>, err: &mut dyn Write) -> Result<
     Ok(Response::done(UnblockReport { dry_run, run, by, unblocked: chosen }))
 }
 
-/// Lets the resolver be asked again about an accepted change, where it was asked often enough.
+/// Lifts the block of an accepted change whose resolver attempts are used up.
 fn unblock_conflict(
     id: &BundleId,
     note: Option<&str>,
@@ -114,7 +114,7 @@ fn unblock_conflict(
     Ok(Some(UnblockReport { dry_run, run: None, by: "here", unblocked: vec![Some(id.clone())] }))
 }
 
-/// What is to go on: a bundle, or the run itself as `None`. It must be blocked.
+/// Returns the blocks to lift: bundles, or the run itself as `None`.
 fn require_blocked(
     state: &RunState,
     id: Option<BundleId>,
@@ -146,7 +146,7 @@ fn require_blocked(
     Ok(waiting)
 }
 
-/// Tells the driver that is at work, and waits until it has taken it.
+/// Tells the running driver, and waits until it has taken the request.
 fn tell_driver(
     site: &WorkspaceConfig,
     sighting: &RunStatus,

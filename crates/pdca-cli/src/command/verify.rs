@@ -1,4 +1,4 @@
-//! `pdca verify`: what a certificate says, found out again.
+//! `pdca verify`: re-verifies landing certificates.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
 use crate::session;
 
-/// A certificate is not larger than this.
+/// The largest certificate that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// Re-verify landing certificates against the repository
@@ -50,7 +50,7 @@ struct Document<'a> {
     reference: &'a str,
     bundles: Vec<&'a str>,
     git_version: &'a str,
-    /// Whether the gates that are configured now are exactly those that said so; nothing outside a workspace.
+    /// The configured gates are exactly those of the certificate; null outside a workspace.
     same_gates: Option<bool>,
     /// Rows that were red and did not count.
     quarantined: &'a [String],
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     Ok(Response::done(Verification { path, repository, verified, same_gates }))
 }
 
-/// Looks in each target of the workspace; the first that has the objects answers.
+/// Tries each target of the workspace; the first that has the objects answers.
 fn among_targets(
     cx: &Context<'_>,
     text: &[u8],
@@ -110,7 +110,7 @@ fn among_targets(
     })
 }
 
-/// The newest certificate: their names sort by time.
+/// Returns the newest certificate; their names sort by time.
 fn newest(dir: &Utf8Path) -> Result<Utf8PathBuf, Failure> {
     let none = || {
         Failure::new(Exit::NothingToDo, "there is no certificate yet")
@@ -159,7 +159,6 @@ fn broken(error: &VerifyError, path: &Utf8Path) -> Failure {
     }
 }
 
-/// A certificate that holds.
 struct Verification {
     path: Utf8PathBuf,
     repository: Utf8PathBuf,

@@ -1,4 +1,4 @@
-//! `pdca why`: what a bundle waits for.
+//! `pdca why`: explains what a bundle waits for.
 
 mod schedule;
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     id: IdArg,
 }
 
-/// Why, in sentences, and what to do.
+/// The reasons in sentences, and the next command.
 #[derive(Debug, Serialize)]
 struct Explanation {
     id: String,
@@ -38,7 +38,7 @@ struct Explanation {
     blocked_by: Vec<String>,
     reasons: Vec<String>,
     next: Option<String>,
-    /// What the scheduler has to say; null where there is nothing left to schedule.
+    /// The scheduler's view; null if there is nothing to schedule.
     schedule: Option<Schedule>,
     #[serde(skip)]
     painted_as: State,
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let bundle = cx.require_bundle(&args.id)?;
     let snapshot = bundle.load()?;
     let overview = match snapshot.state {
-        // Only of what was accepted is there something to tell that is not in the bundles.
+        // Only accepted bundles have facts outside the bundles.
         State::Complete => Overview::load_at_work(cx)?,
         State::Unplanned
         | State::Resolved
@@ -139,7 +139,7 @@ fn explain(
                 match pdca_driver::would_stand_on(&site, bundle) {
                     Ok(on) if on.is_empty() => {}
                     Ok(on) => say(format!("its base will have {} beyond the branch", listed(&on))),
-                    // What keeps it from being computed is reported when the bundle is driven.
+                    // Reported with the dependencies of the bundle.
                     Err(pdca_driver::BaseError::Lacks { .. }) => {}
                     Err(error) => say(format!("its base cannot be made now: {error}")),
                 }
@@ -200,7 +200,7 @@ fn explain(
     Ok(())
 }
 
-/// Where an accepted change stands on its way to the branch, and what a person could do about it.
+/// Describes the state of an accepted change, and returns the next command.
 fn accepted(
     cx: &Context<'_>,
     overview: &Overview,
@@ -208,7 +208,7 @@ fn accepted(
     say: &mut dyn FnMut(String),
 ) -> Option<String> {
     let Some(mark) = overview.meeting.mark(id) else {
-        // Where nothing at all is sealed, nobody has looked at the branches.
+        // With nothing sealed, the branches were not read.
         let site = crate::session::site(cx).ok().filter(|site| !site.targets.is_empty())?;
         let bundle = site.dirs.bundles.bundle(id);
         let has_change = bundle.path(Artifact::Patch).exists();
@@ -236,7 +236,7 @@ fn listed(ids: &[BundleId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What failed, how often, and what that means for a batch.
+/// Describes a failure, and its consequence for a batch.
 fn failed_before(cx: &Context<'_>, failure: &BeatFailure) -> Result<Vec<String>, Failure> {
     let BeatFailure { beat, times, why, log } = failure;
     let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };

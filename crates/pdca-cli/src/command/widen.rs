@@ -1,4 +1,4 @@
-//! `pdca widen`: a bundle touches more than its brief said, and somebody says why.
+//! `pdca widen`: adds globs to `Touches` of a brief, with a reason.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -76,14 +76,14 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
             bundle.publish(Artifact::Brief, wider.as_bytes())?;
         }
         if judged_again && snapshot.state == State::AwaitingSignoff {
-            // Without the result document the bundle is back in Check, where the driver sees that
-            // the report no longer says what would be said now.
+            // Without the summary the bundle is back in Check, where the driver sees that
+            // the drift row is outdated.
             bundle.set_aside(Artifact::Summary)?;
         }
     }
     let lanes_file = match kept {
         None => Currency::Absent,
-        // What a dry run leaves out would change the declarations.
+        // A dry run does not write the declarations that would make the file stale.
         Some(_) if cx.globals.dry_run && !added.is_empty() => Currency::Stale,
         Some(kept) => kept.currency(&site)?,
     };
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     }))
 }
 
-/// All globs must stand for something inside the tree; what is wrong is told at once.
+/// Returns an error for invalid globs, all at once.
 fn require_globs(globs: &[String]) -> Result<(), Failure> {
     let problem = |glob: &String| {
         let error = Pattern::parse(glob, Case::Sensitive).err()?;
@@ -147,7 +147,7 @@ fn brief_text(bundle: &Bundle) -> Result<String, Failure> {
     })
 }
 
-/// The brief as it will be, which must still be one that can be read.
+/// Returns the new brief, which must still be readable.
 fn widened(widening: &Widening<'_>, text: &str, bundle: &Bundle) -> Result<String, Failure> {
     let wider = widening.apply(text).map_err(|error| unwritable(&error, bundle))?;
     if wider.len() as u64 > Artifact::Brief.max_len() {
@@ -171,14 +171,14 @@ fn unwritable(error: &WideningError, bundle: &Bundle) -> Failure {
     }
 }
 
-/// The globs that were not there before.
+/// Returns the globs that were added.
 fn added(before: &str, after: &str) -> Vec<String> {
     let known: BTreeSet<String> = Brief::parse(before).touches().into_iter().collect();
     Brief::parse(after).touches().into_iter().filter(|glob| !known.contains(glob)).collect()
 }
 
-/// Whether the gates have to look at the change again, because what they say about the declaration
-/// is no longer so.
+/// Returns whether the gates have to run again, because their verdict about the declaration
+/// is outdated.
 fn is_judged_again(site: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, LoadError> {
     match snapshot.state {
         State::Checked | State::AwaitingSignoff => pdca_driver::is_drift_outdated(site, snapshot),
@@ -192,20 +192,20 @@ fn is_judged_again(site: &WorkspaceConfig, snapshot: &Snapshot) -> Result<bool, 
     }
 }
 
-/// A bundle that this one may no longer run beside.
+/// A bundle that may no longer run beside this one.
 #[derive(Debug, Serialize)]
 struct Rival {
     id: BundleId,
     /// `overlap` or `conflict`.
     rule: &'static str,
     witness: Option<String>,
-    /// Whether it is in work right now.
+    /// It is in flight now.
     at_work: bool,
     #[serde(skip)]
     why: String,
 }
 
-/// Whom the globs bring the bundle into the way of; `None` where the batch has no plan at all.
+/// Returns the rivals that the globs add; `None` if the batch has no plan.
 fn new_rivals(
     site: &WorkspaceConfig,
     snapshot: &Snapshot,
@@ -219,7 +219,7 @@ fn new_rivals(
     let Some(item) = batch.items.iter_mut().find(|item| item.id == *id) else {
         return Ok(Some(Vec::new()));
     };
-    // A template's declarations count only once it is filled in.
+    // The declarations of a template do not count.
     let target = snapshot.authored_brief().and_then(|brief| site.target_of(brief).ok()).flatten();
     let apart = target.as_ref().filter(|_| site.targets.len() > 1);
     for glob in added {
@@ -237,7 +237,7 @@ fn rivals(
     known: &BTreeSet<BundleId>,
     site: &WorkspaceConfig,
 ) -> Vec<Rival> {
-    // One that waits for the other was never beside it.
+    // A dependant never runs beside its prerequisite anyway.
     let edges = plan.edges();
     let is_ordered = |other: &BundleId| {
         edges.iter().any(|edge| {
@@ -263,7 +263,7 @@ fn rivals(
     rivals.map(told).collect()
 }
 
-/// What was done, or would be.
+/// The result, actual or predicted.
 #[derive(Debug, Serialize)]
 struct Widened {
     id: BundleId,
@@ -272,7 +272,7 @@ struct Widened {
     by: String,
     date: String,
     reason: String,
-    /// Whom it may no longer run beside since; null where the batch has no plan.
+    /// The added rivals; null if the batch has no plan.
     #[serde(rename = "new_rivals")]
     rivals: Option<Vec<Rival>>,
     judged_again: bool,

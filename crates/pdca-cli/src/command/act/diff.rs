@@ -1,4 +1,4 @@
-//! `pdca act diff`: what changed in the process since the last review.
+//! `pdca act diff`: changes in the process since the last review.
 
 use std::io::Write;
 
@@ -25,13 +25,12 @@ pub(crate) struct Args {}
 
 #[derive(Serialize)]
 struct BaselineDiff {
-    /// The review compared with; none where none was recorded.
+    /// The review compared with, if one was recorded.
     last_review: Option<Past>,
-    /// What changed since.
     since_last_review: Option<Changes>,
-    /// Every recorded review, oldest first, with what changed since the one before it.
+    /// Every recorded review, oldest first, with the changes since the one before it.
     history: Vec<Past>,
-    /// The process as it is now, which the next record would keep.
+    /// The present process, which the next record would store.
     now: Baseline,
     problems: Vec<String>,
 }

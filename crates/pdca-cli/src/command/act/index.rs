@@ -68,7 +68,7 @@ impl Report for ActIndex {
     }
 }
 
-/// Where the index is written for people.
+/// Writes the index for people.
 struct Page<'a, 'c> {
     cx: &'a Context<'c>,
     out: &'a mut dyn Write,
@@ -160,7 +160,7 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    /// One line of the page, cut to its width unless everything is asked for.
+    /// Writes one line, cut to the width unless `-v`.
     fn line(&mut self, before: &str, text: &str) -> Result<(), Failure> {
         let room = self.cx.width().saturating_sub(before.chars().count()).max(20);
         let shown = if self.cx.globals.verbose > 0 {
@@ -172,7 +172,7 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    /// The ids, or the first of many.
+    /// Lists the ids, or the first of many.
     fn some(&self, all: &[BundleId]) -> String {
         const SHOWN: usize = 6;
         if all.len() <= SHOWN || self.cx.globals.verbose > 0 {

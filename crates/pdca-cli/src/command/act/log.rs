@@ -111,7 +111,7 @@ fn date(args: &Args, cx: &Context<'_>) -> Result<String, Failure> {
     }
 }
 
-/// Keeps a second recorder away while this one reads, appends and replaces; given back with the value.
+/// Locks out a second recorder while this one reads, appends and replaces.
 fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
     let failed = |error: std::io::Error| {
         Failure::from_error(Exit::Unexpected, &error)
@@ -126,7 +126,7 @@ fn lock(dir: &Utf8Path) -> Result<fs_err::File, Failure> {
                 .at(Place::file(dir))
                 .hint("repeat the command when that is done"))
         }
-        // Where locks do not work it goes without.
+        // On a filesystem without locks it continues unlocked.
         Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(handle),
     }
 }
@@ -142,7 +142,7 @@ fn apply(steps: &[Step]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The entry, with the parts of the process named as they are configured.
+/// Renders the entry, with the configured names of the parts of the process.
 fn entry(workspace: &Workspace, index: &Index, date: &str) -> String {
     let agents = prompts(workspace);
     let template = workspace.config.paths.templates_dir.join("brief.md.tpl");

@@ -1,4 +1,4 @@
-//! What integrations left: those that were cut short with nothing to do, and refs that nobody needs.
+//! Leftovers of integrations: interrupted ones with nothing to do, refs, and evidence.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Ends integrations in which nothing is left to do, and says which.
+/// Ends integrations in which nothing is left to do, and returns their ids.
 pub(super) fn integrations(
     site: &WorkspaceConfig,
     effects: Option<&dyn Effects>,
@@ -37,7 +37,7 @@ pub(super) fn integrations(
     Ok((steps, ending))
 }
 
-/// Removes the refs that kept what was gated, where nobody needs them any more.
+/// Removes refs that protected gated commits and are no longer needed.
 pub(super) fn anchors(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -66,7 +66,7 @@ pub(super) fn anchors(
     Ok(steps)
 }
 
-/// Removes logs of red combinations that nothing names any more.
+/// Removes logs of red combinations that nothing refers to.
 pub(super) fn evidence(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -74,12 +74,12 @@ pub(super) fn evidence(
     effects: Option<&dyn Effects>,
 ) -> Result<Vec<Step>, Failure> {
     let unfinished = pdca_driver::integrations(site)?;
-    // What is ended only now is looked at the next time, as `-n` says.
+    // An integration that ends only now is left to the next call, as `-n` announces it.
     let unfinished = unfinished.first().map(|one| &one.id).or(ending.first());
     let found = Evidence::of(&site.queue()).unnamed(&site.queue())?;
     let step = |dir: Utf8PathBuf| {
         let name = format!("evidence {}", cx.show(&dir));
-        // What goes on asks for the evidence of verdicts that are known already.
+        // A continued integration needs the evidence of cached verdicts.
         if let Some(one) = unfinished {
             let why = format!("integration {one} was not over");
             return Step::new("evidence", name, "keep", why);
@@ -91,7 +91,7 @@ pub(super) fn evidence(
     Ok(found.into_iter().map(step).collect())
 }
 
-/// The step, carried out unless this is a dry run.
+/// Carries a step out, except in a dry run.
 fn carried_out<E: std::error::Error>(
     step: Step,
     effects: Option<&dyn Effects>,

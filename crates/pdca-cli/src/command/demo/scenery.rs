@@ -1,4 +1,4 @@
-//! What the demo plays in: a repository, a config, scripted leaves, six briefs.
+//! The fixture of the demo: a repository, a config, scripted leaves, six briefs.
 
 use camino::Utf8Path;
 use pdca_process::Tool;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 use super::{REACHES_OUT, is_confined};
 
-/// The issues: id, slug, what they are about, and further fields of the brief.
+/// Id, slug, defect, and further fields of the brief.
 const ISSUES: [(&str, &str, &str, &str); 6] = [
     (
         "12",
@@ -61,7 +61,7 @@ Small scripts that greet.
 - `greet.sh`
 ";
 
-/// Lays out the workspace.
+/// Creates the workspace.
 pub(super) fn lay_out(workspace: &Utf8Path) -> Result<(), Failure> {
     let write = |path: &str, text: &str| {
         let path = workspace.join(path);
@@ -94,8 +94,8 @@ pub(super) fn lay_out(workspace: &Utf8Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs git and gives what it printed. The dates are fixed, so that the demo has the same commits
-/// everywhere and always.
+/// Runs git and returns its output. The dates are fixed, so that the demo always has the same
+/// commits.
 pub(super) fn git(repository: &Utf8Path, words: &[&str]) -> Result<String, Failure> {
     let said = Tool::new("git")
         .args(words)

@@ -1,4 +1,4 @@
-//! Runs that are not over, and what is wrong with them.
+//! Checks the active runs.
 
 use pdca_driver::{RunStatus, WorkspaceConfig, has_work, integrations, run_statuses};
 use pdca_journal::{Liveness, RunState};
@@ -6,7 +6,7 @@ use pdca_journal::{Liveness, RunState};
 use super::Row;
 use crate::overview::runs::RunRow;
 
-/// A row for each run that is not over; one that says so where there is none.
+/// Returns a row for each active run, or one that says that there is none.
 pub(super) fn rows(site: &WorkspaceConfig) -> Vec<Row> {
     let mut rows = batches(site);
     let seen = integrations(site).unwrap_or_default();
@@ -14,7 +14,7 @@ pub(super) fn rows(site: &WorkspaceConfig) -> Vec<Row> {
     rows
 }
 
-/// An integration that is not over.
+/// Checks an active integration.
 fn integration(sighting: &RunStatus, site: &WorkspaceConfig) -> Row {
     let what = format!("integration {}", sighting.id);
     let state = match &sighting.state {

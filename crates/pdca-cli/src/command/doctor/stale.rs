@@ -1,4 +1,4 @@
-//! Lock files of git in the user's own repository. They are told, never removed.
+//! Git's lock files in the user's own repository. They are reported, never removed.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,13 +10,13 @@ use pdca_lanes::Target;
 use super::Row;
 use crate::command::lanes::span;
 
-/// Where git puts its locks in a repository, besides those of refs.
+/// The places of git's locks in a repository, except for refs.
 const PLACES: [&str; 5] =
     ["index.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "shallow.lock"];
-/// More refs than this are not looked through.
+/// The most refs that are searched.
 const MOST: usize = 10_000;
 
-/// A row for each lock of git that is there, and one where the repository cannot be locked by us.
+/// Returns a row for each lock file of git, and one if we cannot lock the repository ourselves.
 pub(super) fn rows(target: &Target, now: i64) -> Vec<Row> {
     let dir = target.common_dir();
     let what = format!("target {}", target.name());
@@ -60,7 +60,7 @@ fn seconds_since(made: SystemTime, now: i64) -> u64 {
     u64::try_from(now).unwrap_or(0).saturating_sub(made)
 }
 
-/// The lock files of git that are there.
+/// Finds git's lock files.
 fn locks(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut found: Vec<Utf8PathBuf> =
         PLACES.iter().map(|name| dir.join(name)).filter(|path| path.is_file()).collect();
@@ -86,7 +86,7 @@ fn locks(dir: &Utf8Path) -> Vec<Utf8PathBuf> {
     found
 }
 
-/// Which process has which file open, as far as that can be seen.
+/// Maps open files to processes, as far as visible.
 fn holders() -> BTreeMap<Utf8PathBuf, String> {
     let mut holders = BTreeMap::new();
     let Ok(processes) = Utf8Path::new("/proc").read_dir_utf8() else { return holders };

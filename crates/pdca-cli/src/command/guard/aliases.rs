@@ -1,14 +1,14 @@
-//! Aliases of git, read from its configuration files.
+//! Git aliases, read from git's configuration files.
 //!
-//! Git itself is not asked: the hook runs before every tool call and has to answer in a few milliseconds. Files that
-//! are included by others are not followed.
+//! Git itself is not called: the hook runs before every tool call and has to answer in a few milliseconds. Included
+//! files are not followed.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use pdca_guard::GuardScope;
 
 use crate::ambient::Ambient;
 
-/// What the alias `name` stands for, in the checkout's configuration or the user's.
+/// Returns the expansion of the alias `name`, from the checkout's configuration or the user's.
 pub(super) fn find(name: &str, scope: &GuardScope, ambient: &Ambient) -> Option<String> {
     files(scope, ambient).into_iter().find_map(|file| {
         let text = fs_err::read_to_string(file).ok()?;
@@ -16,7 +16,7 @@ pub(super) fn find(name: &str, scope: &GuardScope, ambient: &Ambient) -> Option<
     })
 }
 
-/// The files in the order in which they win.
+/// Returns the files, in order of precedence.
 fn files(scope: &GuardScope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
     let mut files: Vec<Utf8PathBuf> =
         git_dir(scope.lane()).map(|dir| dir.join("config")).into_iter().collect();
@@ -34,7 +34,7 @@ fn files(scope: &GuardScope, ambient: &Ambient) -> Vec<Utf8PathBuf> {
     files
 }
 
-/// The repository of a checkout; a linked worktree names it in a file.
+/// Returns the repository of a checkout; a linked worktree names it in a file.
 fn git_dir(lane: &Utf8Path) -> Option<Utf8PathBuf> {
     let dir = lane.join(".git");
     if dir.is_dir() {
@@ -46,7 +46,7 @@ fn git_dir(lane: &Utf8Path) -> Option<Utf8PathBuf> {
     Some(linked.join(common.trim()))
 }
 
-/// The value of the alias in the text of a configuration file.
+/// Finds the value of the alias in the text of a configuration file.
 fn alias(text: &str, name: &str) -> Option<String> {
     let joined = text.replace("\\\n", " ");
     let mut section = String::new();

@@ -1,4 +1,4 @@
-//! What a directory is made of, and the config rows that follow from it.
+//! Detects build tools and agents, and proposes config rows.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -14,19 +14,19 @@ pub(super) struct GateRow {
     pub(super) gating: bool,
 }
 
-/// What was found, in words, and the rows it proposes.
+/// The detected tools, with the rows they propose.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) tools: Vec<&'static str>,
     pub(super) gates: Vec<GateRow>,
     pub(super) leaves: Vec<&'static str>,
-    /// Directories that the tools fill and that are worth keeping from one change to the next.
+    /// Directories of the tools that are worth keeping from one change to the next.
     pub(super) caches: Vec<&'static str>,
-    /// The repository the directory lies in, as a path relative to it.
+    /// The repository that contains the directory, as a relative path.
     pub(super) repository: Option<Utf8PathBuf>,
 }
 
-/// Looks at a directory and at `PATH`.
+/// Inspects a directory and `PATH`.
 pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
     let mut found = Found { repository: repository(dir), ..Found::default() };
     let has = |name: &str| dir.join(name).is_file();
@@ -72,7 +72,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
         ));
     }
     if has("go.mod") {
-        // Its build cache is outside of the checkout, and keyed by content.
+        // Its build cache is outside the checkout, and keyed by content.
         found.tools.push("go");
         found.gates.push(row("T3-go-test", "T3", "the test suite passes", "go test ./...", true));
     }
@@ -81,7 +81,7 @@ pub(super) fn detect(dir: &Utf8Path, ambient: &Ambient) -> Found {
         if dir.join("build").is_dir() && found.caches.is_empty() {
             found.caches.push("build/");
         }
-        // Where a language's own runner was found, make usually calls the same.
+        // If a language's own runner was found, make usually calls the same.
         if found.gates.is_empty() {
             let cmd = if target == "check" { "make check" } else { "make test" };
             found.gates.push(row("T3-make", "T3", "the test suite passes", cmd, true));
@@ -118,7 +118,7 @@ fn npm_scripts(dir: &Utf8Path) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The target of the Makefile that runs the tests.
+/// Returns the target of the Makefile that runs the tests.
 fn make_target(dir: &Utf8Path) -> Option<&'static str> {
     let text = ["Makefile", "makefile", "GNUmakefile"]
         .into_iter()

@@ -1,7 +1,7 @@
-//! The configuration that has an agent ask `pdca guard builder` before each tool call.
+//! The configuration that makes an agent call `pdca guard builder` before each tool call.
 //!
-//! It is written to the workspace and not to the user's own settings, so that only a builder that is started with it
-//! asks. Codex takes its hook on the command line and needs no file.
+//! It is written to the workspace, not to the user's own settings, so that only a builder that is started with it
+//! calls the hook. Codex takes its hook on the command line and needs no file.
 
 use camino::Utf8Path;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const CLAUDE: &str = include_str!("guard/claude.json");
 const GEMINI: &str = include_str!("guard/gemini.json");
 const OPENCODE: &str = include_str!("guard/opencode.js");
 
-/// The file of an agent below the workspace, and what belongs into it.
+/// Returns the file of an agent below the workspace, with its contents.
 fn file(agent: &str) -> Option<(&'static str, &'static str)> {
     match agent {
         "claude" => Some(("process/guard/claude.json", CLAUDE)),
@@ -23,8 +23,8 @@ fn file(agent: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The files to write for these agents. One that is there keeps what it has and gets the hook beside it; where that
-/// cannot be done, `notes` say what to add.
+/// Returns the files to write for these agents. An existing one keeps its contents and gets the hook in addition; if that
+/// is impossible, `notes` say what to add.
 pub(super) fn items(
     dir: &Utf8Path,
     agents: &[&str],
@@ -49,7 +49,7 @@ pub(super) fn items(
     Ok(items)
 }
 
-/// The settings with the hook added to whatever hooks are there.
+/// Adds the hook to existing settings.
 fn merged(present: &str, wanted: &str) -> Option<String> {
     let mut present: Value = serde_json::from_str(present).ok()?;
     let wanted: Value = serde_json::from_str(wanted).ok()?;
@@ -64,7 +64,7 @@ fn merged(present: &str, wanted: &str) -> Option<String> {
     serde_json::to_string_pretty(&present).ok().map(|text| text + "\n")
 }
 
-/// The stanza of a builder with its guard, commented out: to use an agent is a decision about money and trust.
+/// Renders the table of a builder with its guard, commented out: using an agent is a decision about money and trust.
 pub(super) fn stanza(agent: &str, role: &str) -> String {
     let (argv, env) = match (agent, role) {
         ("claude", "builder") => (

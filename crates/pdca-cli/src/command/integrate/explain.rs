@@ -1,4 +1,4 @@
-//! What went wrong with an integration or a seal, with the remedy.
+//! Adds remedies to errors of integration and sealing.
 
 use pdca_driver::integrate::{
     IntegrateError, RedRow, SealingError, TargetBranch, TargetBranchError,
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::style::printable;
 
-/// Why it is not known where accepted changes stand.
+/// Explains why the state of accepted changes is unknown.
 pub(crate) fn standing(error: &TargetBranchError) -> Failure {
     let exit = match error {
         TargetBranchError::Target { .. }
@@ -36,7 +36,7 @@ pub(crate) fn standing(error: &TargetBranchError) -> Failure {
     }
 }
 
-/// A red row with its failing tests, its log and the command that shows it again.
+/// Adds a red row with its log and the command that reproduces it.
 fn explained(failure: Failure, row: &RedRow) -> Failure {
     let failure = failure.detail(format!("{}: {}", row.row, printable(&row.said)));
     let log = row.log.iter().map(|log| format!("log: {log}"));
@@ -44,7 +44,7 @@ fn explained(failure: Failure, row: &RedRow) -> Failure {
     log.chain(command).fold(failure, Failure::detail)
 }
 
-/// Why an integration did not come to its end.
+/// Explains the error of an integration.
 pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
     let failure = Failure::from_error(super::word(error), error);
     let branch = &front.branch;
@@ -104,7 +104,7 @@ pub(super) fn failed(error: &IntegrateError, front: &TargetBranch) -> Failure {
     }
 }
 
-/// Why an acceptance was refused.
+/// Explains a refused acceptance.
 pub(crate) fn unsealable(error: &SealingError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca signoff {id} iterate-do --note \"…\"` builds and checks it again");

@@ -1,15 +1,15 @@
-//! Several branches and targets: what has to land in one before something lands in another.
+//! Orders several branches and targets by the dependencies between their changes.
 
 use std::collections::BTreeSet;
 
 use pdca_driver::integrate::{ChangeState, TargetBranch, Unplaceable};
 use pdca_state::BundleId;
 
-/// Changes that have not landed, whatever branch they are for.
+/// Changes that have not landed, of any branch.
 pub(super) struct Unlanded(BTreeSet<BundleId>);
 
 impl Unlanded {
-    /// All of them, and what is not finished. What cannot be read has not landed as far as anybody knows.
+    /// Collects all of them, with unfinished bundles. An unreadable change counts as not landed.
     pub(super) fn of(
         fronts: &[TargetBranch],
         unplaceable: &[Unplaceable],
@@ -23,13 +23,13 @@ impl Unlanded {
         Self(accepted.chain(open).collect())
     }
 
-    /// Those of other branches.
+    /// Returns those of other branches.
     pub(super) fn elsewhere(&self, front: &TargetBranch) -> BTreeSet<BundleId> {
         let own: BTreeSet<&BundleId> = ids(front).collect();
         self.0.iter().filter(|id| !own.contains(id)).cloned().collect()
     }
 
-    /// These have landed now.
+    /// Removes those that have landed now.
     pub(super) fn landed<'a>(&mut self, ids: impl IntoIterator<Item = &'a BundleId>) {
         for id in ids {
             self.0.remove(id);
@@ -37,7 +37,7 @@ impl Unlanded {
     }
 }
 
-/// The branches, each after those that it needs something of, as far as that can be had.
+/// Sorts the branches so that each comes after those it depends on, if possible.
 pub(super) fn arranged(mut fronts: Vec<TargetBranch>) -> Vec<TargetBranch> {
     let mut done = Vec::new();
     while !fronts.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn arranged(mut fronts: Vec<TargetBranch>) -> Vec<TargetBranch> {
             let mut needed = front.changes.iter().flat_map(|change| &change.depends_on);
             !needed.any(|id| theirs.contains(id))
         };
-        // Two branches that need each other: what cannot land is held, and says so.
+        // Two branches depend on each other: changes that cannot land are held, with the reason.
         let next = fronts.iter().position(needs_none).unwrap_or(0);
         done.push(fronts.remove(next));
     }

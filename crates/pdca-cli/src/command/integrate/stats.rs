@@ -1,4 +1,4 @@
-//! What integrations cost and brought so far, for a person and for a script.
+//! Statistics about past integrations.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::report::{Report, Response, Table};
 use crate::session;
 
-/// How many of those that block others are shown to a person.
+/// The most blocking bundles that are listed.
 const SHOWN: usize = 20;
 
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ struct StatsReport {
     records: Vec<Tally>,
 }
 
-/// Shows the figures; those of one target, or of one branch of it, where that is asked for.
+/// Shows the statistics of everything, or of one target or branch.
 pub(super) fn run(target: Option<&str>, cx: &Context<'_>) -> Result<Response, Failure> {
     let mut records = Tally::all(&session::site(cx)?.queue());
     if let Some(wanted) = target {
@@ -105,7 +105,7 @@ fn print(cx: &Context<'_>, stats: &Stats, out: &mut dyn Write) -> Result<(), Fai
     Ok(())
 }
 
-/// A span of time in the largest unit that fits.
+/// Formats a duration in its largest unit.
 fn span(secs: i64) -> String {
     match secs {
         ..120 => format!("{secs} s"),

@@ -1,4 +1,4 @@
-//! What came of an integration, for a person and for a script.
+//! The report of an integration, as text and JSON.
 
 use std::io::Write;
 
@@ -20,12 +20,12 @@ use crate::failure::Failure;
 use crate::meeting::{after_held, merge};
 use crate::report::Report;
 
-/// What came of all branches.
+/// The report over all branches.
 #[derive(Serialize)]
 pub(super) struct IntegrateReport {
     #[serde(flatten)]
     pub(super) document: Value,
-    /// The lines for people, written as each branch came to its end.
+    /// The text, written as each branch ended.
     #[serde(skip)]
     pub(super) page: Vec<u8>,
 }
@@ -53,13 +53,13 @@ struct Document<'a> {
     gate_runs: u32,
     cached: u32,
     flakes: u32,
-    /// Rows that are known to have failed by mistake.
+    /// Rows that are known to be flaky.
     flaky: Vec<FlakyItem<'a>>,
     /// Rows that were red and did not block.
     quarantined: Vec<QuarantinedItem<'a>>,
     certificates: Vec<&'a str>,
     resolutions: Vec<Row>,
-    /// What was sent back to Do by itself.
+    /// The bundles that were automatically sent back to Do.
     returned: Vec<&'a ReturnedRow>,
 }
 
@@ -99,7 +99,7 @@ struct HeldItem<'a> {
     next: Option<String>,
 }
 
-/// Tells what landed and what did not.
+/// Writes what landed and what did not.
 pub(super) fn told(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -154,7 +154,7 @@ pub(super) fn told(
     Ok(())
 }
 
-/// Tells which rows are not to be relied upon, and which of them did not count.
+/// Writes which rows are flaky, and which of them did not count.
 fn flaky(cx: &Context<'_>, done: &Integrated, out: &mut dyn Write) -> Result<(), Failure> {
     let p = cx.out;
     for (at, one) in done.quarantined.iter().enumerate() {
@@ -183,7 +183,7 @@ fn rate(history: &RowHistory) -> f64 {
     float(history.flakes) / float(history.runs.max(history.flakes).max(1))
 }
 
-/// Tells what was sent back to Do by itself.
+/// Writes which bundles were automatically sent back to Do.
 pub(super) fn returned(
     cx: &Context<'_>,
     returned: &[ReturnedRow],
@@ -196,7 +196,7 @@ pub(super) fn returned(
     Ok(())
 }
 
-/// A branch whose integration did not come to its end, for scripts.
+/// Returns the JSON of a branch whose integration failed.
 pub(super) fn failed(front: &TargetBranch, error: &IntegrateError) -> Value {
     serde_json::json!({
         "target": front.target.name,
@@ -207,9 +207,9 @@ pub(super) fn failed(front: &TargetBranch, error: &IntegrateError) -> Value {
     })
 }
 
-/// All branches in one document. Lists are put together, each item with its target and branch, and numbers
-/// summed up, so that nothing is said twice; `targets` has what only one branch can say, which stands
-/// above as well where there is one alone.
+/// Combines all branches into one document. Lists are joined, each item with its target and branch, and numbers
+/// summed up, so that nothing is repeated; `targets` has the values that belong to one branch, which are
+/// also at the top if there is only one.
 pub(super) fn one_document(told: Vec<Value>) -> Value {
     let mut whole = serde_json::Map::new();
     for key in ["landed", "held", "targets"] {
@@ -240,7 +240,7 @@ pub(super) fn one_document(told: Vec<Value>) -> Value {
                     own.insert(key, Value::Number(number));
                 }
                 Value::Null | Value::Bool(_) | Value::String(_) | Value::Object(_) => {
-                    // At the top `error` is that of the command.
+                    // At the top, `error` is that of the command.
                     if key != "error" && (is_one || value.is_boolean()) {
                         whole.insert(key.clone(), value.clone());
                     }
@@ -255,12 +255,12 @@ pub(super) fn one_document(told: Vec<Value>) -> Value {
     Value::Object(whole)
 }
 
-/// An item of a list with the place that it is of; what is no object says it by itself.
+/// Adds target and branch to an item of a list, if it is an object.
 fn placed(mut item: Value, place: &[(&str, Option<Value>)]) -> Value {
     if let Value::Object(fields) = &mut item {
         for (key, value) in place {
             if let Some(value) = value {
-                // What waits in a staging branch names that.
+                // An item in a staging branch already names that branch.
                 fields.entry(*key).or_insert_with(|| value.clone());
             }
         }
@@ -268,7 +268,7 @@ fn placed(mut item: Value, place: &[(&str, Option<Value>)]) -> Value {
     item
 }
 
-/// An id as people read it.
+/// Shortens an object id.
 fn short(id: ObjectId) -> String {
     id.to_hex_with_len(12).to_string()
 }
@@ -311,7 +311,7 @@ fn quarantined_item(one: &Quarantined) -> QuarantinedItem<'_> {
     QuarantinedItem { row: &one.row, tree: &one.tree }
 }
 
-/// What came of the integration of a branch, for scripts.
+/// Returns the JSON of one branch.
 pub(super) fn document(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -368,7 +368,7 @@ struct RehearsalDocument<'a> {
     verdict: Option<&'static str>,
 }
 
-/// Tells what an integration would do.
+/// Writes a dry run.
 pub(super) fn rehearsed(
     cx: &Context<'_>,
     front: &TargetBranch,
@@ -417,7 +417,7 @@ fn light(light: Light) -> &'static str {
     }
 }
 
-/// Tells that what is accepted waits in a branch already.
+/// Writes that the accepted changes already wait in a staging branch.
 pub(super) fn waits(
     cx: &Context<'_>,
     front: &TargetBranch,
@@ -452,7 +452,7 @@ pub(super) fn waits(
     }))
 }
 
-/// Tells that there is nothing to integrate.
+/// Writes that there is nothing to integrate.
 pub(super) fn nothing(
     cx: &Context<'_>,
     fronts: &[TargetBranch],

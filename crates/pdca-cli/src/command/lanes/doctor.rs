@@ -1,4 +1,4 @@
-//! `pdca lanes doctor`: what is wrong with the lanes, and the remedy.
+//! `pdca lanes doctor`: checks the lanes, with the remedy for each problem.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {}
 #[derive(Debug, Serialize)]
 struct Row {
     path: Utf8PathBuf,
-    /// Whether the lane cannot be used as it is.
+    /// The lane cannot be used as it is.
     broken: bool,
     found: String,
     remedy: String,
@@ -38,7 +38,7 @@ struct Findings {
 
 pub(crate) fn run(_: &Args, cx: &Context<'_>) -> Result<Response, Failure> {
     let place = Place::of(cx)?;
-    // One that cannot be opened has no lanes that can be judged; `pdca doctor` says why.
+    // The lanes of a target that cannot be opened cannot be judged; `pdca doctor` reports it.
     let targets: Vec<Target> = place
         .workspace
         .targets

@@ -1,4 +1,4 @@
-//! `pdca lanes env`: the private names of a lane, for a shell or a script.
+//! `pdca lanes env`: prints the private names of a lane.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -85,7 +85,7 @@ impl Report for LaneEnv {
     }
 }
 
-/// The target whose names are meant: the one that was named, or the only one.
+/// Returns the named target, or the only one.
 fn choose(place: &Place<'_>, only: &TargetArg) -> Result<String, Failure> {
     let names: Vec<&str> = place.workspace.targets.iter().map(|target| &*target.name).collect();
     match (only.target.as_deref(), names.as_slice()) {

@@ -1,4 +1,4 @@
-//! What a failure of the lanes means for a person: where, and the remedy.
+//! Adds position and remedy to the errors of lanes.
 
 use pdca_lanes::{
     ClaimError, HydrateError, InspectError, LaneError, PrivateError, ProvisionError, RemoveError,

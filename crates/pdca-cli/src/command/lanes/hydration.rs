@@ -1,4 +1,4 @@
-//! What a lane needs beyond what git tracks, brought when it is made.
+//! Hydrates lanes when they are provisioned.
 
 use std::io::Write;
 
@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::session::{self, Interrupts};
 use crate::style::printable;
 
-/// What the commands must not write: what no gate may write either.
+/// Returns the sandbox of the commands, which is that of gates.
 fn confined(site: &WorkspaceConfig, lane: &Lane, names: &PrivateNames) -> Sandbox {
     site.gates_sandbox([lane.path().to_owned(), names.tmp().to_owned()])
 }
 
-/// Hydrates a lane, unless somebody works in it or it has changes: then whoever uses it next does.
+/// Hydrates a lane, unless it is in use or has changes: then the next user of the lane does.
 pub(super) fn hydrate(
     place: &Place<'_>,
     slot: u32,

@@ -1,4 +1,4 @@
-//! `pdca lanes list`: the lanes there are, and how each stands.
+//! `pdca lanes list`: lists the lanes with their states.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,7 +23,7 @@ Examples:
   pdca lanes list --json | jq -r '.lanes[] | select(.dirty) | .path'")]
 pub(crate) struct Args {}
 
-/// A lane as scripts see it.
+/// The JSON of a lane.
 #[derive(Debug, Serialize)]
 struct Row {
     slot: u32,
@@ -34,15 +34,15 @@ struct Row {
     state: &'static str,
     base: Option<String>,
     head: Option<String>,
-    /// Null where looking cannot tell.
+    /// Null if unknown.
     dirty: Option<bool>,
     in_use: bool,
-    /// The process that works there, by its own word.
+    /// The process that holds it, as it says.
     holder: Option<u32>,
     /// `none`, `begun` or `passed`.
     hydration: &'static str,
     size: u64,
-    /// When the lane was last taken, in seconds since the epoch.
+    /// The last claim, in seconds since the epoch.
     used: Option<u64>,
     env: BTreeMap<&'static str, String>,
 }
@@ -127,7 +127,7 @@ fn row(place: &Place<'_>, lane: LaneReport) -> Row {
     }
 }
 
-/// What is worth saying about a lane, the most important first.
+/// Returns the facts about a lane, the most important first.
 fn facts(row: &Row, cx: &Context<'_>) -> Vec<String> {
     let p = cx.out;
     let mut facts = Vec::new();

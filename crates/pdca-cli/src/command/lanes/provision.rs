@@ -1,4 +1,4 @@
-//! `pdca lanes provision`: the lanes that are not there yet, made all at once.
+//! `pdca lanes provision`: creates missing lanes.
 
 use std::io::Write;
 use std::thread;
@@ -61,13 +61,13 @@ impl From<KindArg> for LaneKind {
     }
 }
 
-/// A lane as it is afterwards.
+/// A lane after provisioning.
 #[derive(Debug, Serialize)]
 struct Row {
     target: String,
     #[serde(flatten)]
     lane: Provisioned,
-    /// `nothing`, `warm`, `fresh`, or `skipped` where it was not tried.
+    /// `nothing`, `warm`, `fresh`, or `skipped` if it was not tried.
     hydration: &'static str,
 }
 
@@ -75,7 +75,7 @@ struct Row {
 struct ProvisionReport {
     dry_run: bool,
     lanes: Vec<Row>,
-    /// The slots that are not there, with `--dry-run`.
+    /// The missing slots, with `--dry-run`.
     missing: Vec<Missing>,
 }
 
@@ -123,7 +123,7 @@ fn word(hydrated: Option<&Hydrated>) -> &'static str {
     }
 }
 
-/// Says which lanes are not there.
+/// Reports the missing lanes.
 fn foresee(place: &Place<'_>, targets: &[Target], count: u32) -> Result<Response, Failure> {
     let there = place.lanes.list().map_err(|error| explain::inspect(&error))?;
     let is_there = |slot: u32, target: &Target| {
@@ -167,7 +167,7 @@ impl Report for ProvisionReport {
     }
 }
 
-/// Makes the lanes on a thread of its own, while this one shows what happens.
+/// Provisions the lanes on a separate thread, while this one shows the events.
 fn provision(
     place: &Place<'_>,
     request: &Provision<'_>,
@@ -178,7 +178,7 @@ fn provision(
     let (made, shown) = thread::scope(|scope| {
         let worker = scope.spawn(move || {
             place.lanes.provision(request, &|event| {
-                // Nobody listens any more: the work goes on all the same.
+                // Sending fails if the terminal is gone; the work continues.
                 drop(to.send(event));
             })
         });
@@ -204,7 +204,7 @@ fn show(
     cx: &Context<'_>,
     err: &mut dyn Write,
 ) -> Result<(), Failure> {
-    /// Clears the line that counts up, on a terminal.
+    /// Clears the live line on a terminal.
     const CLEAR: &str = "\r\u{1b}[K";
     let live = cx.ambient.terminal.stderr && !cx.globals.quiet;
     if live {

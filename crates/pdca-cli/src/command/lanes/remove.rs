@@ -1,4 +1,4 @@
-//! `pdca lanes remove`: lanes that go, and what was in them that stays.
+//! `pdca lanes remove`: removes lanes, and rescues their work.
 
 use std::io::Write;
 
@@ -34,22 +34,22 @@ pub(crate) struct Args {
     target: TargetArg,
 }
 
-/// What became of one lane.
+/// The fate of one lane.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) slot: u32,
     pub(crate) target: String,
     pub(crate) path: Utf8PathBuf,
     pub(crate) removed: bool,
-    /// The file that holds what was in it and is nowhere else.
+    /// The file with its rescued work.
     pub(crate) bundle: Option<Utf8PathBuf>,
-    /// How to get it back.
+    /// The command that fetches it.
     pub(crate) fetch: Option<String>,
-    /// Where a broken checkout was moved, as it was.
+    /// The place that a broken checkout was moved to.
     pub(crate) moved_aside: Option<Utf8PathBuf>,
-    /// Why it is still there.
+    /// The reason it was not removed.
     pub(crate) kept_because: Option<String>,
-    /// Whether something is, or would be, kept.
+    /// There is, or would be, work to rescue.
     pub(crate) has_work: Option<bool>,
 }
 
@@ -108,7 +108,7 @@ impl Report for Removal {
     }
 }
 
-/// What would become of a lane, as far as looking can tell.
+/// Predicts the fate of a lane.
 pub(crate) fn foreseen(lane: &LaneReport, has_work: Option<bool>) -> Row {
     Row {
         slot: lane.slot,
@@ -126,7 +126,7 @@ pub(crate) fn foreseen(lane: &LaneReport, has_work: Option<bool>) -> Row {
     }
 }
 
-/// What became of a lane.
+/// Returns the fate of a lane.
 pub(crate) fn row(
     lane: &LaneReport,
     removed: Result<Removed, pdca_lanes::RemoveError>,
@@ -148,7 +148,7 @@ pub(crate) fn row(
                 removed: true,
                 kept_because: None,
                 has_work: Some(rescued.is_some() || kept.is_some()),
-                // Of a linked worktree the target itself has it.
+                // The work in a linked worktree is in the target's own repository.
                 fetch: kept.as_ref().map(fetch).or_else(|| rescued.map(show)),
                 bundle: kept.map(|kept| kept.bundle),
                 moved_aside,
@@ -164,7 +164,6 @@ pub(crate) fn row(
     }
 }
 
-/// Writes one lane's fate.
 pub(crate) fn tell(row: &Row, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let lane = format!("lane {} of {}", row.slot, row.target);
     match (&row.kept_because, row.removed) {

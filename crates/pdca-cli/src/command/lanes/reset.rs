@@ -1,4 +1,4 @@
-//! `pdca lanes reset`: a lane put back to its base, what was in it rescued.
+//! `pdca lanes reset`: resets a lane to its base, and rescues its work.
 
 use std::io::Write;
 
@@ -40,7 +40,7 @@ struct Row {
     path: Utf8PathBuf,
     base: String,
     reset: Reset,
-    /// The commit that holds what was in the lane, where there was anything to keep.
+    /// The commit with the rescued work, if there was any.
     rescued: Option<String>,
     done: bool,
 }

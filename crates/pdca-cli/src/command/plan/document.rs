@@ -1,4 +1,4 @@
-//! `plan --json`.
+//! The JSON of `plan`.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::rejection::{explained, place};
 use super::simulation::Prediction;
 use super::{Currency, Fate, Shown, lanes_file};
 
-/// What scripts get of a plan. One that was rejected has problems and nothing else.
+/// The JSON of a plan. A rejected one has only problems.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Document {
-    /// A sum over the declarations.
+    /// A digest of the declarations.
     digest: Option<String>,
     order: Vec<BundleId>,
     waves: Vec<Vec<BundleId>>,
@@ -37,7 +37,7 @@ pub(super) struct Document {
     lanes_file: Option<FileRow>,
     notices: Vec<NoticeRow>,
     problems: Vec<ProblemRow>,
-    /// The bundles that a batch over everything leaves out, and why.
+    /// The bundles that a batch over everything leaves out, with the reasons.
     left_alone: Vec<ProblemRow>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct EdgeRow {
     from: BundleId,
     to: BundleId,
     rule: &'static str,
-    /// `built`, `accepted` or `landed`: how far the prerequisite must be.
+    /// The state that the prerequisite must reach: `built`, `accepted` or `landed`.
     awaits: &'static str,
     file: String,
     line: usize,
@@ -70,7 +70,7 @@ impl EdgeRow {
 #[derive(Debug, Serialize)]
 struct FileRow {
     path: String,
-    /// `absent`, `current` or `stale`, before anything was written.
+    /// The state before writing: `absent`, `current` or `stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<&'static str>,
     written: bool,

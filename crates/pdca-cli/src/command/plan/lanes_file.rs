@@ -1,4 +1,4 @@
-//! `lanes.json` on disk: read whole or refused, replaced and never torn, and whether it is current.
+//! Reads, checks and replaces `lanes.json`.
 
 #[cfg(test)]
 mod tests;
@@ -14,20 +14,19 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 
-/// The file, beside `pdca.toml`.
+/// Beside `pdca.toml`.
 pub(crate) const FILE: &str = "lanes.json";
 
-/// More than any number of bundles needs.
+/// The largest file that is read, in bytes.
 const MAX_LEN: u64 = 64 << 20;
 
-/// Whether what is written is what would be written now.
+/// Compares the file with what would be written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Currency {
-    /// There is no file.
     Absent,
-    /// It was made from what the briefs declare now.
+    /// It was made from the present declarations.
     Current,
-    /// The briefs declare something else by now.
+    /// The declarations have changed.
     Stale,
 }
 
@@ -41,15 +40,15 @@ impl Currency {
     }
 }
 
-/// A `lanes.json` that is there and makes sense.
+/// A valid `lanes.json`.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) file: LanesFile,
 }
 
 impl Kept {
-    /// Reads the file; `None` where there is none. One that is damaged is an error: planning as if
-    /// it were not there would move started work.
+    /// Reads the file; `None` if there is none. A damaged one is an error, because planning
+    /// without it would move started work.
     pub(crate) fn load(cx: &Context<'_>) -> Result<Option<Self>, Failure> {
         let path = path(cx)?;
         let Some(bytes) = files::read_bounded(&path, MAX_LEN)? else { return Ok(None) };
@@ -67,8 +66,8 @@ impl Kept {
         }
     }
 
-    /// Whether the file is current: bundles of it that are finished by now count as before, so that
-    /// it does not go stale by being carried out.
+    /// Compares the file with the present declarations. Bundles of it that are finished by now still count, so that
+    /// it does not become stale by being carried out.
     pub(crate) fn currency(&self, site: &WorkspaceConfig) -> Result<Currency, Failure> {
         let mut ids: BTreeSet<BundleId> =
             Batch::of_all(site)?.items.into_iter().map(|item| item.id).collect();
@@ -78,8 +77,8 @@ impl Kept {
         Ok(if current { Currency::Current } else { Currency::Stale })
     }
 
-    /// The groups that a driver has to follow, none where there is no file. One that is damaged or out
-    /// of date is refused: somebody plans by it, so it is never passed over in silence.
+    /// Returns the groups that a driver has to follow; none without a file. A damaged or stale
+    /// one is an error, because ignoring it silently would break the plan that it records.
     pub(crate) fn require_groups(
         cx: &Context<'_>,
         site: &WorkspaceConfig,
@@ -93,7 +92,7 @@ impl Kept {
         }
     }
 
-    /// Refuses to leave a bundle out that has a group and is not finished: it would lose its letter.
+    /// Returns an error if an unfinished bundle with a group is left out: it would lose its letter.
     pub(super) fn require_all_named(&self, batch: &Batch, cx: &Context<'_>) -> Result<(), Failure> {
         let is_open = |id: &&BundleId| match batch.outside.standing(id) {
             Some(ItemState::Active | ItemState::Waiting | ItemState::Built | ItemState::Red) => {
@@ -117,14 +116,14 @@ impl Kept {
     }
 }
 
-/// The refusal of a file that was made from other declarations.
+/// Returns the error about a stale file.
 pub(super) fn outdated(cx: &Context<'_>) -> Result<Failure, Failure> {
     Ok(Failure::usage(format!("{FILE} is out of date: the briefs declare something else by now"))
         .at(Place::file(path(cx)?))
         .hint(format!("`pdca plan --write` plans again, no group gets another letter; without {FILE} there are no groups")))
 }
 
-/// Puts the groups in place.
+/// Replaces the file.
 pub(super) fn store(cx: &Context<'_>, file: &LanesFile) -> Result<(), Failure> {
     let path = path(cx)?;
     files::replace(&path, file.to_json().as_bytes()).map_err(|error| {
@@ -139,7 +138,7 @@ pub(crate) fn path(cx: &Context<'_>) -> Result<Utf8PathBuf, Failure> {
     Ok(cx.workspace()?.root.join(FILE))
 }
 
-/// The line of the file that an error is about, as near as the text tells.
+/// Returns the line that an error is about, as far as the text tells.
 fn line_of(error: &LanesFileError, text: &str) -> Option<usize> {
     let find = |needle: &str, skip: usize| {
         let hits = text.lines().enumerate().filter(|(_, line)| line.contains(needle));

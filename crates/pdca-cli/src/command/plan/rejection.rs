@@ -1,4 +1,4 @@
-//! A batch that cannot be carried out, for people: every problem with where and the remedy.
+//! Explains why a batch is rejected: every problem with position and remedy.
 
 use pdca_dag::{ItemState, PatternFlaw, Problem, Rejection, SourceLocation};
 
@@ -8,16 +8,16 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 
-/// How many edges of a cycle are shown one by one.
+/// The most edges of a cycle that are listed.
 const SHOWN: usize = 40;
 
-/// Everything that keeps a batch from being carried out. Nothing was built or written.
+/// Returns everything that keeps a batch from being carried out. Nothing was built or written.
 pub(crate) fn rejected(rejection: &Rejection, cx: &Context<'_>) -> Failure {
     let problems = rejection.problems.iter().map(|problem| explained(problem, cx)).collect();
     Failure::of(Exit::Usage, problems)
 }
 
-/// One problem, with what to do about it.
+/// Adds the remedy to one problem.
 pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem {
     let told = failure::Problem::new(headline(problem)).at(place(problem.place(), cx));
     let told = match problem {
@@ -51,9 +51,9 @@ pub(crate) fn explained(problem: &Problem, cx: &Context<'_>) -> failure::Problem
     told.hint(remedy(problem))
 }
 
-/// A declaration's place as every other error shows one.
+/// Converts the position of a declaration.
 pub(crate) fn place(place: &SourceLocation, cx: &Context<'_>) -> failure::Place {
-    // Places are relative to the workspace, and the workspace is loaded wherever there is one.
+    // Positions are relative to the workspace, which is loaded if there is one.
     let file = match cx.workspace() {
         Ok(workspace) => workspace.root.join(&place.file),
         Err(_) => place.file.clone(),
@@ -122,7 +122,7 @@ fn did_you_mean(near: &[BundleId]) -> Option<String> {
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
-/// What to do about a glob that says nothing, or nothing inside the tree.
+/// Returns the remedy for an invalid glob.
 pub(crate) fn bad_glob(flaw: PatternFlaw) -> &'static str {
     match flaw {
         PatternFlaw::LeavesTree => "paths are relative to the root of the repository",

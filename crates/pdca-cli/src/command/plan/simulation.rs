@@ -1,4 +1,4 @@
-//! How long a plan would take with more lanes or fewer: a small plot, and where more stop helping.
+//! Predicts the duration of a plan with different numbers of lanes.
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -13,17 +13,17 @@ use crate::style::printable;
 use super::document::EdgeRow;
 use super::words;
 
-/// How wide the longest bar is.
+/// The width of the longest bar.
 const BAR: usize = 48;
 
-/// `plan --simulate --json`.
+/// The JSON of `plan --simulate`.
 #[derive(Debug, Serialize)]
 pub(super) struct Prediction {
-    /// `bundles` where no duration is known, else `milliseconds`.
+    /// `bundles` if no duration is known, else `milliseconds`.
     unit: &'static str,
     work: u64,
     critical_path: u64,
-    /// The fewest lanes that are as fast as any number.
+    /// The smallest number of lanes that is as fast as any larger one.
     enough: usize,
     makespans: Vec<Span>,
     costliest: Option<Cost>,
@@ -90,7 +90,7 @@ impl Cost {
     }
 }
 
-/// The plot for people.
+/// Prints the plot.
 pub(super) fn show(
     simulation: &Simulation,
     cx: &Context<'_>,
@@ -146,13 +146,13 @@ pub(super) fn show(
     Ok(())
 }
 
-/// A bar of blocks, at least one of them.
+/// Draws a bar of at least one block.
 fn bar(time: u64, longest: u64) -> String {
     let share = u128::from(time) * BAR as u128 / u128::from(longest);
     "█".repeat(usize::try_from(share).unwrap_or(BAR).clamp(1, BAR))
 }
 
-/// A time in its unit.
+/// Formats a time in its unit.
 fn said(time: u64, unit: Unit) -> String {
     match unit {
         Unit::Bundles => time.to_string(),

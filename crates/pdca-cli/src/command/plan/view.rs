@@ -1,4 +1,4 @@
-//! A plan for people.
+//! Prints a plan.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use crate::style::printable;
 use super::rejection::place;
 use super::{Currency, Fate, Shown, lanes_file, simulation, words};
 
-/// How many pairs are shown one by one unless more is asked for.
+/// The most pairs that are listed without `-v`.
 const SHOWN: usize = 24;
 
-/// Where the text of a section begins.
+/// The indentation of a section.
 const INDENT: usize = 6;
 
 pub(super) fn show(shown: &Shown, cx: &Context<'_>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// A label and ids behind it.
+    /// Prints a label with ids.
     fn list(
         &self,
         label: &str,
@@ -94,7 +94,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// One row of a section: a name, ids, and what is to be said about them.
+    /// Prints one row of a section: a name, ids, and a remark.
     fn row(
         &self,
         name: &str,
@@ -210,7 +210,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Two aligned columns, cut after so many rows unless `-v` asks for all.
+    /// Prints two aligned columns, cut to [`SHOWN`] rows without `-v`.
     fn pairs(
         &self,
         pairs: impl Iterator<Item = (String, String)>,
@@ -246,7 +246,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The bundles that a batch does not start, and what to do about each.
+    /// Prints the bundles that a batch does not start, with the remedies.
     fn left_alone(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let left = self.shown.plan.left_alone();
         let exhausted = &self.shown.batch.exhausted;
@@ -272,8 +272,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// What the authors of briefs should look at. Bundles without a declaration are named in one
-    /// list: in a batch that declares nothing they are all of them.
+    /// Prints remarks for the authors of briefs. Bundles without a declaration are in one
+    /// list, because often they are all bundles.
     fn notices(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let mut undeclared: Vec<&BundleId> = Vec::new();
         let mut others: Vec<(String, String)> = Vec::new();

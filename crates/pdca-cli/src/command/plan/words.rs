@@ -1,4 +1,4 @@
-//! Why two bundles are kept apart, in words, and lists of ids that fit a terminal.
+//! Sentences about rivals, dependencies and durations, and wrapped lists of ids.
 
 use pdca_dag::{Awaits, Edge, Rivalry};
 use pdca_driver::Exhausted;
@@ -8,7 +8,7 @@ use crate::context::Context;
 
 use super::rejection::place;
 
-/// How far a bundle must be, in the word of the config.
+/// Returns the word of the config for a required state.
 pub(crate) fn awaits(awaits: Awaits) -> &'static str {
     match awaits {
         Awaits::Built => "built",
@@ -17,14 +17,14 @@ pub(crate) fn awaits(awaits: Awaits) -> &'static str {
     }
 }
 
-/// `the builder failed 3 times, last: exit status 1`.
+/// Renders `the builder failed 3 times, last: exit status 1`.
 pub(crate) fn failed(one: &Exhausted) -> String {
     let failure = &one.failure;
     let times = if failure.times == 1 { "once" } else { &format!("{} times", failure.times) };
     format!("the {} failed {times}, last: {}", failure.beat, failure.why)
 }
 
-/// Why two bundles are never in work together, as a sentence.
+/// Describes why two bundles are never in flight together.
 pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
     match rivalry {
         Rivalry::Conflict { .. } => format!("{a} and {b} conflict"),
@@ -32,7 +32,7 @@ pub(crate) fn apart(a: &BundleId, b: &BundleId, rivalry: &Rivalry) -> String {
     }
 }
 
-/// The declarations behind that.
+/// Describes the declarations behind a rivalry.
 pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
     match rivalry {
         Rivalry::Conflict { place: at } => {
@@ -43,13 +43,13 @@ pub(crate) fn evidence(rivalry: &Rivalry, cx: &Context<'_>) -> String {
     }
 }
 
-/// A dependency as a sentence with its place.
+/// Describes a dependency, with its position.
 pub(crate) fn dependency(edge: &Edge, cx: &Context<'_>) -> String {
     let at = place(&edge.place, cx).show(&cx.ambient.cwd);
     format!("{} depends on {} ({at})", edge.dependant, edge.prerequisite)
 }
 
-/// A duration as people say it: `45 s`, `3 min`, `2 h 5 min`, `3 days`.
+/// Formats a duration: `45 s`, `3 min`, `2 h 5 min`, `3 days`.
 pub(crate) fn duration(span: std::time::Duration) -> String {
     let seconds = span.as_secs();
     match (seconds, seconds / 60, seconds / 3600) {
@@ -64,7 +64,7 @@ pub(crate) fn duration(span: std::time::Duration) -> String {
     }
 }
 
-/// Words in lines of at most `width` columns.
+/// Wraps words into lines of at most `width` columns.
 pub(crate) fn wrapped<'a>(
     words: impl IntoIterator<Item = &'a str>,
     separator: &str,

@@ -1,4 +1,4 @@
-//! Why a bundle was not published, with the remedy.
+//! Adds remedies to the errors of publishing.
 
 use pdca_driver::publish::PublishError;
 use pdca_publish::ForgeError;
@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::session;
 
-/// Why a bundle was not published, or not to the end.
+/// Explains why a bundle was not published, or not completely.
 pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let again = format!("`pdca publish {id}` goes on from here");
@@ -76,7 +76,7 @@ pub(super) fn failed(error: PublishError, bundle: &Bundle) -> Failure {
     }
 }
 
-/// What a person does who wants an unaccepted bundle to be published.
+/// Returns the way to get an unaccepted bundle accepted.
 fn accept(bundle: &Bundle, state: State) -> String {
     let id = bundle.id();
     match state {
@@ -94,7 +94,7 @@ fn accept(bundle: &Bundle, state: State) -> String {
     }
 }
 
-/// Why the forge or the tracker was not reached, or would not.
+/// Explains an error of the forge or the tracker.
 fn outside(error: &ForgeError, again: &str) -> Failure {
     let told = |exit| Failure::from_error(exit, error);
     match error {

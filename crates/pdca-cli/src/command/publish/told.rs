@@ -1,4 +1,4 @@
-//! What came of publishing, for a person and for a script.
+//! The report of publishing, as text and JSON.
 
 use std::io::Write;
 
@@ -68,7 +68,6 @@ struct FailedItem<'a> {
     hint: Option<&'a str>,
 }
 
-/// What is out, and what is not.
 pub(super) struct PublishReport {
     pub(super) dry_run: bool,
     pub(super) ended: Vec<Ended>,

@@ -1,4 +1,4 @@
-//! Integrations that were cut short, among the runs that are recovered.
+//! Interrupted integrations, for `pdca recover`.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use crate::overview::runs::RunRow;
 use crate::session;
 use crate::style::printable;
 
-/// Shows every integration that is not over, and ends those with nothing left to do.
+/// Shows every active integration, and ends those with nothing left to do.
 pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Recovery>, Failure> {
     let seen = integrations(site)?;
     if seen.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn recover(site: &WorkspaceConfig, cx: &Context<'_>) -> Result<Vec<Re
     Ok(shown)
 }
 
-/// One of which cannot be told where its changes stand.
+/// Makes the row of an integration whose changes cannot be read.
 fn untold(sighting: &RunStatus, site: &WorkspaceConfig, why: &str) -> Recovery {
     let decide = vec![format!("where its changes stand cannot be told: {}", printable(why))];
     Recovery { decide, ..foreseen(sighting, site, &NextAction::Wait) }
@@ -82,7 +82,7 @@ fn foreseen(sighting: &RunStatus, site: &WorkspaceConfig, follows: &NextAction) 
     Recovery { run, bundles, action, follows: sentence(follows), done, over, decide }
 }
 
-/// What `pdca integrate` will do.
+/// Describes the next step of `pdca integrate`.
 fn sentence(follows: &NextAction) -> Option<String> {
     let list = |ids: &[BundleId]| {
         let names: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
@@ -102,7 +102,7 @@ fn sentence(follows: &NextAction) -> Option<String> {
     }
 }
 
-/// Tells somebody who asked about runs, where none is active, of integrations that are not over.
+/// Mentions active integrations to a person who asked about runs while none is active.
 pub(in crate::command) fn mention(
     site: &WorkspaceConfig,
     err: &mut dyn Write,

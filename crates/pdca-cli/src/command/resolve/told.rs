@@ -1,4 +1,4 @@
-//! What came of conflicts, for a person and for a script.
+//! The report about conflicts, as text and JSON.
 
 use std::io::Write;
 
@@ -12,29 +12,28 @@ use crate::failure::Failure;
 use crate::report::Report;
 use crate::style::printable;
 
-/// What scripts get of one conflict.
+/// The JSON of one conflict.
 #[derive(Debug, Serialize)]
 pub(in crate::command) struct Row {
     id: String,
     /// `resolved`, `skipped`, `failed`, `blocked_conflict`, `later`, `waits`, `nothing`, `busy` or `due`.
     outcome: &'static str,
-    /// How often the resolver was asked.
+    /// The number of attempts so far.
     attempts: u32,
-    /// How often it may be.
+    /// The most attempts.
     of: u32,
-    /// What conflicts with what.
+    /// The conflicting paths and bundles.
     conflict: Option<String>,
-    /// In words.
+    /// One sentence.
     text: String,
-    /// When the next attempt may be.
+    /// The time of the next attempt.
     due: Option<String>,
-    /// What there is to read about the last attempt.
+    /// The log of the last attempt.
     log: Option<String>,
     /// The state of the bundle after Check.
     state: Option<&'static str>,
 }
 
-/// What became of the conflicts.
 #[derive(Serialize)]
 pub(super) struct ResolveReport {
     pub(super) dry_run: bool,
@@ -54,12 +53,12 @@ impl Report for ResolveReport {
     }
 }
 
-/// The same as part of what an integration tells.
+/// Returns the rows for the report of an integration.
 pub(in crate::command) fn rows<'i>(items: impl IntoIterator<Item = &'i Item>) -> Vec<Row> {
     items.into_iter().map(row).collect()
 }
 
-/// One line each, for a person.
+/// Writes one line per conflict.
 pub(in crate::command) fn lines(
     cx: &Context<'_>,
     items: &[Item],
@@ -195,7 +194,7 @@ fn next(item: &Item) -> Option<String> {
     }
 }
 
-/// How the command ends: a conflict that stays is graver than one that a person signs off.
+/// Returns the exit code: a remaining conflict is worse than one that waits for a sign-off.
 pub(super) fn exit(items: &[Item]) -> Exit {
     let code = |item: &Item| match item.told.came {
         ConflictOutcome::Due

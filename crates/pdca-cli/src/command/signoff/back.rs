@@ -1,4 +1,4 @@
-//! An acceptance is taken back: the change goes back to Do or Plan, or is given up.
+//! Takes an acceptance back: the change goes back to Do or Plan, or is discontinued.
 
 use std::io::Write;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::session;
 use super::super::integrate::unknown;
 use super::{Decided, refusal, summary_text};
 
-/// How long another decision about accepted changes may take. An integration takes longer.
+/// The longest wait for another decision about accepted changes. An integration takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Who is named where an integration sends its culprit back by itself.
+/// The name of the decision maker if an integration sends a culprit back.
 const BY_ITSELF: &str = "pdca";
 
-/// Takes the acceptance of a change back that has not landed. Whoever calls this holds the bundle.
+/// Takes back the acceptance of a change that has not landed. The caller holds the bundle.
 pub(crate) fn take_back(
     cx: &Context<'_>,
     bundle: &Bundle,
@@ -105,12 +105,12 @@ pub(crate) fn take_back(
 struct TakenBack {
     #[serde(flatten)]
     decided: Decided,
-    /// Why an integration held it.
+    /// The reason an integration held it.
     held: Option<&'static str>,
     partners: Vec<BundleId>,
-    /// The staging branches that still have it.
+    /// The staging branches that still contain it.
     staged: Vec<String>,
-    /// What the next attempt is told.
+    /// The facts for the next attempt.
     facts: Vec<String>,
     next: Option<String>,
 }
@@ -130,7 +130,7 @@ impl Report for TakenBack {
     }
 }
 
-/// A culprit that an integration sent back by itself.
+/// A culprit that an integration sent back.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReturnedRow {
     pub(crate) id: BundleId,
@@ -138,8 +138,8 @@ pub(crate) struct ReturnedRow {
     pub(crate) next: String,
 }
 
-/// Sends changes back that an integration held because they are red or conflict. What was sent back often
-/// enough stays held, and so does what somebody has. Whoever calls this holds the landings.
+/// Sends back changes that an integration held because they are red or conflict. A change that was sent back too often
+/// stays held, and so does one that another process holds. The caller holds the landings.
 pub(crate) fn return_culprits<'h>(
     cx: &Context<'_>,
     site: &WorkspaceConfig,
@@ -179,7 +179,7 @@ pub(crate) fn return_culprits<'h>(
                 archived: format!("iteration-v{number}"),
                 next: cx.typed(&format!("pdca run {id}")),
             }),
-            // Somebody went on with it meanwhile.
+            // The bundle was continued meanwhile.
             Err(ReturnError::NotAccepted { .. } | ReturnError::Landed { .. }) => {}
             Err(error) => return Err(explain(&error, &bundle)),
         }
@@ -187,7 +187,7 @@ pub(crate) fn return_culprits<'h>(
     Ok(returned)
 }
 
-/// Why an acceptance was not taken back.
+/// Explains why an acceptance was not taken back.
 fn explain(error: &ReturnError, bundle: &Bundle) -> Failure {
     let id = bundle.id();
     let failure = Failure::from_error(Exit::Usage, error).at(Place::file(bundle.dir()));

@@ -1,4 +1,4 @@
-//! The boxes of §6: shown with their numbers, ticked one by one.
+//! The items of §6: shown with their numbers, ticked one by one.
 
 use std::io::Write;
 
@@ -12,17 +12,17 @@ use crate::failure::{Failure, Place};
 use crate::report::{Report, Response};
 use crate::style::printable;
 
-/// The boxes of §6.
+/// The items of §6.
 #[derive(Serialize)]
 struct Boxes {
     id: BundleId,
     open: Vec<String>,
     cleared: Vec<String>,
-    /// The number of the question that is asked every time, where it is open.
+    /// The number of the standing question, if it is open.
     standing: Option<usize>,
 }
 
-/// Shows what is open and what is cleared.
+/// Shows open and cleared items.
 pub(super) fn show(snapshot: &Snapshot) -> Result<Response, Failure> {
     let Some(summary) = &snapshot.summary else {
         return Err(Failure::usage(format!("{} has no summary yet", snapshot.id))
@@ -55,17 +55,17 @@ impl Report for Boxes {
     }
 }
 
-/// The boxes that were ticked, or would be.
+/// The items that were ticked, or would be.
 #[derive(Serialize)]
 struct ClearReport {
     dry_run: bool,
     id: BundleId,
     cleared: Vec<String>,
-    /// How many are still open.
+    /// The number of items still open.
     left: usize,
 }
 
-/// Ticks the boxes of these numbers, as `show` gives them.
+/// Ticks the items of these numbers, as `show` gives them.
 pub(super) fn clear(
     cx: &Context<'_>,
     bundle: &Bundle,
@@ -113,7 +113,7 @@ impl Report for ClearReport {
     }
 }
 
-/// The places in the list of open items, from 0, in order, each once.
+/// Returns the chosen indexes into the open items, sorted and unique.
 fn chosen(items: &[String], open: usize, bundle: &Bundle) -> Result<Vec<usize>, Failure> {
     let show = format!("`pdca signoff {} show` lists the boxes with their numbers", bundle.id());
     if open == 0 {
@@ -141,9 +141,9 @@ fn chosen(items: &[String], open: usize, bundle: &Bundle) -> Result<Vec<usize>, 
     Ok(chosen)
 }
 
-/// The text with these boxes ticked; `None` where that would change anything else.
+/// Returns the text with these items ticked; `None` if that would change anything else.
 ///
-/// The reader decides what a box is, so it is asked again afterwards: exactly the chosen ones must have become cleared,
+/// The result is parsed again, because the parser decides what an item is: exactly the chosen ones must have become cleared,
 /// and nothing may be signed by it.
 fn tick(summary: &Summary, chosen: &[usize], note: Option<&str>) -> Option<String> {
     let text = summary.text();

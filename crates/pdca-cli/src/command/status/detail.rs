@@ -1,4 +1,4 @@
-//! `pdca status <id>`: all about one bundle.
+//! `pdca status <id>`: everything about one bundle.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ use crate::style::{one_line, printable};
 
 use super::{Row, paint};
 
-/// `status <id> --json`.
+/// The JSON of `status <id>`.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
@@ -29,7 +29,7 @@ struct Document<'a> {
     gates: Option<&'a GateReport>,
     needs_human: Option<NeedsHuman>,
     signoff: Option<Signoff>,
-    /// What publishing left outside; none where nothing was ever published.
+    /// The recorded publication, if there is one.
     published: Option<&'a Published>,
     artifacts: Vec<&'static str>,
     problems: Vec<ProblemRow>,
@@ -57,7 +57,7 @@ struct Signoff {
     note: Option<String>,
 }
 
-/// What `publish.json` says was seen.
+/// The contents of `publish.json`.
 #[derive(Serialize)]
 struct Published {
     url: Option<String>,
@@ -72,7 +72,7 @@ struct ProblemRow {
     what: String,
 }
 
-/// All about one bundle.
+/// Reports everything about one bundle.
 pub(super) fn look(cx: &Context<'_>, bundle: &Bundle) -> Result<Response, Failure> {
     let snapshot = bundle.load()?;
     let overview = Overview::load_at_work(cx)?;
@@ -133,7 +133,7 @@ impl Report for BundleReport {
     }
 }
 
-/// What is out, as far as the record is one that was written here.
+/// Reads the record of publishing; `None` if another program wrote it.
 fn published(bundle: &Bundle) -> Option<Published> {
     let record = PublishRecord::parse(&bundle.read(Artifact::Publish).ok()??).ok()?;
     let (remote, branch) = record.branch.map(|branch| (branch.remote, branch.name)).unzip();
@@ -268,7 +268,7 @@ fn gates(cx: &Context<'_>, report: &GateReport, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// The findings first; the question that is asked every time stands apart.
+/// Prints findings first, and the standing question separately.
 fn needs_human(cx: &Context<'_>, summary: &Summary, out: &mut dyn Write) -> Result<(), Failure> {
     let open = open_texts(summary);
     let cleared = summary.cleared_items().len();
@@ -311,7 +311,7 @@ fn problems(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// What can be typed now.
+/// Prints the commands for a decision.
 fn decisions(cx: &Context<'_>, snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), Failure> {
     let id = &snapshot.id;
     let open = snapshot.summary.as_ref().is_some_and(|summary| !summary.open_items().is_empty());

@@ -1,4 +1,4 @@
-//! What the scheduler has to say about one bundle: the edge, the holder, since when.
+//! The scheduler's view of one bundle: its dependencies, its rivals, and the time it waits.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::failure::Failure;
 use crate::overview::{Overview, ago, timestamp};
 use crate::session;
 
-/// How many rivals that are not in work are named.
+/// The most idle rivals that are named.
 const NAMED: usize = 5;
 
-/// What the plan says about a bundle, as scripts get it.
+/// The JSON of the scheduler's view.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Schedule {
     /// `ready`, `waits`, `held`, `yields`, `in_flight`, `halted`, `failed`, `complete`, `ended`,
-    /// `left_alone` where a batch does not start it, or `rejected` where the batch has no plan.
+    /// `left_alone` if a batch does not start it, or `rejected` if the batch has no plan.
     status: &'static str,
-    /// How many bundles that are ready are before it.
+    /// The number of ready bundles before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<usize>,
     waits_on: Vec<WaitsOn>,
@@ -36,10 +36,10 @@ pub(super) struct Schedule {
     problems: Vec<String>,
     #[serde(skip)]
     said: Vec<String>,
-    /// Where each prerequisite is declared.
+    /// The position of each dependency's declaration.
     #[serde(skip)]
     places: BTreeMap<BundleId, String>,
-    /// How the prerequisites that are in work are.
+    /// The activity of dependencies in flight.
     #[serde(skip)]
     working: BTreeMap<BundleId, String>,
     #[serde(skip)]
@@ -50,7 +50,7 @@ pub(super) struct Schedule {
 struct WaitsOn {
     id: BundleId,
     status: &'static str,
-    /// `built`, `accepted` or `landed`: how far it must be.
+    /// The state it must reach: `built`, `accepted` or `landed`.
     awaits: &'static str,
     file: String,
     line: usize,
@@ -63,7 +63,7 @@ struct HeldBy {
     id: BundleId,
     rule: &'static str,
     witness: Option<String>,
-    /// `accepted` or `landed` where its result is waited for; none while it is in work.
+    /// `accepted` or `landed` if its result is awaited; null while it is in flight.
     until: Option<&'static str>,
     #[serde(flatten)]
     at_work: Option<Worker>,
@@ -84,7 +84,7 @@ impl Worker {
 }
 
 impl Schedule {
-    /// Puts the frontier together from what lies on disk: the briefs, and who is at work.
+    /// Rebuilds the frontier from disk: the briefs, and the bundles in flight.
     pub(super) fn load(
         cx: &Context<'_>,
         id: &BundleId,
@@ -120,33 +120,32 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// Where a prerequisite is declared, in parentheses.
+    /// Returns the position of a dependency's declaration, in parentheses.
     pub(super) fn place(&self, on: &BundleId) -> &str {
         self.places.get(on).map_or("", String::as_str)
     }
 
-    /// That a prerequisite is in work, where it is.
+    /// Returns the activity of a dependency, if it is in flight.
     pub(super) fn working(&self, on: &BundleId) -> &str {
         self.working.get(on).map_or("", String::as_str)
     }
 
-    /// The sentences for people.
     pub(super) fn sentences(&self) -> &[String] {
         &self.said
     }
 
-    /// Whether it could start now.
+    /// Returns whether it could start now.
     pub(super) fn may_start(&self) -> bool {
         !matches!(self.status, "waits" | "held" | "yields" | "in_flight" | "left_alone")
             && !self.driver
     }
 
-    /// Whether a batch does not start it.
+    /// Returns whether a batch does not start it.
     pub(super) fn is_left_alone(&self) -> bool {
         self.status == "left_alone"
     }
 
-    /// A bundle that a batch does not start.
+    /// Makes the view of a bundle that a batch does not start.
     fn left_alone(plan: &Plan, id: &BundleId, cx: &Context<'_>) -> Self {
         let own: Vec<&Problem> =
             plan.left_alone().iter().filter(|problem| problem.id() == id).collect();
@@ -157,7 +156,6 @@ impl Schedule {
         Self { status: "left_alone", problems, said, ..Self::default() }
     }
 
-    /// Whether a driver is at work.
     pub(super) fn has_driver(&self) -> bool {
         self.driver
     }
@@ -182,14 +180,14 @@ impl Schedule {
     }
 }
 
-/// A problem with where to mend it.
+/// Renders a problem with its position.
 fn sentence(problem: &Problem, cx: &Context<'_>) -> String {
     let told = explained(problem, cx);
     let at = told.place.map_or_else(String::new, |at| at.show(&cx.ambient.cwd));
     format!("{} ({at})", told.what)
 }
 
-/// Whether a problem is not said already: what a bundle waits for is, with the states of those.
+/// Returns whether a problem is worth a sentence: unmet dependencies are reported with their states already.
 fn is_news(problem: &Problem) -> bool {
     match problem {
         Problem::BadGlob { .. } | Problem::NoSuchRival { .. } | Problem::Unreadable { .. } => true,
@@ -216,7 +214,7 @@ fn concerns(problem: &Problem, bundle: &BundleId) -> bool {
     }
 }
 
-/// What the planning groups say about a bundle: who of its group comes before it.
+/// Describes the members of the planning group that come before a bundle.
 fn in_group(kept: &Kept, id: &BundleId, batch: &Batch) -> Option<String> {
     let group = kept.file.group_of(id)?;
     let has_work = |other: &&BundleId| {
@@ -231,7 +229,7 @@ fn in_group(kept: &Kept, id: &BundleId, batch: &Batch) -> Option<String> {
     })
 }
 
-/// Who is at work on which bundle of the batch.
+/// The processes that work on bundles of the batch.
 struct Works<'a> {
     cx: &'a Context<'a>,
     at: BTreeMap<BundleId, AtWork>,
@@ -241,7 +239,7 @@ struct Works<'a> {
 impl<'a> Works<'a> {
     fn load(site: &WorkspaceConfig, batch: &Batch, id: &BundleId, cx: &'a Context<'a>) -> Self {
         let driver = site.locks().driver_at_work().ok().flatten().is_some();
-        // Without a driver nobody is at work on the others, but a person may have this one.
+        // Without a driver nothing works on the others, but a person may hold this one.
         let looked = batch.items.iter().map(|item| &item.id).filter(|other| driver || *other == id);
         let at = looked
             .filter_map(|id| Some((id.clone(), site.locks().at_work_on(id).ok()??)))
@@ -276,7 +274,7 @@ impl<'a> Works<'a> {
                 Some(at) => format!("it is in work{}", self.worker(at)),
                 None => "it is in work".to_owned(),
             }),
-            // What a person has to do is said by the state.
+            // The state says what a person has to do.
             Why::Halted | Why::Failed | Why::Complete | Why::Ended => {}
         }
         if !matches!(why, Why::InFlight)
@@ -288,13 +286,13 @@ impl<'a> Works<'a> {
         schedule
     }
 
-    /// A frontier in which everything that is in work was started, the longest first.
+    /// Makes a frontier in which everything in flight was started, the longest first.
     fn replay<'p>(&self, plan: &'p Plan) -> Frontier<'p> {
         let mut frontier = Frontier::new(plan);
         let mut started: Vec<(&BundleId, &AtWork)> = self.at.iter().collect();
         started.sort_by_key(|(id, at)| (at.since, *id));
         for (id, _) in started {
-            // One that a person has, or whose declarations changed meanwhile, starts nothing here.
+            // Fails for a bundle that a person holds, or whose declarations changed meanwhile.
             drop(frontier.start_first(id));
         }
         frontier
@@ -341,7 +339,7 @@ impl<'a> Works<'a> {
         }
     }
 
-    /// ` in lane 2 for 3 min (process 12)`.
+    /// Renders ` in lane 2 for 3 min (process 12)`.
     fn worker(&self, at: &AtWork) -> String {
         let lane = at.lane.map_or_else(String::new, |lane| format!(" in lane {lane}"));
         let now = self.cx.ambient.now();
@@ -363,7 +361,7 @@ impl<'a> Works<'a> {
         }
     }
 
-    /// Rivals that are not in work and have work left: it will never run beside them either.
+    /// Describes idle rivals with work left, beside which it will not run either.
     fn others(&self, plan: &Plan, id: &BundleId, overview: &Overview, why: &Why) -> Vec<String> {
         let is_left = match why {
             Why::Ready { .. } | Why::Waits { .. } | Why::Held { .. } | Why::Yields { .. } => true,
@@ -379,7 +377,7 @@ impl<'a> Works<'a> {
         let mut more = 0;
         for (other, rivalry) in plan.rivals_of(id) {
             let Some(state) = states.get(other) else { continue };
-            // A declared conflict is said with the state of the bundle already.
+            // A declared conflict is already reported with the state.
             let Rivalry::Overlap { witness, .. } = &rivalry else { continue };
             if self.at.contains_key(other) {
                 continue;
