@@ -1,4 +1,4 @@
-//! What the end-to-end suites share: a workspace with a real repository, and the real binary.
+//! Fixtures of the end-to-end suites: a workspace with a real repository, and the real binary.
 //!
 //! The suites are in `tests/tests/`. Leaves are shell scripts that append a line to a file when they
 //! run, so that a test can count how often.
@@ -22,18 +22,16 @@ mod oracle;
 
 pub use oracle::{Before, cast};
 
-/// How long something may take that must come to an end. It bounds a test that hangs and says nothing
+/// The longest time for something that must end. It bounds a test that hangs, and says nothing
 /// about speed: a busy disk takes many seconds for one sync.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What a command printed and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub struct Ran {
     /// The exit code, or 128 and the signal.
     pub code: i32,
-    /// Standard output.
     pub out: String,
-    /// Standard error.
     pub err: String,
 }
 
@@ -56,11 +54,10 @@ impl Ran {
 /// A workspace with one target, and the binary.
 #[derive(Debug)]
 pub struct Scene {
-    /// The workspace.
     pub workspace: Workspace,
     /// The user's own checkout of the target.
     pub repo: Repo,
-    /// Whatever the suite adds to every call.
+    /// Arguments that the suite adds to every call.
     env: BTreeMap<String, String>,
 }
 
@@ -187,7 +184,7 @@ impl Scene {
         self.pdca(&["signoff", id, "accept"]).expect(0);
     }
 
-    /// How often leaves were called, one line per call.
+    /// Returns the leaf calls, one line each.
     pub fn calls(&self) -> Vec<String> {
         self.lines("calls/log")
     }
@@ -259,7 +256,7 @@ impl Started {
         rustix::process::Pid::from_child(&self.0)
     }
 
-    /// Whether it stands still.
+    /// Returns whether the process is stopped.
     pub fn is_stopped(&self) -> bool {
         let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
         let stat = fs_err::read_to_string(stat).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! What has to hold after every fault, whatever it was.
+//! Invariants that must hold after every fault.
 
 use std::collections::BTreeSet;
 
 use crate::Scene;
 
-/// How a scene was before something happened to it.
+/// The state of a scene before something happened to it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Before {
     user: User,
     files: BTreeSet<String>,
 }
 
-/// What is the user's own: files, index, branch, and where every branch is.
+/// The user's own state: files, index, current branch, and all branches.
 #[derive(Debug, PartialEq, Eq)]
 struct User {
     index: Vec<u8>,
@@ -21,7 +21,7 @@ struct User {
 }
 
 impl Scene {
-    /// How the scene is now.
+    /// Records the present state of the scene.
     pub fn before(&self) -> Before {
         Before { user: self.user(), files: self.results().into_keys().collect() }
     }
@@ -107,7 +107,7 @@ echo "$1" > "file-$1.txt"
         scene
     }
 
-    /// Whether the builder of a bundle is up.
+    /// Returns whether the builder of a bundle is running.
     pub fn is_at(id: &'static str) -> impl Fn(&Scene) -> bool {
         move |scene| scene.workspace.says(format!("calls/at-{id}"))
     }

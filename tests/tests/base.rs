@@ -41,7 +41,7 @@ fn commit_to_main(scene: &Scene, file: &str, text: Option<&str>) {
     scene.repo.git(&["update-ref", "refs/heads/main", &new]);
 }
 
-/// How often the branch was gated by itself.
+/// The number of times that the branch was gated alone.
 fn gated(scene: &Scene) -> usize {
     let text = fs_err::read_to_string(scene.workspace.path().join("calls/gated"));
     text.unwrap_or_default().lines().filter(|line| *line == "base").count()

@@ -33,7 +33,7 @@ scope = "bundle"
 cmd = 'echo "gate C4" >> "$PDCA_WORKSPACE/calls/log"; grep -q bonjour greeting.txt && echo "gate C4" >> "$PDCA_WORKSPACE/calls/ended"'
 "#;
 
-/// What must be the same however often the driver died on the way.
+/// The state that must not depend on how often the driver died.
 #[derive(Debug, PartialEq)]
 struct End {
     files: BTreeMap<String, String>,

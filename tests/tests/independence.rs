@@ -11,7 +11,7 @@ echo "the builder's secret" > "$PDCA_BUNDLE/build-notes.md"
 const TABLE: &str =
     r"printf '| Item | Verdict | Basis |\n|---|---|---|\n| C1 Spec | PASS | %s |\n'";
 
-/// Whether this host can enforce anything; the tests then insist that it does.
+/// Returns whether this host has a sandbox; then the tests require it.
 fn enforced() -> bool {
     matches!(wall_support(), SandboxKind::Landlock { .. } | SandboxKind::Bwrap { .. })
 }

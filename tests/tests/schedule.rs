@@ -1,4 +1,4 @@
-//! What may start, as the real binary decides it: names, what is awaited, what is left alone.
+//! Scheduling by the real binary: names, awaited states, bundles left alone.
 
 use pdca_e2e::Scene;
 

@@ -45,7 +45,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// What must be the same however often the driver died on the way.
+/// The state that must not depend on how often the driver died.
 #[derive(Debug)]
 struct End {
     files: BTreeMap<String, String>,
@@ -123,7 +123,7 @@ fn check_calls(scene: &Scene, deaths: usize, at: &str) {
     assert!(calls.values().all(|count| *count <= 1 + deaths), "killed at {at}: {calls:?}");
 }
 
-/// How often each command was killed, and did not come through.
+/// The number of kills per command, and of commands that did not finish.
 #[derive(Debug, Default)]
 struct Visited {
     batch: AtomicU64,
@@ -132,7 +132,7 @@ struct Visited {
     cleanup: AtomicU64,
 }
 
-/// How it is when all is landed and cleaned up.
+/// The state when everything has landed and is cleaned up.
 #[derive(Debug, PartialEq, Eq)]
 struct Landed {
     tree: String,
@@ -206,7 +206,7 @@ fn landed(scene: &Scene) -> Landed {
     }
 }
 
-/// What was sealed can be reached from a ref, each of them once.
+/// Every sealed change can be reached from a ref, each once.
 #[track_caller]
 fn check_seals(scene: &Scene, at: &str) {
     for id in IDS {
@@ -313,7 +313,7 @@ echo "$1" > "file-$1.txt"
     scene
 }
 
-/// What everything comes to in the end.
+/// Returns the final state of everything.
 #[derive(Debug, PartialEq, Eq)]
 struct Stacked {
     log: String,

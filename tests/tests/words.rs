@@ -1,4 +1,4 @@
-//! What people type: both spellings, the demo, and the first steps of a newcomer.
+//! Command lines as people type them: both spellings, the demo, and the first steps of a newcomer.
 
 use pdca_e2e::Scene;
 

@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: measurements side by side, in the same run, asserting nothing.
+//! `cargo xtask bench`: measurements side by side, in the same run, without assertions.
 //!
-//! A time alone says more about the machine than about the program, so each one stands beside a
-//! floor that was measured in the same minute: a plain walk over the same files, the start of
+//! A time alone depends more on the machine than on the program, so each stands beside a
+//! floor measured in the same minute: a plain walk over the same files, the start of
 //! `/bin/true`, as many starts of a shell as a batch has gates.
 
 mod base;
@@ -49,13 +49,13 @@ enum What {
 /// Asserts nothing: the exit code is 0 whatever the numbers are.
 #[derive(clap::Args, Debug)]
 struct StatusArgs {
-    /// How many bundles `status` reads
+    /// The number of bundles that `status` reads
     #[arg(long, default_value_t = 10_000)]
     bundles: u32,
-    /// How many trivial bundles the batch drives
+    /// The number of trivial bundles in the batch
     #[arg(long, default_value_t = 1_000)]
     batch: u32,
-    /// How often each short measurement is repeated; the median counts
+    /// Repeat each short measurement this often; the median counts
     #[arg(long, default_value_t = 9)]
     repeat: usize,
     /// Measure this binary and build none
@@ -102,7 +102,7 @@ fn measure_status(args: &StatusArgs, root: &Utf8Path) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Says so where other work on this machine makes the wall times worse than they are.
+/// Warns if other work on this machine makes the wall times worse.
 fn note_load() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if let Ok(text) = fs_err::read_to_string("/proc/loadavg")
@@ -142,7 +142,7 @@ fn status(
     for round in 0..=args.repeat {
         let walked = walk(&results)?;
         let ran = pdca(binary, &["status"], workspace, Memory::NotSampled, &[0])?;
-        // The first round fills the page cache and counts for neither.
+        // The first round fills the page cache and is not counted.
         if round > 0 {
             walks.push(walked);
             runs.push(ran.wall);
@@ -192,7 +192,7 @@ fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<V
         "[[gates.checks]]\nid = \"C4-true\"\ntier = \"C4\"\nlabel = \"nothing\"\ncmd = \"true\"\n",
     )?;
     bundles::write_planned(&results, args.batch)?;
-    // Each bundle stops where a person signs off, which is exit code 3.
+    // Each bundle stops at its sign-off, which is exit code 3.
     let run = pdca(binary, &["batch"], workspace, Memory::Sampled, &[0, 3])?;
     require_all_awaiting_signoff(&results, args.batch)?;
     let start = Instant::now();
@@ -226,8 +226,8 @@ fn batch(args: &StatusArgs, binary: &Utf8Path, workspace: &Utf8Path) -> Result<V
     ])
 }
 
-/// What putting one file in place costs here and now: write, sync, rename, sync the directory.
-/// A batch does this several times per bundle, so its wall time is never below a few of these.
+/// Measures a durable replacement of one file: write, sync, rename, sync the directory.
+/// A batch does this several times per bundle, which bounds its wall time from below.
 fn durable_replacement(path: &Utf8Path) -> Result<Duration, Stopped> {
     let mut times = Vec::new();
     for _ in 0..50 {
@@ -238,7 +238,7 @@ fn durable_replacement(path: &Utf8Path) -> Result<Duration, Stopped> {
     Ok(median(&times))
 }
 
-/// A batch that did not do the work has no time worth telling.
+/// Returns an error unless all bundles are at their sign-off; otherwise the time is meaningless.
 fn require_all_awaiting_signoff(results: &Utf8Path, count: u32) -> Result<(), Stopped> {
     let root = pdca_state::BundleRoot::new(results.to_owned());
     let arrived = pdca_state::survey(&root)?
@@ -255,7 +255,7 @@ fn require_all_awaiting_signoff(results: &Utf8Path, count: u32) -> Result<(), St
     Err(format!("only {arrived} of {count} bundles reached the sign-off").into())
 }
 
-/// Runs the binary in `dir`; an exit code that is not among `codes` voids the measurement.
+/// Runs the binary in `dir`; an exit code that is not in `codes` voids the measurement.
 fn pdca(
     binary: &Utf8Path,
     args: &[&str],
@@ -271,7 +271,7 @@ fn pdca(
     }
 }
 
-/// Lists every directory below `root`, asks for the metadata of every file, and reads none.
+/// Lists every directory below `root` and stats every file, without reading any.
 fn walk(root: &Utf8Path) -> Result<Duration, Stopped> {
     let start = Instant::now();
     let mut directories = vec![root.to_owned()];

@@ -23,8 +23,8 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// One step, in the order in which they run: the quick ones first, but for tidy, which is
-/// quickest and reads best as the last word.
+/// The steps in order, the quick ones first, except for tidy, which is
+/// quickest but most readable as the last output.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Fmt,
@@ -65,7 +65,7 @@ impl Step {
         }
     }
 
-    /// The command lines of this step here: `cargo nextest` runs the tests where it is installed, but no doc tests.
+    /// Returns the command lines of this step: `cargo nextest` runs the tests if it is installed, but no doc tests.
     fn command_lines(self, has_nextest: bool) -> Vec<&'static str> {
         if self == Step::Tests && has_nextest {
             vec!["cargo nextest run --workspace", "cargo test --workspace --doc"]
@@ -74,19 +74,19 @@ impl Step {
         }
     }
 
-    /// The command line a developer would type for this step alone.
+    /// Returns the command line a developer would type for this step alone.
     fn command_line(self) -> &'static str {
         match self {
             Step::Fmt => "cargo fmt --all --check",
             Step::Clippy => "cargo clippy --workspace --all-targets -- -D warnings",
-            // Doc tests are part of this one.
+            // Includes doc tests.
             Step::Tests => "cargo test --workspace",
             Step::Rustdoc => "cargo doc --workspace --no-deps",
             Step::Tidy => "cargo xtask tidy",
             Step::FaultMatrix => "cargo xtask fault-matrix",
             Step::Walls => "cargo xtask walls",
-            // Without `--no-verify` each package is built once more from its archive; a working
-            // tree with changes is what a developer has.
+            // Without `--no-verify` each package would be built again from its archive; `--allow-dirty`, because a developer's working
+            // tree has changes.
             Step::Package => {
                 "cargo package -p pdca-state -p pdca-process -p pdca-dag -p pdca-lanes --no-verify --allow-dirty"
             }
@@ -108,7 +108,7 @@ impl Step {
         }
     }
 
-    /// The toolchain component a step needs beyond cargo and rustc, with its probe.
+    /// Returns the toolchain component that a step needs beyond cargo and rustc, with its probe.
     fn component(self) -> Option<(&'static str, [&'static str; 2])> {
         match self {
             Step::Fmt => Some(("rustfmt", ["fmt", "--version"])),
@@ -124,7 +124,7 @@ impl Step {
     }
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     step: Step,
@@ -157,7 +157,7 @@ fn shown(step: Step) -> String {
     words.join(" ")
 }
 
-/// Says at the start, not after a long build, that a tool is missing.
+/// Reports a missing tool at the start rather than after a long build.
 fn require_components(steps: &[Step], root: &Utf8Path) -> Result<(), Stopped> {
     for step in steps {
         if let Some((component, probe)) = step.component()

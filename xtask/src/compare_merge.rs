@@ -1,9 +1,9 @@
 //! `cargo xtask compare-merge`: three ways to merge, over the history of a real repository.
 //!
-//! Every commit is brought to the parent of its parent, and every merge is made once more: by the
-//! merge that `pdca` uses (git's, in the object store), by gix's, and, for a part of them, by
-//! `git cherry-pick` and `git merge` themselves in a checkout. The first and the last must be the
-//! same, commit for commit and tree for tree; how often gix differs is only counted. Nothing is
+//! Every commit is picked onto the parent of its parent, and every merge is repeated: by the
+//! merge that `pdca` uses (git's, in the object store), by gix's, and, for some of them, by
+//! `git cherry-pick` and `git merge` themselves in a checkout. The first and the last must be
+//! identical, commit for commit and tree for tree; differences of gix are only counted. Nothing is
 //! written to the repository: everything happens in a clone that borrows its objects.
 
 mod git;
@@ -22,18 +22,18 @@ use crate::{Outcome, Stopped};
 pub(crate) struct Args {
     /// The repository; only read
     path: Utf8PathBuf,
-    /// How many picks and how many merges to compare, newest first
+    /// Compare this many picks and this many merges, newest first
     #[arg(long, default_value_t = 1000)]
     limit: usize,
-    /// How many of each to make with `git cherry-pick` and `git merge` in a checkout as well
+    /// Also make this many of each with `git cherry-pick` and `git merge` in a checkout
     #[arg(long, default_value_t = 50)]
     checked: usize,
 }
 
-/// One thing to merge.
+/// One merge to compare.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Case {
-    /// What `commit` changed, on the parent of its parent.
+    /// The change of `commit`, on the parent of its parent.
     Pick { commit: ObjectId, onto: ObjectId },
     /// The two parents of a merge.
     Merge { ours: ObjectId, theirs: ObjectId },
@@ -48,7 +48,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of it: a tree, or none where it is not clean.
+/// The resulting tree, or `None` after a conflict.
 type Verdict = Option<ObjectId>;
 
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ fn compare(
     let mut engine = Engine::new(store, Drivers::default());
     let mut gix = gix_merge::Gix::open(store.path())?;
     let mut tally = Tally::default();
-    // Spread over all of the history, not only over its newest part.
+    // Spread over the whole history, not only its newest part.
     let every = cases.len().div_ceil(checked.max(1)).max(1);
     for (number, case) in cases.iter().enumerate() {
         let start = Instant::now();

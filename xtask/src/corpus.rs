@@ -1,7 +1,7 @@
-//! `cargo xtask corpus PATH`: does `pdca-state` read a collection of bundles as it should?
+//! `cargo xtask corpus PATH`: compares how `pdca-state` reads a collection of bundles with expectations.
 //!
-//! A collection is a directory with bundles in `results/` and `unsigned/` and, in `expected/`, what
-//! a correct reader says about them. What this program reads is brought into the shape of the
+//! A collection is a directory with bundles in `results/` and `unsigned/` and the
+//! expected readings in `expected/`. The readings are brought into the shape of the
 //! expected files and compared value by value, so a difference names the file, the bundle and
 //! the field.
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     path: Utf8PathBuf,
 }
 
-/// What a collection expects, in the order of the report.
+/// The expected files, in the order of the report.
 const FILES: [&str; 6] = [
     "states.tsv",
     "briefs.json",
@@ -77,7 +77,7 @@ fn compare_all(collection: &Utf8Path) -> Result<Vec<Comparison>, Stopped> {
     Ok(comparisons)
 }
 
-/// An expected file as one value. Tables of two columns are a mapping, or, where the order
+/// Parses an expected file. Tables of two columns are a mapping, or, if the order
 /// counts, a list of pairs.
 fn parse(file: &str, text: &str) -> Result<Value, serde_json::Error> {
     let pairs = || text.lines().filter_map(|line| line.split_once('\t'));

@@ -1,8 +1,8 @@
-//! `cargo xtask fault-matrix`: every fault the software is held to, with the tests that show it.
+//! `cargo xtask fault-matrix`: all faults that the software must survive, with the tests that show it.
 //!
 //! A test carries the numbers of its rows at the front of its name: `a8_a9_what_it_shows`. The page
-//! is made from those names and from the list of rows, and from nothing else; so it cannot say that
-//! a row is held which no test carries.
+//! is made only from those names and the list of rows, so it cannot claim
+//! a row that no test carries.
 
 mod rows;
 
@@ -15,7 +15,7 @@ use crate::{Outcome, Stopped, page};
 
 pub(crate) use rows::{GROUPS, ROWS, Row};
 
-/// The page that is made.
+/// The generated page.
 const PAGE: &str = "docs/reference/fault-matrix.md";
 
 /// Compare the page of the fault matrix with the tests, or write it
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     Ok(if missing.is_empty() { settled } else { Outcome::Failed })
 }
 
-/// Every test that carries a row, in the order of files and lines.
+/// Returns every test that carries a row, in the order of files and lines.
 pub(crate) fn tests(files: &[SourceFile]) -> Vec<RowTest<'_>> {
     let sources = files.iter().filter(|file| file.path.extension() == Some("rs"));
     sources.flat_map(tests_of).collect()
@@ -79,7 +79,7 @@ fn tests_of(file: &SourceFile) -> Vec<RowTest<'_>> {
     tests
 }
 
-/// The numbers at the front of a name: each one letter and digits, followed by an underscore.
+/// Returns the numbers at the front of a name: each one letter and digits, followed by an underscore.
 fn numbers(name: &str) -> Vec<&str> {
     let is_row = |word: &&str| {
         let mut chars = word.chars();
@@ -90,12 +90,12 @@ fn numbers(name: &str) -> Vec<&str> {
             && digits.chars().all(|c| c.is_ascii_digit())
     };
     let mut words: Vec<&str> = name.split('_').collect();
-    // What the test shows follows the numbers; a name of numbers alone says nothing.
+    // A description has to follow the numbers.
     words.pop();
     words.into_iter().take_while(is_row).collect()
 }
 
-/// The rows that no test carries, and for which no reason is stated.
+/// Returns the rows that no test carries and that have no stated reason.
 pub(crate) fn missing(tests: &[RowTest<'_>]) -> Vec<&'static Row> {
     missing_of(ROWS, tests)
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask house`: counts what a reader notices about the source, beside the same counts of
-//! codebases that others hold up as models.
+//! `cargo xtask house`: counts style and size of the source, beside the same counts of
+//! model codebases.
 //!
 //! It is a thermometer. It fails nothing and has no threshold: a comment written to move a number
 //! is worse than none.
@@ -87,7 +87,7 @@ fn percent(part: usize, whole: usize) -> String {
     format!("{:.1} % ({part} of {whole})", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// Every Rust file of the workspace, relative to its root.
+/// Returns every Rust file of the workspace, relative to its root.
 pub(crate) fn sources(root: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
     let mut files = Vec::new();
     let mut pending: Vec<_> = ["crates", "xtask", "tests"].map(|top| root.join(top)).into();

@@ -19,7 +19,7 @@ use crate::{Outcome, Stopped};
 /// Those that are there already are left as they are; asking again completes what was interrupted.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many lanes, or `auto` for what the machine carries
+    /// The number of lanes, or `auto` for what the machine allows
     #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
     lanes: LaneCount,
     /// The repository: a checkout, a linked worktree or a bare repository
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Repositories of their own that borrow objects, or linked worktrees
     #[arg(long, default_value = "reference")]
     kind: KindArg,
-    /// Where the lanes are, `<repo>.lanes` beside the repository if not given
+    /// The directory of the lanes; `<repo>.lanes` beside the repository if not given
     #[arg(long, value_name = "DIR")]
     root: Option<Utf8PathBuf>,
     /// The branch, full ref or full commit id to check out; HEAD's branch if not given
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     Ok(Outcome::Passed)
 }
 
-/// How many lanes that comes to; what was not written as a number from 1 on is said.
+/// Returns the number of lanes, and prints the meaning of 0 and `auto`.
 fn count(asked: LaneCount, target: &Target, base: &str, root: &Utf8Path) -> u32 {
     match asked {
         LaneCount::Number(0) => {
@@ -108,7 +108,7 @@ fn count(asked: LaneCount, target: &Target, base: &str, root: &Utf8Path) -> u32 
     }
 }
 
-/// Whether it is written as an id, of either length.
+/// Returns whether a text is an object id, of either length.
 fn is_commit_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -124,10 +124,10 @@ fn line(lane: &Provisioned) -> String {
     format!("lane {} {how} at {short} {}", lane.slot, lane.path)
 }
 
-/// How far each lane is, on standard error.
+/// Prints the progress of each lane on standard error.
 #[derive(Default)]
 struct Progress {
-    /// The tenth part of each lane that was last told of.
+    /// The last reported tenth of each lane.
     told: Mutex<BTreeMap<u32, usize>>,
 }
 
@@ -150,17 +150,17 @@ impl Progress {
             ProvisionEvent::Ready(lane) => format!("lane {}: ready", lane.slot),
         };
         let mut out = std::io::stderr().lock();
-        // A line each for a log; at a terminal the same, because lanes interleave.
+        // One line each also on a terminal, because lanes interleave.
         let dim = if out.is_terminal() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-        // Nobody to tell is no reason to stop.
+        // A closed standard error must not stop the work.
         drop(writeln!(out, "{}{text}{}", dim.0, dim.1));
     }
 
-    /// Whether another tenth is done.
+    /// Returns whether another tenth is done.
     fn is_news(&self, slot: u32, done: usize, total: usize) -> bool {
         let tenth = done * 10 / total.max(1);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // Threads overtake one another; what was told is not taken back.
+        // Threads overtake one another, so an earlier tenth may arrive later.
         let news = told.get(&slot).is_none_or(|before| *before < tenth);
         if news {
             told.insert(slot, tenth);

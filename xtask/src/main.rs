@@ -1,8 +1,8 @@
 //! Developer tasks: `ci`, `tidy`, `corpus`, `compare-merge`, `bench`, `lanes-provision`, `fault-matrix`,
 //! `house`, `soak`, `replay`, `walls`, `schemas` and `properties`, run as `cargo xtask <task>`.
 //!
-//! `cargo xtask ci` is what has to be green before a change goes in. The other tasks are its
-//! parts, or measurements that assert nothing.
+//! `cargo xtask ci` has to be green before a change is merged. The other tasks are its
+//! parts, or measurements without assertions.
 
 #![expect(
     clippy::print_stdout,
@@ -56,18 +56,18 @@ enum Task {
     Properties(properties::Args),
 }
 
-/// How a task ended; an error that stopped it is apart from both.
+/// The result of a task; an error that stopped it is separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Passed,
     Failed,
 }
 
-/// A task that could not be carried out, whatever the cause.
+/// The error of a task that could not be carried out.
 type Stopped = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    // What is measured starts children under this very program.
+    // Benchmarks start children under this very program.
     pdca_process::maybe_supervise();
     let root = workspace_root();
     let outcome = match Cli::parse().task {
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The directory of the workspace manifest, fixed when this program was compiled.
+/// Returns the directory of the workspace manifest, fixed at compile time.
 fn workspace_root() -> Utf8PathBuf {
     Utf8Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

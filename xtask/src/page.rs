@@ -1,10 +1,10 @@
-//! Pages of the documentation that are made from something else, and must say what that says.
+//! Generated pages of the documentation.
 
 use camino::Utf8Path;
 
 use crate::{Outcome, Stopped};
 
-/// Whether the page is written or only compared.
+/// Write the page, or only compare it.
 // The commands that flatten this have a group `Args` of their own.
 #[derive(clap::Args, Debug, Default)]
 #[group(skip)]
@@ -17,21 +17,21 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// A page, as it has to be.
+/// A page with its required contents.
 pub(crate) struct Page<'a> {
-    /// Where it is, from the root.
+    /// Relative to the root.
     pub(crate) path: &'a str,
-    /// What it is made from, in words.
+    /// The source of the page, in words.
     pub(crate) source: &'a str,
-    /// The command of xtask that makes it.
+    /// The xtask command that generates it.
     pub(crate) command: &'a str,
     pub(crate) text: String,
-    /// What there is to say about it.
+    /// A summary for the output.
     pub(crate) sum: String,
 }
 
 impl Page<'_> {
-    /// Writes the page, or fails where what is there says something else.
+    /// Writes the page, or fails if the present one differs.
     pub(crate) fn settle(&self, args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
         let Self { path, source, command, text, sum } = self;
         let file = root.join(path);

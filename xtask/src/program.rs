@@ -1,13 +1,13 @@
-//! Starting a program whose output belongs to the developer.
+//! Starts a program whose output belongs to the developer.
 //!
-//! `pdca_process` supervises what a bundle runs: it captures, caps and cleans up. A build step
-//! wants the opposite, the terminal itself and the developer's own Ctrl-C, so it is started plainly.
+//! `pdca_process` supervises children of bundles: it captures, limits and cleans up. A build step
+//! needs the opposite, the terminal itself and the developer's own Ctrl-C, so it is started plainly.
 
 use std::process::{Command, Stdio};
 
 use camino::Utf8Path;
 
-/// A program that could not be started, or whose answer could not be used.
+/// A program that could not be started, or whose output could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
     #[error("cannot start `{program}`")]
@@ -16,7 +16,7 @@ pub(crate) enum ProgramError {
     Failed { line: String, stderr: String },
 }
 
-/// A command in `dir`, with no input. The caller decides where the output goes.
+/// Makes a command in `dir`, without input. The caller decides about its output.
 #[expect(
     clippy::disallowed_methods,
     reason = "a build step inherits the terminal, which a supervised child never does"
@@ -27,7 +27,7 @@ pub(crate) fn command(program: &str, args: &[&str], dir: &Utf8Path) -> Command {
     command
 }
 
-/// Runs to the end with the terminal's own output, and says whether the exit status was zero.
+/// Runs a program with the terminal's own output, and returns whether it succeeded.
 pub(crate) fn succeeds(
     program: &str,
     args: &[&str],
@@ -41,7 +41,7 @@ pub(crate) fn succeeds(
     Ok(status.success())
 }
 
-/// Runs to the end and returns the standard output of a program that must succeed.
+/// Runs a program that must succeed, and returns its standard output.
 pub(crate) fn output(
     program: &str,
     args: &[&str],

@@ -1,8 +1,8 @@
-//! `cargo xtask properties`: every property with many cases of a fresh draw.
+//! `cargo xtask properties`: runs every property with many cases of a fresh seed.
 //!
-//! The suite itself draws the same cases each time (`PROPTEST_RNG_SEED` in `.cargo/config.toml`): a
-//! test that is red says something about the change under test, and not about the day's luck. Luck
-//! has its place here instead, with the seed shown, so that what it finds is found again.
+//! The suite itself draws the same cases each time (`PROPTEST_RNG_SEED` in `.cargo/config.toml`), so that a
+//! red test is due to the change under test and not to chance. Chance
+//! has its place here, with the seed shown, so that a finding can be reproduced.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -44,16 +44,16 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     Ok(if passed { Outcome::Passed } else { Outcome::Failed })
 }
 
-/// A number that the standard library draws for each hash map.
+/// Returns a number that the standard library draws for each hash map.
 fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The names of the tests inside `proptest! { … }`.
+/// Returns the names of the tests inside `proptest! { … }`.
 fn properties(source: &str) -> Vec<String> {
     let mut names = Vec::new();
     for block in source.split("proptest! {").skip(1) {
-        // As rustfmt writes it, the block ends with the first brace that is not further in.
+        // As formatted by rustfmt, the block ends at the first brace that is not indented further.
         let lines = || block.lines().skip(1);
         let indent = |line: &str| line.len() - line.trim_start().len();
         let inner = lines().find(|line| !line.trim().is_empty()).map_or(0, indent);

@@ -1,4 +1,4 @@
-//! `cargo xtask replay`: real commits of a real repository, carried through the whole cycle.
+//! `cargo xtask replay`: carries real commits of a real repository through the whole cycle.
 //!
 //! A window of consecutive commits is chosen in which each touches a file of the one before. The branch is put
 //! back to before the first of them. Each commit becomes a bundle that depends on the one before, and a
@@ -15,13 +15,13 @@ use crate::{Outcome, Stopped};
 pub(crate) struct Args {
     /// The repository; it is cloned and not written
     repository: Utf8PathBuf,
-    /// How many commits
+    /// The number of commits
     #[arg(long, default_value_t = 4)]
     commits: usize,
-    /// Where to look for them
+    /// The revision to search from
     #[arg(long, default_value = "HEAD")]
     from: String,
-    /// How many lanes
+    /// The number of lanes
     #[arg(long, default_value_t = 2)]
     lanes: u32,
     /// The binary; `target/release/pdca` if not given
@@ -89,13 +89,13 @@ impl Scene {
         Err(format!("pdca {} ended with {}\n{out}{err}", words.join(" "), said.code).into())
     }
 
-    /// The newest window of commits in which each touches a file of the one before.
+    /// Chooses the newest window of commits in which each touches a file of the one before.
     fn choose(&self, from: &str, wanted: usize) -> Result<Vec<String>, Stopped> {
         let log = self.git(&["log", "--no-merges", "--format=%H %P", "-n", "2000", from])?;
         let mut window: Vec<(String, Vec<String>)> = Vec::new();
         for line in log.lines() {
             let mut ids = line.split(' ').map(str::to_owned);
-            // The first commit of a history has nothing to be replayed onto.
+            // The first commit of a history has no parent to replay it onto.
             let (Some(commit), Some(_)) = (ids.next(), ids.next()) else { continue };
             let files = self.git(&["diff-tree", "-r", "--no-commit-id", "--name-only", &commit])?;
             let files: Vec<String> = files.lines().map(str::to_owned).collect();

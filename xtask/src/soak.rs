@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: the real binary, killed at random moments, until a batch is done.
+//! `cargo xtask soak`: kills the real binary at random moments until a batch is done.
 //!
-//! A batch of bundles with small scripted leaves is driven to its end once undisturbed. Then it is
-//! driven again in a fresh workspace, and killed with -9 after a random time, again and again; when
-//! it comes through, its bundles, the target's refs and tree have to be the undisturbed ones. That is
+//! A batch of bundles with small scripted leaves is run once undisturbed. Then it is
+//! run again in a fresh workspace, and killed with -9 after a random time, again and again; when
+//! it is done, its bundles, and the target's refs and tree, have to equal the undisturbed ones. That is
 //! repeated until there were enough kills.
 
 use std::collections::BTreeMap;
@@ -17,19 +17,19 @@ use crate::{Outcome, Stopped};
 /// Kill a batch at random moments until it is done, and compare with one that was left alone
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many kills
+    /// The number of kills
     #[arg(long, default_value_t = 200)]
     kills: u32,
-    /// How many bundles the batch has
+    /// The number of bundles in the batch
     #[arg(long, default_value_t = 20)]
     bundles: u32,
-    /// How many lanes
+    /// The number of lanes
     #[arg(long, default_value_t = 4)]
     lanes: u32,
     /// The longest time before a kill, in milliseconds
     #[arg(long, default_value_t = 1500)]
     longest: u64,
-    /// What the random moments follow from
+    /// The seed of the random moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The binary; `target/release/pdca` if not given
@@ -58,7 +58,7 @@ tier = "T1"
 cmd = 'test -f "file-$PDCA_ISSUE.txt"'
 "#;
 
-/// What has to be the same however often the driver died.
+/// The state that must not depend on the kills.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     files: BTreeMap<String, String>,
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     Ok(if wrong == 0 { Outcome::Passed } else { Outcome::Failed })
 }
 
-/// A workspace of its own, with a target beside it.
+/// A fresh workspace, with a target beside it.
 struct Scene<'a> {
     dir: tempfile::TempDir,
     lanes: String,
@@ -143,7 +143,7 @@ impl<'a> Scene<'a> {
     }
 
     fn git(&self, words: &[&str]) -> Result<String, Stopped> {
-        // The same commit in every scene.
+        // Fixed dates give the same commit in every scene.
         let (time, dir) = ("2026-01-01T00:00:00Z", self.path("app")?);
         let git = Tool::new("git").args(words).cwd(&dir);
         let said = git.env("GIT_AUTHOR_DATE", time).env("GIT_COMMITTER_DATE", time).run()?;
@@ -163,7 +163,7 @@ impl<'a> Scene<'a> {
         Ok(command.spawn()?)
     }
 
-    /// Starts the batch and kills it after a while; false where it came to its end before.
+    /// Starts the batch and kills it after a while; returns false if it ended before.
     fn killed_after(&self, wait: Duration) -> Result<bool, Stopped> {
         let mut child = self.start()?;
         let begun = Instant::now();
@@ -178,7 +178,7 @@ impl<'a> Scene<'a> {
         Ok(true)
     }
 
-    /// Drives the batch to its end, by the same command and nothing else.
+    /// Runs the batch to its end, with the same command.
     fn finish(&self) -> Result<(), Stopped> {
         let code = self.start()?.wait()?.code();
         match code {
@@ -194,13 +194,13 @@ impl<'a> Scene<'a> {
         for text in files.values_mut() {
             *text = text.replace(here.trim_end_matches('/'), "<scene>");
         }
-        // Refs that keep work carry a mark of the workspace's path, which every scene has its own of.
+        // Refs that keep work contain a digest of the workspace's path, which differs in every scene.
         let refs = self
             .git(&["for-each-ref", "--format=%(refname:rstrip=-2) %(refname:lstrip=-1) %(tree)"])?;
         Ok(End { files, refs, status: self.git(&["status", "--porcelain"])? })
     }
 
-    /// What is alive and names the scene.
+    /// Returns live processes that mention the scene.
     fn processes(&self) -> Vec<String> {
         let Ok(mark) = self.path("").map(Utf8PathBuf::into_string) else { return Vec::new() };
         let Ok(all) = fs_err::read_dir("/proc") else { return Vec::new() };
@@ -212,7 +212,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Every file with its text, without what no two runs share: how long things took.
+/// Collects every file with its text, without durations, which differ in every run.
 fn collect(
     dir: &Utf8Path,
     prefix: &str,
@@ -246,12 +246,12 @@ fn difference(found: &End, expected: &End) -> String {
     format!("refs or checkout differ:\n{}{}", found.refs, found.status)
 }
 
-/// Random numbers that follow from a seed.
+/// A seeded random number generator.
 struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, longest: u64) -> Duration {
-        // Xorshift: enough to be without a pattern.
+        // Xorshift is random enough here.
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

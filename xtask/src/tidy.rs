@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: rules of this workspace that neither rustc nor clippy knows.
+//! `cargo xtask tidy`: rules of this workspace that neither rustc nor clippy checks.
 //!
 //! Each rule is a pure function from text to findings, so that its tests can show that it is able
-//! to fail. Reading files and asking cargo happen here and nowhere below.
+//! to fail. Only this module reads files and calls cargo.
 
 mod decisions;
 mod dependencies;
@@ -26,19 +26,19 @@ use crate::{Outcome, Stopped, program};
 #[derive(clap::Args, Debug, Default)]
 pub(crate) struct Args {}
 
-/// A text file of the workspace, its path relative to the root.
+/// A text file of the workspace, with its path relative to the root.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
     pub(crate) path: Utf8PathBuf,
     pub(crate) text: String,
 }
 
-/// One thing a rule found.
+/// One finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     weight: Weight,
     path: Utf8PathBuf,
-    /// Counted from one; none where the finding is about the whole file.
+    /// Counted from one; `None` for the whole file.
     line: Option<usize>,
     what: String,
 }
@@ -103,7 +103,7 @@ pub(crate) fn run(_: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     Ok(if errors == 0 { Outcome::Passed } else { Outcome::Failed })
 }
 
-/// Asks cargo for the packages that a build on this host uses, so that nothing further is fetched.
+/// Asks cargo for the packages that a build on this host uses, so that no others are fetched.
 fn dependency_tree(root: &Utf8Path) -> Result<Vec<u8>, Stopped> {
     let rustc = String::from_utf8(program::output("rustc", &["-vV"], root)?)?;
     let host = rustc
@@ -114,7 +114,7 @@ fn dependency_tree(root: &Utf8Path) -> Result<Vec<u8>, Stopped> {
     Ok(program::output("cargo", &args, root)?)
 }
 
-/// Every text file that people wrote, sorted by path. What a build or git made is left out.
+/// Returns every text file that people wrote, sorted by path. Files made by a build or by git are left out.
 pub(crate) fn load_sources(root: &Utf8Path) -> Result<Vec<SourceFile>, Stopped> {
     let mut files = Vec::new();
     let mut directories = vec![root.to_owned()];

@@ -1,7 +1,7 @@
-//! `cargo xtask walls`: what a hostile leaf, gate and reviewer get through behind each wall.
+//! `cargo xtask walls`: lists what a hostile leaf, gate and reviewer can do in each sandbox.
 //!
-//! The page is made from the table that the suite `tests/tests/walls` runs, and from nothing else; so it cannot say that
-//! something is held which no test tried.
+//! The page is made only from the table that the suite `tests/tests/walls` runs, so it cannot claim
+//! a protection that no test tried.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use camino::Utf8Path;
 
 use crate::{Outcome, Stopped, page};
 
-/// The page that is made.
+/// The generated page.
 const PAGE: &str = "docs/reference/walls.md";
 /// The table that it is made from.
 const TABLE: &str = "tests/tests/walls/attempts.txt";
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, root: &Utf8Path) -> Result<Outcome, Stopped> {
     made.settle(&args.page, root)
 }
 
-/// Reads the table; what is not an attempt is left out, and the suite fails over it.
+/// Reads the table. Invalid lines are left out here, and fail in the suite.
 fn attempts(table: &str) -> Vec<Attempt<'_>> {
     let heads = table.split("\n\n").filter_map(|block| block.lines().next());
     let attempt = |head| {

@@ -1,4 +1,4 @@
-//! Which changes go together, and who is named where they do not.
+//! Combinations of changes, and the culprits that are named.
 
 use crate::meeting::Meeting;
 

@@ -33,7 +33,7 @@ fn held_by_unittest() -> (Meeting, Ran) {
     (scene, ran)
 }
 
-/// What follows a word in one of the lines.
+/// Returns the text after a word in one of the lines.
 fn after<'a>(text: &'a str, word: &str) -> &'a str {
     let found = text.lines().find_map(|line| line.trim_start().strip_prefix(word));
     found.unwrap_or_else(|| panic!("no line begins with {word}\n{text}"))

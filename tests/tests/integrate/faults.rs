@@ -1,4 +1,4 @@
-//! What others do meanwhile, and what is not as it was.
+//! Integrations while other processes act, or over changed facts.
 
 use pdca_integrate::{Fence, Store};
 use rustix::process::Signal;

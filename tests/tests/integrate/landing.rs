@@ -1,4 +1,4 @@
-//! What moves, and what does not.
+//! The refs that a landing moves, and those that it does not.
 
 use pdca_testkit::Repo;
 

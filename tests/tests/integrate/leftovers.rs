@@ -1,4 +1,4 @@
-//! What integrations leave: told, ended, and removed when nobody needs it.
+//! Leftovers of integrations: reported, ended, and removed when no longer needed.
 
 use crate::meeting::Meeting;
 

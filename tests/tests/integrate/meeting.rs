@@ -72,7 +72,7 @@ impl Meeting {
         assert!(repo.path().join(".git/MERGE_HEAD").exists(), "the merge is unfinished");
     }
 
-    /// What the user has now is what must stay.
+    /// Records the user's present state, which must stay.
     pub(crate) fn looked_at_anew(mut self) -> Self {
         self.checkout = self.checkout();
         self
@@ -116,7 +116,7 @@ impl Meeting {
         self.scene.pdca(&all)
     }
 
-    /// What the seal of a bundle says.
+    /// Reads the seal of a bundle.
     pub(crate) fn seal(&self, id: &str) -> serde_json::Value {
         let text = self.scene.workspace.read(format!("results/issue_{id}/seal.json"));
         serde_json::from_str(&text).expect("a seal is JSON")

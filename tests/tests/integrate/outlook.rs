@@ -1,4 +1,4 @@
-//! What is told before anything is gated, and after.
+//! Forecasts before gating, and reports after it.
 
 use crate::meeting::Meeting;
 
@@ -119,7 +119,7 @@ fn long(changes: &[(usize, &str)]) -> String {
     (1..=30).map(line).collect()
 }
 
-/// What an integration says about one that it held.
+/// Returns the report of an integration about a held bundle.
 fn held(ran: &pdca_e2e::Ran, id: &str) -> String {
     let said = ran.json();
     let held = said["held"].as_array().expect("integrate lists what it held");

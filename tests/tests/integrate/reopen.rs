@@ -1,4 +1,4 @@
-//! What was accepted and has not landed goes back into the cycle, and every standing has a next command.
+//! Sends accepted changes that have not landed back into the cycle; every state has a next command.
 
 use pdca_e2e::{Ran, copy_tree};
 use rustix::process::Signal;
@@ -41,7 +41,7 @@ fn standing(scene: &Meeting, id: &str) -> String {
     row(scene, id)["integration"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What `why`, `status` and `status <id>` say comes next: the same.
+/// Returns the next command of `why`, `status` and `status <id>`, which must be the same.
 fn next(scene: &Meeting, id: &str) -> String {
     let why = scene.pdca(&["why", id, "--json"]).expect(0).json();
     let detail = scene.pdca(&["status", id, "--json"]).expect(0).json();

@@ -1,4 +1,4 @@
-//! What conflicts with its branch goes to a resolver, and what it leaves goes through Check.
+//! Conflicts go to a resolver, and resolutions through Check.
 
 mod killed;
 
@@ -44,7 +44,7 @@ fn resolve(scene: &Meeting, id: &str) -> Ran {
     scene.pdca(&["resolve", id, "--json"])
 }
 
-/// What is said about the first conflict.
+/// The sentence about the first conflict.
 fn first(ran: &Ran) -> Value {
     let told = ran.json();
     let key = if told["kind"] == "integrate" { "resolutions" } else { "conflicts" };
@@ -63,7 +63,7 @@ fn patient() -> String {
     )
 }
 
-/// What is on record about the conflict of 2.
+/// Reads the record of the conflict of 2.
 fn case(scene: &Meeting) -> Value {
     let dir = scene.scene.workspace.path().join(".pdca/conflicts/issue_2");
     let mut heads = dir.read_dir_utf8().expect("there is a case");

@@ -1,4 +1,4 @@
-//! What a change stands on, from Do to the landing: prerequisites, rivals, stale results, real commits.
+//! The results that a change stands on, from Do to the landing: prerequisites, rivals, stale results, real commits.
 
 use pdca_e2e::Scene;
 

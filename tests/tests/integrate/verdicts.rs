@@ -1,4 +1,4 @@
-//! When a verdict that is known is used, and when the gates run again.
+//! Reuse of cached verdicts.
 
 use camino::Utf8Path;
 use pdca_e2e::Scene;

@@ -1,4 +1,4 @@
-//! What people do there and here meanwhile.
+//! People act on the forge and in the workspace meanwhile.
 
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::meeting::Meeting;
 
-/// Where changes are shown to others. The user's checkout must be what it was when it goes out of scope.
+/// A workspace with a forge. The user's checkout must be unchanged when it goes out of scope.
 pub(crate) struct Stall {
     pub(crate) meeting: Meeting,
     pub(crate) remote: Repo,
@@ -77,7 +77,7 @@ impl Stall {
         self.meeting.scene.workspace.around().join("forge")
     }
 
-    /// What goes wrong from now on, one line each.
+    /// Sets the faults from now on, one line each.
     pub(crate) fn faults(&self, lines: &[&str]) {
         let dir = self.forge();
         fs_err::create_dir_all(&dir).expect("a directory can be made");
@@ -116,14 +116,14 @@ impl Stall {
             .expect("a file can be written");
     }
 
-    /// How often the forge was asked for this.
+    /// Returns the number of such calls of the forge.
     pub(crate) fn asked(&self, call: &str) -> usize {
         let log = self.forge().join("log");
         let log = fs_err::read_to_string(log).unwrap_or_default();
         log.lines().filter(|line| *line == call).count()
     }
 
-    /// Where the remote has a branch.
+    /// Returns the tip of a branch on the remote.
     pub(crate) fn branch(&self, name: &str) -> Option<String> {
         let asked = self.remote.try_git(&["rev-parse", "--verify", &format!("refs/heads/{name}")]);
         asked.status.success().then(|| String::from_utf8_lossy(&asked.stdout).trim().to_owned())

@@ -1,4 +1,4 @@
-//! What a hostile leaf, gate and reviewer get through, behind each wall.
+//! Attempts of a hostile leaf, gate and reviewer, in each sandbox.
 //!
 //! `attempts.txt` is the table: every attempt with its expected verdict. All attempts of one role run in one child, so that
 //! the suite is fast. `cargo xtask walls` makes `docs/reference/walls.md` from the same table, so that the page cannot say
@@ -123,7 +123,7 @@ fn hostile(wall: &str, all: &[Attempt<'_>]) -> (Scene, Ran) {
     (scene, ran)
 }
 
-/// How each attempt of a role ended.
+/// Returns the verdict of each attempt of a role.
 fn outcomes(scene: &Scene, who: &str) -> BTreeMap<String, i32> {
     let text = scene.workspace.read(format!("calls/{who}"));
     let outcome = |line: &str| {

@@ -1,12 +1,12 @@
-//! `cargo xtask bench base`: what it costs to put sealed changes onto a tip.
+//! `cargo xtask bench base`: the cost of folding sealed changes onto a tip.
 //!
-//! That is done before each attempt that stands on others, so it has to be cheap. Every repetition
-//! has a repository of its own, which borrows the objects it starts from: no object that one writes
-//! is there already for the next. Beside it stands what a script would do: one `git merge-tree` and
+//! This happens before each attempt that stands on others, so it has to be cheap. Every repetition
+//! has its own repository, which borrows the objects it starts from, so that objects of one repetition
+//! do not help the next. The rival is a script with one `git merge-tree` and
 //! one `git commit-tree` per change.
 //!
-//! The second line of each size is what a batch sees: all but the last change were folded before, for
-//! the attempt that started before this one.
+//! The second line of each size is the case of a batch: all but the last change were folded before, for
+//! the previous attempt.
 
 use std::time::{Duration, Instant};
 
@@ -19,18 +19,18 @@ use super::ms;
 use super::report::{self, Against, Line, Unit};
 use crate::{Outcome, Stopped, program};
 
-/// Measure what folding pending changes onto a tip costs in a large repository
+/// Measure the cost of folding pending changes onto a tip in a large repository
 ///
 /// Asserts nothing: the exit code is 0 whatever the numbers are.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many files the repository has
+    /// The number of files in the repository
     #[arg(long, default_value_t = 18_000)]
     files: usize,
-    /// How many changes are folded, one measurement each
+    /// The numbers of changes to fold, one measurement each
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 50])]
     changes: Vec<usize>,
-    /// How often each time is taken; the median counts
+    /// Repeat each measurement this often; the median counts
     #[arg(long, default_value_t = 7)]
     repeat: usize,
     /// The same for the scripts beside it
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     Ok(Outcome::Passed)
 }
 
-/// Repositories that borrow from one.
+/// Repositories that borrow objects from one.
 struct Scratch<'a> {
     home: &'a Utf8Path,
     of: Utf8PathBuf,
@@ -86,7 +86,7 @@ impl Scratch<'_> {
         let path = self.home.join(format!("scratch-{}.git", self.next));
         let args = ["clone", "--quiet", "--bare", "--shared", self.of.as_str(), path.as_str()];
         program::output("git", &args, self.home)?;
-        // As in a repository that was written to before.
+        // An existing repository already has these directories.
         for first in 0..=u8::MAX {
             fs_err::create_dir_all(path.join(format!("objects/{first:02x}")))?;
         }
@@ -94,7 +94,7 @@ impl Scratch<'_> {
     }
 }
 
-/// Folds `count` changes, after the first `before` were folded by another process.
+/// Folds `count` changes, after another process folded the first `before`.
 fn folded(
     scratch: &mut Scratch<'_>,
     target: &Target,
@@ -117,7 +117,7 @@ fn fold_once(
     let entries = target.sealed.iter().take(count).cloned();
     let entries = entries.map(|sealed| Entry::new(sealed, []));
     let plan = Plan::new(target.base, Strategy::RebaseFf, entries)?;
-    // Opening the repository is part of it.
+    // Opening the repository is part of the measurement.
     let start = Instant::now();
     let store = Store::open(path, &home.join("room"))?;
     let mut engine = Engine::new(&store, Drivers::default());
@@ -140,7 +140,7 @@ fn merged(scratch: &mut Scratch<'_>, target: &Target, count: usize) -> Result<Du
     let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
     let start = Instant::now();
     for sealed in target.sealed.iter().take(count) {
-        // Every change is on the same base, so that is what the two have in common.
+        // Every change has the same base, so it is the merge base.
         let head = sealed.record().head.to_string();
         let merge = ["merge-tree", "--write-tree", &tip, &head];
         let tree = text(program::output("git", &merge, &path)?)?;

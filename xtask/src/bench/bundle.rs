@@ -1,4 +1,4 @@
-//! `cargo xtask bench bundle`: what a trivial bundle costs beyond its gate, on 1, 2, 4 and 8 lanes.
+//! `cargo xtask bench bundle`: the cost of a trivial bundle beyond its gate, on 1, 2, 4 and 8 lanes.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,13 @@ use crate::{Stopped, program};
 /// the exit code is 0 whatever the numbers are.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How many bundles a batch has
+    /// The number of bundles in a batch
     #[arg(long, default_value_t = 100)]
     bundles: u32,
-    /// On how many lanes
+    /// The numbers of lanes
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8])]
     lanes: Vec<u32>,
-    /// How often each batch is repeated; the median counts
+    /// Repeat each batch this often; the median counts
     #[arg(long, default_value_t = 5)]
     repeat: usize,
     /// Measure this binary and build none
@@ -77,7 +77,7 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// One batch in a workspace of its own: stub leaves, one gate that is `true`.
+/// Runs one batch in a fresh workspace: stub leaves, one gate that is `true`.
 fn batch(binary: &Utf8Path, count: u32, lanes: u32) -> Result<Duration, Stopped> {
     let scratch = tempfile::tempdir()?;
     let workspace =
@@ -90,14 +90,14 @@ fn batch(binary: &Utf8Path, count: u32, lanes: u32) -> Result<Duration, Stopped>
     )?;
     bundles::write_planned(&results, count)?;
     let lanes = lanes.to_string();
-    // Each bundle stops where a person signs off, which is exit code 3.
+    // Each bundle stops at its sign-off, which is exit code 3.
     let args = ["batch", "--lanes", &lanes];
     let cost = pdca(binary, &args, workspace, Memory::NotSampled, &[0, 3])?;
     require_all_awaiting_signoff(&results, count)?;
     Ok(cost.wall)
 }
 
-/// As many starts of a shell, each with a file put in place durably.
+/// Starts as many shells, each with a durable replacement of a file.
 fn shells(count: u32) -> Result<Duration, Stopped> {
     let scratch = tempfile::tempdir()?;
     let dir = Utf8Path::from_path(scratch.path()).ok_or("the temporary directory is not UTF-8")?;

@@ -1,11 +1,11 @@
-//! Bundles to measure with: every state of the cycle, texts as long as real ones.
+//! Generated bundles in every state of the cycle, with realistic lengths.
 
 use std::io;
 
 use camino::Utf8Path;
 use pdca_state::{Artifact, Reentry, State};
 
-/// What a large instance holds, in turn: most of it is done, some waits, little is in the works.
+/// The mix of a large instance: most bundles are done, some wait, few are in progress.
 const MIX: [State; 12] = [
     State::Complete,
     State::Complete,
@@ -21,7 +21,7 @@ const MIX: [State; 12] = [
     State::Iterate(Reentry::Do),
 ];
 
-/// The state of the bundle with this number.
+/// Returns the state of the bundle with this number.
 pub(super) fn state_of(number: u32) -> State {
     MIX[number as usize % MIX.len()]
 }
@@ -34,7 +34,7 @@ pub(super) fn write_mixed(root: &Utf8Path, count: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `count` bundles that are planned and nothing more.
+/// Writes `count` planned bundles.
 pub(super) fn write_planned(root: &Utf8Path, count: u32) -> io::Result<()> {
     for number in 0..count {
         write_bundle(root, number, State::Planned)?;
@@ -51,7 +51,7 @@ fn write_bundle(root: &Utf8Path, number: u32, state: State) -> io::Result<()> {
     Ok(())
 }
 
-/// The files that make up a state.
+/// Returns the files of a state.
 fn texts(number: u32, state: State) -> Vec<(Artifact, String)> {
     let notes = |resolved: &str| (Artifact::Notes, format!("{{\"thread\": []{resolved}}}\n"));
     let outcome = match state {

@@ -1,4 +1,4 @@
-//! What confining costs each child, beside the same child that is not confined.
+//! The cost of a sandbox per child.
 
 use std::time::Instant;
 
@@ -11,12 +11,12 @@ use super::measure::median;
 use super::report::{Against, Line, Unit};
 use crate::Stopped;
 
-/// What a child behind Landlock and behind `bwrap` takes longer, in milliseconds, as the project aims at it.
+/// The aims for the additional time of a child, in milliseconds.
 const AIMS: [(&str, SandboxMode, f64); 2] =
     [("Landlock", SandboxMode::Landlock, 2.0), ("bwrap", SandboxMode::Bwrap, 12.0)];
 
-/// Measures `true` under a supervisor, free and behind each wall that this host has. What is closed is a tree in a
-/// directory with others beside it, as a workspace is.
+/// Measures `true` under a supervisor, unconfined and in each sandbox that this host has. The closed tree has
+/// others beside it, as in a workspace.
 pub(super) fn measure(repeat: usize, scratch: &Utf8Path) -> Result<Vec<Line>, Stopped> {
     eprintln!("confinement");
     let dir = scratch.join("confine");

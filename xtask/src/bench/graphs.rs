@@ -1,4 +1,4 @@
-//! Random batches with scripted durations, the same every time.
+//! Random but reproducible batches with scripted durations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pdca_state::BundleId;
 
 use crate::Stopped;
 
-/// Numbers that look random and are the same for the same seed.
+/// A seeded random number generator.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -15,7 +15,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// A batch: who depends on whom, which file each touches, how long each takes.
+/// A batch: dependencies, touched files and durations.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     pub(super) bundles: Vec<Bundle>,
@@ -39,7 +39,7 @@ pub(super) struct Bundle {
 }
 
 impl Graph {
-    /// A batch of bundles that each depend on up to two earlier ones, most of them near. One in
+    /// Makes a batch of bundles that each depend on up to two earlier ones, most of them near. One in
     /// ten shares a file with another.
     pub(super) fn random(
         dice: &mut Dice,
@@ -66,7 +66,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The plan, with durations as declared or as if nobody knew them.
+    /// Returns the plan, with known or unknown durations.
     pub(super) fn plan(&self, known: bool) -> Result<Plan, Stopped> {
         let place = || SourceLocation::new("brief.md", 1);
         let item = |bundle: &Bundle| Item {
@@ -83,7 +83,7 @@ impl Graph {
         Ok(Plan::new(items, &Outside::default(), Options::default())?)
     }
 
-    /// A batch of these bundles alone, in which nobody waits for anybody.
+    /// Makes a batch of these bundles without dependencies.
     pub(super) fn wave(&self, ids: &[&BundleId]) -> Self {
         let in_wave = self.bundles.iter().filter(|bundle| ids.contains(&&bundle.id));
         let free = |bundle: &Bundle| Bundle { depends_on: Vec::new(), ..bundle.clone() };
@@ -94,7 +94,7 @@ impl Graph {
         self.bundles.iter().find(|bundle| bundle.id == *id).map_or(Duration::ZERO, |b| b.takes)
     }
 
-    /// No scheduler is faster: the longest chain, and all work spread evenly.
+    /// Returns a bound for any scheduler: the longest chain, or all work spread evenly.
     pub(super) fn lower_bound(&self, lanes: u32) -> Duration {
         let mut ends: Vec<Duration> = Vec::with_capacity(self.bundles.len());
         for bundle in &self.bundles {

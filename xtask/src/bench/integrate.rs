@@ -1,7 +1,7 @@
-//! `cargo xtask bench integrate`: gate runs of the search, and times of forecast and fold.
+//! `cargo xtask bench integrate`: gate runs of the culprit search, and times of forecast and fold.
 //!
-//! Runs are counted, not timed: a gate takes minutes, the search microseconds. Beside the search stand the
-//! ways of other merge queues, whose rules are in [`strategy`].
+//! Runs are counted, not timed: a gate takes minutes, the search microseconds. The rivals are
+//! other merge queues, whose rules are in [`strategy`].
 
 mod real;
 mod strategy;
@@ -28,25 +28,25 @@ use strategy::Count;
 /// where the search breaks one of its laws.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many files the repository has
+    /// The number of files in the repository
     #[arg(long, default_value_t = 20_000)]
     files: usize,
-    /// How many sealed patches are forecast
+    /// The number of sealed patches to forecast
     #[arg(long, default_value_t = 32)]
     patches: usize,
-    /// How many sealed commits are folded
+    /// The number of sealed commits to fold
     #[arg(long, default_value_t = 100)]
     commits: usize,
-    /// How often each time is taken; the median counts
+    /// Repeat each measurement this often; the median counts
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// How many batches are simulated for each number of runs
+    /// The number of simulated batches for each count of runs
     #[arg(long, default_value_t = 2_000)]
     batches: u32,
     /// Check the laws of the search over random batches, and measure nothing
     #[arg(long)]
     check: bool,
-    /// How many random batches --check takes
+    /// The number of random batches for --check
     #[arg(long, default_value_t = 10_000)]
     samples: usize,
     /// Count gate runs only, and time nothing
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Integrate with the real binary and a gate that sleeps, and measure nothing else
     #[arg(long)]
     real: bool,
-    /// How many seconds that gate takes
+    /// The duration of that gate, in seconds
     #[arg(long, default_value_t = 1)]
     gate_seconds: u64,
     /// The binary for --real; `target/release/pdca` if not given
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Stopped> {
     Ok(Outcome::Passed)
 }
 
-/// Checks what the search promises, and prints how far it is from the limits.
+/// Checks the laws of the search, and prints the distance to the limits.
 fn check(args: &Args) -> Outcome {
     let tally = laws::check(29, args.samples);
     let exact = tally.exact * 1000 / tally.named.max(1);
@@ -107,7 +107,7 @@ fn check(args: &Args) -> Outcome {
 
 type Way = fn(&[bool]) -> Count;
 
-/// The ways that are compared, in the order of columns.
+/// The compared strategies, in the order of columns.
 const WAYS: [(&str, Way); 7] = [
     ("one by one", strategy::one_by_one),
     ("bisection", strategy::bisection),
@@ -123,12 +123,12 @@ const WINDOW_OF_4: usize = 2;
 const SEARCHES: [(usize, u32); 3] = [(4, 1), (5, 4), (6, 8)];
 const FOUR_LANES: usize = 5;
 
-/// What batches of one size and one share of culprits took, by column.
+/// The counts of batches of one size and one share of culprits, by column.
 struct Cell {
     count: usize,
     in_thousand: usize,
     all: [Count; 7],
-    /// Only those with a culprit.
+    /// Only batches with a culprit.
     red: [Count; 7],
 }
 
@@ -154,7 +154,7 @@ impl Cell {
     }
 }
 
-/// Runs and rounds per batch, for each share of culprits, and what that means for the bounds.
+/// Prints runs and rounds per batch for each share of culprits, and compares them with the bounds.
 fn runs(args: &Args) -> String {
     let row = |name: &str, cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>21}")).collect();
@@ -180,7 +180,7 @@ fn runs(args: &Args) -> String {
     rows.concat()
 }
 
-/// The bounds, the number beside each, and whether it is kept.
+/// Prints each bound with its measurement, and whether it is kept.
 ///
 /// Runs are bounded for one lane, on the average of red batches over all shares. With p = 0.2 no search that also
 /// confirms each culprit can take 0.8 x one by one: telling 2^n outcomes apart takes 0.72 runs for each change, and
@@ -201,7 +201,7 @@ fn bounds(cells: &[Cell]) -> String {
     for (column, lanes) in SEARCHES {
         let runs = |is_in: &dyn Fn(&&Cell) -> bool| {
             let sum = |column: usize| {
-                // The base is gated once on both sides, and known here.
+                // Both sides gate the base once, and here it is known.
                 cells.iter().filter(is_in).map(|cell| cell.red[column].runs).sum()
             };
             float(sum(column)) / float(sum(ONE_BY_ONE)).max(1.0)
@@ -243,7 +243,7 @@ fn share(in_thousand: usize) -> f64 {
     f64::from(u32::try_from(in_thousand).unwrap_or(u32::MAX)) / 1000.0
 }
 
-/// How often an innocent change is held where gates are red by mistake.
+/// Prints how often an innocent change is held if gates are flaky.
 fn false_reds(args: &Args) -> String {
     let mut lines = Vec::new();
     for (name, rules) in

@@ -1,5 +1,5 @@
-//! `cargo xtask bench journal`: what a step of a run costs, beside the same bytes and the same syncs
-//! by a plain loop; and what a driver costs beside gates that take a second.
+//! `cargo xtask bench journal`: the cost of a step of a run, beside the same bytes and syncs
+//! in a plain loop; and the cost of a driver beside gates that take a second.
 
 mod batch;
 
@@ -26,25 +26,25 @@ use crate::Stopped;
 /// numbers are.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How many bundles the run has
+    /// The number of bundles in the run
     #[arg(long, default_value_t = 100)]
     bundles: u32,
-    /// How many steps are taken with each
+    /// The number of steps per bundle
     #[arg(long, default_value_t = 5)]
     steps: u32,
-    /// How often all of it is repeated; the median counts
+    /// Repeat everything this often; the median counts
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// How many bundles the batch has; 0 leaves it out
+    /// The number of bundles in the batch; 0 leaves it out
     #[arg(long, default_value_t = 8)]
     batch: u32,
-    /// How many gates of a second each of them has
+    /// The number of one-second gates per bundle
     #[arg(long, default_value_t = 3)]
     gates: u32,
-    /// On how many lanes
+    /// The number of lanes
     #[arg(long, default_value_t = 2)]
     lanes: u32,
-    /// How often the batch is repeated; the median counts
+    /// Repeat the batch this often; the median counts
     #[arg(long, default_value_t = 3)]
     batches: u32,
     /// Measure this binary and build none
@@ -55,7 +55,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// A run, and the floor that has its bytes and its syncs.
+/// A run, and the floor with the same bytes and syncs.
 struct Round {
     run: Duration,
     floor: Duration,
@@ -72,7 +72,7 @@ pub(super) fn measure(args: &Args, root: &Utf8Path) -> Result<(), Stopped> {
     };
     super::note_load();
     let mut rounds = Vec::new();
-    // The first round warms up and does not count.
+    // The first round is a warm-up and is not counted.
     for round in 0..=args.repeat.max(1) {
         let scratch = tempfile::tempdir()?;
         let dir =
@@ -114,7 +114,7 @@ fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
             against: Some(Against { what: "same bytes and syncs".to_owned(), measured: floor }),
             ..line("wall time per step", Unit::Milliseconds, step, None)
         },
-        // Five in a hundred of a gate that takes a second.
+        // 5 % of a gate that takes a second.
         line("wall time per step, beside a gate of 1 s", Unit::Milliseconds, step, Some(50.0)),
         line("syncs per step", Unit::Count, syncs / steps, Some(2.0)),
         line("syncs per record", Unit::Count, syncs / records, None),
@@ -123,7 +123,7 @@ fn lines(steps: f64, rounds: &[Round]) -> Vec<Line> {
     ]
 }
 
-/// Writes a run as a driver would, then the same bytes as a plain loop does.
+/// Writes a run as a driver would, then the same bytes in a plain loop.
 fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
     let admission = Admission::take([dir.join("lock")])?;
     let runs = Runs::new(dir.join("runs"));
@@ -163,7 +163,7 @@ fn measure_round(args: &Args, dir: &Utf8Path) -> Result<Round, Stopped> {
     })
 }
 
-/// One step: the intent synced, then what came of it.
+/// Records one step: the intent synced, then its outcome.
 fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stopped> {
     let base: ObjectId = "0123456789".repeat(4).parse()?;
     let generation = journal.state().next_generation(bundle).ok_or("no generation left")?;
@@ -187,7 +187,7 @@ fn step(journal: &mut Journal, bundle: &BundleId, at: Moment) -> Result<(), Stop
     Ok(())
 }
 
-/// The bytes that were synced together: lines that name the same batch, their fourth word.
+/// Returns the bytes that were synced together: lines with the same batch, their fourth word.
 fn batches(written: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
     let mut batches: Vec<(&[u8], Vec<u8>)> = Vec::new();
     for line in written.split_inclusive(|byte| *byte == b'\n') {
@@ -200,7 +200,7 @@ fn batches(written: &[u8]) -> Result<Vec<Vec<u8>>, Stopped> {
     Ok(batches.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
-/// Writes and syncs each batch, and does nothing else.
+/// Writes and syncs each batch.
 fn floor(path: &Utf8Path, batches: &[Vec<u8>]) -> Result<Duration, Stopped> {
     let file = File::create_new(path)?;
     let mut len = 0;

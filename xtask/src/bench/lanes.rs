@@ -1,4 +1,4 @@
-//! `cargo xtask bench lanes`: provisioning and resetting beside what git and `cp` need.
+//! `cargo xtask bench lanes`: provisioning and resetting beside git and `cp`.
 //!
 //! Everything is measured in one run on one repository, strategies in turn, medians compared.
 //! The floor is the same bytes written from memory by as many threads as there are cores.
@@ -28,7 +28,7 @@ use rivals::Rival;
 /// `cargo run --release --package xtask -- bench lanes`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How many files the generated repository has
+    /// The number of files in the generated repository
     #[arg(long, default_value_t = 80_000)]
     files: u32,
     /// Measure with this repository, which is only read, and generate none
@@ -37,13 +37,13 @@ pub(super) struct Args {
     /// The numbers of lanes to provision; 0 for none, to measure the resets alone
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     lanes: Vec<u32>,
-    /// The rivals to measure against, besides the floor; all of them where none is named
+    /// The rivals to measure against, besides the floor; all of them if none is named
     #[arg(long, value_name = "RIVAL", value_delimiter = ',', value_enum)]
     against: Vec<Rival>,
-    /// How often each measurement is repeated; the median counts
+    /// Repeat each measurement this often; the median counts
     #[arg(long, default_value_t = 3)]
     repeat: usize,
-    /// Where to work, on the filesystem that is to be measured; a temporary directory if not given
+    /// The working directory, on the filesystem to measure; a temporary directory if not given
     #[arg(long, value_name = "DIR")]
     scratch: Option<Utf8PathBuf>,
     /// Print JSON in place of the table
@@ -51,9 +51,9 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What is measured, and where.
+/// The repository and settings of a measurement.
 struct Bench<'a> {
-    /// A checkout of our own, so that nothing of the given repository is written.
+    /// A checkout of our own, so that the given repository is not written.
     primary: Utf8PathBuf,
     scratch: &'a Utf8Path,
     repeat: usize,
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Stopped> {
 }
 
 impl Bench<'_> {
-    /// Ours beside every rival, for one number of lanes.
+    /// Compares ours with every rival, for one number of lanes.
     fn provisioning(&self, count: u32, floor: &Floor, large: bool) -> Result<Vec<Line>, Stopped> {
         let mut ours = [Vec::new(), Vec::new()];
         let mut theirs = vec![Vec::new(); self.rivals.len()];
@@ -140,10 +140,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Times the work in a directory of its own, which is removed afterwards.
+    /// Times the work in a fresh directory, which is removed afterwards.
     ///
-    /// What earlier work left to write is written before, so that it does not count here. Each time is
-    /// told at once, because on a slow disk the whole takes long.
+    /// Pending writes of earlier work are synced first, so that they do not count here. Each time is
+    /// printed at once, because everything takes long on a slow disk.
     fn timed(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! One child, measured: how long it took, what it cost, how much memory it held.
+//! Measures one child: wall time, processor time and peak memory.
 //!
 //! The kernel keeps the accounts. A child that has ended but was not yet waited for still shows
 //! its processor time in `/proc/<pid>/stat`; its peak memory (`VmHWM`) is gone by then and is
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-/// The kernel reports processor time in these, on every architecture this builds for.
+/// The kernel's unit of processor time, on every architecture this builds for.
 const TICKS_PER_SECOND: u64 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub(super) struct Cost {
     pub(super) own_cpu: Duration,
     /// User and system time of the children it waited for, and theirs.
     pub(super) children_cpu: Duration,
-    /// None where memory was not sampled, or the child ended before the first sample.
+    /// `None` if memory was not sampled, or the child ended before the first sample.
     pub(super) peak_kib: Option<u32>,
-    /// The exit code, none after a signal.
+    /// `None` after a signal.
     pub(super) code: Option<i32>,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Memory {
     NotSampled,
 }
 
-/// Runs the command to its end with no input and its output thrown away.
+/// Runs the command to its end without input, and discards its output.
 pub(super) fn cost(command: &mut Command, memory: Memory) -> io::Result<Cost> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
@@ -78,7 +78,7 @@ fn sample_peak(pid: Pid, ended: &AtomicBool) -> Option<u32> {
     }
 }
 
-/// `VmHWM` of `/proc/<pid>/status`, in KiB.
+/// Parses `VmHWM` of `/proc/<pid>/status`, in KiB.
 fn peak_kib(status: &str) -> Option<u32> {
     status
         .lines()
@@ -89,9 +89,9 @@ fn peak_kib(status: &str) -> Option<u32> {
         .ok()
 }
 
-/// Own and children's processor time of `/proc/<pid>/stat`.
+/// Parses own and children's processor time of `/proc/<pid>/stat`.
 fn cpu_times(stat: &str) -> Option<(Duration, Duration)> {
-    // The name in brackets may hold anything, so the fields are counted from its last bracket.
+    // The name in brackets may contain anything, so fields are counted from its last bracket.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
     let mut pair = || Some(ticks.next()?? + ticks.next()??);
@@ -100,7 +100,7 @@ fn cpu_times(stat: &str) -> Option<(Duration, Duration)> {
     Some((time(own), time(children)))
 }
 
-/// The middle of the values, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 pub(super) fn median(values: &[Duration]) -> Duration {
     let mut sorted = values.to_vec();
     sorted.sort();

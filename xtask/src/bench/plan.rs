@@ -1,4 +1,4 @@
-//! `cargo xtask bench plan`: how long planning takes, and how that grows.
+//! `cargo xtask bench plan`: the time that planning takes, and its growth.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::Stopped;
 /// Asserts nothing: the exit code is 0 whatever the numbers are.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How often each measurement is repeated; the median counts
+    /// Repeat each measurement this often; the median counts
     #[arg(long, default_value_t = 5)]
     repeat: usize,
     /// Print JSON in place of the table
@@ -59,7 +59,7 @@ fn line(what: &str, measured: f64, aim: f64) -> Line {
     Line { what, unit, measured, against: None, aim: Some(aim) }
 }
 
-/// Plans and looks at the views that `pdca plan` shows.
+/// Plans, and computes the views that `pdca plan` shows.
 fn timed(args: &Args, items: &[Item], sound: bool) -> Result<Duration, Stopped> {
     let mut times = Vec::new();
     for _ in 0..args.repeat.max(1) {
@@ -82,7 +82,7 @@ fn item(number: usize) -> Result<Item, Stopped> {
     Ok(Item::new(format!("{number:06}").parse()?, place))
 }
 
-/// Bundles as real ones are: a file each, and a glob in one of many directories.
+/// Makes realistic bundles: a file each, and a glob in one of many directories.
 fn touching(count: u32) -> Result<Vec<Item>, Stopped> {
     let mut dice = Dice::new(u64::from(count));
     let mut items = Vec::new();
@@ -100,7 +100,7 @@ fn touching(count: u32) -> Result<Vec<Item>, Stopped> {
     Ok(items)
 }
 
-/// Bundles that each depend on the one before; the first on the last, where it is to be a cycle.
+/// Makes bundles that each depend on the one before; for a cycle, the first depends on the last.
 fn chain(count: usize, closed: bool) -> Result<Vec<Item>, Stopped> {
     let mut items = (0..count).map(item).collect::<Result<Vec<_>, _>>()?;
     for number in 0..count {

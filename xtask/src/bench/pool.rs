@@ -1,4 +1,4 @@
-//! `cargo xtask bench pool`: how near the pool comes to the fastest schedule there could be.
+//! `cargo xtask bench pool`: the distance of the pool from the fastest possible schedule.
 //!
 //! Random batches whose gates sleep are carried out by the real dispatcher, each gate a supervised
 //! process, and again wave by wave, as schedulers do that wait for a whole wave to end. Both stand
@@ -25,22 +25,22 @@ use crate::Stopped;
 /// gates that sleep; gates that compute share the cores besides.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// How many random batches
+    /// The number of random batches
     #[arg(long, default_value_t = 200)]
     graphs: u64,
-    /// How many bundles each has
+    /// The number of bundles in each
     #[arg(long, default_value_t = 40)]
     bundles: usize,
-    /// Numbers of lanes
+    /// The numbers of lanes
     #[arg(long, value_delimiter = ',', default_values_t = [2, 4, 8])]
     lanes: Vec<u32>,
     /// The longest gate, in milliseconds; the shortest takes a fifth of it
     #[arg(long, default_value_t = 500)]
     longest: u64,
-    /// How many batches are measured side by side; they sleep most of the time
+    /// Measure this many batches side by side; they sleep most of the time
     #[arg(long, default_value_t = 4)]
     jobs: usize,
-    /// Carry everything out on paper, by the same rule and in no time
+    /// Simulate everything by the same rules, without sleeping
     #[arg(long)]
     on_paper: bool,
     /// Print JSON in place of the table
@@ -48,15 +48,15 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// One batch on so many lanes, in seconds.
+/// One batch on a number of lanes, in seconds.
 #[derive(Debug, Clone, Serialize)]
 struct Sample {
     graph: u64,
     lanes: u32,
     lower_bound: f64,
-    /// Durations known beforehand, as with `durations = "history"`.
+    /// Durations are known beforehand, as with `durations = "history"`.
     pool: f64,
-    /// Nobody knows how long anything takes.
+    /// Durations are unknown.
     pool_blind: f64,
     waves: f64,
 }
@@ -110,7 +110,7 @@ fn sample(args: &Args, number: u64, lanes: u32, dir: &Utf8Path) -> Result<Sample
     };
     let known = graph.plan(true)?;
     let pool = time(&known, "pool")?;
-    // What nobody knows cannot be carried out on paper.
+    // Unknown durations cannot be simulated.
     let pool_blind = if args.on_paper { pool } else { time(&graph.plan(false)?, "blind")? };
     let mut waves = Duration::ZERO;
     for (n, wave) in known.waves().into_iter().enumerate() {
@@ -151,7 +151,7 @@ impl PoolHost<Result<(), String>> for Obliging {
     }
 }
 
-/// Carries a plan out with gates that sleep, and gives the time from the first start to the last end.
+/// Carries a plan out with gates that sleep, and returns the time from the first start to the last end.
 fn carried_out(
     graph: &Graph,
     plan: &Plan,

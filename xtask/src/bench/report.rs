@@ -1,8 +1,8 @@
-//! What the measurements say: a table for people, JSON for scripts, and no verdict.
+//! Reports measurements: a table for people, JSON for scripts, without a verdict.
 
 use serde::Serialize;
 
-/// One measurement beside what it is compared with.
+/// One measurement beside the one it is compared with.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Line {
     pub(super) what: String,
@@ -10,7 +10,7 @@ pub(super) struct Line {
     pub(super) measured: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) against: Option<Against>,
-    /// What the project aims at, in the same unit.
+    /// The aim of the project, in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) aim: Option<f64>,
 }
@@ -56,7 +56,7 @@ impl Line {
     }
 }
 
-/// Columns that line up, one row per measurement.
+/// Renders aligned columns, one row per measurement.
 pub(super) fn table(lines: &[Line]) -> String {
     let header = ["what", "measured", "against", "ratio", "aim", ""].map(str::to_owned);
     let mut rows = vec![header];
@@ -87,7 +87,7 @@ fn row(line: &Line) -> [String; 6] {
     ]
 }
 
-/// The same numbers in an envelope.
+/// Renders the same numbers as JSON.
 pub(super) fn json(lines: &[Line]) -> serde_json::Value {
     let with_ratio = |line: &Line| {
         let mut value = serde_json::json!(line);

@@ -9,7 +9,7 @@ use pdca_integrate::{
 use super::{Case, Verdict};
 use crate::{Stopped, program};
 
-/// What is true on every machine, and asks nobody.
+/// Settings that make git behave alike on every machine, without questions.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "user.name=compare",
@@ -31,7 +31,7 @@ pub(super) fn borrow(path: &Utf8Path, place: &Utf8Path) -> Result<Utf8PathBuf, S
     Ok(place.to_owned())
 }
 
-/// Commits with one parent that has one parent.
+/// Returns commits with one parent that has one parent.
 pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped> {
     let mut cases = Vec::new();
     let log = git(repo, &["log", "--all", "--no-merges", "--format=%H %P"])?;
@@ -49,7 +49,7 @@ pub(super) fn picks(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped>
     Ok(cases)
 }
 
-/// Merges of two.
+/// Returns merges of two parents.
 pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped> {
     let most = format!("--max-count={limit}");
     let args = ["log", "--all", "--min-parents=2", "--max-parents=2", &most, "--format=%P"];
@@ -61,7 +61,7 @@ pub(super) fn merges(repo: &Utf8Path, limit: usize) -> Result<Vec<Case>, Stopped
     Ok(cases)
 }
 
-/// In what our fold differs from git's own command, if it does.
+/// Compares our fold with git's own command, and describes a difference.
 pub(super) fn differs(
     store: &Store,
     engine: &mut Engine<'_>,
@@ -86,16 +86,16 @@ fn told(ours: &impl std::fmt::Debug, gits: &impl std::fmt::Debug) -> String {
     format!("{ours:?}, and git has {gits:?}")
 }
 
-/// What became of a case as a sealed change.
+/// The result of a case as a sealed change.
 enum Folded {
     Made(Made),
-    /// It conflicts, or nothing is left of it.
+    /// It conflicts, or is empty.
     Stopped,
-    /// It cannot be sealed or folded for what it is, and is compared by its tree alone.
+    /// It cannot be sealed or folded, and is compared by its tree only.
     Unfit,
 }
 
-/// What two commits must have in common to be the same change.
+/// The parts of a commit that must be equal.
 #[derive(Debug, PartialEq, Eq)]
 struct Made {
     tree: String,
@@ -113,7 +113,7 @@ fn made(repo: &Utf8Path, commit: &str, case: Case) -> Result<Made, Stopped> {
             author: show("--format=%an <%ae> %ad")?,
             message: message.to_owned(),
         },
-        // Who made a merge and what it is called is not git's to say.
+        // Author and message of a merge are ours to choose.
         Case::Merge { .. } => Made {
             tree: show("--format=%T %P")?.trim().to_owned(),
             author: String::new(),
@@ -122,7 +122,7 @@ fn made(repo: &Utf8Path, commit: &str, case: Case) -> Result<Made, Stopped> {
     })
 }
 
-/// `git cherry-pick` or `git merge`; none where it stops.
+/// Runs `git cherry-pick` or `git merge`; returns `None` if it stops.
 fn in_a_checkout(repo: &Utf8Path, case: Case, place: &Utf8Path) -> Result<Option<Made>, Stopped> {
     if !place.exists() {
         git(repo, &["worktree", "add", "--quiet", "--detach", "--no-checkout", place.as_str()])?;
@@ -146,7 +146,7 @@ fn in_a_checkout(repo: &Utf8Path, case: Case, place: &Utf8Path) -> Result<Option
     made(repo, head.trim(), case).map(Some)
 }
 
-/// The same as a sealed change that is folded.
+/// Seals and folds the same change.
 fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, Stopped> {
     let repo = store.path();
     let (onto, head, strategy) = match case {
@@ -154,7 +154,7 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
         Case::Merge { ours, theirs } => (ours, theirs, Strategy::MergeCommit),
     };
     let base = git(repo, &["rev-parse", &format!("{head}^")])?;
-    // Each is sealed in a run of its own, because the same seal is never made twice.
+    // Each needs a run of its own, because an existing seal is not made again.
     let run: Run = format!("c{}", &head.to_string()[..20]).parse()?;
     let log = Log { message: "compare", seconds: 0 };
     let fence = Fence::take(store, &run, 0)?;
@@ -192,7 +192,7 @@ fn folded(store: &Store, engine: &mut Engine<'_>, case: Case) -> Result<Folded, 
             let commit = folded.candidate().commit().to_string();
             Ok(Folded::Made(made(repo, &commit, case)?))
         }
-        // git stops where nothing is left to commit, and goes on where nothing is to be merged.
+        // git stops if nothing is left to commit, and succeeds if nothing is to be merged.
         Some(Fate::AlreadyPresent { .. }) => Ok(match case {
             Case::Pick { .. } => Folded::Stopped,
             Case::Merge { .. } => Folded::Unfit,

@@ -13,7 +13,7 @@ pub(super) struct Gix {
 }
 
 impl Gix {
-    /// What it writes stays in memory.
+    /// Keeps written objects in memory.
     pub(super) fn open(path: &Utf8Path) -> Result<Self, Stopped> {
         let options = gix::open::Options::isolated();
         let mut repo = gix::open_opts(path.as_std_path(), options)?.with_object_memory();

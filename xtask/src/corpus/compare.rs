@@ -1,12 +1,12 @@
-//! Two values, and where they differ.
+//! Compares two values, and locates differences.
 
 use serde_json::Value;
 
-/// What comparing one expected file gave.
+/// The result of comparing one expected file.
 #[derive(Debug, Clone)]
 pub(super) struct Comparison {
     pub(super) file: &'static str,
-    /// How many values of the expected file were looked at.
+    /// The number of compared values of the expected file.
     pub(super) compared: usize,
     pub(super) differences: Vec<String>,
 }

@@ -1,9 +1,9 @@
-//! What `pdca-state` says about bundles, in the shape of the expected files.
+//! The readings of `pdca-state`, in the shape of the expected files.
 
 use pdca_state::{Artifact, Brief, Bundle, IdList, LoadError, Review, Summary};
 use serde_json::{Map, Value, json};
 
-/// The state of each bundle; a bundle that cannot be read is told as such.
+/// Returns the state of each bundle, or the error of reading it.
 pub(super) fn states(bundles: &[Bundle]) -> Value {
     let state = |bundle: &Bundle| match bundle.glance() {
         Ok(glance) => json!(glance.state.as_str()),
@@ -12,7 +12,7 @@ pub(super) fn states(bundles: &[Bundle]) -> Value {
     bundles.iter().map(|bundle| (bundle.id().dir_name(), state(bundle))).collect()
 }
 
-/// The brief of each bundle that has one.
+/// Returns the brief of each bundle that has one.
 pub(super) fn briefs(bundles: &[Bundle]) -> Result<Value, LoadError> {
     let mut values = Map::new();
     for bundle in bundles {
@@ -47,11 +47,11 @@ fn brief(brief: &Brief) -> Value {
     })
 }
 
-/// What each review asks a person to decide.
+/// Returns the items that each review asks a person to decide.
 ///
-/// The expected lists go on with what gates and advisers asked. Only §6 still tells that, and it
-/// may hold more than a list names, so those of `expected` that are there are taken over. The lists
-/// are about NEEDS-HUMAN; that a FAIL of the table is asked as well is ours, and left out here.
+/// The expected lists continue with items of gates and advisers. Only §6 still has those, and it
+/// may have more than a list names, so those of `expected` that exist are copied. The lists
+/// are about NEEDS-HUMAN; that a FAIL of the table is an item too is our addition, and left out here.
 pub(super) fn review_items(bundles: &[Bundle], expected: &Value) -> Result<Value, LoadError> {
     let mut values = Map::new();
     for bundle in bundles {
@@ -73,7 +73,7 @@ pub(super) fn review_items(bundles: &[Bundle], expected: &Value) -> Result<Value
     Ok(values.into())
 }
 
-/// §6 and §9 of each bundle, those without a summary included.
+/// Returns §6 and §9 of each bundle, those without a summary included.
 pub(super) fn signoffs(bundles: &[Bundle]) -> Result<Value, LoadError> {
     let mut signoffs = Map::new();
     for bundle in bundles {
@@ -101,7 +101,7 @@ fn signoff(text: Option<&str>) -> Value {
     })
 }
 
-/// The names of the bundles that wait for a sign-off with their open items, cheapest first.
+/// Returns the bundles that wait for a sign-off with their numbers of open items, cheapest first.
 pub(super) fn queue(bundles: &[Bundle]) -> Value {
     let mut waiting: Vec<(usize, String)> = bundles
         .iter()

@@ -1,15 +1,14 @@
-//! The rows of the fault matrix: what goes wrong, and what then has to happen.
+//! The rows of the fault matrix: each fault, and the required behaviour.
 
-/// One row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
-    /// Its letter and number, as tests carry it.
+    /// Its letter and number, as in test names.
     pub(crate) number: &'static str,
-    /// What goes wrong, and what then has to happen.
+    /// The fault, and the required behaviour.
     pub(crate) title: &'static str,
-    /// Why no test carries it, where none does.
+    /// The reason why no test carries it.
     pub(crate) without: Option<&'static str>,
-    /// What is weaker than the row asks for, where something is.
+    /// The part of the row that is not fully met.
     pub(crate) note: Option<&'static str>,
 }
 
@@ -18,7 +17,7 @@ pub(super) const fn row(number: &'static str, title: &'static str) -> Row {
 }
 
 impl Row {
-    /// No test carries it, for this reason.
+    /// Marks a row that no test carries, with the reason.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "every row has its test; one that is added may come before it")
@@ -27,7 +26,7 @@ impl Row {
         Self { without: Some(why), ..self }
     }
 
-    /// Something is weaker than the row asks for.
+    /// Marks a row that is not fully met.
     const fn note(self, what: &'static str) -> Self {
         Self { note: Some(what), ..self }
     }

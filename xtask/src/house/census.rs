@@ -15,7 +15,7 @@ pub(super) struct Unparsable {
     source: syn::Error,
 }
 
-/// The types of the workspace: where each name is defined, and the inherent methods of each.
+/// The types of the workspace: the definitions of each name, and the inherent methods of each type.
 #[derive(Debug, Default)]
 pub(super) struct Census {
     defined: BTreeMap<String, Vec<String>>,
@@ -23,7 +23,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Adds what `text`, the file at `path` of the crate `owner`, defines outside of tests.
+    /// Adds the definitions outside of tests in `text`, the file at `path` of the crate `owner`.
     pub(super) fn read(
         &mut self,
         owner: &str,
@@ -69,7 +69,7 @@ impl Census {
         *self.methods.entry((owner.to_owned(), last.ident.to_string())).or_default() += methods;
     }
 
-    /// Names that several types have, with the files of their definitions.
+    /// Returns names that several types have, with the files of their definitions.
     ///
     /// `Args` is left out: every command of a command line has one, and no other file names it.
     pub(super) fn shared_names(&self) -> Vec<(&str, &[String])> {
@@ -80,7 +80,7 @@ impl Census {
             .collect()
     }
 
-    /// The `count` types with the most inherent methods, the largest first.
+    /// Returns the `count` types with the most inherent methods, the largest first.
     pub(super) fn largest_types(&self, count: usize) -> Vec<(&str, usize)> {
         let mut types: Vec<_> =
             self.methods.iter().map(|((_, name), methods)| (name.as_str(), *methods)).collect();

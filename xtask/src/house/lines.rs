@@ -81,7 +81,7 @@ impl AddAssign<&Lines> for Lines {
     }
 }
 
-/// Tells a file of tests by its place: `tests/`, `tests.rs`, `testing.rs` and what is below them.
+/// Recognizes a file of tests by its path: `tests/`, `tests.rs`, `testing.rs` and files below them.
 pub(super) fn is_test_file(path: &Utf8Path) -> bool {
     path.components().any(|part| {
         matches!(part.as_str(), "tests" | "tests.rs" | "testing" | "testing.rs" | "benches")

@@ -1,4 +1,4 @@
-//! Decisions are numbered from 001, without a gap and without a number used twice.
+//! Checks that decisions are numbered from 001, without gaps and duplicates.
 
 use std::cmp::Ordering;
 

@@ -1,6 +1,6 @@
-//! The dependency policy of `deny.toml`, checked without a further tool: licences, sources, versions.
+//! Checks the dependency policy of `deny.toml` without another tool: licences, sources, versions.
 //!
-//! `cargo deny` reads the same file where it is installed, and looks at advisories too.
+//! `cargo deny` reads the same file if it is installed, and checks advisories too.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ struct Bans {
 
 #[derive(Debug, Deserialize)]
 struct Named {
-    /// `name`, or `name@version` with as much of the version as counts.
+    /// `name`, or `name@version` with as much of the version as matters.
     #[serde(rename = "crate")]
     spec: String,
 }
@@ -55,7 +55,7 @@ pub(super) struct Resolved {
     name: String,
     version: String,
     license: Option<String>,
-    /// None for a package of this workspace.
+    /// `None` for a package of this workspace.
     source: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn resolved(metadata: &[u8]) -> Result<Vec<Resolved>, serde_json::Err
     Ok(serde_json::from_slice::<Metadata>(metadata)?.packages)
 }
 
-/// Every package that the policy refuses.
+/// Returns every package that the policy refuses.
 pub(super) fn check(policy: &str, packages: &[Resolved]) -> Result<Vec<Finding>, toml::de::Error> {
     let policy: Policy = toml::from_str(policy)?;
     let mut said: Vec<String> = packages.iter().flat_map(|one| objections(&policy, one)).collect();
@@ -129,12 +129,12 @@ fn matches(spec: &str, package: &Resolved) -> bool {
     }
 }
 
-/// Whether an SPDX expression can be met by allowed licences. `AND` binds before `OR`; the old `/` is an `OR`.
+/// Returns whether an SPDX expression can be met by allowed licences. `AND` binds before `OR`; the old `/` is an `OR`.
 fn is_acceptable(license: &str, is_allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = license.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();
     let met = any_of(&mut words, is_allowed);
-    // A rest means that it was not understood, which is no permission.
+    // A rest was not understood, which is no permission.
     met && words.next().is_none()
 }
 

@@ -1,11 +1,11 @@
-//! Who may depend on whom: arrows between crates point down only.
+//! Checks the dependencies between crates, which point down only.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 
 use super::Finding;
 
-/// The part of `cargo metadata` that the rules look at.
+/// The part of `cargo metadata` that the rules read.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Package {
     pub(super) name: String,
@@ -20,7 +20,7 @@ pub(super) struct Dependency {
     pub(super) kind: Option<Kind>,
 }
 
-/// Anything but a plain dependency, for which cargo writes `null`.
+/// The kind of a dependency; cargo writes `null` for a plain one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -55,13 +55,13 @@ pub(super) fn packages(
     Ok(packages)
 }
 
-/// Where a crate stands. A product crate may use what is on a lower level and nothing else.
+/// The place of a crate. A product crate may use crates of lower levels only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Level(u8),
     /// Fixtures for tests: used by dev-dependencies only, itself on top of level 0.
     Testkit,
-    /// On nobody's path: may use every library, used by none.
+    /// Outside the levels: may use every library, used by none.
     Apart,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn place(name: &str) -> Option<Place> {
     })
 }
 
-/// Outside crates that carry an invariant: who uses them is part of the design.
+/// Third-party crates that carry an invariant: their users are part of the design.
 const RESERVED: &[(&str, &[&str])] = &[
     ("gix", &["pdca-lanes", "pdca-integrate", "xtask"]),
     ("landlock", &["pdca-process"]),
@@ -89,7 +89,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("anstream", &["pdca-cli"]),
 ];
 
-/// Every edge that points the wrong way.
+/// Returns every edge that points the wrong way.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {
@@ -124,7 +124,7 @@ fn objection(from: &str, dependency: &Dependency) -> Option<String> {
     match (here, there) {
         (_, Place::Apart) => Some(format!("{from} depends on {to}, which nothing may")),
         (Place::Apart, Place::Level(_)) => None,
-        // The end-to-end suites are nothing but tests, so there the two kinds are one.
+        // The end-to-end suites consist of tests, so both kinds of dependency are the same there.
         (_, Place::Testkit) if !plain || from == "pdca-e2e" => None,
         (_, Place::Testkit) => Some(format!("{from} uses {to} outside its dev-dependencies")),
         (Place::Level(from_level), Place::Level(to_level)) => {

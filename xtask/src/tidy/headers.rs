@@ -1,22 +1,22 @@
-//! A crate opens with what it is; a library also with its invariants.
+//! Checks that a crate opens with a description; a library also with its invariants.
 
 use camino::Utf8PathBuf;
 
 use super::edges::{Package, Place, place};
 use super::{Finding, SourceFile};
 
-/// The file a target of a package starts in.
+/// The root file of a target.
 #[derive(Debug, Clone)]
 pub(super) struct Root {
     path: Utf8PathBuf,
     needs_invariants: bool,
 }
 
-/// The roots of all libraries and programs.
+/// Returns the roots of all libraries and programs.
 pub(super) fn roots(packages: &[Package]) -> Vec<Root> {
     let mut roots = Vec::new();
     for package in packages {
-        // Tasks and end-to-end suites promise nothing to anybody.
+        // Tasks and end-to-end suites have no users, so they need no invariants.
         let is_library_crate = place(&package.name) != Some(Place::Apart);
         for target in &package.targets {
             let is = |kind: &str| target.kind.iter().any(|one| one == kind);
@@ -31,7 +31,7 @@ pub(super) fn roots(packages: &[Package]) -> Vec<Root> {
     roots
 }
 
-/// Every root without a header, or without the invariants a library states.
+/// Returns every root without a header, or a library without invariants.
 pub(super) fn check(roots: &[Root], files: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for root in roots {
@@ -49,7 +49,7 @@ pub(super) fn check(roots: &[Root], files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// The `//!` lines a file starts with, without the marks.
+/// Returns the `//!` lines at the start of a file, without the marks.
 fn header(text: &str) -> Vec<&str> {
     text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect()
 }

@@ -1,16 +1,16 @@
-//! No `Debug` output in a key or a digest.
+//! Checks that no `Debug` output gets into a key or a digest.
 //!
-//! What `Debug` prints is nobody's promise: a new field or a new version of a library changes it, and with it what
-//! is found again under a key that was made of it.
+//! `Debug` output is not stable: a new field or a new version of a library changes it, and then nothing
+//! is found under a key that was made of it.
 
 use super::{Finding, SourceFile};
 
 /// Calls whose arguments become part of a digest.
 const FEEDS: &[&str] =
     &["sha256_hex(", "Sha256::digest(", "hasher.update(", "digest.text(", "digest.bytes("];
-/// What the name of a function that makes a key has in it, between underscores.
+/// Words in the name of a function that makes a key, between underscores.
 const MAKERS: &[&str] = &["key", "keys", "digest", "fingerprint", "stamp", "checksum", "sum"];
-/// How a format string asks for `Debug`, written so that this file does not find itself.
+/// The `Debug` placeholders of format strings, split so that this file does not find itself.
 const ASKS: &[&str] = &[concat!(":", "?}"), concat!(":", "#?}")];
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
 fn of_file(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut is_maker = false;
-    // Where the call that feeds a digest ends is not known, so a few lines are taken for it.
+    // The end of the call that feeds a digest is unknown, so a few lines are taken for it.
     let mut since_feed = usize::MAX;
     for (number, line) in (1..).zip(file.text.lines()) {
         let code = line.trim_start();
@@ -59,7 +59,7 @@ fn of_file(file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
-/// The name of the function that begins in a line.
+/// Returns the name of the function that begins in a line.
 fn function(code: &str) -> Option<&str> {
     let (before, rest) = code.split_once("fn ")?;
     let is_word = |word: &str| {

@@ -1,4 +1,4 @@
-//! Links between Markdown files lead somewhere: the file exists, and so does the heading.
+//! Checks that links between Markdown files lead to an existing file and heading.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Markdown under `docs/` or at the root of the workspace.
+/// Returns whether a path is Markdown under `docs/` or at the root of the workspace.
 fn is_documentation(path: &Utf8Path) -> bool {
     path.extension() == Some("md")
         && (path.starts_with("docs") || path.parent() == Some(Utf8Path::new("")))
@@ -38,7 +38,7 @@ fn objection(from: &SourceFile, target: &str, files: &[SourceFile]) -> Option<St
     };
     let Some(file) = files.iter().find(|file| file.path == there) else {
         let is_directory = files.iter().any(|file| file.path.starts_with(&there));
-        // Licences have no extension and are not read; they are at the root, where one looks.
+        // Licences have no extension and are not loaded; they are at the root.
         let is_licence = there.as_str().starts_with("LICENSE");
         return (!is_directory && !is_licence).then(|| format!("`{target}` leads nowhere"));
     };
@@ -46,7 +46,7 @@ fn objection(from: &SourceFile, target: &str, files: &[SourceFile]) -> Option<St
         .then(|| format!("`{target}`: {there} has no heading `#{anchor}`"))
 }
 
-/// `path` as seen from the file `from`, or none where it climbs out of the workspace.
+/// Resolves `path` relative to the file `from`; `None` if it leaves the workspace.
 fn resolve(from: &Utf8Path, path: &str) -> Option<Utf8PathBuf> {
     let mut there = from.parent()?.to_owned();
     for component in Utf8Path::new(path).components() {
@@ -64,7 +64,7 @@ fn resolve(from: &Utf8Path, path: &str) -> Option<Utf8PathBuf> {
     Some(there)
 }
 
-/// The targets of all inline links outside code, each with its line.
+/// Returns the targets of all inline links outside code, each with its line.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (number, line) in prose(text) {
@@ -80,7 +80,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// The lines outside fenced code, numbered from one.
+/// Returns the lines outside fenced code, numbered from one.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -94,7 +94,7 @@ fn without_code_spans(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("code")
 }
 
-/// The anchors a Markdown host makes of the headings.
+/// Returns the anchors that a Markdown host makes of the headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     prose(text)
         .filter_map(|(_, line)| line.strip_prefix('#'))

@@ -1,4 +1,4 @@
-//! Tests that carry rows of the fault matrix carry their numbers: `b8_ends_at_exit_…`.
+//! Checks that tests with rows of the fault matrix carry their numbers: `b8_ends_at_exit_…`.
 
 use std::collections::BTreeMap;
 

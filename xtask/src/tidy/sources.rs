@@ -1,13 +1,13 @@
-//! What may not stand in a source file, and how long one may be.
+//! Checks source files for forbidden text and for their length.
 
 use super::{Finding, SourceFile};
 
-/// Past this a file is looked at again.
+/// Longer files get a warning.
 const LONG: usize = 500;
-/// Past this it is cut.
+/// Longer files are refused.
 const TOO_LONG: usize = 800;
 
-/// Written in two halves, so that this file does not find itself.
+/// Split, so that this file does not find itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     (
         concat!("#[", "allow("),
@@ -80,7 +80,7 @@ fn machine_paths(file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
-/// Whether `needle` stands where an absolute path begins, not in the middle of a relative one.
+/// Returns whether `needle` is where an absolute path begins, not in the middle of a relative one.
 fn starts_a_path(line: &str, needle: &str) -> bool {
     line.match_indices(needle).any(|(at, _)| {
         line[..at]

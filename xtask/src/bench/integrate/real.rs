@@ -1,8 +1,8 @@
-//! The real binary with a gate that takes its time: does the wall time follow the rounds that are counted?
+//! Compares the wall time of the real binary with the counted rounds.
 //!
-//! A batch of changes is built and accepted with a gate that takes no time. Then the gate is replaced by one that sleeps,
-//! and is red where the files of culprits are there, and the batch is integrated. What the simulation counts in rounds is
-//! laid beside the wall time. Nothing is asserted: another process on the machine is enough to make it slower.
+//! A batch of changes is built and accepted with an instant gate. Then the gate is replaced by one that sleeps
+//! and is red if the files of culprits exist, and the batch is integrated. The rounds of the simulation are
+//! compared with the wall time. Nothing is asserted, because another process on the machine can make it slower.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::strategy;
 use crate::{Stopped, program};
 
-/// How much longer than its rounds an integration may take.
+/// The allowed ratio of wall time to rounds.
 const MOST: f64 = 1.15;
 
 const CONFIG: &str = r#"[project]
@@ -41,7 +41,7 @@ tier = "T1"
 cmd = '''GATE'''
 "#;
 
-/// A batch, and how long its integration took.
+/// A batch, with the duration of its integration.
 struct Measured {
     lanes: usize,
     culprits: Vec<usize>,
@@ -50,7 +50,7 @@ struct Measured {
     runs: u64,
 }
 
-/// Integrates batches with the real binary, and says how the wall time follows the rounds.
+/// Integrates batches with the real binary, and compares the wall time with the rounds.
 pub(super) fn run(pdca: &Utf8Path, count: usize, seconds: u64) -> Result<String, Stopped> {
     let mut lines = vec![format!(
         "real processes: {count} changes, a gate of {seconds} s; wall time / rounds, at most {MOST:.2}\n"

@@ -1,6 +1,6 @@
-//! Ways to find the culprits of a batch, counted in gate runs and rounds.
+//! Strategies for finding the culprits of a batch, counted in gate runs and rounds.
 //!
-//! All of them start from a green base that is known, and every gate run takes one round. A change is a culprit
+//! All of them start from a base that is known to be green, and every gate run takes one round. A change is a culprit
 //! or not; interactions are for [the laws](pdca_integrate::testing::laws). The rules, as the projects describe them:
 //!
 //! - **One by one**: each change on top of what landed, in order. A red one is dropped.
@@ -22,14 +22,14 @@ use pdca_integrate::{Answer, FlakeLedger, FlakeRules, Search};
 /// The row that fails.
 const ROW: &str = "T1";
 
-/// What a batch took.
+/// The cost of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
-    /// How often gates ran.
+    /// The number of gate runs.
     pub(super) runs: usize,
-    /// How often one had to wait for them.
+    /// The number of times that a run had to be waited for.
     pub(super) rounds: usize,
-    /// How often until every innocent change had landed.
+    /// The number of rounds until every innocent change had landed.
     pub(super) rounds_to_land: usize,
 }
 
@@ -51,7 +51,7 @@ impl Count {
     }
 }
 
-/// Which changes of a batch are culprits, each so often in a thousand.
+/// Draws the culprits of a batch, with this probability in a thousand.
 pub(super) fn batch(count: usize, in_thousand: usize, dice: &mut Dice) -> Vec<bool> {
     (0..count).map(|_| dice.in_thousand(in_thousand)).collect()
 }
@@ -85,7 +85,7 @@ pub(super) fn search(guilty: &[bool], lanes: usize) -> Count {
     searched(guilty, lanes, true)
 }
 
-/// The search where the base is not known to be green.
+/// Counts the search with an unknown base.
 pub(super) fn search_with_base(guilty: &[bool], lanes: usize) -> Count {
     searched(guilty, lanes, false)
 }
@@ -98,7 +98,7 @@ fn searched(guilty: &[bool], lanes: usize, base_is_green: bool) -> Count {
     Count { runs, rounds, rounds_to_land }
 }
 
-/// Whether the search holds one that is not guilty, where gates are red by mistake so often in a thousand.
+/// Returns whether the search holds an innocent change, with gates that are flaky this often in a thousand.
 pub(super) fn holds_an_innocent(
     guilty: &[bool],
     by_mistake: usize,
@@ -114,7 +114,7 @@ pub(super) fn holds_an_innocent(
     report.held.keys().any(|place| !guilty[*place])
 }
 
-/// What is known of the row after two hundred runs, of which so many failed by mistake.
+/// Returns the history of the row after two hundred runs, of which so many were flaky.
 pub(super) fn history(flakes: u32) -> FlakeRules {
     let mut ledger = FlakeLedger::default();
     (0..200).for_each(|_| ledger.ran(ROW));

@@ -1,4 +1,4 @@
-//! A large repository with sealed changes.
+//! A generated large repository with sealed changes.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -9,19 +9,19 @@ use pdca_integrate::{Acceptance, Fence, Log, ObjectId, Run, Sealed, Store, seal}
 
 use crate::{Stopped, program};
 
-/// How many files a directory has.
+/// The number of files per directory.
 const PER_DIRECTORY: usize = 100;
 
 pub(in crate::bench) struct Target {
     pub(in crate::bench) store: Store,
     pub(in crate::bench) base: ObjectId,
     pub(in crate::bench) sealed: Vec<Sealed>,
-    /// What sealing took, per change.
+    /// The time to seal one change.
     pub(in crate::bench) seal_time: Duration,
 }
 
 impl Target {
-    /// So many files, and so many changes of three of them each.
+    /// Makes a repository of so many files, and so many changes of three files each.
     pub(in crate::bench) fn new(
         home: &Utf8Path,
         files: usize,
@@ -75,7 +75,7 @@ fn name(file: usize) -> String {
     format!("src/d{:03}/f{:03}.txt", file / PER_DIRECTORY, file % PER_DIRECTORY)
 }
 
-/// A file of thirty lines, of which the change of a number may have replaced one.
+/// Returns a file of thirty lines, one of them replaced by the change.
 fn content(file: usize, change: Option<usize>) -> String {
     let mut text = String::new();
     for line in 0..30 {
@@ -94,7 +94,7 @@ fn data(text: &str) -> String {
     format!("data {}\n{text}\n", text.len())
 }
 
-/// The input of `git fast-import`.
+/// Returns the input of `git fast-import`.
 fn history(files: usize, changes: usize) -> String {
     let who = "committer Bench <bench@localhost> 1000000000 +0000";
     let file = |number: usize, change| {

@@ -1,4 +1,4 @@
-//! A batch whose gates take a second each, beside plain loops of the same sleeps.
+//! A batch with one-second gates, beside plain loops of the same sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::bench::report::{Against, Line, Unit};
 use crate::bench::{bundles, ms, pdca, require_all_awaiting_signoff};
 use crate::{Stopped, program};
 
-/// What the driver may cost beside the gates: five in a hundred.
+/// The aim for the driver's cost beside the gates: 5 %.
 const SHARE: f64 = 1.05;
 
-/// Measures whole batches of the binary, each beside as many shells as there are lanes, which do
-/// nothing but sleep one after the other, and beside the longest chain of the sleeps.
+/// Measures whole batches of the binary, each beside as many shells as there are lanes, which only
+/// sleep one after the other, and beside the longest chain of the sleeps.
 pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopped> {
     let (lanes, gates) = (args.lanes.max(1), args.gates);
     let rounds = args.batch.div_ceil(lanes);
@@ -51,7 +51,7 @@ pub(super) fn measure(args: &Args, binary: &Utf8Path) -> Result<Vec<Line>, Stopp
     ])
 }
 
-/// As many shells as lanes, each with its share of the sleeps.
+/// Runs as many shells as lanes, each with its share of the sleeps.
 fn plain_loops(lanes: u32, sleeps: u32, dir: &Utf8Path) -> Result<Duration, Stopped> {
     let script = format!("i=0; while [ $i -lt {sleeps} ]; do sleep 1; i=$((i+1)); done");
     let begun = Instant::now();
@@ -64,7 +64,7 @@ fn plain_loops(lanes: u32, sleeps: u32, dir: &Utf8Path) -> Result<Duration, Stop
     Ok(begun.elapsed())
 }
 
-/// The real batch: lanes made, patches built, gates run, reviews and summaries written.
+/// Runs the real batch: lanes, patches, gates, reviews and summaries.
 fn batch(args: &Args, binary: &Utf8Path, dir: &Utf8Path) -> Result<Duration, Stopped> {
     let (app, workspace) = (dir.join("app"), dir.join("ws"));
     fs_err::create_dir_all(&app)?;

@@ -1,4 +1,4 @@
-//! The least that making checkouts can cost: the same files, written from memory.
+//! The lower bound of making checkouts: the same files, written from memory.
 
 use std::{
     collections::BTreeMap,
@@ -17,11 +17,11 @@ pub(super) struct Floor {
     dirs: Vec<(Utf8PathBuf, Vec<File>)>,
 }
 
-/// A name and what the file holds.
+/// A file name with its contents.
 type File = (String, Vec<u8>);
 
 impl Floor {
-    /// Reads the tracked files of a checkout; names that are not UTF-8, and links, are left out.
+    /// Reads the tracked files of a checkout; links, and names that are not UTF-8, are left out.
     pub(super) fn load(primary: &Utf8Path) -> Result<Self, Stopped> {
         let listed = program::output("git", &["ls-files", "-z"], primary)?;
         let mut dirs: BTreeMap<Utf8PathBuf, Vec<File>> = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Floor {
         self.dirs.iter().flat_map(|(_, files)| files).map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// Writes all files so many times below the directory.
+    /// Writes all files this many times below the directory.
     pub(super) fn write(&self, dir: &Utf8Path, count: u32) -> Result<(), Stopped> {
         let mut roots = Vec::new();
         for at in 0..count {

@@ -1,4 +1,4 @@
-//! The repository that is measured with.
+//! The repository to measure with.
 
 use std::{fmt::Write as _, io::Write as _, process::Stdio};
 
@@ -6,7 +6,7 @@ use camino::Utf8Path;
 
 use crate::{Stopped, program};
 
-/// A clone of a repository, so that worktrees registered by rivals are not registered in it.
+/// Clones a repository, so that rivals register their worktrees in the clone.
 pub(super) fn copy(repo: &Utf8Path, to: &Utf8Path) -> Result<(), Stopped> {
     eprintln!("cloning {repo}");
     let here = Utf8Path::new(".");
@@ -14,7 +14,7 @@ pub(super) fn copy(repo: &Utf8Path, to: &Utf8Path) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Makes a repository of this many files, the same in every run.
+/// Generates a repository of this many files, the same in every run.
 pub(super) fn generate(at: &Utf8Path, files: u32) -> Result<(), Stopped> {
     eprintln!("generating {files} files");
     fs_err::create_dir_all(at)?;
@@ -36,13 +36,13 @@ pub(super) fn generate(at: &Utf8Path, files: u32) -> Result<(), Stopped> {
     if !import.wait()?.success() {
         return Err("git fast-import failed".into());
     }
-    // What arrives by an import is one long chain of differences; what is fetched is not.
+    // An import leaves one long delta chain, which a fetched repository does not have.
     program::output("git", &["repack", "-a", "-d", "-f", "-q"], at)?;
     program::output("git", &["reset", "-q", "--hard"], at)?;
     Ok(())
 }
 
-/// About ten files in a directory, three to five levels deep.
+/// Returns a path with about ten files per directory, three to five levels deep.
 fn path(number: u32) -> String {
     let dir = number / 10;
     let mut path = String::new();
@@ -57,7 +57,7 @@ fn path(number: u32) -> String {
     path
 }
 
-/// Most files are small, some are ten times larger, a few a hundred times.
+/// Returns the contents of a file: most are small, some ten times larger, a few a hundred times.
 fn content(dice: &mut Dice, number: u32) -> String {
     let lines = match dice.below(100) {
         0 => 400 + dice.below(400),
@@ -74,14 +74,14 @@ fn content(dice: &mut Dice, number: u32) -> String {
     text
 }
 
-/// What the lines are made of.
+/// The vocabulary of the lines.
 const WORDS: [&str; 32] = [
     "let", "value", "match", "return", "buffer", "index", "entry", "state", "if", "else", "while",
     "path", "name", "length", "offset", "open", "close", "read", "write", "error", "result",
     "some", "none", "self", "node", "tree", "left", "right", "parse", "format", "static", "const",
 ];
 
-/// Numbers that look random and are the same in every run.
+/// A seeded random number generator.
 struct Dice(u64);
 
 impl Dice {

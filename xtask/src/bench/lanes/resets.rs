@@ -1,4 +1,4 @@
-//! A lane made ready for the next work, beside git doing the same.
+//! Resetting a lane, beside git doing the same.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::{
     program,
 };
 
-/// How many tracked files the work changed.
+/// The number of changed tracked files.
 const CHANGED: usize = 20;
-/// How many files a build left that are ignored.
+/// The number of ignored files that a build left.
 const IGNORED: usize = 2_000;
 
 pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Line>, Stopped> {
@@ -32,7 +32,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Line>, Stopped> {
     let theirs = dir.join("git");
     let clone = ["clone", "-q", "--reference", bench.primary.as_str(), bench.primary.as_str()];
     program::output("git", &[&clone[..], &[theirs.as_str()]].concat(), &dir)?;
-    // Its index is as young as its files; git reads those once, and then no more.
+    // Its index is as young as its files, so git has to read them once.
     program::output("git", &["status"], &theirs)?;
     let files = tracked(&bench.primary)?;
     let hard = ["reset", "-q", "--hard"];
@@ -78,7 +78,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Line>, Stopped> {
     Ok(lines)
 }
 
-/// What was done to both, and how each is put right.
+/// The changes to reset in both.
 struct Work<'a> {
     lane: &'a Lane,
     theirs: &'a Utf8Path,
@@ -113,7 +113,7 @@ fn compare(bench: &Bench<'_>, what: &str, rival: &str, work: &Work<'_>) -> Resul
     })
 }
 
-/// The first `git status` in a fresh lane beside the second: equal where no file had to be read.
+/// Times the first `git status` in a fresh lane beside the second: equal if no file had to be read.
 fn status(lane: &Utf8Path) -> Result<Vec<Line>, Stopped> {
     let mut times = Vec::new();
     for _ in 0..2 {
@@ -138,7 +138,7 @@ fn tracked(primary: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Stopped> {
     Ok(files.into_iter().step_by(step).take(CHANGED).collect())
 }
 
-/// Changes tracked files, adds some that nobody tracks, and leaves what a build leaves.
+/// Changes tracked files, adds untracked ones, and leaves ignored files.
 fn spoil(
     place: &Utf8Path,
     files: &[Utf8PathBuf],

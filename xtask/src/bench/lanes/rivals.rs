@@ -1,4 +1,4 @@
-//! What else makes checkouts.
+//! Other ways to make checkouts.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -32,7 +32,7 @@ impl Rival {
         }
     }
 
-    /// The part of this rival's time that we aim at, for a small or a large repository.
+    /// The aimed ratio to this rival's time, for a small or a large repository.
     pub(super) fn aim(self, lanes: u32, large: bool) -> Option<f64> {
         match (self, lanes, large) {
             (Self::Worktree, 1, _) | (Self::TwoAtATime, 8, false) => Some(0.5),
@@ -51,7 +51,7 @@ impl Rival {
         }
     }
 
-    /// Makes so many checkouts of the primary in the directory.
+    /// Makes this many checkouts of the primary in the directory.
     pub(super) fn run(self, primary: &Utf8Path, dir: &Utf8Path, count: u32) -> Result<(), Stopped> {
         let places: Vec<Utf8PathBuf> = (0..count).map(|at| dir.join(at.to_string())).collect();
         let at_once = if matches!(self, Self::TwoAtATime) { 2 } else { 1 };
@@ -77,7 +77,7 @@ impl Rival {
     ) -> (&'static str, Vec<&'a str>) {
         let (primary, place) = (primary.as_str(), place.as_str());
         match self {
-            // Not worktrees: two `git worktree add` at once trip over each other's registration.
+            // Not worktrees: two `git worktree add` at once conflict over their registration.
             Self::Clone | Self::TwoAtATime => {
                 ("git", vec!["clone", "-q", "--reference", primary, primary, place])
             }
@@ -90,7 +90,7 @@ impl Rival {
         }
     }
 
-    /// Forgets worktrees whose directory is gone.
+    /// Prunes worktrees whose directory is gone.
     pub(super) fn clear(primary: &Utf8Path) -> Result<(), Stopped> {
         program::output("git", &["worktree", "prune"], primary)?;
         Ok(())
