@@ -9,6 +9,7 @@ mod check;
 mod compat;
 mod document;
 mod layer;
+mod preset;
 mod rules;
 #[cfg(test)]
 mod tests;

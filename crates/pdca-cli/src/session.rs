@@ -83,6 +83,7 @@ pub(crate) fn site(cx: &Context<'_>) -> Result<WorkspaceConfig, Failure> {
         gate_base: config.driver.gate_base,
         search_path: cx.ambient.env("PATH").map(ToOwned::to_owned),
         supervisor: Supervisor::default(),
+        program: cx.ambient.program.clone(),
         run: format!("{:x}-{pid}", cx.ambient.now()),
         holder: format!("process {pid}"),
         clock: || ambient::moment().wall.as_second(),

@@ -50,6 +50,8 @@ pub struct WorkspaceConfig {
     /// The `PATH` for programs.
     pub search_path: Option<OsString>,
     pub supervisor: Supervisor,
+    /// This program, for hooks of agents that ask it; where it is not known, the `pdca` on `PATH`.
+    pub program: Option<Utf8PathBuf>,
     /// The name of this run, for `PDCA_RUN`.
     pub run: String,
     /// A digest of the configuration, for the journal.
@@ -128,6 +130,7 @@ impl WorkspaceConfig {
             search_path: None,
             supervisor: Supervisor::default(),
             holder: run.clone(),
+            program: None,
             run,
             config_digest: String::new(),
             author: None,

@@ -46,6 +46,7 @@ impl Driver<'_> {
             brief_base: checkout.map(|checkout| checkout.attempt.branch.as_str()),
             target: checkout.map(|checkout| checkout.attempt.target.as_str()),
             run: Some(&self.config.run),
+            program: self.config.program.as_deref().map(Utf8Path::as_str),
             lane: self
                 .lane_env_of(checkout)
                 .map_or(CallFacts::default().lane, |lane_env| &lane_env.variables),

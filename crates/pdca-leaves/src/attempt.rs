@@ -10,6 +10,7 @@ use crate::{
     config::Throttled,
     error::LeafError,
     outcome::{FoundIn, Produced},
+    protocol::Reader,
     role::{Output, Role},
     stage::Inputs,
 };
@@ -71,7 +72,8 @@ pub(crate) fn judge(
     }
     let judgment = match verdict.ending {
         Ending::Exited(0) => {
-            match collect(call, view, read_printed(job).map_err(LeafError::Log)?) {
+            let printed = read_printed(job).map_err(LeafError::Log)?;
+            match collect(call, view, printed.and_then(|printed| said(call, printed))) {
                 Ok(produced)
                     if says_nothing(&produced)
                         && says_so(throttled, &log)
@@ -98,6 +100,16 @@ pub(crate) fn judge(
             judgment
         }
     })
+}
+
+/// What the leaf said on its standard output: all of it, or its last message where it speaks a protocol.
+fn said(call: &Call<'_>, printed: Log) -> Option<Log> {
+    if call.config.protocol.is_text() {
+        return Some(printed);
+    }
+    let transcript = Reader::read(call.config.protocol, &printed.bytes);
+    let message = transcript.message?;
+    Some(Log { bytes: message.into_bytes(), truncated: transcript.is_message_cut })
 }
 
 /// Whether the configured words are in the output.

@@ -143,6 +143,8 @@ pub struct CallFacts<'a> {
     pub target: Option<&'a str>,
     /// `PDCA_RUN`: the run this belongs to.
     pub run: Option<&'a str>,
+    /// The program that drives, for hooks that ask it; `pdca` where it is not known.
+    pub program: Option<&'a str>,
     /// What a lane adds: `PDCA_LANE`, `PDCA_PORT_BASE`, ….
     pub lane: &'a BTreeMap<String, String>,
 }
@@ -150,7 +152,7 @@ pub struct CallFacts<'a> {
 impl Default for CallFacts<'_> {
     fn default() -> Self {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
-        Self { base: None, brief_base: None, target: None, run: None, lane: &NONE }
+        Self { base: None, brief_base: None, target: None, run: None, program: None, lane: &NONE }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     call::Call,
     config::PromptVia,
     error::LeafError,
-    guard, home,
+    guard, home, preset,
     template::{self, Placeholder, Template, Values},
 };
 
@@ -43,6 +43,11 @@ impl Layout {
         self.job.join("prompt.md")
     }
 
+    /// The files of the builder guard.
+    fn guard(&self) -> Utf8PathBuf {
+        self.job.join("guard")
+    }
+
     /// The job of one try of the leaf, counted from 1; throttled ones count here.
     pub(crate) fn try_at(&self, n: u32) -> Utf8PathBuf {
         self.job.join(format!("try-{n:03}"))
@@ -65,7 +70,10 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
     }
     let expand =
         |text: &str| -> Result<String, LeafError> { Ok(Template::parse(text)?.expand(&values)?) };
-    let mut argv = config.argv.iter().map(|text| expand(text)).collect::<Result<Vec<_>, _>>()?;
+    let model = config.model_args.iter().filter(|_| call.model().is_some());
+    let effort = config.effort_args.iter().filter(|_| config.effort.is_some());
+    let argv = config.argv.iter().chain(model).chain(effort);
+    let mut argv = argv.map(|text| expand(text)).collect::<Result<Vec<_>, _>>()?;
     let program = argv.first_mut().filter(|program| !program.is_empty());
     let program = program.ok_or(LeafError::NoProgram { role: call.inputs.role() })?;
     if program.contains('/') {
@@ -109,16 +117,44 @@ pub(crate) fn describe(call: &Call<'_>, layout: &Layout) -> Result<Spec, LeafErr
             .collect(),
     });
     spec.output = OUTPUT;
-    // Only what an independent leaf says on its standard output may stand for the file it did not write.
-    spec.keep_printed = call.inputs.role().is_independent();
+    // Only what an independent leaf says on its standard output may stand for the file it did not write, and a protocol is
+    // spoken there alone.
+    spec.keep_printed = call.inputs.role().is_independent() || !config.protocol.is_text();
     spec.hold = call.hold.map(Utf8Path::to_owned);
     spec.max_memory = call.max_memory;
     spec.sandbox = Some(sandbox);
+    if uses_guard(call) {
+        lay_out_guard(call, layout).map_err(LeafError::Job)?;
+    }
     if let Some(prompt) = prompt {
         fs::create_dir_all(call.job).map_err(LeafError::Job)?;
         files::replace_unsynced(layout.prompt(), prompt.as_bytes()).map_err(LeafError::Job)?;
     }
     Ok(spec)
+}
+
+/// Whether a placeholder asks for the files of the guard.
+fn uses_guard(call: &Call<'_>) -> bool {
+    let config = call.config;
+    let texts = config.argv.iter().chain(config.env.values());
+    texts.filter_map(|text| Template::parse(text).ok()).any(|template| {
+        template.placeholders().any(|placeholder| placeholder == Placeholder::Guard)
+    })
+}
+
+fn lay_out_guard(call: &Call<'_>, layout: &Layout) -> std::io::Result<()> {
+    for (name, text) in preset::guard_files(program(call)) {
+        let file = layout.guard().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(&file))?;
+        files::replace_unsynced(&file, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The program that a hook asks, in a form that needs no quotes in a shell, in JSON or in TOML.
+fn program<'a>(call: &Call<'a>) -> &'a str {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-@".contains(&byte);
+    call.facts.program.filter(|path| path.bytes().all(plain)).unwrap_or("pdca")
 }
 
 /// What the placeholders stand for, the prompt's own apart.
@@ -141,6 +177,8 @@ fn values(call: &Call<'_>, layout: &Layout) -> Values {
         (Placeholder::Effort, config.effort.as_deref()),
         (Placeholder::Family, config.family.as_deref()),
         (Placeholder::Agent, config.agent.as_deref()),
+        (Placeholder::Pdca, Some(program(call))),
+        (Placeholder::Guard, Some(layout.guard().as_str())),
     ]
     .map(|(name, value)| value.map(|value| (name, value.to_owned())));
     all.into_iter().flatten().collect()

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use pdca_process::{Network, SandboxMode};
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::Protocol;
 use crate::role::{ROLES, Role, RoleSpec};
 
 /// `[leaves]`: who fills which artifact.
@@ -88,6 +89,15 @@ pub struct LeafConfig {
     /// The program and its arguments, with placeholders. A relative program that has a `/` in it
     /// is looked for in the workspace.
     pub argv: Vec<String>,
+    /// What follows on `argv` where there is a model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_args: Vec<String>,
+    /// What follows on `argv` where there is an effort.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effort_args: Vec<String>,
+    /// The form of what it prints.
+    #[serde(skip_serializing_if = "Protocol::is_text")]
+    pub protocol: Protocol,
     /// The prompt in place of the built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -130,7 +140,8 @@ pub struct LeafConfig {
     /// Carried to the leaf as `PDCA_EFFORT` and `{effort}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Carried to the leaf as `PDCA_AGENT` and `{agent}`.
+    /// Carried to the leaf as `PDCA_AGENT` and `{agent}`. Where it names a [`Preset`](crate::Preset) and there is no
+    /// `argv`, whoever loads the configuration lays the other keys over [`Preset::stanza`](crate::Preset::stanza).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
@@ -262,6 +273,9 @@ mod tests {
             mode = "command"
             interactive = true
             argv = ["a", "{id}"]
+            model_args = ["-m"]
+            effort_args = ["-e"]
+            protocol = "codex"
             prompt = "p"
             prompt_file = "f.md"
             prompt_via = "none"
@@ -286,6 +300,9 @@ mod tests {
             mode: Mode::Command,
             interactive: true,
             argv: vec!["a".into(), "{id}".into()],
+            model_args: vec!["-m".into()],
+            effort_args: vec!["-e".into()],
+            protocol: Protocol::Codex,
             prompt: Some("p".into()),
             prompt_file: Some("f.md".into()),
             prompt_by: Some(PromptVia::None),

@@ -3,21 +3,18 @@
 use camino::Utf8PathBuf;
 use fs_err as fs;
 
-use crate::config::LeafConfig;
+use crate::{config::LeafConfig, preset::PRESETS};
 
-/// What each agent keeps its state in, below the home directory. A name that ends in `.json` is a file.
-const AGENTS: [(&str, &[&str]); 7] = [
-    ("claude", &[".claude", ".claude.json"]),
-    ("codex", &[".codex"]),
-    ("gemini", &[".gemini"]),
-    (
-        "opencode",
-        &[".config/opencode", ".local/share/opencode", ".local/state/opencode", ".opencode"],
-    ),
+/// State below the home directory of agents without a preset.
+const OTHERS: [(&str, &[&str]); 2] = [
     ("qwen", &[".qwen"]),
-    ("aider", &[".aider"]),
     ("goose", &[".config/goose", ".local/share/goose", ".local/state/goose"]),
 ];
+
+/// Each agent's program and its state.
+fn agents() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    PRESETS.into_iter().map(|preset| (preset.name, preset.home)).chain(OTHERS)
+}
 
 /// Caches that builders fill. What is in them is checked by whoever put it there, or can be fetched again.
 const CACHES: [&str; 12] = [
@@ -41,7 +38,7 @@ pub(crate) fn writable(config: &LeafConfig) -> Vec<Utf8PathBuf> {
     let home = pdca_process::home().and_then(|home| Utf8PathBuf::from_path_buf(home).ok());
     let Some(home) = home.filter(|home| home.is_dir()) else { return Vec::new() };
     let program = config.argv.first().and_then(|program| program.rsplit('/').next());
-    for (agent, paths) in AGENTS {
+    for (agent, paths) in agents() {
         if program != Some(agent) {
             continue;
         }
@@ -54,7 +51,7 @@ pub(crate) fn writable(config: &LeafConfig) -> Vec<Utf8PathBuf> {
             };
         }
     }
-    let agents = AGENTS.iter().flat_map(|(_, paths)| paths.iter().map(|path| home.join(path)));
+    let agents = agents().flat_map(|(_, paths)| paths.iter().map(|path| home.join(path)));
     agents.filter(|path| path.exists()).chain(caches()).collect()
 }
 

@@ -55,7 +55,9 @@
 //! - Nothing is printed, and neither the environment nor the wall clock is read.
 
 mod config;
+mod preset;
 mod problem;
+mod protocol;
 mod role;
 mod template;
 
@@ -82,8 +84,10 @@ pub use config::{LeafConfig, Leaves, Mode, PromptVia, Seconds, Throttled};
 pub use error::LeafError;
 pub use home::{caches as home_caches, expand as expand_home};
 pub use outcome::{FoundIn, Guard, LeafEvent, LeafOutcome, Produced};
+pub use preset::{CLAUDE_GUARD, GEMINI_GUARD, OPENCODE_GUARD, PRESETS, Preset, Stanza};
 pub use problem::{ConfigFlaw, LeafConfigProblem};
 pub use proposal::{Proposal, ProposalError};
+pub use protocol::{Complaint, End, MAX_LINE, Protocol, Reader, Transcript, Usage};
 pub use role::{CONFLICT, Called, Output, ROLES, Role, RoleSpec, inputs};
 pub use stage::{Inputs, StageError};
 pub use template::{NoValue, Placeholder, TemplateError};

@@ -124,6 +124,15 @@ impl Problems {
         for (place, text) in leaf.argv.iter().enumerate() {
             self.text(&format!("{table}.argv[{place}]"), text, leaf);
         }
+        for (key, args, given) in [
+            ("model_args", &leaf.model_args, Placeholder::Model),
+            ("effort_args", &leaf.effort_args, Placeholder::Effort),
+        ] {
+            for (place, text) in args.iter().enumerate() {
+                // They are used only where it has a value.
+                self.text_given(&format!("{table}.{key}[{place}]"), text, leaf, Some(given));
+            }
+        }
         for (place, text) in leaf.writable.iter().enumerate() {
             self.text(&format!("{table}.writable[{place}]"), text, leaf);
             if text.is_empty() {
@@ -183,11 +192,16 @@ impl Problems {
 
     /// A text with placeholders, each of which has a value or may have one in some call.
     fn text(&mut self, key: &str, text: &str, leaf: &LeafConfig) {
+        self.text_given(key, text, leaf, None);
+    }
+
+    /// The same where one of them is known to have a value.
+    fn text_given(&mut self, key: &str, text: &str, leaf: &LeafConfig, given: Option<Placeholder>) {
         let template = match Template::parse(text) {
             Ok(template) => template,
             Err(error) => return self.add(format_args!("{key}"), error.into()),
         };
-        for placeholder in template.placeholders() {
+        for placeholder in template.placeholders().filter(|one| Some(*one) != given) {
             if let Some(missing) = missing(placeholder, leaf) {
                 let flaw = ConfigFlaw::NoValue { placeholder: placeholder.name(), missing };
                 self.add(format_args!("{key}"), flaw);
@@ -215,7 +229,9 @@ fn missing(placeholder: Placeholder, leaf: &LeafConfig) -> Option<&'static str> 
         | Placeholder::Id
         | Placeholder::Role
         | Placeholder::Base
-        | Placeholder::Target => None,
+        | Placeholder::Target
+        | Placeholder::Pdca
+        | Placeholder::Guard => None,
     }
 }
 

@@ -42,6 +42,10 @@ pub enum Placeholder {
     Family,
     /// `{agent}`: the key `agent`.
     Agent,
+    /// `{pdca}`: the program that drives, for hooks that ask it.
+    Pdca,
+    /// `{guard}`: a directory with the files of the builder guard.
+    Guard,
 }
 
 impl Placeholder {
@@ -63,6 +67,8 @@ impl Placeholder {
         Self::Effort,
         Self::Family,
         Self::Agent,
+        Self::Pdca,
+        Self::Guard,
     ];
 
     /// The name between the braces.
@@ -84,6 +90,8 @@ impl Placeholder {
             Self::Effort => "effort",
             Self::Family => "family",
             Self::Agent => "agent",
+            Self::Pdca => "pdca",
+            Self::Guard => "guard",
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Print each value with its source: default, user, workspace, env or flag
+    /// Print each value with its source: default, preset, user, workspace, env or flag
     Show {
         /// Only keys that begin with this
         key: Option<String>,
@@ -91,7 +91,10 @@ impl Report for ConfigReport {
         for Entry { key, value, source, place } in self.values.iter().filter(shown) {
             let source = match (source, place) {
                 (Layer::Default, _) | (_, None) => "default",
-                (Layer::User | Layer::Workspace | Layer::Env | Layer::Flag, Some(place)) => place,
+                (
+                    Layer::Preset | Layer::User | Layer::Workspace | Layer::Env | Layer::Flag,
+                    Some(place),
+                ) => place,
             };
             let value = value.to_string();
             let source = cx.out.faint(format!("# {source}"));

@@ -432,14 +432,8 @@ mod tests {
         desk.ambient.env.insert("PATH".into(), dir.join("bin").as_str().into());
         init(&desk, &["--yes"]);
         let text = fs_err::read_to_string(dir.join("pdca.toml")).unwrap();
-        assert!(
-            text.contains("\n#[leaves.builder]\n#mode = \"command\"\n#argv = [\"claude\""),
-            "{text}"
-        );
-        assert!(
-            text.contains("\n#[leaves.reviewer]\n#mode = \"command\"\n#argv = [\"codex\""),
-            "{text}"
-        );
+        assert!(text.contains("\n#[leaves.builder]\n#agent = \"claude\"\n"), "{text}");
+        assert!(text.contains("\n#[leaves.reviewer]\n#agent = \"codex\"\n"), "{text}");
         assert!(desk.run(&["config", "show", "leaves.builder.mode"]).out.contains("\"stub\""));
     }
 

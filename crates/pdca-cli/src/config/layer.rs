@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::check::{Checked, check};
-use super::{Config, Document, Trust, rules, trust};
+use super::{Config, Document, Trust, preset, rules, trust};
 use crate::ambient::Ambient;
 use crate::exit::Exit;
 use crate::failure::{Failure, Place, Problem};
@@ -18,6 +18,8 @@ use crate::failure::{Failure, Place, Problem};
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     Default,
+    /// The preset of the agent that a leaf names.
+    Preset,
     User,
     Workspace,
     Env,
@@ -169,7 +171,7 @@ impl Stack {
         // A variable or flag is a single value, so a line number in it is meaningless.
         let seen = |place: Place| match layer {
             Layer::Env | Layer::Flag => Place::file(place.file),
-            Layer::Default | Layer::User | Layer::Workspace => place,
+            Layer::Default | Layer::Preset | Layer::User | Layer::Workspace => place,
         };
         let told = |problem: Problem| Problem { place: problem.place.clone().map(seen), ..problem };
         self.problems.extend(problems.into_iter().map(told));
@@ -188,7 +190,16 @@ impl Stack {
     }
 
     fn finish(self, user_file: Option<Utf8PathBuf>) -> Result<Loaded, Failure> {
-        let Stack { merged, sources, mut problems, warnings, .. } = self;
+        let Stack { mut merged, mut sources, mut problems, mut warnings, .. } = self;
+        let expanded = preset::expand(&mut merged);
+        let at =
+            |(path, problem): (String, Problem)| Problem { place: sources.place(&path), ..problem };
+        problems.extend(expanded.problems.into_iter().map(at));
+        warnings.extend(expanded.warnings.into_iter().map(at));
+        for (path, name) in expanded.values {
+            let place = Some(preset::place(name));
+            sources.values.insert(path, Origin { layer: Layer::Preset, place });
+        }
         let config = match Config::deserialize(Value::Table(merged)) {
             Ok(config) => config,
             Err(error) => {

@@ -16,6 +16,7 @@ fn a_leaf_gets_the_documented_environment_and_no_other_of_ours() {
     let leaf = scene.leaf(keys, "save-env ${PDCA_OUTPUT}");
     let outcome = scene.call_with(Role::Reviewer, &leaf, |call| {
         call.facts = CallFacts {
+            program: None,
             base: Some("0123abc"),
             brief_base: Some("main"),
             target: Some("repo"),

@@ -6,6 +6,7 @@ mod artifact;
 mod attempts;
 mod command;
 mod independence;
+mod protocol;
 mod scene;
 mod stubs;
 

@@ -4,14 +4,11 @@
 //! calls the hook. Codex takes its hook on the command line and needs no file.
 
 use camino::Utf8Path;
+use pdca_leaves::{CLAUDE_GUARD as CLAUDE, GEMINI_GUARD as GEMINI, OPENCODE_GUARD as OPENCODE};
 use serde_json::Value;
 
 use super::Item;
 use crate::failure::Failure;
-
-const CLAUDE: &str = include_str!("guard/claude.json");
-const GEMINI: &str = include_str!("guard/gemini.json");
-const OPENCODE: &str = include_str!("guard/opencode.js");
 
 /// Returns the file of an agent below the workspace, with its contents.
 fn file(agent: &str) -> Option<(&'static str, &'static str)> {
@@ -64,43 +61,9 @@ fn merged(present: &str, wanted: &str) -> Option<String> {
     serde_json::to_string_pretty(&present).ok().map(|text| text + "\n")
 }
 
-/// Renders the table of a builder with its guard, commented out: using an agent is a decision about money and trust.
+/// Renders the table of an agent, commented out: using one is a decision about money and trust. Its preset has the rest.
 pub(super) fn stanza(agent: &str, role: &str) -> String {
-    let (argv, env) = match (agent, role) {
-        ("claude", "builder") => (
-            r#"["claude", "-p", "--permission-mode", "bypassPermissions", "--settings", "{workspace}/process/guard/claude.json"]"#,
-            None,
-        ),
-        ("claude", _) => (
-            r#"["claude", "-p", "--permission-mode", "bypassPermissions", "--setting-sources", "user", "--strict-mcp-config"]"#,
-            None,
-        ),
-        ("codex", "builder") => (
-            r#"["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "-c", 'hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="pdca guard builder --agent codex || exit 2"}}]}}]', "-"]"#,
-            None,
-        ),
-        ("codex", _) => (
-            r#"["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "-"]"#,
-            None,
-        ),
-        ("gemini", "builder") => (
-            r#"["gemini", "--approval-mode", "yolo", "--skip-trust", "--include-directories", "{inputs}"]"#,
-            Some(
-                r#"{ GEMINI_CLI_SYSTEM_SETTINGS_PATH = "{workspace}/process/guard/gemini.json" }"#,
-            ),
-        ),
-        ("gemini", _) => (
-            r#"["gemini", "--approval-mode", "yolo", "--skip-trust", "--include-directories", "{inputs}"]"#,
-            None,
-        ),
-        (_, "builder") => (
-            r#"["opencode", "run", "--auto"]"#,
-            Some(r#"{ OPENCODE_CONFIG_DIR = "{workspace}/process/guard/opencode" }"#),
-        ),
-        (_, _) => (r#"["opencode", "run", "--auto", "--pure"]"#, None),
-    };
-    let env = env.map(|env| format!("#env = {env}\n")).unwrap_or_default();
-    format!("#[leaves.{role}]\n#mode = \"command\"\n#argv = {argv}\n{env}")
+    format!("#[leaves.{role}]\n#agent = \"{agent}\"\n")
 }
 
 #[cfg(test)]

@@ -216,7 +216,10 @@ name = {name}
 #family = "vendor"                          # these four are handed on as {family}, {model}, …
 #model = "large"
 #effort = "high"
-#agent = "reviewer"
+#agent = "reviewer"                         # "claude", "codex", "gemini", "opencode" or "aider" alone is a whole leaf
+#model_args = ["--model", "{model}"]        # follows on argv where there is a model
+#effort_args = ["--effort", "{effort}"]     # the same for an effort
+#protocol = "text"                          # what it prints: "claude", "codex", "gemini", "opencode" are read
 #[[leaves.advisory]]
 #id = "security"
 #mode = "stub"

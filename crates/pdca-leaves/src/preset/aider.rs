@@ -1,0 +1,46 @@
+//! aider.
+
+use super::Preset;
+use crate::{config::PromptVia, protocol::Protocol, role::Role};
+
+/// It edits the files of a checkout and runs nothing, so it builds and resolves and does not judge. Its histories go to
+/// the staged view, and it has no map of the repository: the cache of that would lie in the checkout and become part of
+/// the patch. A brief for it names the files.
+pub(super) static PRESET: Preset = Preset {
+    name: "aider",
+    family: None,
+    tested: "0.86",
+    protocol: Protocol::Text,
+    roles: &[Role::Builder, Role::Resolver],
+    home: &[".aider"],
+    args: &[
+        "--message-file",
+        "{prompt_file}",
+        "--read",
+        "{brief}",
+        "--yes-always",
+        "--no-gitignore",
+        "--no-auto-commits",
+        "--no-dirty-commits",
+        "--no-check-update",
+        "--no-show-release-notes",
+        "--no-show-model-warnings",
+        "--no-suggest-shell-commands",
+        "--analytics-disable",
+        "--no-pretty",
+        "--no-stream",
+        "--map-tokens",
+        "0",
+        "--chat-history-file",
+        "{bundle}/.aider.chat.history.md",
+        "--input-history-file",
+        "{bundle}/.aider.input.history",
+    ],
+    guard_args: &[],
+    independent_args: &[],
+    model_args: &["--model", "{model}"],
+    effort_args: &["--reasoning-effort", "{effort}"],
+    prompt_via: PromptVia::File,
+    env: &[],
+    guard_env: &[],
+};

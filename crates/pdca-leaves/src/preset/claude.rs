@@ -1,0 +1,39 @@
+//! Claude Code.
+
+use super::{ALL_ROLES, Preset};
+use crate::{config::PromptVia, protocol::Protocol};
+
+/// The staged view lies outside its directory, so `acceptEdits` is not enough: it could neither read the brief nor run a
+/// test nor write its notes. The wall around it is ours.
+pub(super) static PRESET: Preset = Preset {
+    name: "claude",
+    family: Some("anthropic"),
+    tested: "2.1.197",
+    protocol: Protocol::Claude,
+    roles: ALL_ROLES,
+    home: &[".claude", ".claude.json"],
+    args: &[
+        "-p",
+        "--permission-mode",
+        "bypassPermissions",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ],
+    guard_args: &[
+        "--settings",
+        r#"{{"hooks":{{"PreToolUse":[{{"matcher":"Bash|Write|Edit|MultiEdit|NotebookEdit","hooks":[{{"type":"command","command":"{pdca} guard builder --agent claude || exit 2"}}]}}]}}}}"#,
+    ],
+    independent_args: &["--setting-sources", "user", "--strict-mcp-config"],
+    model_args: &["--model", "{model}"],
+    effort_args: &["--effort", "{effort}"],
+    prompt_via: PromptVia::Stdin,
+    env: &[
+        // Its own retries go on for minutes; a limit is waited for here, once for all lanes.
+        ("CLAUDE_CODE_MAX_RETRIES", "2"),
+        ("DISABLE_AUTOUPDATER", "1"),
+        // Without it, it does not start as root, which is who runs in a container.
+        ("IS_SANDBOX", "1"),
+    ],
+    guard_env: &[],
+};

@@ -1,0 +1,31 @@
+//! Codex.
+
+use super::{ALL_ROLES, Preset};
+use crate::{config::PromptVia, protocol::Protocol};
+
+/// Its own sandbox cannot be built inside ours, so it is switched off.
+pub(super) static PRESET: Preset = Preset {
+    name: "codex",
+    family: Some("openai"),
+    tested: "0.166.0",
+    protocol: Protocol::Codex,
+    roles: ALL_ROLES,
+    home: &[".codex"],
+    args: &[
+        "exec",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--skip-git-repo-check",
+        "--json",
+    ],
+    guard_args: &[
+        "--dangerously-bypass-hook-trust",
+        "-c",
+        r#"hooks.PreToolUse=[{{matcher="Bash|apply_patch",hooks=[{{type="command",command="{pdca} guard builder --agent codex || exit 2"}}]}}]"#,
+    ],
+    independent_args: &[],
+    model_args: &["-m", "{model}"],
+    effort_args: &["-c", "model_reasoning_effort={effort}"],
+    prompt_via: PromptVia::Stdin,
+    env: &[],
+    guard_env: &[],
+};

@@ -1,0 +1,30 @@
+//! Gemini CLI.
+
+use super::{ALL_ROLES, Preset};
+use crate::{config::PromptVia, protocol::Protocol};
+
+/// It has no flag for effort: its models decide that themselves.
+pub(super) static PRESET: Preset = Preset {
+    name: "gemini",
+    family: Some("google"),
+    tested: "0.61.0",
+    protocol: Protocol::Gemini,
+    roles: ALL_ROLES,
+    home: &[".gemini"],
+    args: &[
+        "--approval-mode",
+        "yolo",
+        "--skip-trust",
+        "--output-format",
+        "stream-json",
+        "--include-directories",
+        "{inputs}",
+    ],
+    guard_args: &[],
+    independent_args: &[],
+    model_args: &["--model", "{model}"],
+    effort_args: &[],
+    prompt_via: PromptVia::Stdin,
+    env: &[],
+    guard_env: &[("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "{guard}/gemini.json")],
+};

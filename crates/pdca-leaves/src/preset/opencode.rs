@@ -1,0 +1,28 @@
+//! opencode.
+
+use super::{ALL_ROLES, Preset};
+use crate::{config::PromptVia, protocol::Protocol};
+
+/// Whose models it speaks to is in its own configuration, so it has no family.
+pub(super) static PRESET: Preset = Preset {
+    name: "opencode",
+    family: None,
+    tested: "1.18.33",
+    protocol: Protocol::Opencode,
+    roles: ALL_ROLES,
+    home: &[
+        ".config/opencode",
+        ".local/share/opencode",
+        ".local/state/opencode",
+        ".cache/opencode",
+        ".opencode",
+    ],
+    args: &["run", "--auto", "--format", "json"],
+    guard_args: &[],
+    independent_args: &["--pure"],
+    model_args: &["--model", "{model}"],
+    effort_args: &["--variant", "{effort}"],
+    prompt_via: PromptVia::Stdin,
+    env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
+    guard_env: &[("OPENCODE_CONFIG_DIR", "{guard}/opencode")],
+};

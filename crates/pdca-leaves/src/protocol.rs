@@ -1,0 +1,206 @@
+//! What an agent says of itself while it works, read record by record from its standard output.
+//!
+//! Agents print one JSON object per line. Lines may be torn, in between may be anything, and a log may have lost its middle:
+//! what is no record of the protocol is passed over. A line of any length costs no more memory than [`MAX_LINE`].
+
+mod claude;
+mod codex;
+mod gemini;
+mod opencode;
+mod reader;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use reader::Reader;
+
+/// The longest line that is read as a record.
+pub const MAX_LINE: usize = 1 << 20;
+/// The longest message that is kept.
+const MAX_MESSAGE: usize = 1 << 20;
+/// How many complaints are kept, and how much of each.
+const MAX_COMPLAINTS: usize = 20;
+const MAX_COMPLAINT: usize = 2000;
+/// How many tool calls may be open at a time.
+const MAX_OPEN: usize = 1000;
+
+/// The form of an agent's standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Words for people; only its last lines say something.
+    #[default]
+    Text,
+    /// `stream-json` of Claude Code.
+    Claude,
+    /// `exec --json` of Codex.
+    Codex,
+    /// `--output-format stream-json` of Gemini CLI.
+    Gemini,
+    /// `run --format json` of opencode.
+    Opencode,
+}
+
+impl Protocol {
+    /// Whether the output is words for people.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    pub(crate) fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
+}
+
+/// What an agent said in one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    /// The session's name, to resume it by.
+    pub session: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// The agent's own last message.
+    pub message: Option<String>,
+    /// Whether the message was longer than is kept.
+    pub is_message_cut: bool,
+    /// What was used, as far as it was told.
+    pub usage: Option<Usage>,
+    /// What it cost in dollars, as far as it was told.
+    pub cost_usd: Option<f64>,
+    /// How many tool calls were made.
+    pub tool_calls: u64,
+    /// What went wrong, oldest first; only the last ones.
+    pub complaints: Vec<Complaint>,
+    /// How it ended by its own account.
+    pub end: Option<End>,
+}
+
+/// Tokens, as the agent counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Tokens read, those from a cache included.
+    pub input: u64,
+    /// Those of them that came from a cache.
+    pub cached: u64,
+    /// Tokens written.
+    pub output: u64,
+}
+
+/// An end that the agent announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It did what it was asked.
+    Success,
+    /// It gave up; the last complaint says why.
+    Failure,
+}
+
+/// Something that went wrong, in the agent's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaint {
+    /// The words.
+    pub text: String,
+    /// The status code of the answer it got.
+    pub status: Option<u16>,
+    /// After how long it was told to come back.
+    pub retry_after: Option<Duration>,
+    /// When the limit ends, in seconds since 1970.
+    pub resets_at: Option<i64>,
+}
+
+/// What is known of a call so far.
+#[derive(Debug, Default)]
+struct Progress {
+    transcript: Transcript,
+    /// How many records showed that the work goes on.
+    steps: u64,
+    /// Tool calls that were announced and have not ended.
+    open: BTreeSet<String>,
+}
+
+impl Progress {
+    fn step(&mut self) {
+        self.steps += 1;
+    }
+
+    fn say(&mut self, text: &str) {
+        let (kept, is_cut) = cut(text, MAX_MESSAGE);
+        self.transcript.message = Some(kept.to_owned());
+        self.transcript.is_message_cut = is_cut;
+    }
+
+    /// Appends to the last message.
+    fn say_on(&mut self, text: &str) {
+        let mut message = self.transcript.message.take().unwrap_or_default();
+        let (kept, is_cut) = cut(text, MAX_MESSAGE.saturating_sub(message.len()));
+        message.push_str(kept);
+        self.transcript.message = Some(message);
+        self.transcript.is_message_cut |= is_cut;
+    }
+
+    fn complain(&mut self, complaint: Complaint) {
+        let complaints = &mut self.transcript.complaints;
+        if complaints.len() == MAX_COMPLAINTS {
+            complaints.remove(0);
+        }
+        let text = cut(&complaint.text, MAX_COMPLAINT).0.to_owned();
+        complaints.push(Complaint { text, ..complaint });
+    }
+
+    fn fail(&mut self, complaint: Complaint) {
+        self.complain(complaint);
+        self.transcript.end = Some(End::Failure);
+    }
+
+    fn open(&mut self, id: Option<&str>) {
+        self.transcript.tool_calls += 1;
+        if let Some(id) = id.filter(|id| id.len() < 200 && self.open.len() < MAX_OPEN) {
+            self.open.insert(id.to_owned());
+        }
+    }
+
+    fn close(&mut self, id: Option<&str>) {
+        if let Some(id) = id {
+            self.open.remove(id);
+        }
+    }
+
+    fn use_tokens(&mut self, usage: Usage) {
+        let all = self.transcript.usage.get_or_insert_default();
+        all.input = all.input.saturating_add(usage.input);
+        all.cached = all.cached.saturating_add(usage.cached);
+        all.output = all.output.saturating_add(usage.output);
+    }
+
+    fn session(&mut self, id: Option<&str>) {
+        if let Some(id) = id.filter(|id| is_plain(id)) {
+            self.transcript.session = Some(id.to_owned());
+        }
+    }
+}
+
+/// Whether a name can become an argument without being anything else.
+fn is_plain(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=100).contains(&name.len()) && !name.starts_with('-') && name.bytes().all(allowed)
+}
+
+/// The beginning of a text, at most `max` bytes, and whether that is less than all.
+fn cut(text: &str, max: usize) -> (&str, bool) {
+    let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    (&text[..end], end < text.len())
+}
+
+/// The text at a pointer such as `/message/id`.
+fn text<'a>(record: &'a Value, pointer: &str) -> Option<&'a str> {
+    record.pointer(pointer).and_then(Value::as_str)
+}
+
+fn number(record: &Value, pointer: &str) -> u64 {
+    record.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn status(record: &Value, pointer: &str) -> Option<u16> {
+    let value = record.pointer(pointer)?;
+    let code = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+    u16::try_from(code).ok().filter(|code| (100..600).contains(code))
+}

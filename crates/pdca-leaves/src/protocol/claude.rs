@@ -1,0 +1,100 @@
+//! `stream-json` of Claude Code.
+
+use serde_json::Value;
+
+use super::{Complaint, End, Progress, Usage, number, status, text};
+
+pub(super) fn read(record: &Value, progress: &mut Progress) {
+    match text(record, "/type") {
+        Some("system") if text(record, "/subtype") == Some("init") => {
+            progress.step();
+            progress.session(text(record, "/session_id"));
+            progress.transcript.model = text(record, "/model").map(str::to_owned);
+        }
+        Some("system") if text(record, "/subtype") == Some("api_retry") => {
+            let text = text(record, "/error").unwrap_or("the request is tried again").to_owned();
+            let status = status(record, "/error_status");
+            progress.complain(Complaint { text, status, ..Complaint::default() });
+        }
+        Some("assistant") => assistant(record, progress),
+        Some("user") => {
+            progress.step();
+            for part in parts(record) {
+                progress.close(text(part, "/tool_use_id"));
+            }
+        }
+        Some("stream_event") => progress.step(),
+        Some("rate_limit_event") => {
+            let info = record.pointer("/rate_limit_info").unwrap_or(&Value::Null);
+            if text(info, "/status") == Some("rejected") {
+                let kind = text(info, "/rateLimitType").unwrap_or("usage");
+                progress.complain(Complaint {
+                    text: format!("rate limit: {kind} limit reached"),
+                    resets_at: info.pointer("/resetsAt").and_then(Value::as_i64),
+                    ..Complaint::default()
+                });
+            }
+        }
+        Some("result") => result(record, progress),
+        Some(_) | None => {}
+    }
+}
+
+fn assistant(record: &Value, progress: &mut Progress) {
+    let said: Vec<&str> = parts(record).filter_map(|part| text(part, "/text")).collect();
+    // A failure of the interface is printed as if the model had said it.
+    if let Some(kind) = text(record, "/error") {
+        let said = said.join("\n");
+        let text = if said.is_empty() { kind.to_owned() } else { format!("{said} ({kind})") };
+        progress.complain(Complaint { text, ..Complaint::default() });
+        return;
+    }
+    progress.step();
+    for part in parts(record).filter(|part| text(part, "/type") == Some("tool_use")) {
+        progress.open(text(part, "/id"));
+    }
+    let is_own = record.pointer("/parent_tool_use_id").is_none_or(Value::is_null);
+    if is_own && !said.is_empty() {
+        progress.say(&said.join("\n"));
+    }
+}
+
+fn result(record: &Value, progress: &mut Progress) {
+    progress.step();
+    progress.session(text(record, "/session_id"));
+    progress.transcript.cost_usd = record.pointer("/total_cost_usd").and_then(Value::as_f64);
+    if let Some(usage) = record.pointer("/usage") {
+        let cached = number(usage, "/cache_read_input_tokens");
+        let made = number(usage, "/cache_creation_input_tokens");
+        progress.transcript.usage = Some(Usage {
+            input: number(usage, "/input_tokens").saturating_add(cached).saturating_add(made),
+            cached,
+            output: number(usage, "/output_tokens"),
+        });
+    }
+    let said = text(record, "/result").unwrap_or_default();
+    let is_error = record.pointer("/is_error").and_then(Value::as_bool).unwrap_or(false);
+    let subtype = text(record, "/subtype").unwrap_or("success");
+    if is_error || subtype != "success" {
+        let errors = record.pointer("/errors").and_then(Value::as_array);
+        let errors = errors.into_iter().flatten().filter_map(Value::as_str);
+        let said =
+            if said.is_empty() { errors.collect::<Vec<_>>().join("; ") } else { said.into() };
+        let text = match (said.is_empty(), subtype) {
+            (true, subtype) => subtype.to_owned(),
+            (false, "success") => said,
+            (false, subtype) => format!("{said} ({subtype})"),
+        };
+        let status = status(record, "/api_error_status");
+        progress.fail(Complaint { text, status, ..Complaint::default() });
+        return;
+    }
+    if !said.is_empty() {
+        progress.say(said);
+    }
+    progress.transcript.end = Some(End::Success);
+}
+
+fn parts(record: &Value) -> impl Iterator<Item = &Value> {
+    record.pointer("/message/content").and_then(Value::as_array).into_iter().flatten()
+}

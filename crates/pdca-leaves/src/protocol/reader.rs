@@ -1,0 +1,120 @@
+//! Lines out of bytes, and records out of lines.
+
+use serde_json::Value;
+
+use super::{
+    MAX_LINE, MAX_MESSAGE, Progress, Protocol, Transcript, claude, codex, gemini, opencode,
+};
+
+/// How much of a text's end is its last message.
+const TEXT_END: usize = 4 << 10;
+
+/// Reads an agent's standard output as it comes, in pieces of any size.
+///
+/// ```
+/// use pdca_leaves::{End, Protocol, Reader};
+///
+/// let mut reader = Reader::new(Protocol::Codex);
+/// reader.feed(b"not a record\n{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",");
+/// reader.feed(b"\"text\":\"Done.\"}}\n{\"type\":\"turn.completed\"}");
+/// let transcript = reader.finish();
+/// assert_eq!(transcript.message.as_deref(), Some("Done."));
+/// assert_eq!(transcript.end, Some(End::Success));
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    protocol: Protocol,
+    line: Vec<u8>,
+    /// The line is longer than any record, and passed over.
+    is_skipping: bool,
+    progress: Progress,
+}
+
+impl Reader {
+    /// A reader that has seen nothing yet.
+    pub fn new(protocol: Protocol) -> Self {
+        Self { protocol, line: Vec::new(), is_skipping: false, progress: Progress::default() }
+    }
+
+    /// Reads all of an output.
+    pub fn read(protocol: Protocol, bytes: &[u8]) -> Transcript {
+        let mut reader = Self::new(protocol);
+        reader.feed(bytes);
+        reader.finish()
+    }
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.protocol.is_text() {
+            if !bytes.is_empty() {
+                self.progress.step();
+            }
+            self.line.extend_from_slice(&bytes[bytes.len().saturating_sub(TEXT_END)..]);
+            let over = self.line.len().saturating_sub(TEXT_END);
+            self.line.drain(..over);
+            return;
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() + piece.len() > MAX_LINE {
+                self.is_skipping = true;
+                self.line.clear();
+            }
+            if !self.is_skipping {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    /// How many records showed so far that the work goes on. Complaints, retries and lines that are no records do not.
+    pub fn steps(&self) -> u64 {
+        self.progress.steps
+    }
+
+    /// Whether a tool call was announced and has not ended.
+    pub fn is_in_tool(&self) -> bool {
+        !self.progress.open.is_empty()
+    }
+
+    /// All that was said.
+    pub fn finish(mut self) -> Transcript {
+        if self.protocol.is_text() {
+            let text = String::from_utf8_lossy(&self.line);
+            let text = text.trim();
+            if !text.is_empty() {
+                self.progress.transcript.message = Some(text.to_owned());
+            }
+        } else {
+            self.end_line();
+        }
+        debug_assert!(
+            self.progress.transcript.message.as_ref().is_none_or(|said| said.len() <= MAX_MESSAGE),
+            "a message is cut when it is taken"
+        );
+        self.progress.transcript
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_skipping) {
+            // Only what a tool gave back is that long, and which tool that was is not known.
+            self.progress.step();
+            self.progress.open.clear();
+            return;
+        }
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim_ascii();
+        if !line.starts_with(b"{") {
+            return;
+        }
+        let Ok(record) = serde_json::from_slice::<Value>(line) else { return };
+        match self.protocol {
+            Protocol::Text => {}
+            Protocol::Claude => claude::read(&record, &mut self.progress),
+            Protocol::Codex => codex::read(&record, &mut self.progress),
+            Protocol::Gemini => gemini::read(&record, &mut self.progress),
+            Protocol::Opencode => opencode::read(&record, &mut self.progress),
+        }
+    }
+}
