@@ -22,11 +22,11 @@ pub struct Globals {
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<Utf8PathBuf>,
 
-    /// Say what would be done, and change nothing
+    /// Show what would be done, and change nothing
     #[arg(short = 'n', long, global = true)]
     pub dry_run: bool,
 
-    /// Do not ask, answer yes
+    /// Answer yes to all questions
     #[arg(short = 'y', long, global = true)]
     pub yes: bool,
 
@@ -38,7 +38,7 @@ pub struct Globals {
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
-    /// When to use colours
+    /// Use colours: auto, always or never
     #[arg(
         long,
         value_name = "WHEN",
@@ -53,15 +53,15 @@ pub struct Globals {
     #[arg(long, global = true, conflicts_with = "format")]
     pub json: bool,
 
-    /// How the result is printed: text, table or json [default: text]
+    /// Output format: text, table or json [default: text]
     #[arg(long, value_name = "FORMAT", value_enum, global = true, hide_possible_values = true)]
     pub format: Option<Format>,
 
-    /// Read the workspace of an older instance: keys that are not known are warnings
+    /// Read the workspace of an older instance: unknown keys are warnings
     #[arg(long, global = true)]
     pub compat: bool,
 
-    /// Take every key of the user's config file, also one that weakens a wall or names a program
+    /// Accept every key of the user's config file, also those that weaken a sandbox or name a program
     #[arg(long, global = true, hide_short_help = true)]
     pub trust_user_config: bool,
 

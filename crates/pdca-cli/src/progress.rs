@@ -182,9 +182,10 @@ impl Progress {
             EventKind::Dispatched { .. } if event.lane.is_none() && self.detail != Detail::More => {
                 return None;
             }
-            EventKind::Dispatched { chain, resumed } => {
-                let why = p.faint(dispatched(*chain, *resumed));
-                format!("{:<9} {why}", "starts").trim_end().to_owned()
+            EventKind::Dispatched { resumed: true, .. } => "resumed".to_owned(),
+            EventKind::Dispatched { chain: 0 | 1, .. } => "starts".to_owned(),
+            EventKind::Dispatched { chain, .. } => {
+                format!("{:<9} {}", "starts", p.faint(format_args!("first of a chain of {chain}")))
             }
             EventKind::Held { by } => {
                 let by: Vec<String> =
@@ -330,15 +331,6 @@ fn is_grave(kind: &EventKind) -> bool {
 /// Escapes a text from outside onto one line, because a file name could contain a line that looks like ours.
 fn shown(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
-}
-
-/// Describes why this bundle is started now.
-fn dispatched(chain: u64, resumed: bool) -> String {
-    match (resumed, chain) {
-        (true, _) => "where its work lies".to_owned(),
-        (false, 0 | 1) => String::new(),
-        (false, chain) => format!("first of a chain of {chain}"),
-    }
 }
 
 /// Lists the first undeclared paths of a change.

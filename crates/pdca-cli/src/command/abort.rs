@@ -16,24 +16,24 @@ use crate::failure::{Failure, Place};
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 
-/// Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
+/// Abort the active run: stop its lanes, rescue unfinished work, land nothing
 ///
-/// A driver that is at work is asked to do it, and waited for. Where none is, it is done here. The bundles keep the
-/// files they have, and a later `pdca run` goes on from those.
+/// A running driver is asked to do it, and waited for; without one it is done here. The bundles keep their
+/// files, and a later `pdca run` continues from those.
 ///
-/// Exit codes: 0 given up, 3 the driver was asked and has not ended yet, 4 no run is active, 104 it cannot be told who
-/// drives it.
+/// Exit codes: 0 aborted, 3 the driver was asked and has not ended yet, 4 no run is active, 104 the driver of the run
+/// cannot be determined.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   pdca abort -n
   pdca abort --why \"the plan was wrong\"")]
 pub(crate) struct Args {
-    /// Why, for the record
+    /// The reason, for the record
     #[arg(long, value_name = "TEXT", default_value = "a person gave it up")]
     why: String,
 
-    /// How long a driver that was asked is waited for, in seconds
+    /// Wait this many seconds for a running driver
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
 }

@@ -17,10 +17,10 @@ use crate::failure::{Failure, Place};
 use crate::report::Response;
 use crate::workspace::{FILE, Workspace};
 
-/// Look back over the cycles that ended, and record what the process learns
+/// Review finished cycles, and record what the process learns
 ///
-/// `index` shows what they exposed, `log` starts a dated entry of the Act log, `diff` shows what changed in the
-/// process since the last one. Which change follows from it is yours to decide.
+/// `index` shows recurring patterns, `log` starts a dated entry of the Act log, `diff` shows the changes in the
+/// process since the last one. Which change follows from them is your decision.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -9,11 +9,11 @@ use crate::session;
 
 use super::run::{DriveArgs, drive_all};
 
-/// Run all bundles that are not finished
+/// Run all unfinished bundles
 ///
-/// Without ids: every bundle of the workspace that is neither complete nor discontinued nor resolved. One bundle's failure
-/// does not stop the others. A bundle whose `Depends on` is not complete is named and left alone, unless it is signed off
-/// while the others run. `pdca plan` shows the order and the reasons before anything is paid for.
+/// Without ids: every bundle of the workspace that is neither complete nor discontinued nor resolved. The failure of one
+/// bundle does not stop the others. A bundle with an unmet `Depends on` is reported and not started, unless its dependency
+/// is signed off while the others run. `pdca plan` shows the order and the reasons beforehand.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   pdca batch 12 15 --json
   pdca flow 12 15            # the same; older instances know it by this name")]
 pub(crate) struct Args {
-    /// The bundles; all that are not finished where none is named
+    /// The bundles; all unfinished ones if none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
     #[command(flatten)]

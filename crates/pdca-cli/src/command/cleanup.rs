@@ -26,13 +26,14 @@ use crate::session;
 
 const DAY: u64 = 24 * 3600;
 
-/// Remove what finished work left: private checkouts, and records of old runs
+/// Remove leftovers of finished work: private checkouts, and records of old runs
 ///
-/// A run or an integration in which nothing is left to do is ended first. A checkout goes if it is not in use and the bundle whose
-/// work lies there is complete, resolved or discontinued; what is in it and not in the target is kept in a bundle that
-/// `git fetch` reads. Records of runs and integrations that are over go after `--keep-days`; the newest of each stays.
-/// Refs that kept what an integration gated go when a branch has their commit, or with its record when the seals make
-/// it again. Logs of red combinations go when neither a held change nor an open brief names them. It can be interrupted anywhere and repeated. With `-n` it says exactly what it would do.
+/// A run or an integration in which nothing is left to do is ended first. A checkout is removed if it is not in use and its
+/// bundle is complete, resolved or discontinued; commits and files that the target does not have are kept in a git bundle that
+/// `git fetch` reads. Records of runs and integrations that are over are removed after `--keep-days`; the newest of each stays.
+/// Refs of gated combinations are removed when a branch contains their commit, or with the record of their integration if the
+/// seals can make it again. Logs of red combinations are removed when neither a held change nor an open brief refers to them.
+/// The command can be interrupted at any point and repeated. `-n` shows exactly what it would do.
 ///
 /// Exit codes: 0 done, 1 something could not be removed, 4 nothing to clean up.
 #[derive(clap::Args, Debug)]

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::printable;
 
-/// Show the config in force and where each value came from
+/// Show the effective config and the origin of each value
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,7 +34,7 @@ enum Action {
         /// Only keys that begin with this
         key: Option<String>,
     },
-    /// Trust the user's config file as it is now, in this workspace; a changed byte ends that
+    /// Trust the present text of the user's config file in this workspace; any change ends the trust
     Trust,
 }
 

@@ -15,9 +15,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Place};
 use crate::report::{Format, Report, Response};
 
-/// Watch issues go from brief to landed, with no model, no key and no network
+/// Watch issues go from brief to landed, without a model, a key or a network
 ///
-/// Makes a small repository and six issues in a temporary directory, and runs the commands you would run, on three lanes.
+/// Creates a small repository and six issues in a temporary directory, and runs the commands you would run, on three lanes.
 /// Shell scripts stand in for the models. Two of the changes are green alone and red together. Nothing outside that
 /// directory is written.
 #[derive(clap::Args, Debug)]
@@ -27,7 +27,7 @@ Examples:
   pdca demo --keep DIR              # leave it there for exploring
   pdca demo --crash                 # kill the driver with -9 on the way, and go on")]
 pub(crate) struct Args {
-    /// Make the demo in DIR, which must not exist, and leave it there
+    /// Create the demo in DIR, which must not exist, and keep it
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     keep: Option<Utf8PathBuf>,
     /// Kill the driver with -9 half-way, and resume

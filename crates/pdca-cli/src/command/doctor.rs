@@ -23,9 +23,9 @@ use crate::session;
 use super::lanes::size;
 use crate::workspace::Workspace;
 
-/// Look at the host and the workspace, and name each problem with its remedy
+/// Check the host and the workspace, with a remedy for each problem
 ///
-/// Nothing is changed. Exit codes: 0 nothing is broken, 2 something is.
+/// Changes nothing. Exit codes: 0 nothing is broken, 2 something is.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:

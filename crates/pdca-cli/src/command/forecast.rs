@@ -15,10 +15,10 @@ use crate::session;
 
 /// Predict merge conflicts between pending changes
 ///
-/// Shows what goes together, the order that lands most, and of what only some can land.
+/// Shows which changes merge with each other, the order that lands most, and the groups of which only some can land.
 ///
-/// Every two bundles are merged in the object store, without a checkout: accepted ones as they were sealed, others as
-/// they are built, and where there is nothing built yet, what their briefs declare they touch. Nothing is gated: two
+/// Every pair is merged in the object store, without a checkout: accepted changes as sealed, others as
+/// built; bundles without a patch are compared by their declared paths. Nothing is gated: two changes
 /// that merge may still be red together, which `pdca integrate` finds out.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -28,7 +28,7 @@ Examples:
   pdca forecast --json | jq '.forecasts[].order[]'
   pdca forecast --json | jq '.forecasts[].troubles[]'")]
 pub(crate) struct Args {
-    /// The bundles; all that have not landed where none is named
+    /// The bundles; all that have not landed if none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
 }

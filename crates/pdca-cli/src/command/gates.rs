@@ -19,11 +19,11 @@ use crate::session;
 use crate::style::{one_line, printable};
 use crate::workspace::{Target, Workspace};
 
-/// Run the configured checks over a bundle's patch, or over the working tree
+/// Run the configured checks over a bundle's patch or the working tree
 ///
-/// The rows are those of `pdca.toml`, the same that `pdca run` and continuous integration run. Over a bundle the
-/// report is written only where Check is still open; before Do, at sign-off and after it the result is printed and
-/// nothing is written.
+/// The rows are those of `pdca.toml`, which `pdca run` and continuous integration run too. For a bundle the
+/// report is written only while Check is open; before Do, at sign-off and after it the result is only
+/// printed.
 ///
 /// Exit codes: 0 no gating check is red, 100 one is.
 #[derive(clap::Args, Debug)]
@@ -38,20 +38,20 @@ Examples:
 With --working-tree the rows run at the top of the checkout, linked worktree or lane of a target that you are in; elsewhere in
 the target of the workspace.")]
 pub(crate) struct Args {
-    /// The bundle
+    /// The id of the bundle
     #[arg(
         value_name = "ID",
         required_unless_present = "working_tree",
         conflicts_with = "working_tree"
     )]
     id: Option<IdArg>,
-    /// Run the rows with `scope = "repo"` over the tree as it stands
+    /// Run the rows with `scope = "repo"` over the present working tree
     #[arg(long)]
     working_tree: bool,
-    /// Whose tree, where the workspace has several targets and you are in none
+    /// The target whose tree is gated, if there are several and you are in none of them
     #[arg(long, value_name = "NAME", requires = "working_tree")]
     target: Option<String>,
-    /// Run this row alone and show what it printed if it is red; no report is written
+    /// Run only this row and show its output if it is red; write no report
     #[arg(long, value_name = "ROW")]
     row: Option<String>,
 }

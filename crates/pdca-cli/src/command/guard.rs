@@ -21,8 +21,8 @@ const LARGEST: u64 = 256 << 20;
 /// Judge a builder's tool call, as a pre-tool hook of its agent
 ///
 /// An agent's hook passes each tool call as JSON on standard input. Exit code 0 allows it, 2 refuses it, with the
-/// reason and what to do instead on standard error. Refused are pushes, what changes something on a forge or in a
-/// registry, what drives pdca, and writes outside the builder's own places. Outside a builder's environment
+/// reason and an alternative on standard error. Refused are pushes, changes on a forge or in a
+/// registry, calls of pdca that run bundles, and writes outside the builder's directories. Outside a builder's environment
 /// (`PDCA_WORKTREE` is not set, or `PDCA_ROLE` is another role's) everything is allowed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -34,7 +34,7 @@ Examples:
 `pdca init` writes the hook configuration of the agents it finds to process/guard/.
 Input that is not a tool call is refused. The hook explains; the wall around a builder is the sandbox.")]
 pub(crate) struct Args {
-    /// Whose calls are judged
+    /// The role whose calls are judged
     #[arg(value_enum, value_name = "ROLE", required_unless_present = "explain")]
     role: Option<Guarded>,
 
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "AGENT", default_value = "auto")]
     agent: AgentName,
 
-    /// Say what a builder would be told about this command line, and why
+    /// Explain the answer that a builder would get for this command line
     #[arg(long, value_name = "COMMAND")]
     explain: Option<String>,
 }

@@ -23,11 +23,12 @@ const CONFIG_TEMPLATE: &str = include_str!("init/pdca.toml.tpl");
 const ACT_LOG: &str = include_str!("init/act-log.md");
 const WORKFLOW: &str = include_str!("init/workflow.yml");
 
-/// Make a workspace: pdca.toml, a brief template, an Act log, a CI workflow
+/// Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
 ///
-/// Looks for cargo, npm, pytest and make and proposes gate rows, for claude, codex, gemini and opencode on PATH and
-/// proposes leaves (commented out) with the hook that guards a builder, and for the git repository around the directory and proposes it as target. Shows what it will
-/// write and asks; `--yes` does not ask. A file that exists is never overwritten.
+/// Detects cargo, npm, pytest and make, and proposes gate rows; detects claude, codex, gemini and opencode on PATH, and
+/// proposes leaves (commented out) with the hook that guards a builder; and proposes the git repository around the
+/// directory as target. Shows the files and asks before it writes; `--yes` does not ask. An existing file is never
+/// overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -38,7 +39,7 @@ Examples:
 
 Without a terminal and without --yes nothing is written and the exit code is 2.")]
 pub(crate) struct Args {
-    /// Write the guard's configuration for this agent even if it is not on PATH; may be repeated
+    /// Write the guard's configuration for this agent even if it is not on PATH; can be repeated
     #[arg(long, value_name = "AGENT", value_parser = parse_agent)]
     guard: Vec<pdca_guard::Agent>,
 }

@@ -32,11 +32,11 @@ use crate::session;
 pub(crate) use explain::{standing as unknown, unsealable};
 use order::{Unlanded, arranged};
 
-/// Gate accepted changes together and land what is green
+/// Gate accepted changes together and land the green ones
 ///
-/// Everything accepted and not yet landed is put onto the tip of its branch, in the order of `Depends on` and then of
-/// acceptance, and gated as one tree. Where that is red, the smallest guilty set is found and named, and everything else
-/// lands. Your checkout, index and branch are not written.
+/// Accepted changes that have not landed are folded onto the tip of their branch, in the order of `Depends on` and then of
+/// acceptance, and gated as one tree. If that is red, the smallest set of culprits is found and held, and everything else
+/// lands. Your checkout and index are not written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -55,35 +55,35 @@ or a seal is not what it was. A change that is held goes on with `pdca reopen <i
 itself for what is red or conflicts.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// The bundles; all that are accepted where none is named
+    /// The bundles; all accepted ones if none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
 
-    /// Only the changes that are meant for this target, or for one branch of it
+    /// Only changes for this target, or for one branch of it
     #[arg(long, value_name = "NAME[@BRANCH]")]
     target: Option<String>,
 
-    /// What moves, if not what [integrate] says
+    /// The landing mode, if not that of [integrate]
     #[arg(long, value_name = "WHAT", value_enum)]
     land: Option<LandArg>,
 
-    /// In how many checkouts to gate at once, or `auto` for what the machine carries
+    /// Gate in this many checkouts at once, or `auto` for what the machine allows
     #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
     lanes: Option<LaneCount>,
 
-    /// Seal what was accepted without a seal, if it is still what was checked
+    /// Seal changes that were accepted without a seal, if they are still what was checked
     #[arg(long)]
     seal: bool,
 
-    /// Use no verdict that is known already, neither of an integration nor of Check
+    /// Use no cached verdict, neither of an integration nor of Check
     #[arg(long)]
     fresh: bool,
 
-    /// Show what integrations cost and brought so far, and do nothing
+    /// Show statistics about past integrations, and do nothing else
     #[arg(long, conflicts_with_all = ["ids", "land", "lanes", "seal", "fresh", "no_resolve"])]
     stats: bool,
 
-    /// Leave conflicts to `pdca resolve`, also where a resolver is configured
+    /// Leave conflicts to `pdca resolve`, even if a resolver is configured
     #[arg(long)]
     no_resolve: bool,
 
@@ -94,11 +94,11 @@ pub(crate) struct Args {
 /// The landing mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum LandArg {
-    /// The branch
+    /// Move the target branch
     Target,
-    /// A branch of the integration's own
+    /// Move a staging branch, for you to merge
     Branch,
-    /// The branch of the remote
+    /// Push to the branch of the remote
     Push,
 }
 

@@ -23,10 +23,10 @@ use crate::report::Response;
 use crate::session;
 use crate::workspace::Workspace;
 
-/// Make, list, reset and remove the private checkouts that work is done in
+/// Provision, list, reset and remove private checkouts
 ///
-/// A lane is a slot with a private checkout of each target, and names of its own: ports, a database, a directory for
-/// temporary files. Bundles are built in lanes; your own checkout is only read.
+/// A lane is a slot with a private checkout of each target, and private names: ports, a database, a temporary
+/// directory. Bundles are built in lanes; your own checkout is only read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -16,10 +16,10 @@ use crate::session;
 /// The largest template, in bytes.
 const MAX_TEMPLATE: u64 = 1 << 20;
 
-/// Make a bundle with a brief to fill in
+/// Create a bundle with a brief to fill in
 ///
 /// The brief comes from `templates/brief.md.tpl`, or from a built-in one; `{id}`, `{title}` and `{slug}` in it are
-/// filled. What an earlier attempt handed on (`carry-forward.md`) is added to it. The bundle counts as planned once
+/// filled in. The notes of an earlier attempt (`carry-forward.md`) are added to it. The bundle counts as planned once
 /// its slug is a name and no longer `<…>`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: IdArg,
 
-    /// What it is about, in a few words
+    /// A short title
     #[arg(long, value_name = "T")]
     title: Option<String>,
 
-    /// Take this file as the brief
+    /// Use this file as the brief
     #[arg(long, value_name = "FILE", conflicts_with = "title", value_hint = clap::ValueHint::FilePath)]
     from_brief: Option<Utf8PathBuf>,
 

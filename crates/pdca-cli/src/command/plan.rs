@@ -26,16 +26,16 @@ use document::Document;
 pub(crate) use lanes_file::{Currency, Kept};
 pub(crate) use rejection::rejected;
 
-/// Show in which order bundles may be built, and why
+/// Show the order in which bundles may be built, and why
 ///
-/// Nothing is built. The order follows from what the briefs declare: `Depends on`, `Conflicts with`, `Touches`. Waves
-/// are a view: a pool starts each bundle as soon as it may. A batch that cannot be carried out is refused with all its
+/// Builds nothing. The order follows from the declarations in the briefs: `Depends on`, `Conflicts with`, `Touches`. Waves
+/// are only a view: a pool starts each bundle as soon as it may. A batch that cannot be carried out is rejected with all its
 /// problems at once, and exit code 2.
 ///
-/// `--write` keeps the groups in `lanes.json` beside `pdca.toml`. Planned again, no group gets another letter and no
-/// bundle that was begun moves. While the file is there, drivers follow it: the bundles of a group run one after the other
-/// in one lane; one that is damaged or out of date is refused with exit code 2. `--check` says whether it is current: exit
-/// code 0 if it is or if there is none, 3 if it is out of date.
+/// `--write` stores the groups in `lanes.json` beside `pdca.toml`. When planned again, groups keep their letters and
+/// started bundles their groups. While the file exists, drivers follow it: the bundles of a group run one after the other
+/// in one lane; a damaged or outdated file is an error with exit code 2. `--check` tells whether it is current: exit
+/// code 0 if it is or if there is none, 3 if it is outdated.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,27 +46,27 @@ Examples:
   pdca waves --json | jq -c '.waves[]'")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// The bundles; all that are not finished where none is named
+    /// The bundles; all unfinished ones if none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
 
-    /// Keep the groups in lanes.json
+    /// Store the groups in lanes.json
     #[arg(long)]
     write: bool,
 
-    /// Write nothing, and say whether lanes.json is current
+    /// Tell whether lanes.json is current, and write nothing
     #[arg(long, visible_alias = "validate-only", conflicts_with_all = ["write", "ids"])]
     check: bool,
 
-    /// Predict how long it takes with 1 to 16 lanes
+    /// Predict the duration with 1 to 16 lanes
     #[arg(long)]
     simulate: bool,
 
-    /// Show which bundles have anything to do with each other
+    /// Show which bundles depend on or exclude each other
     #[arg(long)]
     workstreams: bool,
 
-    /// Put a bundle into the group of what it depends on
+    /// Put a bundle into the group of its dependencies
     #[arg(long)]
     join_dependencies: bool,
 }

@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::report::Response;
 use crate::session;
 
-/// Push accepted bundles, open a draft pull request for each, and comment
+/// Push accepted changes, with a draft pull request and a comment for each
 ///
-/// Each thing is looked up by its key before it is asked for, so doing it again does nothing twice, however the last
-/// time ended. The commit is made in the object store and gates run in a lane: your checkout, index and branch are not
-/// touched. `commit-msg.txt`, `pr-description.md` and `tracker-comment.md` of the bundle are used as they are; those that
-/// are not there are written by [leaves.publisher], or made from the brief and the summary.
+/// Branch, pull request and comment are looked up by key before they are created, so repeating the command creates nothing
+/// twice, however the last call ended. The commit is made in the object store and gates run in a lane: your checkout, index
+/// and branch are not touched. `commit-msg.txt`, `pr-description.md` and `tracker-comment.md` of the bundle are used as they
+/// are; missing ones are written by [leaves.publisher], or derived from the brief and the summary.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID", required = true)]
     ids: Vec<IdArg>,
 
-    /// Mark the pull request as ready for review, too
+    /// Also mark the pull request as ready for review
     #[arg(long)]
     ready: bool,
 

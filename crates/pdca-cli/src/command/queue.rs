@@ -13,10 +13,10 @@ use crate::overview::Overview;
 use crate::report::{Report, Response, Table};
 use crate::style::one_line;
 
-/// List what waits for your sign-off, cheapest first
+/// List bundles that wait for sign-off, cheapest first
 ///
-/// Ordered by the number of open decisions in §6, then by id. The standing question, whether the result is fit for
-/// its purpose, is asked of every bundle: it is counted apart from the findings.
+/// Ordered by the number of open items in §6, then by id. The standing question, whether the result is fit for
+/// its purpose, is asked for every bundle and counted separately from the findings.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -18,13 +18,13 @@ use crate::session;
 
 /// Repair interrupted runs and list what needs a decision
 ///
-/// For every run that is not over: the part of its work it is in and since when, whether its driver lives, and for
-/// each bundle what the record says, what is found, and what follows. Then the run of a driver that died is taken up
-/// and set right; `pdca batch` goes on with it. A driver that lives is left alone, unless `--take-over` takes the run
-/// from it: its record is closed to it first, then it is ended. An integration that was cut short is shown with what
-/// `pdca integrate` will do, and ended where nothing of it is left to do.
+/// Shows for every active run its phase and since when, whether its driver is alive, and for
+/// each bundle the journal's record, the facts found, and the action. Then the run of a dead driver is
+/// repaired; `pdca batch` continues it. A live driver is left alone, unless `--take-over` takes the run
+/// from it: its journal is closed to it first, then it is killed. An interrupted integration is shown with the next step of
+/// `pdca integrate`, and ended if nothing of it is left to do.
 ///
-/// Exit codes: 0 everything can go on, 4 nothing to recover, 104 a person must decide first.
+/// Exit codes: 0 everything can continue, 4 nothing to recover, 104 a person must decide first.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +32,7 @@ Examples:
   pdca recover
   pdca recover --take-over   # from a driver that hangs or was stopped")]
 pub(crate) struct Args {
-    /// Take the run from a driver that lives, and end that driver
+    /// Take the run from a live driver, and kill that driver
     #[arg(long)]
     take_over: bool,
 }

@@ -9,11 +9,11 @@ use crate::context::{Context, IdArg};
 use crate::failure::Failure;
 use crate::report::Response;
 
-/// Take an accepted change back that has not landed, and build it again
+/// Send an accepted change that has not landed back to be built again
 ///
-/// For a change that an integration held, or one that you accepted too soon. The accepted attempt goes into the archive
-/// with its seal, and the next one is told your note, the changes it did not go together with, the red rows and the
-/// files in conflict. The same as `pdca signoff <id> iterate-do`; `iterate-plan` and `discontinue` work as well.
+/// For a change that an integration held, or that you accepted too soon. The accepted attempt is archived
+/// with its seal, and the next one gets your note, the changes it conflicted or failed with, the red rows and the
+/// conflicting files. The same as `pdca signoff <id> iterate-do`; `iterate-plan` and `discontinue` work as well.
 ///
 /// Exit codes: 0 reopened, 2 it has landed, is not accepted, or is in use.
 #[derive(Debug, clap::Args)]
@@ -27,11 +27,11 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: IdArg,
 
-    /// Why; the next attempt gets to read it. Needed where no integration has said why
+    /// The reason, for the next attempt to read; required unless an integration held the change
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 
-    /// Who decided
+    /// Name of the person who decided
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 }

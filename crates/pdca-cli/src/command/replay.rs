@@ -15,10 +15,10 @@ use crate::report::{Nothing, Report, Response};
 use crate::session;
 use crate::workspace::Workspace;
 
-/// Print the lines of a run or an integration again
+/// Print the output of a run or an integration again
 ///
-/// They come from the recorded events and are the ones that were shown, on standard output. `-q` and `-v` choose how
-/// many; signs of life are not recorded.
+/// Renders the recorded events as they were shown, on standard output. `-q` and `-v` choose the amount; live
+/// output of children is not recorded.
 ///
 /// Exit codes: 0 printed, 4 nothing is recorded.
 #[derive(clap::Args, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     raw: bool,
 
-    /// Go on for as long as a driver works on it
+    /// Continue as long as a driver works on it
     #[arg(long, short, conflicts_with = "json")]
     follow: bool,
 }

@@ -27,15 +27,15 @@ use crate::failure::{Failure, Problem};
 use crate::report::Response;
 use crate::session;
 
-/// Have the resolver work on accepted changes that conflict with their branch
+/// Run the resolver on accepted changes that conflict with their branch
 ///
-/// The resolver gets a private checkout with the conflict in it. What it leaves is checked as any other attempt and
-/// waits for a sign-off; the accepted attempt is archived. `pdca integrate` does this by itself at its end. One attempt
-/// is made each time, at most 5 for one accepted change, with a pause between them that grows; then it is
-/// `blocked_conflict` until `pdca unblock ID`. It holds no lock that others wait for.
+/// The resolver gets a private checkout with the conflict in it. Its resolution is checked like any other attempt and
+/// waits for a sign-off; the accepted attempt is archived. `pdca integrate` does the same at its end. Each call makes one
+/// attempt, at most 5 per accepted change, with growing pauses between them; then the change is
+/// `blocked_conflict` until `pdca unblock ID`. Meanwhile other commands are not locked out.
 ///
 /// Exit codes: 0 nothing is left of the change, 3 resolved and waiting for a sign-off, 4 nothing conflicts, 102 a
-/// conflict stays.
+/// conflict remains.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,7 +45,7 @@ Examples:
 
 [leaves.resolver] in pdca.toml says who resolves.")]
 pub(crate) struct Args {
-    /// The bundles; all that conflict where none is named
+    /// The bundles; all that conflict if none is named
     #[arg(value_name = "ID")]
     ids: Vec<IdArg>,
 

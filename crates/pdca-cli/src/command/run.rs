@@ -21,18 +21,18 @@ use crate::report::{Report, Response};
 use crate::session::{self, EventsArg};
 use crate::style::printable;
 
-/// Build, gate and review bundles, and stop where a person is due
+/// Build, gate and review bundles until a person has to decide
 ///
-/// Each bundle goes on from the files it has: nothing that is done is done again. Stopped or killed, the same command
-/// goes on. With several lanes as many bundles are in flight at once as their briefs allow: one starts when all it depends
-/// on is complete, and never beside one that it conflicts with or whose files it touches.
+/// Each bundle continues from the files it has: finished steps are not repeated. After a stop or a kill, the same command
+/// continues. With several lanes as many bundles are in flight at once as their briefs allow: one starts when all its
+/// dependencies are complete, and never beside one that it conflicts with or shares files with.
 ///
-/// Before any leaf is called the branch itself is gated once, where it is not known to be green; a red one stops the run
+/// Before any leaf is called the branch itself is gated once, unless it is known to be green; a red branch stops the run
 /// (`gate_base` in [driver]).
 ///
-/// Exit codes: 0 at sign-off, 2 the briefs contradict each other and nothing was started, 3 a person is due before
-/// anything can be done, 4 nothing to do, 100 a gating check is red (the bundle is at sign-off all the same) or the branch is red by itself (nothing was started), 130
-/// interrupted.
+/// Exit codes: 0 at sign-off, 2 the briefs contradict each other and nothing was started, 3 a person has to decide before
+/// anything can be done, 4 nothing to do, 100 a gating check is red (the bundle is at sign-off nevertheless) or the branch
+/// is red by itself (nothing was started), 130 interrupted.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 /// Options of the commands that run bundles.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct DriveArgs {
-    /// How many bundles may be in flight at once, or `auto` for what the machine carries [default: `lanes` in [driver], 1]
+    /// Run this many bundles at once, or `auto` for what the machine allows [default: `lanes` in [driver], 1]
     #[arg(long, short = 'l', value_name = "N|auto", allow_negative_numbers = true)]
     lanes: Option<LaneCount>,
     #[command(flatten)]

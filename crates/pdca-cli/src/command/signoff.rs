@@ -28,11 +28,12 @@ use crate::session;
 /// The time that a driver gets to release a bundle that became ready for sign-off.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Record your decision about a bundle
+/// Record a decision about a bundle
 ///
-/// `accept` is refused while §6 has an open box, while a gating check is red that `--override` does not name, or when the
-/// patch was edited after Check. `iterate-do` and `iterate-plan` archive the attempt and hand your note on to the next one. `discontinue`
-/// needs a note, and is possible from every state that is not finished. All but accept also take an acceptance back, as long as the change has not landed. `clear` ticks boxes of §6: do that when you have decided them, or edit SUMMARY.md by hand.
+/// `accept` is refused while §6 has an open item, while a gating check is red that `--override` does not name, or if the
+/// patch was edited after Check. `iterate-do` and `iterate-plan` archive the attempt and pass your note to the next one.
+/// `discontinue` needs a note, and is possible in every unfinished state. All but `accept` also take an acceptance back, as
+/// long as the change has not landed. `clear` ticks items of §6 once you have decided them; you can also edit SUMMARY.md.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -50,27 +51,27 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: IdArg,
 
-    /// What you decided
+    /// The decision
     #[arg(value_name = "ACTION", value_enum, required_unless_present_any = ["accept", "iterate_do", "iterate_plan", "discontinue"])]
     action: Option<Verb>,
 
-    /// With `clear`: the numbers of the boxes, or `all`
+    /// With `clear`: the numbers of the items, or `all`
     #[arg(value_name = "N")]
     items: Vec<String>,
 
-    /// Who decided
+    /// Name of the person who decided
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 
-    /// Why; the next attempt gets to read it
+    /// The reason, for the next attempt to read
     #[arg(long, visible_alias = "delta", value_name = "TEXT")]
     note: Option<String>,
 
-    /// With `accept`: a gating row that failed and is accepted all the same; can be repeated
+    /// With `accept`: a failed gating row to accept nevertheless; can be repeated
     #[arg(long = "override", value_name = "ROW", requires = "reason")]
     overridden: Vec<String>,
 
-    /// Why the rows of `--override` do not count; recorded in §9, in the seal and in the certificate
+    /// The reason for `--override`; recorded in §9, in the seal and in the certificate
     #[arg(long, value_name = "TEXT", requires = "overridden")]
     reason: Option<String>,
 
@@ -109,11 +110,11 @@ enum Verb {
     IterateDo,
     /// Plan it again
     IteratePlan,
-    /// Give it up
+    /// Discontinue it
     Discontinue,
-    /// Talk it through with the program of `[leaves.signoff]`, and record what you decided
+    /// Discuss it with the program of `[leaves.signoff]`, and record your decision
     Ask,
-    /// Tick boxes of §6
+    /// Tick items of §6
     Clear,
     /// Show §6 and change nothing
     Show,

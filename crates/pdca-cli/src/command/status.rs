@@ -24,12 +24,12 @@ use crate::style::{ColorWhen, Painted, one_line, printable};
 
 use super::plan::words;
 
-/// Show the state of every bundle, or all about one
+/// Show the state of every bundle, or everything about one
 ///
-/// The state is read from the files that are there. Bundles that need a person come first. `[blocked-by: …]` names
-/// what a bundle depends on that is not COMPLETE; while a driver is at work, `[lane 2, 3 min]` says where a bundle is in
-/// work and for how long, and `[held-by: …]` which of those it may not run beside, with a path both can write. A bundle that cannot be read is one bad row; the exit code is 0
-/// whenever the bundles could be listed.
+/// The state is derived from the files of a bundle. Bundles that need a person come first. `[blocked-by: …]` names
+/// dependencies that are not COMPLETE; while a driver is running, `[lane 2, 3 min]` tells where a bundle is in
+/// flight and for how long, and `[held-by: …]` names bundles in flight that it may not run beside, with a path both can
+/// write. An unreadable bundle is one bad row; the exit code is 0 whenever the bundles could be listed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: Option<IdArg>,
 
-    /// Show again whenever something changed, until interrupted
+    /// Show again whenever something changes, until interrupted
     #[arg(long)]
     watch: bool,
 }

@@ -15,10 +15,10 @@ use crate::report::{Report, Response};
 const DAY: u64 = 24 * 3600;
 const GIB: u64 = 1 << 30;
 
-/// Remove lanes that are old, or whose room is needed, oldest first
+/// Remove lanes by age or for free disk space, oldest first
 ///
-/// By `[lanes] max_age_days` and `min_free_gb`. A lane in use stays, and so does everything in it that is not in the
-/// target: it is kept in a bundle, as `pdca lanes remove` does. With `-n` it says exactly what it would do.
+/// Uses `max_age_days` and `min_free_gb` of `[lanes]`. A lane in use stays. Work that the target does not have is
+/// kept in a git bundle, as by `pdca lanes remove`. `-n` shows exactly what it would do.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

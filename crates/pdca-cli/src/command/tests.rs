@@ -37,35 +37,35 @@ fn the_short_help_names_every_command() {
     Usage: pdca [OPTIONS] [COMMAND]
 
     Commands:
-      init         Make a workspace: pdca.toml, a brief template, an Act log, a CI workflow
-      new          Make a bundle with a brief to fill in
-      status       Show the state of every bundle, or all about one
-      why          Say why a bundle is not running, and what would change that
-      plan         Show in which order bundles may be built, and why [alias: waves]
-      widen        Add globs to what a brief says it touches, with a reason
-      run          Build, gate and review bundles, and stop where a person is due
-      batch        Run all bundles that are not finished
-      gates        Run the configured checks over a bundle's patch, or over the working tree
-      queue        List what waits for your sign-off, cheapest first
-      signoff      Record your decision about a bundle
-      reopen       Take an accepted change back that has not landed, and build it again
+      init         Create a workspace: pdca.toml, a brief template, an Act log, a CI workflow
+      new          Create a bundle with a brief to fill in
+      status       Show the state of every bundle, or everything about one
+      why          Explain why a bundle is not running, and what would change that
+      plan         Show the order in which bundles may be built, and why [alias: waves]
+      widen        Add globs to the declared paths of a brief, with a reason
+      run          Build, gate and review bundles until a person has to decide
+      batch        Run all unfinished bundles
+      gates        Run the configured checks over a bundle's patch or the working tree
+      queue        List bundles that wait for sign-off, cheapest first
+      signoff      Record a decision about a bundle
+      reopen       Send an accepted change that has not landed back to be built again
       forecast     Predict merge conflicts between pending changes
-      integrate    Gate accepted changes together and land what is green
-      resolve      Have the resolver work on accepted changes that conflict with their branch
-      publish      Push accepted bundles, open a draft pull request for each, and comment
+      integrate    Gate accepted changes together and land the green ones
+      resolve      Run the resolver on accepted changes that conflict with their branch
+      publish      Push accepted changes, with a draft pull request and a comment for each
       verify       Re-verify landing certificates against the repository
-      act          Look back over the cycles that ended, and record what the process learns
-      lanes        Make, list, reset and remove the private checkouts that work is done in
-      sweep        Remove lanes that are old, or whose room is needed, oldest first
-      replay       Print the lines of a run or an integration again
+      act          Review finished cycles, and record what the process learns
+      lanes        Provision, list, reset and remove private checkouts
+      sweep        Remove lanes by age or for free disk space, oldest first
+      replay       Print the output of a run or an integration again
       recover      Repair interrupted runs and list what needs a decision
-      unblock      Let a run, or one bundle of it, go on where it was blocked
-      abort        Give the active run up: stop its lanes, keep what is unfinished in them, land nothing
-      cleanup      Remove what finished work left: private checkouts, and records of old runs
-      demo         Watch issues go from brief to landed, with no model, no key and no network
-      doctor       Look at the host and the workspace, and name each problem with its remedy
+      unblock      Lift the block of a run or a bundle
+      abort        Abort the active run: stop its lanes, rescue unfinished work, land nothing
+      cleanup      Remove leftovers of finished work: private checkouts, and records of old runs
+      demo         Watch issues go from brief to landed, without a model, a key or a network
+      doctor       Check the host and the workspace, with a remedy for each problem
       guard        Judge a builder's tool call, as a pre-tool hook of its agent
-      config       Show the config in force and where each value came from
+      config       Show the effective config and the origin of each value
       completions  Print a completion script for a shell
       man          Print the manual page, or write all of them into a directory
       help         Print help for a command or a topic
@@ -76,16 +76,15 @@ fn the_short_help_names_every_command() {
 
     Global options:
       -C <DIR>                  Work in DIR, as if `pdca` had been started there
-      -n, --dry-run             Say what would be done, and change nothing
-      -y, --yes                 Do not ask, answer yes
+      -n, --dry-run             Show what would be done, and change nothing
+      -y, --yes                 Answer yes to all questions
       -q, --quiet               Print results and errors only
       -v, --verbose...          Print more; twice for everything
-          --color <WHEN>        When to use colours [default: auto]
+          --color <WHEN>        Use colours: auto, always or never [default: auto]
           --json                Print one JSON document: {"schema": 1, "kind": …, …}; the same as
                                 `--format json`
-          --format <FORMAT>     How the result is printed: text, table or json [default: text]
-          --compat              Read the workspace of an older instance: keys that are not known are
-                                warnings
+          --format <FORMAT>     Output format: text, table or json [default: text]
+          --compat              Read the workspace of an older instance: unknown keys are warnings
           --config <KEY=VALUE>  Set a value of `pdca.toml` for this run, e.g. `--config driver.lanes=2`
 
     `pdca <command> --help` has examples; `pdca help exit-codes` and `pdca help config` explain the

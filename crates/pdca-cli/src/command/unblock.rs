@@ -18,12 +18,12 @@ use crate::failure::Failure;
 use crate::report::{Nothing, Report, Response};
 use crate::session;
 
-/// Let a run, or one bundle of it, go on where it was blocked
+/// Lift the block of a run or a bundle
 ///
-/// For when the cause was mended. Nothing is done again that was done: it goes on from the step that was blocked, with
-/// the next `pdca run` or `pdca batch`. A driver that is at work is told, and takes it once. Without an id: the run
-/// itself where it is blocked, and otherwise every bundle of it that is. A bundle that is accepted and
-/// `blocked_conflict` goes to the resolver again, with the counting begun anew.
+/// Use it once the cause is repaired. The next `pdca run` or `pdca batch` continues with the blocked step; finished steps are
+/// not repeated. A running driver is told, and takes it once. Without an id: the run
+/// itself if it is blocked, otherwise every blocked bundle of it. An accepted bundle that is
+/// `blocked_conflict` goes to the resolver again, with its attempts counted from zero.
 ///
 /// Exit codes: 0 unblocked, 2 it is not blocked, 4 no run is active.
 #[derive(clap::Args, Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: Option<IdArg>,
 
-    /// What was mended, for the record
+    /// A note about the repair, for the record
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }

@@ -18,8 +18,8 @@ const LARGEST: u64 = 64 << 20;
 
 /// Re-verify landing certificates against the repository
 ///
-/// The changes are read from the repository and folded again with git, and every id is compared. Nothing of the
-/// certificate is believed. Any repository will do that has the objects: a clone on another machine, for example, with
+/// The changes are read from the repository and folded again with git, and every id is compared. Nothing in the
+/// certificate is trusted. Any repository that has the objects will do: a clone on another machine, for example, with
 /// the refs below refs/pdca/ fetched.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -30,11 +30,11 @@ Examples:
 
 Exit code 0 where it holds, 1 where it does not; then the place is named.")]
 pub(crate) struct Args {
-    /// The certificate; the newest one where none is named
+    /// The certificate; the newest one if none is named
     #[arg(value_name = "CERTIFICATE", value_hint = clap::ValueHint::FilePath)]
     certificate: Option<Utf8PathBuf>,
 
-    /// The repository to look in, if not the workspace's targets
+    /// The repository to verify against, instead of the workspace's targets
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     repo: Option<Utf8PathBuf>,
 }

@@ -18,7 +18,7 @@ use crate::style::printable;
 
 use schedule::Schedule;
 
-/// Say why a bundle is not running, and what would change that
+/// Explain why a bundle is not running, and what would change that
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -19,11 +19,11 @@ use crate::style::printable;
 
 use super::plan::{Currency, Kept, rejection, words};
 
-/// Add globs to what a brief says it touches, with a reason
+/// Add globs to the declared paths of a brief, with a reason
 ///
-/// The globs join `Touches` of brief.md, and a dated line under `## Widened` says who added them and why; the rest of
-/// the brief stays byte for byte. A bundle in work or frozen is refused. Where a gate report says that the change
-/// leaves its declaration, the next run has the gates judge it again.
+/// The globs are added to `Touches` of brief.md, and a dated line under `## Widened` records who added them and why; the rest
+/// of the brief stays byte for byte. A bundle in flight or frozen is refused. If the gate report says that the change
+/// writes undeclared paths, the next run has the gates judge it again.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,15 +36,15 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     id: IdArg,
 
-    /// What it touches as well: files, directories or globs, relative to the root of the repository
+    /// Files, directories or globs to add, relative to the root of the repository
     #[arg(value_name = "GLOB", required = true)]
     globs: Vec<String>,
 
-    /// Why; it is kept in the brief
+    /// The reason; it is kept in the brief
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// Who widens
+    /// Name of the person who widens
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
 }

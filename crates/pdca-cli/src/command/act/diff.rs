@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::printable;
 
-/// Show what changed in the process since the last review, and at each one before
+/// Show the changes in the process since the last review, and at each one before
 ///
 /// Compares the templates, the process directory, the prompts of leaves and the tables [driver], [gates] and [leaves]
-/// of `pdca.toml` with their digests at the last recorded review. It tells which changed, not how: that is in git.
+/// of `pdca.toml` with their digests at the last recorded review. It tells which of them changed; git tells how.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::style::{one_line, printable};
 
-/// Show what the cycles since the last review exposed
+/// Show the patterns in the cycles since the last review
 ///
 /// Of each bundle that was frozen or discontinued: §6, §7, §9 and §10, how often it was sent back, what its gates
 /// cost, and which files changed against those its brief declared. Of all together: texts that recur, NEEDS-HUMAN by
@@ -25,7 +25,7 @@ Examples:
   pdca act index -v            # long texts whole
   pdca act index --json | jq -r '.patterns[] | .text'")]
 pub(crate) struct Args {
-    /// Also what earlier reviews considered
+    /// Include cycles of earlier reviews
     #[arg(long)]
     all: bool,
 }

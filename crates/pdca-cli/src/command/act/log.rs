@@ -15,7 +15,7 @@ use crate::report::{Report, Response};
 use crate::style::printable;
 use crate::workspace::{FILE, Workspace};
 
-/// Start a dated entry of the Act log, filled with what the index found
+/// Start a dated entry of the Act log, filled with the findings of the index
 ///
 /// Prints the entry. With `--record` it is appended to `process/act-log.md`, its cycles count as reviewed, and the
 /// process as it is now becomes the baseline of `pdca act diff`; the deltas are then yours to write into it. A record

@@ -12,9 +12,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 
-/// Look at every lane and name each problem with its remedy
+/// Check every lane, with a remedy for each problem
 ///
-/// Nothing is changed. Exit codes: 0 no lane is broken, 2 one is.
+/// Changes nothing. Exit codes: 0 no lane is broken, 2 one is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

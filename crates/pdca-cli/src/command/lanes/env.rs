@@ -13,8 +13,8 @@ use crate::report::{Report, Response};
 
 /// Print the private names of a lane: ports, database, temporary directory, compose project
 ///
-/// The same variables that builders and gates are given in that lane. They follow from the workspace, the target and
-/// the slot; the ports are those the lane last had.
+/// The variables that builders and gates get in that lane. They are derived from the workspace, the target and
+/// the slot; the ports are those that the lane had last.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SLOT")]
     slot: u32,
 
-    /// For which shell, or `json`
+    /// The shell to print for, or `json`
     #[arg(long, value_name = "SHELL", value_enum, default_value_t)]
     shell: Shell,
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     target: TargetArg,
 }
 
-/// How variables are written.
+/// The syntax of the variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Shell {
     /// `export NAME='value'`, for sh, bash and zsh

@@ -13,9 +13,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response, Table};
 
-/// List the lanes: who works there, what state they are in, how old and how large
+/// List the lanes with holder, state, age and size
 ///
-/// Nothing is changed, and work in a lane is not disturbed.
+/// Changes nothing, and does not disturb work in a lane.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

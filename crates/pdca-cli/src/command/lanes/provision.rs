@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::report::{Report, Response};
 use crate::session;
 
-/// Make the lanes that are not there yet, and bring what they need
+/// Create missing lanes, and hydrate them
 ///
-/// Each is a private checkout of a target, filled with its base commit. A lane that is there is left as it is, so the
-/// command can be repeated; one whose making was interrupted is completed. Then `[lanes.hydrate]` is carried out in
+/// Each is a private checkout of a target at its base commit. An existing lane is left as it is, so the
+/// command can be repeated; an interrupted one is completed. Then `[lanes.hydrate]` runs in
 /// every lane that is free and has no changes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -27,15 +27,15 @@ Examples:
   pdca lanes provision --lanes auto    # what processors, memory and disk allow
   pdca lanes provision --lanes 4 -n    # say what is missing")]
 pub(crate) struct Args {
-    /// How many lanes there shall be, or `auto` for what the machine carries; [driver] lanes if not given
+    /// The number of lanes, or `auto` for what the machine allows [default: `lanes` in [driver]]
     #[arg(long, value_name = "N|auto", allow_negative_numbers = true)]
     lanes: Option<LaneCount>,
 
-    /// What new lanes are; [lanes] kind if not given
+    /// The kind of new lanes [default: `kind` in [lanes]]
     #[arg(long, value_name = "KIND", value_enum)]
     kind: Option<KindArg>,
 
-    /// Only make the checkouts
+    /// Only create the checkouts
     #[arg(long)]
     no_hydrate: bool,
 
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     target: TargetArg,
 }
 
-/// What a lane is to its target.
+/// The relation of a lane to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum KindArg {
     /// A repository of its own that borrows objects; the target is only read

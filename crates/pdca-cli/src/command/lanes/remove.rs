@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 
-/// Remove lanes; what was in them and is not in the target is kept in a bundle
+/// Remove lanes; work that the target does not have is kept in a git bundle
 ///
 /// Uncommitted work, commits, branches and stashes that the target does not have are written to a file under
 /// `rescued/` beside the lanes, which `git fetch` reads. A lane in use is not removed.
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SLOT", required_unless_present = "all", conflicts_with = "all")]
     slots: Vec<u32>,
 
-    /// Every lane there is
+    /// Remove every lane
     #[arg(long)]
     all: bool,
 

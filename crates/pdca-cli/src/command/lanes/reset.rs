@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::report::{Report, Response};
 
-/// Put a lane back to the base commit; what was in it is rescued first
+/// Reset a lane to the base commit; its work is rescued first
 ///
 /// Ignored files, such as build caches, stay unless `--pristine` or `[lanes] reset` says otherwise.
 #[derive(Debug, clap::Args)]
