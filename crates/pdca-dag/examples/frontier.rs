@@ -1,4 +1,4 @@
-//! Plans three items, two of which can write the same file, and prints in which order they start.
+//! Plans three items, two of which can write the same file, and prints the order of their starts.
 
 #![expect(clippy::print_stdout, reason = "an example talks to its reader")]
 

@@ -1,47 +1,47 @@
-//! Who may not run beside whom.
+//! Claims: the paths and conflicts because of which two bundles may not run at the same time.
 //!
-//! A claim is a set of paths or one declared conflict. Bundles that hold the same claim, or
-//! claims that meet, are rivals. Pairs are kept between distinct claims and not between bundles:
-//! a thousand bundles that touch one lock file are one claim with a thousand holders.
+//! A claim is a set of paths or one declared conflict. Bundles that hold the same claim, or claims
+//! that overlap, are rivals. Overlaps are stored between distinct claims and not between bundles: a
+//! thousand bundles that touch one lock file are one claim with a thousand holders.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::item::SourceLocation;
 use crate::pattern::{Pattern, Route};
 
-/// Why two bundles are rivals.
+/// The reason two bundles are rivals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rivalry {
-    /// One names the other.
+    /// One declares a conflict with the other.
     Conflict {
-        /// Where.
+        /// The location of the declaration.
         place: SourceLocation,
     },
-    /// Both can write one path.
+    /// Both can write the same path.
     Overlap {
-        /// A glob of each, in the order of the pair.
+        /// One glob of each bundle, in the order of the pair.
         globs: (String, String),
-        /// The path.
+        /// A path that both globs match.
         witness: String,
     },
 }
 
-/// The claims of all bundles; a bundle is its place in the order of names.
+/// The claims of all bundles. A bundle is identified by its index in name order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     patterns: Vec<Vec<Pattern>>,
     conflicts: BTreeMap<(usize, usize), SourceLocation>,
-    /// The claims of each bundle.
+    /// The claims of each bundle, sorted.
     of: Vec<Vec<usize>>,
     /// The bundles that hold each claim, in name order.
     holders: Vec<Vec<usize>>,
-    /// The other claims each one meets. There may be many, so they are kept small.
+    /// The other claims that each one overlaps. There may be many, so they are stored as `u32`.
     meets: Vec<Vec<u32>>,
     ids: HashMap<Route, usize>,
 }
 
 impl Claims {
-    /// The claims of bundles `0..n`, with conflicts between `(lower, higher)`.
+    /// Collects the claims of bundles `0..n`; the keys of `conflicts` are `(lower, higher)`.
     pub(crate) fn new(
         patterns: Vec<Vec<Pattern>>,
         conflicts: BTreeMap<(usize, usize), SourceLocation>,
@@ -65,24 +65,22 @@ impl Claims {
         claims
     }
 
-    /// How many claims there are.
     pub(crate) fn len(&self) -> usize {
         self.meets.len()
     }
 
-    /// The claims of a bundle.
     pub(crate) fn of(&self, bundle: usize) -> &[usize] {
         &self.of[bundle]
     }
 
-    /// The claims nobody else may hold while a bundle is in flight: its own and all they meet.
-    /// One may come more than once.
+    /// The claims that no other bundle may hold while this one is in flight: its own and those that
+    /// overlap them. May repeat a claim.
     pub(crate) fn near(&self, bundle: usize) -> impl Iterator<Item = usize> {
         let with_meetings = |claim: &usize| std::iter::once(*claim).chain(self.met(*claim));
         self.of[bundle].iter().flat_map(with_meetings)
     }
 
-    /// Why two different bundles are rivals, if they are; a declared conflict comes first.
+    /// Returns the reason two different bundles are rivals; a declared conflict takes precedence.
     pub(crate) fn rivalry(&self, a: usize, b: usize) -> Option<Rivalry> {
         if let Some(place) = self.conflicts.get(&(a.min(b), a.max(b))) {
             return Some(Rivalry::Conflict { place: place.clone() });
@@ -95,7 +93,6 @@ impl Claims {
         of_a.iter().find_map(|x| of_b.iter().find_map(|y| meet(x, y)))
     }
 
-    /// Whether a pair, lower first, is a declared conflict.
     pub(crate) fn is_conflict(&self, pair: (usize, usize)) -> bool {
         self.conflicts.contains_key(&pair)
     }
@@ -109,8 +106,8 @@ impl Claims {
         rivals
     }
 
-    /// Pairs of rivals that connect whatever all pairs connect, declared conflicts first. Only
-    /// bundles that `counts` are looked at.
+    /// Returns pairs of rivals with the same connected components as all pairs, but linear in the
+    /// number of holders; declared conflicts come first. Only bundles that `counts` accepts are used.
     pub(crate) fn links(&self, counts: &dyn Fn(usize) -> bool) -> Vec<(usize, usize)> {
         let holders = |claim: usize| self.holders[claim].iter().copied().filter(|b| counts(*b));
         let mut links = Vec::new();
@@ -128,7 +125,7 @@ impl Claims {
         links
     }
 
-    /// Gives a bundle more claims.
+    /// Adds claims to a bundle while the plan is being carried out.
     pub(crate) fn widen(&mut self, bundle: usize, patterns: Vec<Pattern>) {
         for route in patterns.iter().flat_map(Pattern::routes) {
             let claim = self.ids.get(route).copied().unwrap_or_else(|| self.add_later(route));
@@ -137,7 +134,7 @@ impl Claims {
         self.patterns[bundle].extend(patterns);
     }
 
-    /// Adds a claim when the meetings of the others are known.
+    /// Adds a claim after [`Self::find_meetings`] has run.
     fn add_later(&mut self, route: &Route) -> usize {
         let met = self.ids.iter().filter(|(other, _)| other.meets(route));
         let met: Vec<usize> = met.map(|(_, claim)| *claim).collect();
@@ -179,11 +176,11 @@ impl Claims {
         }
     }
 
-    /// Finds all pairs of sets of paths that meet.
+    /// Finds all pairs of claims whose paths overlap.
     ///
-    /// Sorted by what all paths of a set start with, the sets whose start a set extends are
-    /// exactly those on the stack, as on the way down a trie; no others can meet it. Sets with
-    /// different starts are never compared.
+    /// Two claims can overlap only if the literal prefix of one starts with that of the other. In
+    /// order of prefixes, those candidates are exactly the claims on the stack, as on a path down a
+    /// trie, so claims with unrelated prefixes are never compared.
     fn find_meetings(&mut self) {
         let mut sets: Vec<(String, &Route, usize)> =
             self.ids.iter().map(|(route, claim)| (route.prefix(), route, *claim)).collect();

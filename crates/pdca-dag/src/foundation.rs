@@ -1,13 +1,13 @@
-//! What a change stands on: the results that the base of an attempt contains beyond the target branch.
+//! The foundation of a change: the results that its base commit contains beyond the target branch.
 //!
-//! Pure: the caller says which results exist, where each stands and which of them meet the bundle in
-//! question. The laws:
+//! A pure function. The caller passes in which results exist, if they landed, and which of them are
+//! rivals of the bundle. The rules:
 //!
-//! 1. Everything that the bundle depends on, directly or through others, is in its base.
-//! 2. The latest green result of every rival is in its base.
-//! 3. Whatever one of those was itself built on is in its base, in the order of completion.
-//! 4. A result whose own foundation is no longer what it was is *stale*, and is in nobody's base.
-//! 5. Nothing else is there.
+//! 1. Every direct or transitive dependency of the bundle is in its base.
+//! 2. The latest green result of every rival is in its base, so that the two merge.
+//! 3. A result in the base brings the results that it was itself built on, in order of completion.
+//! 4. A result whose own foundation has changed is *stale* and is in no base.
+//! 5. Nothing else is in the base.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,48 +16,48 @@ use pdca_state::BundleId;
 /// A finished result of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Which result it is: the id of its last commit.
+    /// The version of the result: the id of its last commit.
     pub version: String,
-    /// What it was built on: bundles, each with the version.
+    /// The bundles that it was built on, each with the version.
     pub stands_on: Vec<(BundleId, String)>,
-    /// The place in the order of completion.
+    /// The position in the order of completion.
     pub order: u64,
-    /// Whether a person accepted it.
+    /// True if a person accepted it.
     pub accepted: bool,
-    /// Where it stands.
+    /// The relation to the target branch.
     pub place: Whereabouts,
 }
 
-/// Where a result stands, seen from the target branch.
+/// The relation of a result to the target branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whereabouts {
     /// Not in the branch yet.
     Pending,
-    /// In the branch.
+    /// Landed in the branch.
     Landed,
-    /// It was in the branch and was reverted.
+    /// Landed and then reverted.
     Reverted,
-    /// An integration held it: it is red with others, or conflicts.
+    /// Held back by an integration: it fails together with others, or conflicts.
     Held,
 }
 
-/// What a bundle has to show.
+/// The result of a bundle, if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleResult {
-    /// No result that anybody could stand on.
+    /// No result that another change could be based on.
     None,
-    /// It is complete without a change, or its change is of another branch: there is nothing to fold.
+    /// Complete without a change, or with a change for another branch: there is nothing to fold.
     Nothing,
-    /// A change.
+    /// A finished change.
     Change(Finished),
 }
 
-/// Which results may be stood on before a person accepted them.
+/// Permissions to build on results that are not accepted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speculation {
-    /// Those of prerequisites.
+    /// Build on results of prerequisites before they are accepted. Off by default.
     pub on_prerequisites: bool,
-    /// Those of rivals.
+    /// Build on results of rivals before they are accepted. On by default.
     pub on_rivals: bool,
 }
 
@@ -67,51 +67,51 @@ impl Default for Speculation {
     }
 }
 
-/// Why a bundle cannot be built now.
+/// A prerequisite because of which a bundle cannot be built now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lacks {
-    /// The prerequisite.
+    /// The id of the prerequisite.
     pub on: BundleId,
-    /// What is wrong with it.
+    /// The reason its result cannot be used.
     pub why: LacksWhy,
 }
 
-/// What is wrong with a prerequisite.
+/// The reason the result of a prerequisite cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LacksWhy {
-    /// It has no result.
+    /// There is no result.
     NoResult,
-    /// It is not accepted.
+    /// The result is not accepted, and [`Speculation`] does not allow it.
     NotAccepted,
-    /// An integration held it.
+    /// An integration held the result back.
     Held,
-    /// It was reverted.
+    /// The result landed and was reverted.
     Reverted,
-    /// Its result is stale.
+    /// The result is stale.
     Stale,
 }
 
-/// Why a result is stale.
+/// The reason a result is stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stale {
-    /// The one that changed.
+    /// The result below that changed.
     pub on: BundleId,
-    /// How.
+    /// The kind of change.
     pub how: Changed,
 }
 
-/// What happened to a result that another one stands on.
+/// A change of a result that another one was built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changed {
-    /// It was sent back or given up: there is no result any more.
+    /// The bundle was sent back or given up, so there is no result any more.
     Gone,
-    /// Another result took its place.
+    /// A newer result replaced it.
     Superseded,
-    /// An integration held it.
+    /// An integration held it back.
     Held,
-    /// It was reverted.
+    /// It landed and was reverted.
     Reverted,
-    /// It is stale itself.
+    /// It became stale itself.
     Stale,
 }
 
@@ -123,11 +123,11 @@ pub struct Results {
 }
 
 impl Results {
-    /// Takes the results, and finds those that are stale.
+    /// Stores the results and computes which of them are stale.
     pub fn new(known: BTreeMap<BundleId, BundleResult>) -> Self {
         let mut results = Self { known, stale: BTreeMap::new() };
-        // A result becomes stale with what it stands on, so this settles after at most one round for
-        // each link of the longest chain.
+        // Staleness propagates upwards one link per round, so this ends after at most as many rounds
+        // as the longest chain has links.
         loop {
             let fresh = results.known.iter().filter(|(id, _)| !results.stale.contains_key(*id));
             let found: Vec<(BundleId, Stale)> = fresh
@@ -142,7 +142,7 @@ impl Results {
 
     fn staleness_of(&self, result: &BundleResult) -> Option<Stale> {
         let BundleResult::Change(finished) = result else { return None };
-        // What is in the branch stays there, whatever becomes of what it was built on.
+        // A landed result is part of the branch; changes of its foundation no longer matter.
         if finished.place == Whereabouts::Landed {
             return None;
         }
@@ -161,27 +161,29 @@ impl Results {
         })
     }
 
-    /// Whether there is such a bundle.
+    /// Returns true if there is a bundle with this id.
     pub fn knows(&self, id: &BundleId) -> bool {
         self.known.contains_key(id)
     }
 
-    /// Why the result of a bundle is stale; none where it is not.
+    /// Returns the reason the result of a bundle is stale, or `None` if it is not.
     pub fn stale(&self, id: &BundleId) -> Option<&Stale> {
         self.stale.get(id)
     }
 
-    /// What the result of a bundle stands on and is not accepted: it must be accepted first.
+    /// Returns the results below that of a bundle that are not accepted; a person must accept them
+    /// first.
     pub fn unsigned_below(&self, id: &BundleId) -> Vec<&BundleId> {
         let Some(BundleResult::Change(finished)) = self.known.get(id) else { return Vec::new() };
         let is_open = |on: &&BundleId| !matches!(self.known.get(*on), Some(BundleResult::Change(now)) if now.accepted);
         finished.stands_on.iter().map(|(on, _)| on).filter(is_open).collect()
     }
 
-    /// What the base of a new attempt at a bundle contains beyond the branch, in the order in which it is
-    /// folded.
+    /// Returns the results that the base of a new attempt contains beyond the branch, in the order in
+    /// which they are folded.
     ///
-    /// `needs` is what the bundle depends on, `rivals` the bundles that it meets.
+    /// `needs` are the dependencies of the bundle. Fails with all of them that cannot be used now. A
+    /// rival that cannot be used is skipped.
     pub fn foundation(
         &self,
         id: &BundleId,
@@ -201,7 +203,7 @@ impl Results {
         if !lacking.is_empty() {
             return Err(lacking);
         }
-        // A rival that cannot be stood on is nothing to wait for: it will be built on this one.
+        // No need to wait for a rival that cannot be used: its next attempt is built on this one.
         let rivals = rivals.iter().filter(|rival| *rival != id);
         open.extend(rivals.filter_map(|on| self.usable(on, speculation.on_rivals).ok().flatten()));
         let mut chosen: BTreeSet<&BundleId> = BTreeSet::new();
@@ -217,7 +219,7 @@ impl Results {
         Ok(self.ordered(chosen))
     }
 
-    /// Whether a result can be stood on: itself, or nothing where the branch has all of it.
+    /// Returns the bundle if its result can be built on, `None` if the branch contains it already.
     fn usable<'a>(
         &'a self,
         on: &BundleId,
@@ -240,7 +242,7 @@ impl Results {
         }
     }
 
-    /// What is stood on comes first, and otherwise what was completed first.
+    /// Sorts topologically by `stands_on`, then by order of completion.
     fn ordered(&self, chosen: BTreeSet<&BundleId>) -> Vec<BundleId> {
         let finished = |id: &BundleId| match self.known.get(id) {
             Some(BundleResult::Change(finished)) => Some(finished),
@@ -254,7 +256,8 @@ impl Results {
                 !below.iter().any(|(below, _)| waiting.contains(below))
             };
             let order = |id: &&&BundleId| (finished(id).map(|one| one.order), (**id).clone());
-            // What is not stale has no cycle below it, so one is always ready.
+            // Results that are not stale have no cycle below them, so one is always ready. The fallback
+            // only guards against an endless loop on contradictory input.
             let ready = waiting.iter().filter(is_ready).min_by_key(order);
             let Some(next) = ready.or_else(|| waiting.iter().min_by_key(order)).copied() else {
                 break;

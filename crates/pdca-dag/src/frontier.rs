@@ -1,15 +1,15 @@
-//! Which bundle to start when a lane is free.
+//! The scheduler: picks the bundle to start when a lane is free.
 //!
-//! A bundle is *open* until all its prerequisites are as far as they must be, then *ready*, then *in
-//! flight*, then complete, halted or failed. Of those that are ready the one with the longest chain of
-//! work behind it starts first, then the first by name, unless a rival is in flight. Where rivals wait
-//! for a sign-off or a landing, a result that has not come that far keeps its rivals waiting as if it
-//! were in flight.
+//! A bundle is *open* until its prerequisites have made the progress that it waits for, then *ready*,
+//! then *in flight*, then complete, halted or failed. Among ready bundles without a rival in flight,
+//! the one with the longest chain of dependent work starts first, then the first by name. If
+//! [`Options::rivals`](crate::Options::rivals) asks for a sign-off or a landing, a result that has not
+//! come that far blocks its rivals as if it were in flight.
 //!
-//! A bundle with many rivals could lose to lesser ones again and again, because there is always
-//! one of them in flight. So it ages each time a rival that comes after it in order is started
-//! before it, and once it has aged [`PATIENCE`] times no rival is started until it was, except one
-//! that ran out of patience earlier.
+//! # Starvation
+//! A bundle with many rivals could starve, because one of them is always in flight. So a ready bundle
+//! *ages* each time a rival that is later in the order starts before it. Once it has aged
+//! [`PATIENCE`] times, no rival starts before it, except one that reached that age earlier.
 
 mod moves;
 #[cfg(test)]
@@ -29,120 +29,119 @@ use crate::plan::Plan;
 
 pub use why::{ClaimHolder, Unmet, Why};
 
-/// How many lesser rivals may be started before a bundle that is ready.
+/// The number of lower-ranked rivals that may start before a ready bundle.
 pub const PATIENCE: u32 = 8;
 
-/// How a bundle ended for the pool.
+/// The outcome of a bundle that was in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// It is complete: what depends on it may start.
+    /// Accepted; dependants that wait for acceptance may start.
     Complete,
-    /// It is green and waits for its sign-off.
+    /// Built with passing gates, and waits for its sign-off.
     Built,
-    /// It is red and waits for its sign-off.
+    /// Built with failed gates, and waits for its sign-off.
     Red,
-    /// It waits for somebody, and nothing was built. Its rivals may start; what depends on it waits
-    /// on.
+    /// Waits for a person without a result. Rivals may start; dependants still wait.
     Halted,
-    /// It failed. Its rivals may start; what depends on it does not.
+    /// Failed without a result. Rivals may start; dependants do not.
     Failed,
 }
 
-/// What became of a bundle.
+/// The progress of a bundle in a frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemStatus {
-    /// A prerequisite is not complete.
+    /// A prerequisite has not made the progress that the bundle waits for.
     Open,
-    /// It may start, unless a rival is in flight.
+    /// May start, unless a rival is in flight.
     Ready,
-    /// It was started and has not ended.
+    /// Started and not ended.
     InFlight,
-    /// It waits for somebody.
+    /// Waits for a person.
     Halted,
-    /// It failed.
+    /// Ended as [`Completion::Failed`].
     Failed,
-    /// It is complete.
+    /// Accepted or landed.
     Complete,
-    /// It was given up before.
+    /// Was given up before the plan was made.
     Ended,
 }
 
-/// A report about a bundle that is not what the report says.
+/// The error of a report that does not fit the status of the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrontierError {
-    /// It is no part of the plan.
+    /// The bundle is not part of the plan.
     #[error("{id} is not in the batch")]
     Unknown {
-        /// The id.
+        /// The id in the report.
         id: BundleId,
     },
-    /// It cannot end.
+    /// The bundle is reported as ended and is not in flight.
     #[error("{id} is not in flight")]
     NotInFlight {
-        /// The id.
+        /// The id in the report.
         id: BundleId,
     },
-    /// It cannot be taken up again.
+    /// The bundle is reported as reopened or withdrawn and has neither halted nor failed.
     #[error("{id} has neither halted nor failed")]
     NotHalted {
-        /// The id.
+        /// The id in the report.
         id: BundleId,
     },
 }
 
-/// A constraint that a simulation leaves out, to see what it costs.
+/// A constraint that a simulation ignores, to measure its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiver {
-    /// The dependant does not wait for the prerequisite.
+    /// Prerequisite and dependant: the dependant does not wait.
     Edge(usize, usize),
-    /// The two may be in flight together.
+    /// Two rivals, lower first: they may be in flight together.
     Rivals(usize, usize),
 }
 
-/// Who goes first: the longest chain, then the name.
+/// The sort key of the start order: the longest chain first, then the name.
 type Turn = (Reverse<u64>, usize);
 
-/// A plan that is being carried out: what is in flight, what may start next, and why the rest may
-/// not.
+/// The state of a plan that is being carried out.
 ///
-/// It is told what happens and decides nothing but who is next. Bundles that are rivals are never
-/// in flight together, and none is started before its prerequisites are complete, whatever the
-/// number of lanes and the order of reports.
+/// The caller reports events; the frontier only decides which bundle is next. Rivals are never in
+/// flight together, and no bundle starts before its prerequisites, for any number of lanes and any
+/// order of reports. The longest chain of dependent work starts first, then the first name; a bundle
+/// that lost to [`PATIENCE`] lower-ranked rivals takes precedence over its rivals.
 #[derive(Debug, Clone)]
 pub struct Frontier<'p> {
     plan: &'p Plan,
     claims: Cow<'p, Claims>,
     status: Vec<ItemStatus>,
-    /// How far each bundle has come, for what depends on it.
+    /// The progress of each bundle, compared with what its dependants wait for.
     reached: Vec<Option<Awaits>>,
-    /// The bundles that are not in flight and whose result keeps rivals from starting.
+    /// The bundles that are not in flight and whose result blocks rivals.
     holding: BTreeSet<usize>,
-    /// Prerequisites that are not as far as they must be.
+    /// For each bundle, the number of prerequisites that it still waits for.
     unmet: Vec<usize>,
     ready: BTreeSet<Turn>,
-    /// The ready bundles that are worth a look when a lane is free.
+    /// The ready bundles that [`Frontier::start`] has to look at; the others cannot start now.
     candidates: BTreeSet<Turn>,
-    /// The ready bundles that have each claim.
+    /// For each claim, the ready bundles that hold it.
     waiting: Vec<BTreeSet<Turn>>,
-    /// In the order they were started.
+    /// In the order of their starts.
     in_flight: Vec<usize>,
-    /// Completed from outside while in flight: so it stays, whatever it reports in the end.
+    /// Completed from outside while in flight; the outcome that they report later is ignored.
     settled: BTreeSet<usize>,
-    /// How many bundles in flight keep each claim from others.
+    /// For each claim, the number of bundles in `in_flight` and `holding` that block it.
     held: Vec<u32>,
-    /// How many lesser rivals were started before each bundle that is ready.
+    /// For each ready bundle, the number of lower-ranked rivals that were started before it.
     age: Vec<u32>,
-    /// The bundles without patience left, in the order they ran out of it.
+    /// The bundles that have aged [`PATIENCE`] times, in that order.
     impatient: Vec<usize>,
-    /// How many of those keep each claim from bundles that still have patience.
+    /// For each claim, the number of impatient bundles that block it for the others.
     kept: Vec<u32>,
-    /// The bundles whose turn it was while a rival was in flight, since that was last asked.
+    /// The bundles that were skipped because of a rival, since [`Frontier::take_passed_over`].
     passed_over: Vec<usize>,
     waiver: Option<Waiver>,
 }
 
 impl<'p> Frontier<'p> {
-    /// Nothing in flight, everything that can start ready.
+    /// Starts with nothing in flight.
     pub fn new(plan: &'p Plan) -> Self {
         Self::waiving(plan, None)
     }
@@ -191,13 +190,13 @@ impl<'p> Frontier<'p> {
         frontier
     }
 
-    /// Starts the bundle that is next, if one may start now. Ask again while a lane is free.
+    /// Starts the next bundle, if one may start now. Call it again while a lane is free.
     pub fn start_next(&mut self) -> Option<BundleId> {
         self.start().map(|bundle| self.plan.items[bundle].id.clone())
     }
 
-    /// Starts this bundle, out of turn, if it is ready and no rival of it is in flight: one that
-    /// was in flight when an earlier pool was stopped. Says whether it was started.
+    /// Starts a bundle out of turn, if it is ready and has no rival in flight; for bundles that were
+    /// in flight when an earlier run stopped. Returns true if it was started.
     pub fn start_first(&mut self, id: &BundleId) -> Result<bool, FrontierError> {
         let bundle = self.find(id)?;
         let may = self.status[bundle] == ItemStatus::Ready && !self.is_held(bundle);
@@ -207,8 +206,8 @@ impl<'p> Frontier<'p> {
         Ok(may)
     }
 
-    /// The bundles whose turn it was since this was last asked, and which had to wait because a
-    /// rival was in flight, with those rivals. One is named again only after a rival ended.
+    /// Returns the bundles that were skipped since the last call because a rival was in flight, with
+    /// those rivals. A bundle is returned again only after one of its rivals ended.
     pub fn take_passed_over(&mut self) -> Vec<(BundleId, Vec<ClaimHolder>)> {
         let mut passed = std::mem::take(&mut self.passed_over);
         passed.sort_unstable();
@@ -218,7 +217,7 @@ impl<'p> Frontier<'p> {
         passed.into_iter().map(named).filter(|(_, holders)| !holders.is_empty()).collect()
     }
 
-    /// A bundle in flight has ended. Says which bundles became ready by that, in name order.
+    /// Reports that a bundle in flight has ended. Returns the bundles that became ready, in name order.
     pub fn ended(
         &mut self,
         id: &BundleId,
@@ -232,15 +231,16 @@ impl<'p> Frontier<'p> {
         Ok(self.ids(&freed))
     }
 
-    /// A bundle became complete without the pool, by a sign-off for instance. Says which bundles
-    /// became ready by that, in name order.
+    /// Reports that a bundle was completed by something other than a worker, such as a sign-off.
+    /// Returns the bundles that became ready, in name order.
     ///
-    /// One in flight goes on, and keeps its rivals waiting, until it is reported as ended.
+    /// A bundle in flight still blocks its rivals until it is reported as [ended](Self::ended).
     pub fn completed_elsewhere(&mut self, id: &BundleId) -> Result<Vec<BundleId>, FrontierError> {
         self.settle(id, Awaits::Accepted)
     }
 
-    /// A bundle came into the target branch. Says which bundles became ready by that, in name order.
+    /// Reports that a bundle landed in the target branch. Returns the bundles that became ready, in
+    /// name order.
     pub fn landed_elsewhere(&mut self, id: &BundleId) -> Result<Vec<BundleId>, FrontierError> {
         self.settle(id, Awaits::Landed)
     }
@@ -264,7 +264,8 @@ impl<'p> Frontier<'p> {
         Ok(self.ids(&freed))
     }
 
-    /// A bundle that halted or failed has work to do again. What it had come to no longer counts.
+    /// Reports that a bundle that halted or failed has work to do again. Its earlier progress no longer
+    /// counts.
     pub fn reopened(&mut self, id: &BundleId) -> Result<(), FrontierError> {
         let bundle = self.find(id)?;
         if !matches!(self.status[bundle], ItemStatus::Halted | ItemStatus::Failed) {
@@ -276,8 +277,8 @@ impl<'p> Frontier<'p> {
         Ok(())
     }
 
-    /// A bundle that halted was given up, or sent back to Plan: its result keeps nobody waiting any
-    /// more, and what depends on it waits on.
+    /// Reports that a bundle that halted or failed was given up or sent back to Plan. Its result no
+    /// longer blocks rivals; its dependants still wait.
     pub fn withdrawn(&mut self, id: &BundleId) -> Result<(), FrontierError> {
         let bundle = self.find(id)?;
         if !matches!(self.status[bundle], ItemStatus::Halted | ItemStatus::Failed) {
@@ -287,8 +288,8 @@ impl<'p> Frontier<'p> {
         Ok(())
     }
 
-    /// A bundle touches more than it declared. Says which bundles in flight are its rivals now,
-    /// if it is in flight itself; they cannot be stopped from here.
+    /// Reports that a bundle touches more than it declared. If it is in flight, returns the bundles in
+    /// flight that are its rivals now; the frontier cannot stop them.
     pub fn widen(
         &mut self,
         id: &BundleId,
@@ -301,7 +302,7 @@ impl<'p> Frontier<'p> {
         Ok(if is_in_flight { self.holders(bundle) } else { Vec::new() })
     }
 
-    /// Why a bundle is not running; `None` where there is none of this id.
+    /// Explains the status of a bundle; `None` if the plan has no such bundle.
     pub fn why(&self, id: &BundleId) -> Option<Why> {
         let bundle = self.plan.find(id)?;
         Some(match self.status[bundle] {
@@ -315,17 +316,17 @@ impl<'p> Frontier<'p> {
         })
     }
 
-    /// What became of a bundle so far; `None` where there is none of this id.
+    /// The status of a bundle; `None` if the plan has no such bundle.
     pub fn status(&self, id: &BundleId) -> Option<ItemStatus> {
         self.plan.find(id).map(|bundle| self.status[bundle])
     }
 
-    /// The bundles in flight, in the order they were started.
+    /// Iterates over the bundles in flight, in the order of their starts.
     pub fn in_flight(&self) -> impl ExactSizeIterator<Item = &BundleId> {
         self.in_flight.iter().map(|bundle| &self.plan.items[*bundle].id)
     }
 
-    /// Whether nothing is in flight and nothing can start unless something happens outside.
+    /// Returns true if nothing is in flight or ready: without an outside event nothing will start.
     pub fn is_exhausted(&self) -> bool {
         self.in_flight.is_empty() && self.ready.is_empty()
     }

@@ -1,7 +1,7 @@
-//! The dependencies of a batch as a graph.
+//! The dependency graph of a batch.
 //!
-//! A bundle is its place in the order of names, and so is its node. Nothing here recurses: a
-//! chain may be as long as memory allows.
+//! The node of a bundle is its index in name order. Nothing here recurses along edges, so a chain may
+//! be as long as memory allows.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,20 +15,20 @@ use pdca_state::Awaits;
 
 use crate::item::SourceLocation;
 
-/// Why there is an edge: where it is declared, and how far the prerequisite must be.
+/// An edge label: the location of the declaration, and the progress that the prerequisite must have.
 #[derive(Debug, Clone)]
 pub(crate) struct Tie {
     pub(crate) place: SourceLocation,
     pub(crate) awaits: Awaits,
 }
 
-/// Edges lead from a prerequisite to its dependants.
+/// A directed graph with edges from each prerequisite to its dependants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Graph<W = Tie> {
     graph: DiGraph<(), W>,
 }
 
-/// One edge: prerequisite, dependant, where it is declared.
+/// One edge: prerequisite, dependant, label.
 pub(crate) type Link<'g, W = Tie> = (usize, usize, &'g W);
 
 impl<W> Graph<W> {
@@ -55,13 +55,11 @@ impl<W> Graph<W> {
         self.graph.neighbors_directed(NodeIndex::new(node), Outgoing).map(NodeIndex::index)
     }
 
-    /// The prerequisites of a node, each with its edge.
     pub(crate) fn before(&self, node: usize) -> impl Iterator<Item = (usize, &W)> {
         let edges = self.graph.edges_directed(NodeIndex::new(node), Incoming);
         edges.map(|edge| (edge.source().index(), edge.weight()))
     }
 
-    /// The dependants of a node, each with its edge.
     pub(crate) fn after(&self, node: usize) -> impl Iterator<Item = (usize, &W)> {
         let edges = self.graph.edges_directed(NodeIndex::new(node), Outgoing);
         edges.map(|edge| (edge.target().index(), edge.weight()))
@@ -73,13 +71,12 @@ impl<W> Graph<W> {
         links.map(|edge| (edge.source().index(), edge.target().index(), edge.weight()))
     }
 
-    /// The edge of a dependency.
     pub(crate) fn edge(&self, prerequisite: usize, dependant: usize) -> Option<&W> {
         let edge = self.graph.find_edge(NodeIndex::new(prerequisite), NodeIndex::new(dependant))?;
         self.graph.edge_weight(edge)
     }
 
-    /// The nodes that reach each other, for every set of more than one, each sorted.
+    /// The strongly connected components with more than one node, each sorted.
     pub(crate) fn tangles(&self) -> Vec<Vec<usize>> {
         let mut tangles: Vec<Vec<usize>> = kosaraju_scc(&self.graph)
             .into_iter()
@@ -93,13 +90,13 @@ impl<W> Graph<W> {
         tangles
     }
 
-    /// A shortest way round through the first node of a tangle: each dependant with the
-    /// prerequisite it waits for.
+    /// A shortest cycle through the first node of a strongly connected component, as the edges from
+    /// each dependant to the prerequisite that it waits for.
     pub(crate) fn way_round(&self, tangle: &[usize]) -> Vec<Link<'_, W>> {
         let start = tangle[0];
         let mut towards: Vec<Option<usize>> = vec![None; self.len()];
         let mut todo = VecDeque::from([start]);
-        // From the start over dependants until one is a prerequisite of the start.
+        // Breadth-first along dependants until the start is reached again.
         while let Some(node) = todo.pop_front() {
             for next in self.dependants(node).filter(|next| tangle.binary_search(next).is_ok()) {
                 if towards[next].is_none() {
@@ -124,10 +121,10 @@ impl<W> Graph<W> {
         links
     }
 
-    /// The nodes that count, prerequisites first; of those that are free at one time the one with
-    /// the greatest rank, then the first by name. Nobody waits for a node that does not count.
+    /// Topological order of the nodes that `counts` accepts. Among free nodes, the greatest rank comes
+    /// first, then the first name. Edges from other nodes are ignored.
     ///
-    /// Nodes on a cycle, and what depends on them, are left out.
+    /// Nodes on a cycle, and their dependants, are left out.
     pub(crate) fn order(&self, rank: &[u64], counts: &dyn Fn(usize) -> bool) -> Vec<usize> {
         let prerequisites = |node| self.prerequisites(node).filter(|before| counts(*before));
         let mut unmet: Vec<usize> = (0..self.len()).map(|n| prerequisites(n).count()).collect();
@@ -147,8 +144,8 @@ impl<W> Graph<W> {
         order
     }
 
-    /// For each node the weight of the heaviest chain that starts with it. A chain ends at a node
-    /// without weight: nothing is left to do there that others could wait for.
+    /// For each node, the weight of the heaviest chain that starts with it. A node of weight 0 ends a
+    /// chain: no work is left there that others could wait for.
     pub(crate) fn remaining(&self, weight: &[u64]) -> Vec<u64> {
         let mut rank = weight.to_vec();
         for node in self.order(&vec![0; self.len()], &|_| true).into_iter().rev() {

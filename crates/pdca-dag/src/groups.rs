@@ -1,4 +1,4 @@
-//! The groups of a plan: what runs one after the other because it may not run side by side.
+//! Groups of bundles that run one after the other because they may not run at the same time.
 
 mod file;
 mod partition;
@@ -19,14 +19,14 @@ use crate::problem::Problem;
 use partition::{Partition, Pull};
 
 impl Plan {
-    /// The live bundles in groups, and why.
+    /// Partitions the live bundles into groups, with a report of the reasons.
     ///
-    /// Rivals share a group; dependencies stay edges between groups, unless groups that were put
-    /// together that way would wait for each other, which makes them one.
+    /// Rivals share a group. Dependencies are edges between groups; groups that would wait for each
+    /// other are joined.
     ///
-    /// What shared a group in the previous file still does, under the same name. Two groups
-    /// become one under the name of the one in which work has begun, or else the earlier; if work
-    /// has begun in both they stay two and that is said. Names are never used again.
+    /// Bundles that shared a group in the previous file still do, under the same name. If two groups
+    /// are joined, the one in which work has begun gives the name, or else the earlier one. If work
+    /// has begun in both, they stay apart, and [`LanesFile::apart`] says so. Names are never reused.
     pub fn groups(&self, previous: Option<&LanesFile>) -> LanesFile {
         let partition = Partition::of(self, previous);
         let order = self.graph.order(&self.rank, &|bundle| partition.is_live(bundle));
@@ -66,8 +66,8 @@ impl Plan {
         }
     }
 
-    /// Keeps the bundles that are left alone in the groups they had, behind the others: they come back,
-    /// and work may have begun on them.
+    /// Keeps the bundles that are left alone in their previous groups, after the others. They may come
+    /// back, and work on them may have begun.
     fn keep_left_alone(&self, groups: &mut Vec<Group>, previous: Option<&LanesFile>) {
         let left: HashSet<&BundleId> = self.left.iter().map(Problem::id).collect();
         for before in previous.iter().flat_map(|file| &file.groups) {
@@ -82,8 +82,8 @@ impl Plan {
         groups.sort_by(|a, b| a.id.cmp(&b.id));
     }
 
-    /// One entry for each two bundles that were joined, by the first rule that joins them, and
-    /// one for each two groups that should have been.
+    /// Returns one entry per join of two bundles, by the first rule that joined them, and one per pair
+    /// of groups that should have been joined.
     fn report(&self, partition: &Partition<'_>) -> (Vec<Join>, Vec<Join>) {
         let mut known = UnionFind::<usize>::new(self.items.len());
         let mut said = HashSet::new();
@@ -122,7 +122,6 @@ impl Plan {
         Join { bundles, rule: pull.rule, evidence, witness }
     }
 
-    /// The dependency between two bundles, in words.
     fn dependency(&self, a: usize, b: usize) -> String {
         let place =
             |before, after| self.graph.edge(before, after).map(|tie| (before, after, &tie.place));
@@ -139,14 +138,14 @@ impl Plan {
 struct Names {
     /// The name of each set of bundles.
     of: HashMap<usize, usize>,
-    /// All of them, sorted: a group's place here is its place in the file.
+    /// All names, sorted; the index here is the index in the file.
     in_use: Vec<usize>,
-    /// The first that was never used.
+    /// The first name that was never used.
     next: usize,
 }
 
 impl Names {
-    /// Each set keeps the name it had; the others get new ones, in the order they begin.
+    /// Keeps the name of each set that had one; the others get new names in start order.
     fn given(partition: &Partition<'_>, order: &[usize], first_new: usize) -> Self {
         let mut names = Self { of: HashMap::new(), in_use: Vec::new(), next: first_new };
         for bundle in order {
@@ -169,8 +168,8 @@ impl Names {
     }
 }
 
-/// How many groups are before each one. Groups that wait for each other, which begun work can
-/// leave, are taken as side by side.
+/// The length of the longest chain before each group. Groups that wait for each other, which happens
+/// if begun work kept them apart, get the same depth.
 fn depths(groups: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let all = Graph::new(groups, edges.iter().map(|(a, b)| (*a, *b, ())).collect());
     let mut tangle: Vec<usize> = (0..groups).collect();

@@ -1,4 +1,4 @@
-//! From declarations to a plan, or to everything that is wrong with them.
+//! Validation of declarations: makes a [`Plan`], or reports all problems at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -13,14 +13,14 @@ use crate::pattern::{Case, Pattern};
 use crate::plan::Plan;
 use crate::problem::{Edge, Notice, Problem, Rejection};
 
-/// How many unknown ids get suggestions. It bounds the work that a hostile batch can cause.
+/// The most unknown ids that get suggestions. Bounds the work that a hostile batch can cause.
 const MAX_SUGGESTED: usize = 100;
 
 impl Plan {
-    /// Reads what a batch declares.
+    /// Makes a plan of a batch.
     ///
-    /// The order of the items does not matter. A rejection names all problems; of bundles that
-    /// wait for each other it shows one way round for each set of them.
+    /// The order of the items does not matter. A [`Rejection`] has all problems; of dependency cycles
+    /// it shows one per set of bundles that wait for each other.
     pub fn new(items: Vec<Item>, outside: &Outside, options: Options) -> Result<Plan, Rejection> {
         let mut intake = Intake { outside, options, ..Intake::of(items, outside) };
         let links = intake.dependencies();
@@ -71,8 +71,8 @@ impl<'a> Intake<'a> {
         Self { items: distinct, outside, options, problems, notices: Vec::new(), suggested: 0 }
     }
 
-    /// Takes out what cannot be started, and all that depends on it: the rest, what is outside of
-    /// that, and why the others are left alone.
+    /// Removes the bundles with problems and all their dependants. Returns the remaining items, the
+    /// bundles outside of them, and the problems.
     fn leave_alone(self, graph: &Graph) -> (Vec<Item>, Outside, Vec<Problem>) {
         let mut left = self.problems;
         let mut is_left = vec![false; self.items.len()];
@@ -114,8 +114,8 @@ impl<'a> Intake<'a> {
         self.items.binary_search_by(|item| item.id.cmp(id)).ok()
     }
 
-    /// The edges between bundles of the batch: prerequisite, dependant, place. What a bundle that
-    /// is complete or given up once waited for no longer matters.
+    /// The edges between bundles of the batch. The dependencies of a bundle that is complete or given
+    /// up no longer matter.
     fn dependencies(&mut self) -> Vec<(usize, usize, Tie)> {
         let mut links = Vec::new();
         for dependant in 0..self.items.len() {
@@ -186,7 +186,7 @@ impl<'a> Intake<'a> {
                     conflicts.entry((index.min(other), index.max(other))).or_insert(place);
                 } else if self.outside.standing(&with).is_none() && !guest {
                     let (near, id) = (self.near(&with), id.clone());
-                    // A number may be of a bundle that is long gone; a word is a slip.
+                    // A number may be a bundle that was removed long ago; a word is probably a typo.
                     if is_word(&with) {
                         self.problems.push(Problem::NoSuchRival { id, with, place, near });
                     } else {
@@ -198,7 +198,7 @@ impl<'a> Intake<'a> {
         conflicts
     }
 
-    /// What each bundle touches. Only what can still be started claims anything.
+    /// Parses the globs of each bundle that can block others; see [`Self::claims_anything`].
     fn patterns(&mut self) -> Vec<Vec<Pattern>> {
         let case = if self.options.fold_case { Case::Folded } else { Case::Sensitive };
         let mut all = Vec::with_capacity(self.items.len());
@@ -222,7 +222,7 @@ impl<'a> Intake<'a> {
                 match Pattern::parse(&touch.glob, case) {
                     Ok(pattern) if touch.is_file => patterns.push(pattern.file()),
                     Ok(pattern) => patterns.push(pattern),
-                    // It is not the batch's business what a guest got wrong.
+                    // A bad glob of a bundle outside the batch must not reject the batch.
                     Err(_) if *guest => {}
                     Err(source) => self.problems.push(Problem::BadGlob {
                         id: id.clone(),
@@ -250,13 +250,12 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Whether a bundle can keep others from starting: because it can still be started itself, or
-    /// because its result does.
+    /// Returns true if a bundle can block others: it can still be started, or its result blocks.
     fn claims_anything(&self, item: &Item) -> bool {
         item.standing.holds(self.options.rivals) || (item.standing.is_live() && !item.guest)
     }
 
-    /// Bundles whose names are at most two slips away, nearest first.
+    /// Suggests bundles with similar names, nearest first.
     fn near(&mut self, id: &BundleId) -> Vec<BundleId> {
         const SHOWN: usize = 3;
         self.suggested += 1;
@@ -272,8 +271,8 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// How many slips of the pen lie between two ids; `None` where they are too many for one to be taken
-/// for the other.
+/// Returns the edit distance between two ids, or `None` if they are too different for one to be a
+/// typing error for the other.
 pub fn slips(id: &BundleId, other: &BundleId) -> Option<usize> {
     let (id, other) = (id.as_str(), other.as_str());
     if other.len().abs_diff(id.len()) > 2 {
@@ -282,11 +281,11 @@ pub fn slips(id: &BundleId, other: &BundleId) -> Option<usize> {
     let folded = strsim::osa_distance(&id.to_lowercase(), &other.to_lowercase());
     let slips =
         strsim::osa_distance(id, other).min(folded + usize::from(id != other && folded == 0));
-    // A name of one or two characters is two slips away from every other.
+    // A name of one or two characters is within distance 2 of every other short name.
     (slips <= 2 && slips < id.len()).then_some(slips)
 }
 
-/// The declarations with each id once, the first of it; it awaits what the strictest of them does.
+/// Removes repeated ids. The first location is kept, with the strictest `awaits` of all.
 fn distinct(declared: &[Declared]) -> Vec<Declared> {
     let mut awaits: HashMap<&BundleId, Awaits> = HashMap::new();
     for Declared { id, awaits: one, .. } in declared {
@@ -300,20 +299,20 @@ fn distinct(declared: &[Declared]) -> Vec<Declared> {
     first.collect()
 }
 
-/// Whether an id is written as words are: with lower-case letters and no digit.
+/// Returns true for an id with lower-case letters and no digit, which looks like a word.
 fn is_word(id: &BundleId) -> bool {
     id.as_str().contains(char::is_lowercase) && !id.as_str().contains(char::is_numeric)
 }
 
-/// A sum over everything the groups of a plan are made from. Where a bundle stands is no part of
-/// it: a plan does not go stale by being carried out.
+/// A digest over all inputs of [`Plan::groups`]. The progress of bundles is not part of it, so a plan
+/// does not become outdated by being carried out.
 fn digest(items: &[Item], options: Options) -> String {
     let mut hasher = Sha256::new();
     let mut add = |text: &str| {
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     };
-    // Spelled out, so that a file from before there were other options is still current.
+    // Spelled out instead of `Debug`, so that new options do not make existing `lanes.json` outdated.
     let Options {
         untouched,
         fold_case,

@@ -1,4 +1,4 @@
-//! What a plan is made from: the bundles of a batch and what their briefs declare.
+//! The input of a plan: the bundles of a batch and their declarations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use camino::Utf8PathBuf;
 use pdca_state::{Awaits, BundleId};
 use serde::{Deserialize, Serialize};
 
-/// Where something was declared, so that it can be found and changed.
+/// The file and line of a declaration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SourceLocation {
-    /// The file, as the operator should see it.
+    /// The path, in the form to show to people.
     pub file: Utf8PathBuf,
-    /// The line in it, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
 impl SourceLocation {
-    /// A line of a file.
+    /// Makes a location of a path and a line number.
     pub fn new(file: impl Into<Utf8PathBuf>, line: usize) -> Self {
         Self { file: file.into(), line }
     }
@@ -30,60 +30,59 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// Another bundle, named in a `Depends on` or `Conflicts with`.
+/// A reference to another bundle in `Depends on` or `Conflicts with`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// The bundle that is named.
+    /// The id of the other bundle.
     pub id: BundleId,
-    /// Where.
+    /// The location of the reference.
     pub place: SourceLocation,
-    /// How far a prerequisite must be; [`Awaits::Landed`] where the brief says so itself. Otherwise
-    /// [`Options::dependants`] decides.
+    /// The progress that a prerequisite must have. Only [`Awaits::Landed`] is taken from here; for
+    /// the others, [`Options::dependants`] decides.
     pub awaits: Awaits,
 }
 
 impl Declared {
-    /// A bundle that is named without saying how far it must be.
+    /// Makes a reference for which [`Options::dependants`] decides what it waits for.
     pub fn new(id: BundleId, place: SourceLocation) -> Self {
         Self { id, place, awaits: Awaits::Accepted }
     }
 }
 
-/// One glob of a `Touches`.
+/// One glob in a `Touches` declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// The glob as written.
     pub glob: String,
-    /// Where.
+    /// The location of the glob.
     pub place: SourceLocation,
-    /// Whether the caller knows that this is a file of the tree and no directory. A plain path
-    /// otherwise stands for all below it as well, and so meets `**/x` in `src/lib.rs/x`. On a
-    /// glob that has a wildcard it changes nothing.
+    /// Set it if the path is known to be a file and not a directory. A plain path otherwise also
+    /// covers everything below it, and so `src/lib.rs` overlaps `**/x` in `src/lib.rs/x`. Has no
+    /// effect on a glob with wildcards.
     pub is_file: bool,
 }
 
-/// Where a bundle stands, as far as what may start is concerned.
+/// The state of a bundle, as far as it matters for scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ItemState {
-    /// There is work to do.
+    /// Has work to do.
     Active,
-    /// It waits for a person before anything can be built. It is not started; what depends on it
-    /// waits too.
+    /// Waits for a person before it can be built. It is not started, and its dependants wait too.
     Waiting,
-    /// It is built and green, and waits for its sign-off.
+    /// Built with passing gates, and waits for its sign-off.
     Built,
-    /// It is built and red, and waits for its sign-off.
+    /// Built with failed gates, and waits for its sign-off.
     Red,
-    /// It was signed off.
+    /// Accepted at sign-off.
     Complete,
-    /// It was signed off and is in the target branch.
+    /// Accepted and landed in the target branch.
     Landed,
-    /// It was given up and will never be complete.
+    /// Given up; will never be complete.
     Ended,
 }
 
 impl ItemState {
-    /// Whether a batch still has to do with it.
+    /// Returns true unless the bundle is complete, landed or given up.
     pub(crate) fn is_live(self) -> bool {
         match self {
             Self::Active | Self::Waiting | Self::Built | Self::Red => true,
@@ -91,7 +90,7 @@ impl ItemState {
         }
     }
 
-    /// How far it has come, for what depends on it.
+    /// The progress that dependants compare with what they wait for.
     pub fn reached(self) -> Option<Awaits> {
         match self {
             Self::Active | Self::Waiting | Self::Red | Self::Ended => None,
@@ -101,7 +100,7 @@ impl ItemState {
         }
     }
 
-    /// Whether its result keeps rivals from starting, where those wait for `rivals`.
+    /// Returns true if the result blocks rivals that wait for the progress `rivals`.
     pub fn holds(self, rivals: Awaits) -> bool {
         match self {
             Self::Built | Self::Red => rivals > Awaits::Built,
@@ -111,34 +110,34 @@ impl ItemState {
     }
 }
 
-/// One bundle of the batch.
+/// One bundle and its declarations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Its id.
+    /// The id, unique in the batch.
     pub id: BundleId,
-    /// Its brief.
+    /// The location of the brief, for problems without a more exact one.
     pub place: SourceLocation,
-    /// Where it stands.
+    /// The current state.
     pub standing: ItemState,
-    /// Whether work on it has begun. Such a bundle is never moved to another group.
+    /// True if work on it has begun. Such a bundle is never moved to another group.
     pub started: bool,
-    /// What must be complete before it.
+    /// The bundles that must be complete first.
     pub depends_on: Vec<Declared>,
-    /// What it must not run beside.
+    /// The bundles that must not run at the same time.
     pub conflicts_with: Vec<Declared>,
-    /// What it will change; empty makes no claim, see [`Untouched`].
+    /// The paths that it will change. If empty, [`Options::untouched`] decides.
     pub touches: Vec<Touch>,
-    /// How long it is expected to take. Nobody's known: each counts as one. Some known: the
-    /// others count as the median of those.
+    /// The expected duration. A bundle without one counts as the median of the others, or as one unit
+    /// if none is known.
     pub duration: Option<Duration>,
-    /// Why its brief cannot be read, where it cannot. Such a bundle is never started.
+    /// The reason its brief cannot be read. Such a bundle is never started.
     pub unreadable: Option<String>,
-    /// Whether it is no part of the batch and only keeps rivals waiting, see [`Options::rivals`].
+    /// True if it is not part of the batch and only blocks rivals, see [`Options::rivals`].
     pub guest: bool,
 }
 
 impl Item {
-    /// An active bundle that declares nothing.
+    /// Makes an active bundle without declarations.
     pub fn new(id: BundleId, place: SourceLocation) -> Self {
         Self {
             id,
@@ -154,7 +153,7 @@ impl Item {
         }
     }
 
-    /// Whether both declare the same, wherever it is written.
+    /// Returns true if both declare the same; locations are ignored.
     pub fn declares_as(&self, other: &Self) -> bool {
         let ids = |list: &[Declared]| {
             list.iter().map(|one| (one.id.clone(), one.awaits)).collect::<Vec<_>>()
@@ -167,19 +166,18 @@ impl Item {
     }
 }
 
-/// The bundles that are known but not in the batch. One that is not here does not exist.
+/// The bundles that exist and are not in the batch. A reference to any other id is a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outside {
     bundles: BTreeMap<BundleId, ItemState>,
 }
 
 impl Outside {
-    /// Where a bundle stands; `None` where there is none of this id.
+    /// The state of a bundle; `None` if it does not exist.
     pub fn standing(&self, id: &BundleId) -> Option<ItemState> {
         self.bundles.get(id).copied()
     }
 
-    /// The ids, sorted.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &BundleId> {
         self.bundles.keys()
     }
@@ -191,32 +189,33 @@ impl FromIterator<(BundleId, ItemState)> for Outside {
     }
 }
 
-/// What a bundle without `Touches` claims.
+/// The claim of a bundle without `Touches`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Untouched {
-    /// Nothing.
+    /// Claims nothing, so that it may run beside any other.
     #[default]
     Free,
-    /// The whole tree, so that it runs alone.
+    /// Claims the whole tree, so that it runs alone.
     Exclusive,
 }
 
-/// How declarations are read.
+/// Options of [`Plan::new`](crate::Plan::new).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What a bundle without `Touches` claims.
+    /// The claim of a bundle without `Touches`.
     pub untouched: Untouched,
-    /// Whether the file system takes `README` and `readme` for one file.
+    /// Set it if the file system is case-insensitive: `README` and `readme` are one file.
     pub fold_case: bool,
-    /// Whether a dependant joins the group of its prerequisite.
+    /// Put a dependant into the group of its prerequisite.
     pub join_dependencies: bool,
-    /// How far a prerequisite must be before what depends on it may start.
+    /// The progress that a prerequisite must have before its dependants may start.
     pub dependants: Awaits,
-    /// How far the result of a bundle must be before its rivals may start.
+    /// The progress that the result of a bundle must have before its rivals may start.
     pub rivals: Awaits,
-    /// Whether a bundle that cannot be started is left out, with all that depends on it, instead of
-    /// keeping the others from starting. Declarations that contradict each other always do.
+    /// Leave out bundles that cannot be started, with all their dependants, instead of rejecting the
+    /// batch. Contradictions such as cycles still reject it, see
+    /// [`Problem::is_of_one`](crate::Problem::is_of_one).
     pub leave_alone: bool,
 }
 

@@ -1,10 +1,13 @@
-//! What may start, never how.
+//! Plans which work items may run at the same time.
 //!
-//! Briefs declare what a bundle depends on, what it conflicts with and which files it touches.
-//! [`Plan::new`] turns the declarations of a batch into a [`Plan`], or says everything that is
-//! wrong with them in one [`Rejection`]. A plan shows itself as an order, waves, groups for
-//! `lanes.json`, workstreams, a critical path and a simulation. A [`Frontier`] carries it out: it
-//! is told what ended and says what to start next, and why the rest has to wait.
+//! Items (*bundles*) declare what they depend on, what they conflict with and which paths they touch,
+//! as globs. [`Plan::new`] turns the declarations of a batch into a [`Plan`], or reports all problems
+//! in one [`Rejection`]. A plan can be viewed as an order, waves, groups for `lanes.json`,
+//! workstreams, a critical path and a simulation. A [`Frontier`] schedules it: the caller reports what
+//! ended, and the frontier returns what to start next and why the rest has to wait.
+//!
+//! Two bundles are *rivals* if one declares a conflict with the other or if both can write the same
+//! path. The crate decides what may start and leaves to the caller how it is run.
 //!
 //! ```
 //! use pdca_dag::{
@@ -23,7 +26,7 @@
 //! let plan = Plan::new(items, &Outside::default(), Options::default())?;
 //! let mut frontier = Frontier::new(&plan);
 //! let first = frontier.start_next().unwrap();
-//! assert_eq!(first.as_str(), "1"); // It has the longest chain behind it.
+//! assert_eq!(first.as_str(), "1"); // The longest chain of work depends on it.
 //! assert_eq!(frontier.start_next(), None); // Both 1 and 2 can write `src/a.py`.
 //! frontier.ended(&first, Completion::Complete)?;
 //! assert_eq!(frontier.start_next().unwrap().as_str(), "2");
@@ -33,13 +36,13 @@
 //!
 //! # Invariants
 //! - A plan that exists can be carried out: no cycle, no prerequisite that never completes.
-//! - A rejection names all problems, each with the file and line to change.
-//! - Two globs are called disjoint only if no path is of both; two that meet come with a path.
-//! - Two bundles that conflict or overlap are never in flight together, and none starts before
-//!   its prerequisites are complete, for any number of lanes and any order of reports.
-//! - With nothing declared bundles start in name order.
-//! - The same input gives the same plan, and the same reports the same starts.
-//! - No input, outputs, clock, threads or randomness; no recursion that follows a chain of bundles.
+//! - A rejection has all problems, each with the file and line to change.
+//! - Two globs count as disjoint only if no path matches both; an overlap comes with a path.
+//! - Rivals are never in flight together, and no bundle starts before its prerequisites are complete,
+//!   for any number of lanes and any order of reports.
+//! - Bundles without declarations start in name order.
+//! - The same input gives the same plan, and the same reports give the same starts.
+//! - No I/O, clock, threads or randomness; no recursion along a chain of bundles.
 
 #![warn(missing_docs)]
 

@@ -1,20 +1,4 @@
-//! Globs as sets of paths, and whether two sets meet.
-//!
-//! A glob stands for paths below the root of a tree. `?` is one character and `*` any number of
-//! them, of one name; `[a-z]`, `[!a-z]` and `[^a-z]` one of a class; `{a,b}` either, also with
-//! `/` inside; `\` takes the meaning of the next character. `**` as a component is any number of
-//! components, at the end at least one; as part of a component it matches across `/`. `./x`,
-//! `x//y` and `x/` are `x`, `x/y` and `x`.
-//!
-//! A plain last component may name a directory, which owns what is below it: `src/net` stands for
-//! `src/net/tcp.rs` too, and so does `**/net`. A last component with a wildcard stands for what it
-//! matches and nothing below: `src/*` is the entries of `src`. `src/*/` and `src/**` go below.
-//!
-//! With that meaning the answer is exact: both globs are read side by side, so that a pair is
-//! called disjoint only after every way to put a common path together has failed, and a path
-//! comes with each pair that meets. What looks like a false alarm is a plain path that is a file
-//! and might have been a directory, `src/lib.rs` against `**/x`; whoever knows says so with
-//! [`Pattern::file`].
+//! Globs as sets of paths, with an exact test for overlap.
 
 mod charset;
 mod flaw;
@@ -28,21 +12,43 @@ pub use flaw::{PatternError, PatternFlaw};
 
 pub(crate) use route::Route;
 
-/// Whether names that differ in case alone are one name.
+/// The treatment of names that differ only in case.
 ///
-/// Characters are compared one by one; spellings of one character by several, as in decomposed
-/// accents, are different names in either case.
+/// Characters are compared one by one. Composed and decomposed forms of an accented character are
+/// always different names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Case {
-    /// They are two.
+    /// `README` and `readme` are different names.
     #[default]
     Sensitive,
-    /// They are one, and paths are shown folded.
+    /// `README` and `readme` are the same name; paths are shown in folded case.
     Folded,
 }
 
-/// A glob that was understood.
+/// A glob as a set of paths, with an exact test for overlap.
 ///
+/// # Syntax
+/// A glob matches paths below the root of a tree:
+///
+/// - `?` is one character and `*` any number of them, within one name;
+/// - `[a-z]`, `[!a-z]` and `[^a-z]` are one character of a class;
+/// - `{a,b}` is either, also with `/` inside;
+/// - `\` escapes the next character;
+/// - `**` as a component is any number of components, at the end at least one; as part of a component
+///   it matches across `/`;
+/// - `./x`, `x//y` and `x/` are `x`, `x/y` and `x`.
+///
+/// A plain last component may be a directory and then covers everything below it: `src/net` and
+/// `**/net` also match `src/net/tcp.rs`. A last component with a wildcard covers nothing below: `src/*`
+/// matches only the entries of `src`. `src/*/` and `src/**` match below too.
+///
+/// # Overlap
+/// [`Pattern::meet`] is exact. Both globs are walked as automata side by side: a pair
+/// is disjoint only if no common path exists, and an overlap comes with a path that matches both. What
+/// looks like a false alarm is a plain path that is a file and could be a directory, as `src/lib.rs`
+/// against `**/x`; use [`Pattern::file`] if it is known to be a file.
+///
+/// # Example
 /// ```
 /// use pdca_dag::{Case, Pattern};
 /// let glob = |text| Pattern::parse(text, Case::Sensitive);
@@ -55,13 +61,13 @@ pub enum Case {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
-    /// None of them void. No routes at all are a glob that stands for nothing.
+    /// The alternatives, without those that match nothing. May be empty: a glob that matches nothing.
     routes: Vec<Route>,
     case: Case,
 }
 
 impl Pattern {
-    /// Reads a glob.
+    /// Parses a glob.
     pub fn parse(text: &str, case: Case) -> Result<Self, PatternError> {
         let mut routes: Vec<Route> = Vec::new();
         let mut size = 0;
@@ -82,7 +88,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), routes, case })
     }
 
-    /// The glob that stands for one file and nothing else, whatever characters its path has.
+    /// Makes a glob that matches exactly one file; special characters in the path are literal.
     ///
     /// ```
     /// use pdca_dag::{Case, Pattern};
@@ -101,14 +107,15 @@ impl Pattern {
         Ok(Self { text: path.to_owned(), ..Self::parse(&glob, case)?.file() })
     }
 
-    /// The same for a plain path that is known to be a file: nothing is below it.
+    /// Declares a plain path to be a file, so that it matches nothing below it. Has no effect on a
+    /// glob with wildcards.
     #[must_use]
     pub fn file(mut self) -> Self {
         self.routes = self.routes.into_iter().map(Route::without_below).collect();
         self
     }
 
-    /// The whole tree.
+    /// A glob that matches the whole tree.
     pub fn everything() -> Self {
         let routes = vec![Route::everything()];
         Self { text: "**".to_owned(), routes, case: Case::Sensitive }
@@ -119,12 +126,12 @@ impl Pattern {
         &self.text
     }
 
-    /// A path that both stand for; `None` only where there is none.
+    /// Returns a path that both match; `None` only if there is none.
     pub fn meet(&self, other: &Self) -> Option<String> {
         self.routes.iter().find_map(|a| other.routes.iter().find_map(|b| a.meet(b)))
     }
 
-    /// Whether it stands for this path. No glob stands for one that leaves the tree.
+    /// Returns true if the glob matches the path. No glob matches a path that leaves the tree.
     pub fn covers(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
         let inside = !path.starts_with('/') && !names.is_empty() && !names.contains(&"..");
@@ -136,9 +143,9 @@ impl Pattern {
     }
 }
 
-/// The paths of a footprint that none of the globs stands for, in its order.
+/// Returns the changed paths that none of the globs matches, in order.
 ///
-/// With no globs at all nothing was declared, and so nothing is outside.
+/// Without any globs nothing was declared, so no path counts as drift.
 ///
 /// ```
 /// use pdca_dag::{Case, Pattern, drift};

@@ -1,4 +1,4 @@
-//! A batch that can be carried out, and the views of it.
+//! A valid plan of a batch, and views of it: order, waves, critical path, workstreams.
 
 #[cfg(test)]
 mod tests;
@@ -14,16 +14,16 @@ use crate::graph::Graph;
 use crate::item::{Item, ItemState, Options};
 use crate::problem::{Edge, Notice, Problem};
 
-/// A batch whose bundles can all be started at some time, provided that people sign off what
-/// waits for them.
+/// A batch whose bundles can all be started at some time, provided that people sign off what waits
+/// for them.
 ///
-/// It is made by [`Plan::new`]. To carry it out, make a [`Frontier`](crate::Frontier) of it.
+/// Made by [`Plan::new`] and carried out by a [`Frontier`](crate::Frontier).
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(crate) items: Vec<Item>,
     pub(crate) graph: Graph,
     pub(crate) claims: Claims,
-    /// What each bundle adds to a chain; nothing where there is no work left.
+    /// The duration of each bundle; 0 if no work is left.
     pub(crate) weight: Vec<u64>,
     /// The weight of the heaviest chain that starts with each bundle.
     pub(crate) rank: Vec<u64>,
@@ -36,9 +36,9 @@ pub struct Plan {
 /// Two bundles that are never in flight together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rivals {
-    /// The two, in name order.
+    /// The two bundles, in name order.
     pub bundles: (BundleId, BundleId),
-    /// Why.
+    /// The reason they are rivals.
     pub rivalry: Rivalry,
 }
 
@@ -57,40 +57,40 @@ impl Plan {
         Self { items, graph, claims, weight, rank, options, notices, digest, left }
     }
 
-    /// All bundles of the batch, in name order.
+    /// Iterates over all bundles of the batch in name order.
     pub fn ids(&self) -> impl Iterator<Item = &BundleId> {
         self.items.iter().filter(|item| !item.guest).map(|item| &item.id)
     }
 
-    /// What the authors of the briefs should look at, in name order of the bundles by kind.
+    /// Hints for the authors of the briefs.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// The bundles that are left out because they cannot be started, each with all that is wrong, in
-    /// name order; see [`Options::leave_alone`].
+    /// The problems of the bundles that are left out because they cannot be started, in name order; see
+    /// [`Options::leave_alone`].
     pub fn left_alone(&self) -> &[Problem] {
         &self.left
     }
 
-    /// A sum over the declarations and the options, in hexadecimal.
+    /// A digest over the declarations and the options, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The bundles with work to do, in the order in which one lane would take them.
+    /// The bundles with work to do, in the order in which a single lane would run them.
     pub fn order(&self) -> Vec<&BundleId> {
         self.names(&self.graph.order(&self.rank, &|bundle| self.is_active(bundle)))
     }
 
-    /// The bundles with work to do as sets that could run side by side, each as early as its
-    /// prerequisites and its rivals allow.
+    /// The bundles with work to do as sets that could run at the same time, each as early as its
+    /// prerequisites and rivals allow.
     ///
-    /// This is a view: a pool does not wait for a wave to end.
+    /// This is only a view; a [`Frontier`](crate::Frontier) does not wait for a wave to end.
     pub fn waves(&self) -> Vec<Vec<&BundleId>> {
         let mut wave_of = vec![0; self.items.len()];
         let mut waves: Vec<Vec<usize>> = Vec::new();
-        // For each claim the waves it is taken in, as bits.
+        // For each claim, the waves in which it is taken, as bits.
         let mut taken: Vec<Vec<u64>> = vec![Vec::new(); self.claims.len()];
         for bundle in self.graph.order(&self.rank, &|bundle| self.is_active(bundle)) {
             let before = self.graph.prerequisites(bundle).filter(|before| self.is_active(*before));
@@ -115,7 +115,7 @@ impl Plan {
         waves.iter().map(|wave| self.names(wave)).collect()
     }
 
-    /// The dependencies inside the batch, by dependant and then by prerequisite.
+    /// The dependencies inside the batch, sorted by dependant and then by prerequisite.
     pub fn edges(&self) -> Vec<Edge> {
         let mut links: Vec<_> = self.graph.links().collect();
         links.sort_unstable_by_key(|(prerequisite, dependant, _)| (*dependant, *prerequisite));
@@ -128,8 +128,8 @@ impl Plan {
         links.into_iter().map(edge).collect()
     }
 
-    /// Every two bundles that are never in flight together, each pair once, in name order. There
-    /// may be as many as pairs of bundles, so they are made one by one.
+    /// Iterates over all pairs of rivals in name order. The number of pairs may be quadratic, so they
+    /// are computed lazily.
     pub fn rivals(&self) -> impl Iterator<Item = Rivals> {
         (0..self.items.len()).flat_map(move |a| {
             let later = self.claims.rivals(a).into_iter().filter(move |b| *b > a);
@@ -140,7 +140,7 @@ impl Plan {
         })
     }
 
-    /// The bundles that one is never in flight with, and why; globs of the given one come first.
+    /// The rivals of one bundle, with the reason. Of two globs, the first belongs to the given bundle.
     pub fn rivals_of(&self, id: &BundleId) -> Vec<(&BundleId, Rivalry)> {
         let Some(bundle) = self.find(id) else { return Vec::new() };
         let rivals = self.claims.rivals(bundle).into_iter();
@@ -148,7 +148,7 @@ impl Plan {
         rivals.filter_map(|other| why(other).map(|why| (&self.items[other].id, why))).collect()
     }
 
-    /// The heaviest chain of work that is left, prerequisites first: no number of lanes is faster.
+    /// The heaviest remaining chain of work, prerequisites first. No number of lanes is faster than it.
     pub fn critical_path(&self) -> Vec<&BundleId> {
         let heaviest = |bundles: &mut dyn Iterator<Item = usize>| {
             bundles
@@ -164,8 +164,8 @@ impl Plan {
         self.names(&chain)
     }
 
-    /// The sets of bundles that have anything to do with each other, over dependencies, conflicts
-    /// and overlaps; sets and members in name order.
+    /// The connected components of the live bundles over dependencies, conflicts and overlaps; sets and
+    /// members in name order.
     pub fn workstreams(&self) -> Vec<Vec<&BundleId>> {
         let is_live = |bundle: usize| self.is_live(bundle);
         let mut sets = UnionFind::<usize>::new(self.items.len());
@@ -184,8 +184,8 @@ impl Plan {
         streams.values().map(|stream| self.names(stream)).collect()
     }
 
-    /// How many bundles with work left are on the longest chain of dependants that starts with
-    /// each bundle, itself included; in name order.
+    /// For each bundle in name order, the number of bundles with work left on the longest chain of
+    /// dependants that starts with it, itself included.
     pub fn chains(&self) -> Vec<(&BundleId, u64)> {
         let ones = (0..self.items.len())
             .map(|bundle| u64::from(self.is_active(bundle)))
@@ -194,7 +194,6 @@ impl Plan {
         chains.filter(|(item, _)| !item.guest).map(|(item, chain)| (&item.id, chain)).collect()
     }
 
-    /// Whether the batch still has to do with a bundle of it.
     pub(crate) fn is_live(&self, bundle: usize) -> bool {
         let item = &self.items[bundle];
         item.standing.is_live() && !item.guest
@@ -213,10 +212,10 @@ impl Plan {
     }
 }
 
-/// The first wave from `earliest` on in which none of the claims is taken.
+/// The first wave, not before `earliest`, in which none of the claims is taken.
 fn free_from(earliest: usize, claims: &[usize], taken: &[Vec<u64>]) -> usize {
     let mut word = earliest / 64;
-    // Waves before the earliest are as good as taken.
+    // Mark the waves before `earliest` as taken.
     let mut low = (1_u64 << (earliest % 64)) - 1;
     loop {
         let bits = |claim: &usize| taken[*claim].get(word).copied().unwrap_or(0);
@@ -228,7 +227,7 @@ fn free_from(earliest: usize, claims: &[usize], taken: &[Vec<u64>]) -> usize {
     }
 }
 
-/// What each bundle weighs: its duration in milliseconds; without any known durations, one.
+/// The weight of each bundle: its duration in milliseconds, or 1 if no duration is known at all.
 fn weights(items: &[Item]) -> Vec<u64> {
     let millis = |item: &Item| {
         let millis = item.duration?.as_millis();

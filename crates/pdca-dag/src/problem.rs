@@ -1,4 +1,4 @@
-//! Why there is no plan, and what is odd about one.
+//! Problems that reject a batch, and notices that do not.
 
 use std::fmt;
 
@@ -7,113 +7,116 @@ use pdca_state::{Awaits, BundleId};
 use crate::item::{ItemState, SourceLocation};
 use crate::pattern::PatternError;
 
-/// A batch that cannot be carried out, with everything that is wrong with it.
+/// The error of [`Plan::new`](crate::Plan::new), with all problems of the batch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the batch cannot be carried out: {} problem(s)", problems.len())]
 pub struct Rejection {
-    /// All of it, by place.
+    /// The problems, sorted by location.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that makes a batch impossible.
+/// One reason that a batch cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Two items have one id.
+    /// Two items have the same id.
     #[error("{id} is in the batch twice: {first} and {again}")]
     DuplicateId {
-        /// The id.
+        /// The id of both items.
         id: BundleId,
-        /// The first that has it.
+        /// The location of the first item.
         first: SourceLocation,
-        /// Another one.
+        /// The location of the other item.
         again: SourceLocation,
     },
-    /// A bundle waits for itself.
+    /// A bundle depends on itself.
     #[error("{id} depends on itself")]
     DependsOnItself {
-        /// The bundle.
+        /// The id of the bundle.
         id: BundleId,
-        /// Where it says so.
+        /// The location of the declaration.
         place: SourceLocation,
     },
-    /// Bundles wait for each other.
+    /// Bundles depend on each other in a cycle.
     #[error("cycle: {}", edges.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Cycle {
-        /// The way round: each edge ends where the next starts, the last where the first starts.
+        /// The cycle: the prerequisite of each edge is the dependant of the next, and the last edge
+        /// leads back to the first.
         edges: Vec<Edge>,
-        /// How many bundles wait for each other, those of other ways round included.
+        /// The number of bundles that wait for each other, on this cycle or on others.
         tangled: usize,
     },
-    /// There is no such bundle.
+    /// A prerequisite does not exist.
     #[error("{id} depends on {on}, which does not exist")]
     NoSuchPrerequisite {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
-        /// What it names.
+        /// The id that does not exist.
         on: BundleId,
-        /// Where.
+        /// The location of the declaration.
         place: SourceLocation,
-        /// Bundles of nearly this name, nearest first.
+        /// Bundles with a similar name, nearest first.
         near: Vec<BundleId>,
     },
-    /// It is named as a rival, has the shape of a word, and is no bundle.
+    /// A bundle in `Conflicts with` does not exist, and its name looks like a typing error; compare
+    /// [`Notice::NoSuchRival`].
     #[error("{id} conflicts with {with}, which does not exist")]
     NoSuchRival {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
-        /// What it names.
+        /// The id that does not exist.
         with: BundleId,
-        /// Where.
+        /// The location of the declaration.
         place: SourceLocation,
-        /// Bundles of nearly this name, nearest first.
+        /// Bundles with a similar name, nearest first.
         near: Vec<BundleId>,
     },
-    /// The batch will not complete it, and nobody has.
+    /// A prerequisite is not complete, and this batch will not complete it.
     #[error("{id} depends on {on}, which is {}", standing_words(*standing, *in_batch, *awaits))]
     PrerequisiteNotComplete {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
-        /// What it names.
+        /// The id of the prerequisite.
         on: BundleId,
-        /// Where that stands.
+        /// The state of the prerequisite.
         standing: ItemState,
-        /// Whether that is part of the batch.
+        /// True if the prerequisite is part of the batch.
         in_batch: bool,
-        /// How far it must be.
+        /// The progress that the bundle waits for.
         awaits: Awaits,
-        /// Where it is named.
+        /// The location of the declaration.
         place: SourceLocation,
     },
-    /// Its brief cannot be read.
+    /// A brief cannot be read.
     #[error("{id} cannot be read: {why}")]
     Unreadable {
-        /// The bundle.
+        /// The id of the bundle.
         id: BundleId,
-        /// Its brief.
+        /// The location of the brief.
         place: SourceLocation,
-        /// Why not.
+        /// The error of reading it, for people.
         why: String,
     },
-    /// It depends on a bundle that is left alone.
+    /// A prerequisite is left out of the batch, see
+    /// [`Options::leave_alone`](crate::Options::leave_alone).
     #[error("{id} depends on {on}, which is left alone")]
     Behind {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
-        /// What it depends on.
+        /// The id of the prerequisite.
         on: BundleId,
-        /// Where.
+        /// The location of the declaration.
         place: SourceLocation,
     },
-    /// A glob that says nothing, or nothing inside the tree.
+    /// A glob is malformed or leaves the tree.
     #[error("{id} touches `{}`", glob.escape_debug())]
     BadGlob {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
         /// The glob as written.
         glob: String,
-        /// Where.
+        /// The location of the glob.
         place: SourceLocation,
-        /// What is wrong with it.
+        /// The error of parsing the glob.
         source: PatternError,
     },
 }
@@ -128,7 +131,7 @@ fn standing_words(standing: ItemState, in_batch: bool, awaits: Awaits) -> &'stat
 }
 
 impl Problem {
-    /// The bundle that it is about; of a cycle, one of them.
+    /// The bundle that the problem is about; for a cycle, one of its bundles.
     pub fn id(&self) -> &BundleId {
         match self {
             Self::DuplicateId { id, .. }
@@ -143,7 +146,7 @@ impl Problem {
         }
     }
 
-    /// The bundle that must change first, where it is not the one that the problem is about.
+    /// The bundle that must change first, if it is not the one that the problem is about.
     pub fn on(&self) -> Option<&BundleId> {
         match self {
             Self::NoSuchPrerequisite { on, .. }
@@ -158,8 +161,8 @@ impl Problem {
         }
     }
 
-    /// Whether it keeps its own bundle from starting and says nothing about the others. The rest are
-    /// contradictions, with which nothing is started.
+    /// Returns true if the problem affects only its own bundle and its dependants. The others are
+    /// contradictions, which reject the whole batch.
     pub fn is_of_one(&self) -> bool {
         match self {
             Self::NoSuchRival { .. }
@@ -174,7 +177,7 @@ impl Problem {
         }
     }
 
-    /// Where to start looking.
+    /// The location to look at first.
     pub fn place(&self) -> &SourceLocation {
         match self {
             Self::DuplicateId { again: place, .. }
@@ -193,13 +196,13 @@ impl Problem {
 /// A declared dependency between two bundles of the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// The one that waits.
+    /// The bundle that waits.
     pub dependant: BundleId,
-    /// The one it waits for.
+    /// The bundle that it waits for.
     pub prerequisite: BundleId,
-    /// Where the dependant says so.
+    /// The location of the declaration.
     pub place: SourceLocation,
-    /// How far the prerequisite must be.
+    /// The progress that the prerequisite must have.
     pub awaits: Awaits,
 }
 
@@ -209,35 +212,35 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Something the author of a brief should look at; the plan stands.
+/// A hint for the author of a brief; the plan is valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
-    /// Nothing is known about what it will change.
+    /// A bundle declares no paths, so overlaps with it cannot be found.
     #[error("{id} declares no `Touches`")]
     NothingDeclared {
-        /// The bundle.
+        /// The id of the bundle.
         id: BundleId,
-        /// Its brief.
+        /// The location of the brief.
         place: SourceLocation,
     },
-    /// A conflict with a bundle that does not exist holds nothing apart.
+    /// A bundle in `Conflicts with` does not exist; it may have been removed.
     #[error("{id} conflicts with {with}, which does not exist")]
     NoSuchRival {
-        /// The bundle.
+        /// The id of the bundle with the declaration.
         id: BundleId,
-        /// What it names.
+        /// The id that does not exist.
         with: BundleId,
-        /// Where.
+        /// The location of the declaration.
         place: SourceLocation,
-        /// Bundles of nearly this name, nearest first.
+        /// Bundles with a similar name, nearest first.
         near: Vec<BundleId>,
     },
-    /// A bundle never runs beside itself anyway.
+    /// A bundle declares a conflict with itself, which has no effect.
     #[error("{id} conflicts with itself")]
     ConflictsWithItself {
-        /// The bundle.
+        /// The id of the bundle.
         id: BundleId,
-        /// Where it says so.
+        /// The location of the declaration.
         place: SourceLocation,
     },
 }

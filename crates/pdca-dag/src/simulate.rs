@@ -1,4 +1,4 @@
-//! How long a plan would take with more lanes or fewer.
+//! Simulates a plan with different numbers of lanes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,73 +11,74 @@ use crate::frontier::{Completion, Frontier, ItemStatus, Waiver};
 use crate::plan::{Plan, Rivals};
 use crate::problem::Edge;
 
-/// How many constraints are tried for what they cost.
+/// The most constraints whose cost is simulated.
 const MAX_TRIED: usize = 16;
 
-/// What a plan takes for several numbers of lanes, if every bundle succeeds at once and every
-/// sign-off is there when it is needed.
+/// The durations of a plan for several numbers of lanes, if every bundle succeeds at its first attempt
+/// and nothing waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
-    /// For each number of lanes, in the order asked for.
+    /// One entry per number of lanes, in the order of the requested range.
     pub makespans: Vec<Makespan>,
-    /// What times are counted in.
+    /// The unit of all times.
     pub unit: Unit,
-    /// The work of all bundles.
+    /// The sum of the work of all bundles.
     pub work: u64,
-    /// The work of the critical path: no number of lanes is faster.
+    /// The work of the critical path. No number of lanes is faster.
     pub critical_path: u64,
-    /// The fewest lanes that are as fast as any number asked for.
+    /// The smallest number of lanes in the range with the shortest time.
     pub enough: usize,
-    /// The one declaration without which the most lanes would be fastest, if any matters alone.
+    /// The declaration whose removal would save the most time with the largest number of lanes;
+    /// `None` if no single one matters.
     pub costliest: Option<Costliest>,
 }
 
-/// The time for one number of lanes.
+/// The duration for one number of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Makespan {
-    /// How many lanes.
+    /// The number of lanes.
     pub lanes: usize,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     pub time: u64,
 }
 
-/// What times are counted in.
+/// The unit of simulated times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// No durations are known: every bundle takes one.
+    /// No durations are known, so every bundle takes one unit.
     Bundles,
-    /// Milliseconds.
+    /// At least one duration is known, so times are in milliseconds.
     Milliseconds,
 }
 
-/// A declaration and the time it costs.
+/// A declaration and the time that it costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Costliest {
-    /// Which.
+    /// The declaration.
     pub constraint: Constraint,
-    /// How much sooner the last bundle would end without it.
+    /// The time by which the last bundle would end earlier without it.
     pub saves: u64,
 }
 
-/// What keeps two bundles from running side by side.
+/// A declaration because of which two bundles do not run at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constraint {
-    /// One depends on the other.
+    /// One bundle depends on the other.
     Dependency(Edge),
-    /// They are rivals.
+    /// The bundles conflict or overlap.
     Rivals(Rivals),
 }
 
 impl Plan {
-    /// Carries the plan out on paper, by the same rule as a pool.
+    /// Simulates the plan with a [`Frontier`], as a real run would use it.
     ///
-    /// What a declaration costs is tried for at most a few of those that decided when the last
-    /// bundle ended with the most lanes.
+    /// The cost of a declaration is simulated only for a sample of those that determined the end of
+    /// the last bundle.
     pub fn simulate(&self, lanes: RangeInclusive<usize>) -> Simulation {
         let mut makespans: Vec<Makespan> = Vec::new();
         let mut run: Option<Timeline> = None;
         for lanes in lanes.clone() {
-            // A run that never had all lanes busy is the same with one more.
+            // A run that never had all lanes busy is the same with one lane more.
             run = run.filter(|run| run.busiest < run.lanes);
             let run = run.get_or_insert_with(|| Timeline::of(self, lanes, None));
             makespans.push(Makespan { lanes, time: run.time() });
@@ -103,7 +104,7 @@ impl Plan {
             run.time().saturating_sub(Timeline::of(self, lanes, Some(*waiver)).time())
         };
         let tried = tried.iter().step_by(step).map(|waiver| (gain(waiver), *waiver));
-        // The first of those that save the most.
+        // `max_by_key` returns the last maximum; reversed, that is the first.
         let best = tried.rev().max_by_key(|(saves, _)| *saves).filter(|(saves, _)| *saves > 0);
         let (saves, waiver) = best?;
         Some(Costliest { constraint: self.constraint(waiver)?, saves })
@@ -126,7 +127,7 @@ impl Plan {
     }
 }
 
-/// What a bundle waited for last.
+/// The last thing that a bundle waited for.
 #[derive(Debug, Clone, Copy)]
 enum Cause {
     Constraint(usize, Waiver),
@@ -134,11 +135,11 @@ enum Cause {
 }
 
 struct Timeline {
-    /// When each bundle ended, in the order they did.
+    /// The end time of each bundle, in the order of ends.
     ends: Vec<(u64, usize)>,
     cause: Vec<Option<Cause>>,
     lanes: usize,
-    /// The most lanes that were busy at one time.
+    /// The largest number of lanes that were busy at the same time.
     busiest: usize,
 }
 
@@ -171,7 +172,7 @@ impl Timeline {
                     break;
                 }
                 busy.pop();
-                // People are taken to sign off and to land without delay.
+                // The simulation assumes that people sign off and land without delay.
                 frontier.end(bundle, Completion::Complete);
                 frontier.reach(bundle, Awaits::Landed);
                 run.ends.push((now, bundle));
@@ -184,7 +185,7 @@ impl Timeline {
         self.ends.last().map_or(0, |(end, _)| *end)
     }
 
-    /// The constraints on the way back from the last end to the start.
+    /// The constraints on the chain of causes from the last end back to the start.
     fn decisive(&self) -> Vec<Waiver> {
         let mut decisive = Vec::new();
         let mut bundle = self.ends.last().map(|(_, bundle)| *bundle);
@@ -201,7 +202,7 @@ impl Timeline {
     }
 }
 
-/// Why a bundle started only now, when these had just ended.
+/// The reason a bundle started only now, given the bundles that have just ended.
 fn cause(plan: &Plan, frontier: &Frontier<'_>, bundle: usize, ended: &[usize]) -> Option<Cause> {
     let is_before = |other: &&usize| plan.graph.edge(**other, bundle).is_some();
     if let Some(&before) = ended.iter().find(is_before) {

@@ -1,9 +1,9 @@
-//! A notation for batches: one bundle a line, `id: depends on ~ conflicts with @ touches`.
+//! A notation for batches in tests: one bundle per line, `id: depends on ~ conflicts with @ touches`.
 //!
-//! Each part may be left out. A mark after the id says where the bundle stands: `2*` has begun,
-//! `2?` waits for a person, `2=` waits for its sign-off, `2-` does so and is red, `2+` is complete,
-//! `2^` has landed, `2!` was given up; a prerequisite `2^` must have landed. `2/500` takes 500 ms. The brief
-//! of bundle 2 is the file `2`; its parts are declared in the lines 1, 2 and 3.
+//! Each part may be left out. A mark after the id gives the state: `2*` has begun, `2?` waits for a
+//! person, `2=` waits for its sign-off, `2-` too but is red, `2+` is complete, `2^` has landed, `2!` was
+//! given up. A prerequisite `2^` must have landed. `2/500` takes 500 ms. The brief of bundle 2 is the
+//! file `2`; its three parts are declared in lines 1, 2 and 3.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -75,11 +75,10 @@ pub(crate) fn words<'a>(ids: impl IntoIterator<Item = &'a BundleId>) -> String {
     ids.into_iter().map(BundleId::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic pseudo-random generator.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    /// A number below `sides`.
     pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -88,7 +87,7 @@ impl Dice {
     }
 }
 
-/// A batch without cycles: bundles name lower ones of a hidden order as prerequisites.
+/// Makes a batch without cycles: bundles depend only on earlier ones of a shuffled order.
 pub(crate) fn random_batch(dice: &mut Dice, bundles: usize) -> Vec<Item> {
     const GLOBS: [&str; 10] =
         ["a", "b", "a/x", "a/*", "**/x", "c/{d,e}", "c/d", "f?", "fg", "h/[!i]*"];

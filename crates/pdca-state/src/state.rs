@@ -211,7 +211,7 @@ mod tests {
         all
     }
 
-    /// How far along the cycle a state is.
+    /// The position of a state in the cycle.
     fn rank(state: State) -> u8 {
         match state {
             State::Unplanned | State::Resolved => 0,

@@ -276,7 +276,7 @@ impl World {
         }
     }
 
-    /// What must be true at every moment.
+    /// The invariants that hold after every step.
     fn require_truth(&self) {
         let results = self.results();
         for bundle in &self.bundles {

@@ -1,4 +1,4 @@
-//! The moves of a frontier, on bundles as places in the order of names.
+//! State transitions of a frontier. Bundles are indices in name order.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,10 +11,11 @@ use super::{Completion, Frontier, ItemStatus, PATIENCE, Turn, Waiver};
 impl Frontier<'_> {
     /// Starts the first bundle in order that may start.
     ///
-    /// Only candidates are looked at. A bundle that is ready and no candidate cannot start before
-    /// a candidate with which it shares a claim: either it was seen held, and the end of its
-    /// holder makes the first of those that wait for a claim a candidate; or that first one was
-    /// seen held for another reason, and made the next one a candidate instead of itself.
+    /// Only candidates are checked, so that a start does not cost a pass over all ready bundles. This
+    /// finds the right one because a ready bundle that is not a candidate was found blocked before.
+    /// When a claim becomes free, the first bundle that waits for it becomes a candidate
+    /// (`free_claims`); if that one is blocked for another reason, it passes the turn to the next one
+    /// that waits for the claim (`pass_on`).
     pub(crate) fn start(&mut self) -> Option<usize> {
         let mut after = Bound::Unbounded;
         let bundle = loop {
@@ -37,7 +38,6 @@ impl Frontier<'_> {
         Some(bundle)
     }
 
-    /// Puts a ready bundle in flight.
     pub(super) fn begin(&mut self, bundle: usize) {
         self.leave_ready(bundle);
         self.status[bundle] = ItemStatus::InFlight;
@@ -65,7 +65,7 @@ impl Frontier<'_> {
         self.status[bundle] = status;
         let has_result =
             matches!(outcome, Completion::Complete | Completion::Built | Completion::Red);
-        // Even what is red waits for a person, who may find the gate at fault.
+        // A red result blocks rivals as well: a person may find the gate at fault and accept it.
         let far = level.unwrap_or(Awaits::Built);
         if has_result && far < self.plan.options.rivals {
             self.hold(bundle);
@@ -73,7 +73,7 @@ impl Frontier<'_> {
         level.map_or_else(Vec::new, |level| self.reach(bundle, level))
     }
 
-    /// Keeps the rivals of a bundle that is not in flight from starting.
+    /// Makes a bundle that is not in flight block its rivals.
     pub(super) fn hold(&mut self, bundle: usize) {
         if self.holding.insert(bundle) {
             self.keep_claims(bundle);
@@ -105,7 +105,7 @@ impl Frontier<'_> {
         self.waiver != Some(Waiver::Rivals(a.min(b), a.max(b))) && self.holds_any(a, &self.near(b))
     }
 
-    /// Whether a rival of the bundle is in flight.
+    /// Returns true if a rival in flight, or the result of one, blocks the bundle.
     pub(super) fn is_held(&self, bundle: usize) -> bool {
         let held = self.claims.of(bundle).iter().any(|claim| self.held[*claim] > 0);
         if held && self.is_waived(bundle) {
@@ -119,7 +119,7 @@ impl Frontier<'_> {
         matches!(self.waiver, Some(Waiver::Rivals(a, b)) if a == bundle || b == bundle)
     }
 
-    /// Whether a rival of the bundle ran out of patience before it did.
+    /// Returns true if an impatient rival has precedence over the bundle.
     fn lets_another_by(&self, bundle: usize) -> bool {
         if self.age[bundle] < PATIENCE {
             return self.claims.of(bundle).iter().any(|claim| self.kept[*claim] > 0);
@@ -128,7 +128,6 @@ impl Frontier<'_> {
         earlier.any(|other| self.are_rivals(bundle, *other))
     }
 
-    /// All the claims that a bundle in flight keeps from others, sorted.
     fn near(&self, bundle: usize) -> Vec<usize> {
         let mut near: Vec<usize> = self.claims.near(bundle).collect();
         near.sort_unstable();
@@ -140,7 +139,7 @@ impl Frontier<'_> {
         self.claims.of(bundle).iter().any(|claim| near.binary_search(claim).is_ok())
     }
 
-    /// Counts anew what is held and kept, after claims were added.
+    /// Recomputes `held`, `kept`, `candidates` and `waiting` after claims were added.
     pub(super) fn recount(&mut self) {
         self.held = vec![0; self.claims.len()];
         self.kept = self.held.clone();
@@ -160,7 +159,7 @@ impl Frontier<'_> {
         }
     }
 
-    /// The rivals that come before the one that was started and are still waiting.
+    /// Ages the waiting rivals that are earlier in the order than the bundle that was started.
     fn make_others_older(&mut self, started: usize) {
         let turn = self.turn(started);
         let near = self.claims.near(started);
@@ -177,7 +176,7 @@ impl Frontier<'_> {
         }
     }
 
-    /// Makes those candidates that may have been waiting behind a bundle that cannot start.
+    /// Makes candidates of the bundles that may be waiting behind one that cannot start.
     pub(super) fn pass_on(&mut self, bundle: usize) {
         let after = (Bound::Excluded(self.turn(bundle)), Bound::Unbounded);
         for &claim in self.claims.of(bundle) {
@@ -220,7 +219,7 @@ impl Frontier<'_> {
         }
     }
 
-    /// A bundle has come so far. Gives the bundles that became ready by that, in name order.
+    /// Records the progress of a bundle. Returns the bundles that became ready, in name order.
     pub(crate) fn reach(&mut self, bundle: usize, level: Awaits) -> Vec<usize> {
         let before = self.reached[bundle];
         if before >= Some(level) {
@@ -240,7 +239,7 @@ impl Frontier<'_> {
         released
     }
 
-    /// What a bundle had come to no longer counts: what waited for it and was not started waits again.
+    /// Resets the progress of a bundle. Dependants that were ready wait again; those in flight go on.
     pub(super) fn take_back(&mut self, bundle: usize) {
         self.unhold(bundle);
         let before = self.reached[bundle].take();
@@ -254,7 +253,7 @@ impl Frontier<'_> {
         }
     }
 
-    /// The dependants for which a bundle is far enough at `to` and was not at `from`.
+    /// The dependants that the progress `to` satisfies and the progress `from` does not.
     fn dependants_between(
         &self,
         bundle: usize,

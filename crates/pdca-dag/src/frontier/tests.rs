@@ -186,7 +186,7 @@ fn widening_a_bundle_that_waits_makes_it_wait_for_its_new_rivals() {
     assert_eq!(frontier.start_next(), Some(id("2")));
 }
 
-/// What may never be together, worked out from the declarations alone.
+/// The pairs that may never be in flight together, computed from the declarations alone.
 fn are_rivals(a: &Item, b: &Item) -> bool {
     let names = |one: &Item, other: &Item| one.conflicts_with.iter().any(|d| d.id == other.id);
     let parse = |glob: &str| Pattern::parse(glob, Case::Sensitive).unwrap();

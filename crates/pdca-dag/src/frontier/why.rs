@@ -1,4 +1,4 @@
-//! Why a bundle is not running.
+//! Explanations for `pdca why`: the reason a bundle is not running.
 
 use pdca_state::{Awaits, BundleId};
 
@@ -6,66 +6,66 @@ use super::{Frontier, ItemStatus};
 use crate::claims::Rivalry;
 use crate::item::SourceLocation;
 
-/// Why a bundle is not running, or that it is.
+/// The status of a bundle, with the reasons it is not running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// Nothing keeps it but the number of lanes and those before it.
+    /// Waits only for a free lane.
     Ready {
-        /// How many ready bundles are before it in order, rivals in flight disregarded.
+        /// The number of ready bundles before it in the order, blocked ones included.
         before: usize,
     },
-    /// It waits for prerequisites.
+    /// Waits for prerequisites.
     Waits {
-        /// Those that are not complete, in name order.
+        /// The prerequisites that have not made the required progress, in name order.
         on: Vec<Unmet>,
     },
-    /// Rivals of it are in flight.
+    /// Blocked by rivals.
     Held {
-        /// Which, in the order they were started.
+        /// The rivals in flight in the order of their starts, then those whose result blocks.
         by: Vec<ClaimHolder>,
-        /// How many lesser rivals were started before it.
+        /// The number of lower-ranked rivals that were started before it.
         aged: u32,
     },
-    /// A rival has waited long enough and is let by.
+    /// Gives way to a rival that has waited too long, see [`PATIENCE`](crate::PATIENCE).
     Yields {
-        /// That rival and why it is one.
+        /// The rival that has precedence.
         to: ClaimHolder,
-        /// How many lesser rivals were started before it.
+        /// The number of lower-ranked rivals that were started before this bundle.
         aged: u32,
     },
-    /// It is in flight.
+    /// See [`ItemStatus::InFlight`].
     InFlight,
-    /// It waits for somebody.
+    /// See [`ItemStatus::Halted`].
     Halted,
-    /// It failed.
+    /// See [`ItemStatus::Failed`].
     Failed,
-    /// It is complete.
+    /// See [`ItemStatus::Complete`].
     Complete,
-    /// It was given up before.
+    /// See [`ItemStatus::Ended`].
     Ended,
 }
 
-/// A prerequisite that is not complete.
+/// A prerequisite that has not made the required progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// The prerequisite.
+    /// The id of the prerequisite.
     pub id: BundleId,
-    /// What became of it so far.
+    /// The current status of the prerequisite.
     pub status: ItemStatus,
-    /// How far it must be.
+    /// The progress that the dependant waits for.
     pub awaits: Awaits,
-    /// Where it is declared.
+    /// The location of the declaration.
     pub place: SourceLocation,
 }
 
-/// A rival that keeps a bundle from starting.
+/// A rival that prevents a bundle from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimHolder {
-    /// The rival.
+    /// The id of the rival.
     pub id: BundleId,
-    /// Why it is one; of two globs the first is of the one that waits.
+    /// The reason it is a rival; of two globs, the first belongs to the bundle that waits.
     pub rivalry: Rivalry,
-    /// How far its result must come before others may start; none while it is in flight.
+    /// The progress that the rival's result must make first; `None` while the rival is in flight.
     pub until: Option<Awaits>,
 }
 
@@ -96,7 +96,7 @@ impl Frontier<'_> {
         Why::Ready { before: self.ready.range(..self.turn(bundle)).count() }
     }
 
-    /// The rivals of a bundle that are in flight, then those whose result keeps it waiting.
+    /// The rivals of a bundle that are in flight, then those whose result blocks it.
     pub(super) fn holders(&self, bundle: usize) -> Vec<ClaimHolder> {
         let others = self.in_flight.iter().chain(&self.holding).filter(|other| **other != bundle);
         others.filter_map(|other| self.holder(bundle, *other)).collect()

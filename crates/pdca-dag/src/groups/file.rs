@@ -1,4 +1,4 @@
-//! `lanes.json`: the groups of a plan, as they are kept.
+//! The format of `lanes.json`, which stores the groups of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,29 +9,28 @@ use serde::{Deserialize, Serialize};
 
 /// The content of `lanes.json`.
 ///
-/// A file that is there and cannot be read is an error and never the same as no file: planning
-/// without it would give started work to other groups.
+/// Treat a file that cannot be read as an error and not as absent: planning without it would move
+/// started work to other groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LanesFile {
-    /// The version of the format.
+    /// The version of the format, [`LanesFile::SCHEMA`].
     pub schema: u32,
-    /// [`Plan::digest`](crate::Plan::digest) of the plan it was made from.
+    /// The [`Plan::digest`](crate::Plan::digest) of the plan that the file was made from.
     pub digest: String,
     /// The groups, in the order of their ids.
     pub groups: Vec<Group>,
-    /// Why bundles share a group: one entry for each two that were joined.
+    /// The reasons bundles share a group, one entry per join of two bundles.
     pub collapse_report: Vec<Join>,
-    /// Groups that should be one and are not, because work has begun in both: one entry for
-    /// each two of them.
+    /// Pairs of groups that should be one and are not, because work has begun in both.
     pub apart: Vec<Join>,
-    /// How many groups the longest chain of groups has.
+    /// The number of groups on the longest chain of groups.
     pub depth: usize,
-    /// The most groups that no dependency orders: as many lanes can be busy.
+    /// The most groups at one depth: about as many lanes can be busy.
     pub width: usize,
-    /// The heaviest chain of work.
+    /// The bundles of the heaviest chain of work.
     pub critical_path: Vec<BundleId>,
-    /// The id of the next new group. No id comes back once its group is gone.
+    /// The id of the next new group; ids are never reused.
     pub next: GroupId,
 }
 
@@ -39,13 +38,13 @@ pub struct LanesFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Its name, for good.
+    /// The name of the group, which never changes.
     pub id: GroupId,
-    /// Its bundles, prerequisites first.
+    /// The bundles of the group, prerequisites first.
     pub bundles: Vec<BundleId>,
-    /// The groups it waits for.
+    /// The groups that this one waits for.
     pub depends_on: Vec<GroupId>,
-    /// How many groups are before it on the longest chain.
+    /// The number of groups before this one on the longest chain.
     pub depth: usize,
 }
 
@@ -56,37 +55,38 @@ impl Group {
     }
 }
 
-/// Two bundles that were put into one group, or should have been.
+/// Two bundles that were joined into one group, or should have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// The two, in name order.
+    /// The two bundles, in name order.
     pub bundles: (BundleId, BundleId),
-    /// What joined them.
+    /// The rule that joins them.
     pub rule: JoinRule,
-    /// The declarations behind it, for people.
+    /// The declarations that the rule applies to, for people.
     pub evidence: String,
-    /// A path that both can write.
+    /// A path that both can write, for [`JoinRule::Overlap`].
     pub witness: Option<String>,
 }
 
-/// What puts two bundles into one group.
+/// A reason to put two bundles into one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JoinRule {
     /// One names the other in `Conflicts with`.
     Conflict,
-    /// Both can write one path.
+    /// Both can write the same path.
     Overlap,
-    /// One depends on the other, and dependencies join.
+    /// One depends on the other, and
+    /// [`Options::join_dependencies`](crate::Options::join_dependencies) is set.
     Dependency,
-    /// Their groups would wait for each other.
+    /// The groups of the two would wait for each other.
     Cycle,
-    /// They shared a group before.
+    /// The two shared a group in the previous file.
     Previous,
 }
 
-/// The name of a group: `a` to `z`, then `aa`, in this order.
+/// The name of a group: `a` to `z`, then `aa` and so on; sorted in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GroupId(String);
@@ -95,7 +95,6 @@ impl GroupId {
     /// Longer than any number of groups needs.
     const MAX_LEN: usize = 8;
 
-    /// The name of the n-th group, from 0.
     pub(super) fn nth(n: usize) -> Self {
         let mut letters = Vec::new();
         let mut left = n + 1;
@@ -107,12 +106,12 @@ impl GroupId {
         Self(letters.iter().rev().collect())
     }
 
-    /// Which group it names, from 0.
+    /// The inverse of [`GroupId::nth`].
     pub(super) fn index(&self) -> usize {
         self.0.bytes().fold(0, |all, letter| all * 26 + usize::from(letter - b'a') + 1) - 1
     }
 
-    /// The name as text.
+    /// The letters of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -136,11 +135,11 @@ impl fmt::Display for GroupId {
     }
 }
 
-/// A text that names no group.
+/// The error of parsing a [`GroupId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` does not name a group", given.escape_debug())]
 pub struct GroupIdError {
-    /// What was given.
+    /// The text that is not a group name.
     pub given: String,
 }
 
@@ -170,57 +169,57 @@ impl From<GroupId> for String {
     }
 }
 
-/// Why the content of a `lanes.json` cannot be used.
+/// The error of parsing `lanes.json`.
 #[derive(Debug, thiserror::Error)]
 pub enum LanesFileError {
-    /// It is cut short, or not what it should be.
+    /// The file is truncated or does not have the expected shape.
     #[error("it is damaged")]
     Damaged {
-        /// Where and what.
+        /// The error of the JSON parser, with line and column.
         source: serde_json::Error,
     },
-    /// It was written by another version.
+    /// The file was written by another version of the program.
     #[error("its schema is {found}, this program knows {known}", known = LanesFile::SCHEMA)]
     Schema {
-        /// The schema it has.
+        /// The schema number in the file.
         found: u64,
     },
-    /// Two groups have one name.
+    /// Two groups have the same name.
     #[error("group {id} is there twice")]
     DuplicateGroup {
-        /// The name.
+        /// The name of both groups.
         id: GroupId,
     },
-    /// A group of nothing.
+    /// A group has no bundles.
     #[error("group {id} has no bundles")]
     EmptyGroup {
-        /// Its name.
+        /// The name of the group.
         id: GroupId,
     },
-    /// It is not clear where it belongs.
+    /// A bundle is in two groups.
     #[error("bundle {id} is in group {first} and in group {again}")]
     BundleTwice {
-        /// The bundle.
+        /// The id of the bundle.
         id: BundleId,
-        /// One group.
+        /// The first group with the bundle.
         first: GroupId,
-        /// The other.
+        /// The second group with the bundle.
         again: GroupId,
     },
-    /// A group waits for itself, or for one that is not there.
+    /// A group depends on itself, or on a group that is not in the file.
     #[error("group {id} depends on {on}, which is not another group of the file")]
     BadDependency {
-        /// The group.
+        /// The group with the dependency.
         id: GroupId,
-        /// What it waits for.
+        /// The group that it depends on.
         on: GroupId,
     },
-    /// The next group would get a name that is in use.
+    /// [`LanesFile::next`] is not after every name in the file.
     #[error("the next group would be {next}, but there is a group {id}")]
     NextInUse {
-        /// The next name.
+        /// The value of [`LanesFile::next`].
         next: GroupId,
-        /// The group.
+        /// A group with that name or a later one.
         id: GroupId,
     },
 }
@@ -229,7 +228,7 @@ impl LanesFile {
     /// The version of the format that is written.
     pub const SCHEMA: u32 = 1;
 
-    /// Reads a file. Everything in it must be known and fit together.
+    /// Parses and validates a file. Unknown fields and contradictions are errors.
     pub fn parse(bytes: &[u8]) -> Result<Self, LanesFileError> {
         #[derive(Deserialize)]
         struct Header {
@@ -245,14 +244,14 @@ impl LanesFile {
         Ok(file)
     }
 
-    /// The file as it is written.
+    /// Renders the file: indented JSON with a newline at the end.
     pub fn to_json(&self) -> String {
         let mut json = pretty(self);
         json.push('\n');
         json
     }
 
-    /// The group of a bundle.
+    /// Returns the group that contains a bundle.
     pub fn group_of(&self, id: &BundleId) -> Option<&Group> {
         self.groups.iter().find(|group| group.bundles.contains(id))
     }

@@ -1,4 +1,4 @@
-//! Which bundles share a group.
+//! Partition of the live bundles of a plan into the sets that become groups.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,21 @@ use super::file::{JoinRule, LanesFile};
 use crate::graph::Graph;
 use crate::plan::Plan;
 
-/// Two bundles that a rule would put into one group, lower first.
+/// Two bundles that a rule would join, lower first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pull {
     pub(super) rule: JoinRule,
     pub(super) bundles: (usize, usize),
 }
 
-/// The live bundles of a plan in sets. A set in which work has begun keeps the name it had, so
-/// two such sets are never joined.
+/// Disjoint sets of the live bundles of a plan. A set in which work has begun keeps its name, so two
+/// such sets are never joined.
 pub(super) struct Partition<'p> {
     plan: &'p Plan,
     sets: UnionFind<usize>,
-    /// For the first of each set: which group it was, and whether that has begun.
+    /// By representative of a set: its group in the previous file, and if work in it has begun.
     was: HashMap<usize, (usize, bool)>,
-    /// What was looked at, in the order of rules.
+    /// All joins that were tried, in the order of rules.
     pub(super) pulls: Vec<Pull>,
 }
 
@@ -54,12 +54,12 @@ impl<'p> Partition<'p> {
         partition
     }
 
-    /// The set of a bundle, by some member.
+    /// The representative of the set of a bundle.
     pub(super) fn set(&self, bundle: usize) -> usize {
         self.sets.find(bundle)
     }
 
-    /// The group that a set was in the plan before.
+    /// The group of a set in the previous file.
     pub(super) fn was(&self, set: usize) -> Option<usize> {
         self.was.get(&set).map(|(group, _)| *group)
     }
@@ -68,14 +68,14 @@ impl<'p> Partition<'p> {
         self.plan.is_live(bundle)
     }
 
-    /// The dependencies between live bundles, lower first.
+    /// The dependencies between live bundles, as pairs with the lower index first.
     fn dependencies(&self) -> impl Iterator<Item = (usize, usize)> {
         let links =
             self.plan.graph.links().filter(|(a, b, _)| self.is_live(*a) && self.is_live(*b));
         links.map(|(a, b, _)| (a.min(b), a.max(b)))
     }
 
-    /// Puts together what was together.
+    /// Joins the bundles that shared a group in the previous file.
     fn keep(&mut self, previous: Option<&LanesFile>) -> Vec<Pull> {
         let mut kept = Vec::new();
         for group in previous.iter().flat_map(|file| &file.groups) {
@@ -110,7 +110,7 @@ impl<'p> Partition<'p> {
         }
     }
 
-    /// Joins sets that wait for each other, which joining others can bring about.
+    /// Joins sets that wait for each other; earlier joins can create such cycles between sets.
     fn join_cycles(&mut self) {
         let between: Vec<(usize, usize)> = self
             .plan
@@ -136,7 +136,7 @@ impl<'p> Partition<'p> {
         }
     }
 
-    /// The sets that wait for each other, with a number that tells one such knot from another.
+    /// The sets on cycles, each with the number of its strongly connected component.
     pub(super) fn tangled(&self, between: &[(usize, usize)]) -> HashMap<usize, usize> {
         let edges = between.iter().map(|(a, b)| (self.set(*a), self.set(*b), ())).collect();
         let tangles = Graph::new(self.plan.items.len(), edges).tangles();

@@ -1,18 +1,18 @@
-//! Sets of characters, and the one fold that makes two names the same file.
+//! Sets of characters, and case folding.
 
 use std::sync::LazyLock;
 
-/// Characters as sorted, disjoint, inclusive ranges.
+/// A set of characters, as sorted, disjoint, inclusive ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CharSet(Vec<(u32, u32)>);
 
 impl CharSet {
-    /// Every character a file name can have.
+    /// Every character that a file name can have: all but NUL and `/`.
     pub(super) fn any() -> Self {
         Self(vec![(1, '/' as u32 - 1), ('/' as u32 + 1, 0xD7FF), (0xE000, 0x0010_FFFF)])
     }
 
-    /// These ranges, or all but these, within what a file name can have.
+    /// The union of these ranges or its complement, within [`CharSet::any`].
     pub(super) fn of(mut ranges: Vec<(u32, u32)>, negated: bool) -> Self {
         ranges.sort_unstable();
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
@@ -37,7 +37,7 @@ impl CharSet {
         Self(merged).meet(&Self::any())
     }
 
-    /// The characters of both.
+    /// The intersection.
     pub(super) fn meet(&self, other: &Self) -> Self {
         let mut both = Vec::new();
         let (mut i, mut j) = (0, 0);
@@ -57,7 +57,7 @@ impl CharSet {
         after > 0 && c <= self.0[after - 1].1
     }
 
-    /// Whether a character is in both.
+    /// Returns true if the intersection is not empty.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.0.iter().any(|a| {
             let after = other.0.partition_point(|b| b.0 <= a.1);
@@ -65,7 +65,7 @@ impl CharSet {
         })
     }
 
-    /// The most readable character that is not `.`.
+    /// A readable member other than `.`, for the example path of an overlap.
     pub(super) fn pick(&self) -> Option<char> {
         ('a'..='z')
             .chain('0'..='9')
@@ -79,7 +79,7 @@ impl CharSet {
             })
     }
 
-    /// With the fold of every member, so that two sets meet where the folds of two members do.
+    /// Adds the fold of every member, so that two sets intersect if members of them fold alike.
     pub(super) fn folded(mut self) -> Self {
         let folds = FOLDS.iter().filter(|(from, _)| self.contains(*from));
         let added: Vec<(u32, u32)> = folds.map(|(_, to)| (*to as u32, *to as u32)).collect();
@@ -88,16 +88,16 @@ impl CharSet {
     }
 }
 
-/// No character from here on has a case.
+/// An upper bound of the characters that have a case.
 const LAST_CASED: char = '\u{1FFFF}';
 
-/// Every character that folds to another one.
+/// All characters that fold to another one, with their fold.
 static FOLDS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     let folds = ('\0'..=LAST_CASED).map(|c| (c, fold(c)));
     folds.filter(|(from, to)| from != to).collect()
 });
 
-/// The one character that stands for all that differ from this one in case alone.
+/// Maps all characters that differ only in case to the same character.
 pub(super) fn fold(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();

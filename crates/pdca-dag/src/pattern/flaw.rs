@@ -1,67 +1,67 @@
-//! What is wrong with a glob.
+//! Errors of parsing a glob.
 
-/// A text that is no glob.
+/// The error of parsing a glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {flaw}")]
 pub struct PatternError {
-    /// Where in the glob, in characters from 1.
+    /// The position in the glob, in characters from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The rule that is broken at this position.
     pub flaw: PatternFlaw,
 }
 
-/// What is wrong at some place of a glob.
+/// A syntax rule or limit that a glob breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFlaw {
-    /// Nothing is written.
+    /// The glob is empty.
     #[error("it is empty")]
     Empty,
-    /// Longer than any path.
+    /// The glob is too long; holds its length in bytes.
     #[error("it has {0} bytes, the limit is {max}", max = super::scan::MAX_BYTES)]
     TooLong(usize),
-    /// It starts at the root of the file system or goes up.
+    /// The glob starts with `/` or contains `..`.
     #[error("it leaves the tree")]
     LeavesTree,
-    /// `[` without `]`.
+    /// A `[` without `]`.
     #[error("the `[` is not closed")]
     OpenClass,
-    /// `[]`, or a class of nothing but what no file name has.
+    /// A class that contains no character that a file name can have.
     #[error("no character matches the class")]
     EmptyClass,
-    /// `[z-a]`.
+    /// A range with its ends swapped, `[z-a]`.
     #[error("the range goes backwards")]
     BackwardRange,
-    /// `[a/b]`: a class stands for one character of one name.
+    /// A `/` in a class, `[a/b]`; a class is one character of one name.
     #[error("a class cannot match `/`")]
     SlashInClass,
-    /// `[[:alpha:]]` and its like.
+    /// A named class such as `[[:alpha:]]`.
     #[error("named classes are not known")]
     NamedClass,
-    /// `{` without `}`.
+    /// A `{` without `}`.
     #[error("the `{{` is not closed")]
     OpenBrace,
-    /// `}` without `{`.
+    /// A `}` without `{`.
     #[error("the `}}` closes nothing")]
     UnopenedBrace,
-    /// `{1..3}`: read as a list of one it would claim the wrong files.
+    /// A range in braces, `{1..3}`. Refused, because as a list of one it would match the wrong files.
     #[error("a range in braces is not known, list the words")]
     BraceRange,
-    /// Braces in braces in braces.
+    /// Braces are nested too deeply.
     #[error("braces nest more than {max} deep", max = super::scan::MAX_NESTING)]
     TooNested,
-    /// The braces stand for more than anybody means.
+    /// Expanding the braces gives too many globs.
     #[error("it stands for more than {max} globs", max = super::scan::MAX_ALTERNATIVES)]
     TooManyAlternatives,
-    /// As above, in total length.
+    /// Expanding the braces gives globs that are too long in total.
     #[error("written out it is longer than {max}", max = super::scan::MAX_SIZE)]
     TooLarge,
-    /// A `\` at the very end.
+    /// A `\` at the end of the glob.
     #[error("the `\\` escapes nothing")]
     LoneEscape,
-    /// `!x`: read as a name it would claim the wrong files.
+    /// A leading `!`. Refused, because as part of a name it would match the wrong files.
     #[error("nothing can be taken out with `!`")]
     Negation,
-    /// No path can have it.
+    /// A control character.
     #[error("a path cannot hold the character {0:?}")]
     Character(char),
 }

@@ -1,15 +1,15 @@
-//! One component of a path: which names it stands for, and whether two stand for one name.
+//! One component of a glob, and the overlap of two components.
 
 use std::collections::VecDeque;
 
 use super::charset::{CharSet, fold};
 
-/// What a component of a glob stands for. A name is not empty and neither `.` nor `..`.
+/// A set of file names. No file name is empty, `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Name {
-    /// Exactly this one.
+    /// Exactly one name.
     Plain(Box<str>),
-    /// All that these atoms match one after the other.
+    /// The names that this sequence of atoms matches.
     Wild(Box<[Atom]>),
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Atom {
     Star,
 }
 
-/// How much of a name that is being put together keeps it from being one.
+/// The part of a name that was read so far, as far as it matters: `.` and `..` are not names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SoFar {
     Empty,
@@ -41,7 +41,7 @@ impl SoFar {
 }
 
 impl Atom {
-    /// Whether a character is of both; a star has all.
+    /// Returns true if both match a common character; a star matches all.
     fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::One(a), Self::One(b)) => a == b,
@@ -53,7 +53,6 @@ impl Atom {
 }
 
 impl Name {
-    /// Any name at all.
     pub(super) fn any() -> Self {
         Self::Wild([Atom::Star].into())
     }
@@ -69,7 +68,7 @@ impl Name {
         }
     }
 
-    /// The characters every name of it starts with.
+    /// The literal characters with which every name of the set starts.
     pub(super) fn prefix(&self) -> String {
         match self {
             Self::Plain(name) => name.to_string(),
@@ -83,7 +82,7 @@ impl Name {
         }
     }
 
-    /// Whether a name is of both. Decides most pairs without putting one together.
+    /// Returns true if a name is in both sets. Decides most pairs without a search.
     pub(super) fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Plain(a), Self::Plain(b)) => a == b,
@@ -92,14 +91,15 @@ impl Name {
                 let fit = |(a, b): (&Atom, &Atom)| a.meets(b);
                 let fronts = fixed(a.iter()).zip(fixed(b.iter())).all(fit);
                 let backs = fixed(a.iter().rev()).zip(fixed(b.iter().rev())).all(fit);
-                // Between the ends each star takes what the other name asks for.
+                // If both have a star, the parts between the fixed ends always have a common name:
+                // each star absorbs the other's middle.
                 let both_stretch = a.contains(&Atom::Star) && b.contains(&Atom::Star);
                 fronts && backs && (both_stretch || self.meet(other).is_some())
             }
         }
     }
 
-    /// A name of both.
+    /// Returns a name that is in both sets.
     pub(super) fn meet(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Plain(a), Self::Plain(b)) => (a == b).then(|| a.to_string()),
@@ -110,7 +110,7 @@ impl Name {
         }
     }
 
-    /// A name of it, if there is one: `[.]` stands for none.
+    /// Returns a name of the set, if there is one; `[.]` matches none.
     pub(super) fn sample(&self) -> Option<String> {
         match self {
             Self::Plain(name) => Some(name.to_string()),
@@ -118,7 +118,7 @@ impl Name {
         }
     }
 
-    /// Whether a legal name is one of it.
+    /// Returns true if the set contains a legal file name.
     pub(super) fn has(&self, name: &str, folds: bool) -> bool {
         let same = |c: char| if folds { fold(c) } else { c };
         match self {
@@ -136,8 +136,8 @@ fn fixed<'a>(atoms: impl Iterator<Item = &'a Atom>) -> impl Iterator<Item = &'a 
     atoms.take_while(|atom| **atom != Atom::Star)
 }
 
-/// Whether the atoms match the whole text: each star takes as little as it can and more only
-/// where the rest fails, which is enough because only the last star met can still help.
+/// Returns true if the atoms match the whole text. Each star takes as little as possible; on a
+/// mismatch only the last star takes one more, because extending an earlier one cannot help.
 fn matches(atoms: &[Atom], text: &[char]) -> bool {
     let (mut i, mut j) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -164,11 +164,12 @@ fn matches(atoms: &[Atom], text: &[char]) -> bool {
     atoms[i..].iter().all(|atom| *atom == Atom::Star)
 }
 
-/// The two lists of atoms read side by side: a state is a place in each and what was read.
+/// Breadth-first search over the product of two atom lists. A state is a position in each list and
+/// [`SoFar`].
 struct Walk<'a> {
     a: &'a [Atom],
     b: &'a [Atom],
-    /// For each state that was reached: the state before it and the character between.
+    /// For each state that was reached, the previous state and the character between them.
     came: Vec<Option<(usize, Option<char>)>>,
     todo: VecDeque<usize>,
     any: CharSet,
@@ -220,7 +221,8 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// A character of both that is not `.`, and whether `.` is one of both.
+    /// Returns a common character other than `.`, and true if `.` is common too. One of each is enough:
+    /// only dots change [`SoFar`] differently.
     fn both(&self, a: &Atom, b: &Atom) -> (Option<char>, bool) {
         let (a, b) = match (a, b) {
             (Atom::One(a), Atom::One(b)) => {
@@ -238,7 +240,7 @@ impl<'a> Walk<'a> {
         (both.pick(), both.contains('.'))
     }
 
-    /// What was read on the way from the start.
+    /// The characters on the path from the start to the goal.
     fn word(&self, start: usize, goal: usize) -> String {
         let mut letters = Vec::new();
         let mut here = goal;

@@ -1,4 +1,4 @@
-//! A glob without braces, as the components of the paths it stands for.
+//! A glob without braces as a sequence of path components, and the overlap of two of them.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -8,30 +8,28 @@ use super::flaw::{PatternError, PatternFlaw};
 use super::name::{Atom, Name};
 use super::scan::{Kind, MAX_ALTERNATIVES, Token};
 
-/// Which paths: all that the steps lead to.
+/// The set of paths that a sequence of steps leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
     /// Never empty, never [`Step::Deep`] at the end or twice in a row.
     steps: Vec<Step>,
-    /// Whether all below those paths belongs to it too.
+    /// True if everything below those paths belongs to the set too.
     owns_below: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Step {
-    /// One component.
     Into(Name),
-    /// Any number of components, none included.
+    /// `**`: any number of components, including none.
     Deep,
 }
 
 impl Route {
-    /// The whole tree.
     pub(super) fn everything() -> Self {
         Self { steps: vec![Step::Into(Name::any())], owns_below: true }
     }
 
-    /// The routes of one list of tokens: several where a `**` is only part of a component.
+    /// Parses one list of tokens. Gives several routes if a `**` is only part of a component.
     pub(super) fn read(tokens: &[Token], folds: bool) -> Result<Vec<Self>, PatternError> {
         let mut todo = vec![with_stars_joined(tokens)];
         let mut routes = Vec::new();
@@ -40,7 +38,7 @@ impl Route {
                 routes.push(Self::of(&tokens, folds)?);
                 continue;
             };
-            // `a**b` is `a*b`, or `a*`, anything, `*b`.
+            // `a**b` matches `a*b`, and also `a*/**/*b`.
             let column = tokens[at].column;
             if todo.len() + routes.len() + 2 > MAX_ALTERNATIVES {
                 return Err(PatternError { column, flaw: PatternFlaw::TooManyAlternatives });
@@ -82,7 +80,7 @@ impl Route {
             }
         }
         let owns_below = match steps.last() {
-            // What is in a directory at any depth: its entries, and all below them.
+            // A trailing `**` needs at least one component: any entry, and everything below it.
             Some(Step::Deep) => {
                 steps.pop();
                 steps.push(Step::Into(Name::any()));
@@ -95,7 +93,7 @@ impl Route {
         Ok(Self { steps, owns_below })
     }
 
-    /// The same paths without what is below them, if it is a single one.
+    /// Drops the paths below, if the route is a single plain path.
     pub(super) fn without_below(mut self) -> Self {
         if self.steps.iter().all(|step| matches!(step, Step::Into(Name::Plain(_)))) {
             self.owns_below = false;
@@ -103,8 +101,8 @@ impl Route {
         self
     }
 
-    /// What every path of it starts with. Two routes meet only if one's prefix starts with the
-    /// other's.
+    /// The literal prefix of every path of the set. Two routes can overlap only if the prefix of one
+    /// starts with that of the other.
     pub(crate) fn prefix(&self) -> String {
         let mut prefix = String::new();
         for (n, step) in self.steps.iter().enumerate() {
@@ -123,7 +121,7 @@ impl Route {
         prefix
     }
 
-    /// Whether a path is of both. Decides most pairs without putting one together.
+    /// Returns true if a path is in both sets. Decides most pairs without a search.
     pub(crate) fn meets(&self, other: &Self) -> bool {
         let fit = |(a, b): (&Name, &Name)| a.meets(b);
         if !names(self.steps.iter()).zip(names(other.steps.iter())).all(fit) {
@@ -135,8 +133,8 @@ impl Route {
                 Ordering::Equal => true,
                 Ordering::Greater => other.owns_below,
             },
-            // Between the ends each takes what the other asks for; one that owns what is below
-            // asks for nothing at the end.
+            // If both have a `**`, the parts between the ends always have a common path: each `**`
+            // absorbs the other's middle. The ends matter only if neither covers what is below.
             (true, true) => {
                 let mut ends = names(self.steps.iter().rev()).zip(names(other.steps.iter().rev()));
                 self.owns_below || other.owns_below || ends.all(fit)
@@ -146,8 +144,8 @@ impl Route {
         }
     }
 
-    /// Whether it leads to a path of a route that is not deep and owns nothing below: each
-    /// [`Step::Deep`] takes as little as it can and more only where the rest fails.
+    /// Overlap with a route that has no `**` and covers nothing below. Each [`Step::Deep`] takes as
+    /// little as possible and more only on a mismatch.
     fn leads_along(&self, fixed: &Self) -> bool {
         let fixed: Vec<&Name> = names(fixed.steps.iter()).collect();
         let (mut i, mut j) = (0, 0);
@@ -176,12 +174,12 @@ impl Route {
         }
     }
 
-    /// A path of both.
+    /// Returns a path that is in both sets.
     pub(crate) fn meet(&self, other: &Self) -> Option<String> {
         Walk::over(self, other).find()
     }
 
-    /// Whether no path is of it: no name is `.`, as `[.]` would have it.
+    /// Returns true if the set is empty, because a component such as `[.]` matches no name.
     pub(super) fn is_void(&self) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Into(name) => name.sample().is_none(),
@@ -193,9 +191,9 @@ impl Route {
         self.steps.contains(&Step::Deep)
     }
 
-    /// Whether a path, given as its components, is one of it.
+    /// Returns true if the set contains a path, given as its components.
     pub(super) fn covers(&self, path: &[&str], folds: bool) -> bool {
-        // `at[i]`: the first `i` steps can lead to the components read so far.
+        // `at[i]` is true if the first `i` steps match the components read so far.
         let mut at = vec![false; self.steps.len() + 1];
         at[0] = true;
         self.skip_deep(&mut at);
@@ -243,7 +241,7 @@ fn names<'a>(steps: impl Iterator<Item = &'a Step>) -> impl Iterator<Item = &'a 
     })
 }
 
-/// Stars that stand side by side, which writing out braces can bring about, are one `**`.
+/// Joins adjacent stars to one `**`; expanding braces can produce them.
 fn with_stars_joined(tokens: &[Token]) -> Vec<Token> {
     let is_star = |kind: &Kind| matches!(kind, Kind::Star | Kind::Stars);
     let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
@@ -256,7 +254,7 @@ fn with_stars_joined(tokens: &[Token]) -> Vec<Token> {
     joined
 }
 
-/// Where the first `**` is that shares its component with something.
+/// The index of the first `**` that is only a part of its component.
 fn partial_stars(tokens: &[Token]) -> Option<usize> {
     let is_edge = |token: Option<&Token>| token.is_none_or(|token| token.kind == Kind::Slash);
     (0..tokens.len()).find(|&i| {
@@ -281,18 +279,18 @@ fn atoms(part: &[Token], folds: bool) -> Vec<Atom> {
     atoms
 }
 
-/// What one route allows at some point.
+/// The options of a route at one position.
 #[derive(Clone, Copy)]
 enum At<'a> {
     Name(&'a Name),
-    /// Any component, or going on.
+    /// Any component, or the next step.
     Deep,
     /// Any component, or the end.
     Below,
     End,
 }
 
-/// Two routes taken side by side: a state is a place on each.
+/// Breadth-first search over the product of two routes. A state is a position on each.
 struct Walk<'a> {
     a: &'a Route,
     b: &'a Route,
@@ -332,7 +330,7 @@ impl<'a> Walk<'a> {
             if matches!(b, At::Deep) {
                 self.reach(self.state(i, j + 1), here, None);
             }
-            // Where both would take any component, taking one helps neither.
+            // If both accept any component, consuming one makes no progress.
             let (to, name) = match (a, b) {
                 (At::Name(a), At::Name(b)) => (self.state(i + 1, j + 1), a.meet(b)),
                 (At::Name(a), At::Deep | At::Below) => (self.state(i + 1, j), a.sample()),

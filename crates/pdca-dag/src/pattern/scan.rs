@@ -1,19 +1,19 @@
-//! From the text of a glob to lists of tokens without braces.
+//! Tokenizer of globs; expands braces.
 
 use super::charset::CharSet;
 use super::flaw::{PatternError, PatternFlaw};
 
 /// The longest glob, in bytes.
 pub(super) const MAX_BYTES: usize = 1024;
-/// How deep braces nest.
+/// The deepest nesting of braces.
 pub(super) const MAX_NESTING: usize = 16;
-/// How many globs without braces one glob may stand for.
+/// The most alternatives that the braces of one glob may expand to.
 pub(super) const MAX_ALTERNATIVES: usize = 256;
-/// How many tokens those may have together. Deciding whether two globs meet takes at most the
-/// product of their sizes.
+/// The most tokens of all alternatives together. The overlap test takes at most the product of the
+/// sizes of two globs.
 pub(super) const MAX_SIZE: usize = 4096;
 
-/// A token and the column it was written at.
+/// A token and its column in the glob.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -31,14 +31,14 @@ pub(super) enum Kind {
     Slash,
 }
 
-/// A part of a glob: one token, or one of several lists of parts.
+/// A part of a glob: one token, or braces with their alternatives and column.
 #[derive(Debug)]
 enum Part {
     One(Token),
     OneOf(Vec<Vec<Part>>, usize),
 }
 
-/// Reads a glob and writes out its braces.
+/// Tokenizes a glob and expands its braces.
 pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Token>>, PatternError> {
     let at = |column, flaw| Err(PatternError { column, flaw });
     if text.is_empty() {
@@ -56,11 +56,12 @@ pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Token>>, PatternError> 
     written_out(&Scanner { text: text.chars().collect(), next: 0 }.parts()?)
 }
 
-/// A brace that is still open.
+/// An opening brace that is not closed yet.
 struct Open {
     column: usize,
-    /// The lists that are finished, and the one before the brace.
+    /// The alternatives before the last comma.
     done: Vec<Vec<Part>>,
+    /// The parts before the brace.
     before: Vec<Part>,
 }
 
@@ -128,7 +129,7 @@ impl Scanner {
         escaped
     }
 
-    /// Whether what follows an opening brace is `1..3}` or `a..c}`.
+    /// Returns true if the text after an opening brace is `1..3}` or `a..c}`.
     fn is_range(&self) -> bool {
         let inner: String =
             self.text[self.next..].iter().take_while(|c| !"{},/".contains(**c)).collect();
@@ -137,7 +138,7 @@ impl Scanner {
             && inner.split_once("..").is_some_and(|(from, to)| !from.is_empty() && !to.is_empty())
     }
 
-    /// The class whose `[` was just read.
+    /// Reads a class after its `[`.
     fn class(&mut self, column: usize) -> Result<CharSet, PatternError> {
         let open = || PatternError { column, flaw: PatternFlaw::OpenClass };
         let negated = matches!(self.text.get(self.next), Some('!' | '^'));
@@ -145,7 +146,7 @@ impl Scanner {
         let mut ranges = Vec::new();
         loop {
             let c = *self.text.get(self.next).ok_or_else(open)?;
-            // A `]` that comes first is a member.
+            // As in a shell, a `]` in first position is a member.
             if c == ']' && !ranges.is_empty() {
                 self.next += 1;
                 break;
@@ -174,7 +175,7 @@ impl Scanner {
         Ok(set)
     }
 
-    /// One member of a class, escaped or not; `None` where the text ends.
+    /// Reads one member of a class, escaped or not; `None` at the end of the text.
     fn member(&mut self) -> Option<Result<char, PatternError>> {
         let mut c = *self.text.get(self.next)?;
         if c == '\\' {
@@ -188,13 +189,13 @@ impl Scanner {
         Some(Ok(c))
     }
 
-    /// A flaw at the character that comes next.
+    /// An error at the next character.
     fn flaw(&self, flaw: PatternFlaw) -> PatternError {
         PatternError { column: self.next + 1, flaw }
     }
 }
 
-/// Every list of tokens the parts stand for. The recursion is as deep as the braces nest.
+/// Expands the alternatives. The recursion is bounded by [`MAX_NESTING`].
 fn written_out(parts: &[Part]) -> Result<Vec<Vec<Token>>, PatternError> {
     let mut lists: Vec<Vec<Token>> = vec![Vec::new()];
     for part in parts {

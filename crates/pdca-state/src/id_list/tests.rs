@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What other readers of the format see, and what is odd.
+/// The ids that other readers of the format see, and the warnings.
 fn ids(text: &str) -> String {
     let list = parse_id_list(text);
     let named = list.among(&|_| false);
@@ -20,7 +20,7 @@ fn shown(ids: &[BundleId], warnings: &[String]) -> String {
     shown
 }
 
-/// What counts where these bundles are there; `?` marks what may be a slip.
+/// The ids that count if these bundles exist; `?` marks a possible typing error.
 fn among(there: &[&str], text: &str) -> String {
     let named = parse_id_list(text).among(&|id| there.contains(&id.as_str()));
     let mut said = shown(&named.ids, &named.warnings);

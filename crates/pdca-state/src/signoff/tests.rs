@@ -272,7 +272,7 @@ fn only_an_acceptance_can_be_overruled_and_only_with_a_reason() {
     );
 }
 
-/// What overrides one row, with a reason.
+/// An override of one row, with a reason.
 fn overriding(row: &str, reason: &str) -> SignoffDecision {
     let overrides = vec![Override { row: row.to_owned(), reason: reason.to_owned() }];
     SignoffDecision { overrides, ..decision(SignoffAction::Accept, "") }

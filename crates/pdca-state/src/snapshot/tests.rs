@@ -291,7 +291,7 @@ fn a_bundle_that_is_not_there_is_missing() {
     assert!(matches!(bundle.digest(), Err(LoadError::Missing { .. })));
 }
 
-/// What one of the files that decide the state may hold.
+/// Possible contents of a file that the state depends on.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let known = [BRIEF, PLACEHOLDER, GATES, r#"{"resolved": {}}"#, "", "{"]
         .map(|text| text.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! How far prerequisites and rivals must be, under every setting.
+//! The progress that prerequisites and rivals must have, under every setting.
 
 use super::*;
 use crate::testing::plan_with;
